@@ -1,0 +1,386 @@
+//! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
+//! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
+
+use crate::task::{Priority, Progress, RetryPolicy};
+use crate::{Payload, RunId, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What happened to a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A task was added.
+    TaskCreated(TaskCreated),
+    /// A task got another name.
+    TaskRenamed(TaskRenamed),
+    /// A task got another priority.
+    PriorityChanged(PriorityChanged),
+    /// A task got another user, or none.
+    UserChanged(UserChanged),
+    /// A task got another parent in the same flow.
+    TaskMoved(TaskMoved),
+    /// A task waits for other tasks than before.
+    DependenciesChanged(DependenciesChanged),
+    /// What a task executes changed.
+    TaskRespecified(TaskRespecified),
+    /// A pending task was removed from the flow.
+    TaskDeleted(TaskDeleted),
+    /// The execution of a set of tasks began.
+    RunStarted(RunStarted),
+    /// An attempt began (for a group: its run reached it).
+    TaskStarted(TaskStarted),
+    /// An attempt reported how far it is.
+    TaskProgressed(TaskProgressed),
+    /// An attempt ended with a result.
+    TaskCompleted(TaskCompleted),
+    /// An attempt ended with an error.
+    TaskFailed(TaskFailed),
+    /// A failed task became pending again.
+    TaskRequeued(TaskRequeued),
+    /// A task was stopped for good.
+    TaskCancelled(TaskCancelled),
+    /// A run ended: nothing of it can move any more.
+    RunEnded(RunEnded),
+}
+
+impl Event {
+    /// The task that the event is about; `None` for `RunStarted` and `RunEnded`.
+    #[must_use]
+    pub const fn task_id(&self) -> Option<TaskId> {
+        Some(match self {
+            Self::TaskCreated(e) => e.task_id,
+            Self::TaskRenamed(e) => e.task_id,
+            Self::PriorityChanged(e) => e.task_id,
+            Self::UserChanged(e) => e.task_id,
+            Self::TaskMoved(e) => e.task_id,
+            Self::DependenciesChanged(e) => e.task_id,
+            Self::TaskRespecified(e) => e.task_id,
+            Self::TaskDeleted(e) => e.task_id,
+            Self::TaskStarted(e) => e.task_id,
+            Self::TaskProgressed(e) => e.task_id,
+            Self::TaskCompleted(e) => e.task_id,
+            Self::TaskFailed(e) => e.task_id,
+            Self::TaskRequeued(e) => e.task_id,
+            Self::TaskCancelled(e) => e.task_id,
+            Self::RunStarted(_) | Self::RunEnded(_) => return None,
+        })
+    }
+}
+
+/// One entry of a task's dependency list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// The task that is waited for; always of the same flow.
+    pub id: TaskId,
+    /// True: it must complete. False: any terminal status will do.
+    pub required: bool,
+}
+
+/// Everything that an executor needs of a task. Carried whole by each event that changes it,
+/// so that one read gives the current one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Specification {
+    /// Runtime data.
+    pub inputs: Payload,
+    /// The protocol's `schemas` as given; absent for a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schemas: Option<Payload>,
+    /// The protocol's `params` as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Payload>,
+    /// `schemas.method`: the executor. Absent for a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// From `params.retry` or `params.retry_count`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
+    /// From `params.timeout_seconds`: milliseconds that one attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// From `params.deadline`: the task's own; ancestors' deadlines count too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+/// See [`Event::TaskCreated`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskCreated {
+    /// The new task.
+    pub task_id: TaskId,
+    /// Place in the order of creation within the flow, from 0; never reused.
+    pub ordinal: u32,
+    /// Absent for the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<TaskId>,
+    /// Free text.
+    pub name: String,
+    /// The user, inherited from the parent when the caller gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// Urgency.
+    pub priority: Priority,
+    /// Tasks that it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<Dependency>,
+    /// What it executes.
+    pub specification: Specification,
+    /// The task that it was copied from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<TaskId>,
+    /// The run that it joins because a running run covers its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+}
+
+/// See [`Event::TaskRenamed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRenamed {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its new name.
+    pub name: String,
+}
+
+/// See [`Event::PriorityChanged`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PriorityChanged {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its new priority.
+    pub priority: Priority,
+}
+
+/// See [`Event::UserChanged`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserChanged {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its new user; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+}
+
+/// See [`Event::TaskMoved`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskMoved {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its new parent.
+    pub parent_id: TaskId,
+}
+
+/// See [`Event::DependenciesChanged`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DependenciesChanged {
+    /// The task.
+    pub task_id: TaskId,
+    /// The whole new list.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// See [`Event::TaskRespecified`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRespecified {
+    /// The task.
+    pub task_id: TaskId,
+    /// The whole new specification.
+    pub specification: Specification,
+}
+
+/// See [`Event::TaskDeleted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskDeleted {
+    /// The task.
+    pub task_id: TaskId,
+}
+
+/// What began a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// `tasks.execute`.
+    Execute,
+    /// `tasks.retry`.
+    Retry,
+}
+
+/// See [`Event::RunStarted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The new run.
+    pub run_id: RunId,
+    /// The task that was asked for: the run's root.
+    pub task_id: TaskId,
+    /// What began it.
+    pub kind: RunKind,
+    /// The covered tasks as ranges of ordinals, both ends included, ascending.
+    pub covers: Vec<(u32, u32)>,
+    /// Whether tasks may wait for an executor that does not exist yet.
+    pub allow_unknown_executors: bool,
+    /// How long they wait, from the time at which they became ready.
+    pub executor_wait_ms: u64,
+}
+
+/// See [`Event::TaskStarted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    /// The task.
+    pub task_id: TaskId,
+    /// From 1, never restarts.
+    pub attempt: u32,
+    /// The run that started it.
+    pub run_id: RunId,
+}
+
+/// See [`Event::TaskProgressed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskProgressed {
+    /// The task.
+    pub task_id: TaskId,
+    /// The attempt that reported.
+    pub attempt: u32,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// See [`Event::TaskCompleted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskCompleted {
+    /// The task.
+    pub task_id: TaskId,
+    /// The attempt that ended.
+    pub attempt: u32,
+    /// What it returned.
+    pub result: Payload,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureReason {
+    /// The executor said so.
+    Executor,
+    /// `timeout_seconds` passed.
+    Timeout,
+    /// The deadline passed.
+    Deadline,
+    /// No executor of that name appeared in time.
+    ExecutorNotFound,
+    /// The server stopped while it ran.
+    Interrupted,
+    /// The inputs do not conform to a schema.
+    InvalidInputs,
+    /// The executor returned something that cannot be a result.
+    InvalidResult,
+    /// A group: not all of it completed.
+    Group,
+}
+
+/// See [`Event::TaskFailed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskFailed {
+    /// The task.
+    pub task_id: TaskId,
+    /// The attempt that ended.
+    pub attempt: u32,
+    /// Never empty.
+    pub error: String,
+    /// Why.
+    pub reason: FailureReason,
+    /// How far the attempt had come.
+    pub progress: Progress,
+    /// True when a `TaskRequeued` of the same append follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub will_retry: bool,
+}
+
+/// Why a failed task became pending again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequeueReason {
+    /// Its retry policy has attempts left.
+    Retry,
+    /// A new run covers it.
+    Rerun,
+    /// The server stopped while it ran, and it may run again.
+    Interrupted,
+}
+
+/// See [`Event::TaskRequeued`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRequeued {
+    /// The task.
+    pub task_id: TaskId,
+    /// The run that will start it.
+    pub run_id: RunId,
+    /// Why.
+    pub reason: RequeueReason,
+    /// Not before this time; absent for at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// Why a task was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// Somebody asked for it.
+    Requested,
+    /// Its deadline passed before it could start.
+    Deadline,
+}
+
+/// See [`Event::TaskCancelled`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskCancelled {
+    /// The task.
+    pub task_id: TaskId,
+    /// The attempt that was under way, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Never empty.
+    pub error: String,
+    /// Why.
+    pub reason: CancelReason,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Something of it can still move.
+    Running,
+    /// All of it that counts completed.
+    Completed,
+    /// Something failed or stayed blocked.
+    Failed,
+    /// Its root was cancelled.
+    Cancelled,
+}
+
+/// Covered tasks by status, groups included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StatusCounts {
+    /// Not started.
+    pub pending: u32,
+    /// Under way.
+    pub in_progress: u32,
+    /// Ended with a result.
+    pub completed: u32,
+    /// Ended with an error.
+    pub failed: u32,
+    /// Stopped.
+    pub cancelled: u32,
+}
+
+/// See [`Event::RunEnded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// The run.
+    pub run_id: RunId,
+    /// Its root.
+    pub task_id: TaskId,
+    /// Its verdict; never `Running`.
+    pub state: RunState,
+    /// Covered tasks by status at the end.
+    pub counts: StatusCounts,
+}

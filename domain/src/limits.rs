@@ -1,0 +1,37 @@
+//! Every bound of the product that a caller can meet, with its unit and its reason.
+
+/// Levels of a task tree, the root being level 1. Two JSON levels each, so that parsers with the
+/// common depth limit of 128 can read a tree.
+pub const TREE_DEPTH_MAX: usize = 60;
+/// Bytes of an HTTP request body.
+pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Calls in one JSON-RPC batch.
+pub const BATCH_CALLS_MAX: usize = 100;
+/// Tasks in one `tasks.create` or `tasks.execute`.
+pub const TASKS_PER_CALL_MAX: usize = 20_000;
+/// Dependencies of one task.
+pub const DEPENDENCIES_PER_TASK_MAX: usize = 20_000;
+/// Tasks in one flow, deleted ones included: the size for which the resident state is designed.
+pub const TASKS_PER_FLOW_MAX: usize = 100_000;
+/// Bytes of JSON text of `inputs`, of `schemas`, of `params` and of `result`, each.
+pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// Unicode scalar values in a task's name. spec: data-model / name
+pub const NAME_CHARS_MAX: usize = 255;
+/// Unicode scalar values in a `user_id`, an executor's name or an alias.
+pub const KEY_CHARS_MAX: usize = 255;
+/// Bytes of an error text that is recorded; longer ones are cut.
+pub const ERROR_BYTES_MAX: usize = 16 * 1024;
+/// Violations reported in one answer; the rest is counted.
+pub const VIOLATIONS_MAX: usize = 100;
+/// Extra attempts that a task may ask for.
+pub const RETRIES_MAX: u32 = 100;
+/// Milliseconds between two attempts, and of an attempt (`timeout_seconds`): 30 days.
+pub const DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Interruptions by a restart after which an idempotent task fails, per run.
+pub const INTERRUPTIONS_PER_RUN_MAX: u8 = 3;
+/// Milliseconds that a task waits for an unknown executor when the caller allows unknown ones.
+pub const EXECUTOR_WAIT_MS_DEFAULT: u64 = 300_000;
+/// Tasks in one page of `tasks.list`. spec: interface / tasks.list
+pub const LIST_LIMIT_MAX: u32 = 1000;
+/// Tasks in one page of `tasks.list` when the caller gives no limit. spec: interface / tasks.list
+pub const LIST_LIMIT_DEFAULT: u32 = 100;

@@ -1,0 +1,77 @@
+//! JSON objects that the rules carry but never look into.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value, value::RawValue};
+use std::fmt;
+use std::sync::Arc;
+
+/// The text of one JSON object, shared. Cloning costs a reference count; writing it into an
+/// answer or a row copies the text without parsing it again.
+#[derive(Clone)]
+pub struct Payload(Arc<RawValue>);
+
+impl Payload {
+    /// The object `{}`.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::from_map(&Map::new())
+    }
+
+    /// The text of `map`. Cost: O(size).
+    #[must_use]
+    pub fn from_map(map: &Map<String, Value>) -> Self {
+        let raw =
+            serde_json::value::to_raw_value(map).expect("a JSON object can always be written");
+        Self(Arc::from(raw))
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The object, parsed. Cost: O(size).
+    #[must_use]
+    pub fn to_map(&self) -> Map<String, Value> {
+        serde_json::from_str(self.0.get()).expect("a payload holds the text of a JSON object")
+    }
+
+    /// Reads the text of a JSON object.
+    ///
+    /// # Errors
+    /// Text that is no JSON, or JSON that is no object.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+impl Eq for Payload {}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(d)?;
+        if raw.get().starts_with('{') {
+            Ok(Self(Arc::from(raw)))
+        } else {
+            Err(de::Error::custom("expected a JSON object"))
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! One task: its states, its specification, its inputs.
+
+pub mod inputs;
+mod priority;
+mod progress;
+mod retry;
+pub mod spec;
+mod status;
+
+pub use priority::Priority;
+pub use progress::Progress;
+pub use retry::RetryPolicy;
+pub use status::Status;

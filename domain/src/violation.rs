@@ -1,0 +1,115 @@
+//! One fault of an input, in the form in which the protocol reports it.
+//! spec: validation / Validation Error Reporting
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A step of the path from the call's parameters to the faulty value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum PathSegment {
+    /// A member's name.
+    Key(String),
+    /// A position in an array, from 0.
+    Index(usize),
+}
+
+impl From<&str> for PathSegment {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+impl From<usize> for PathSegment {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// What is wrong with one field, and what would be accepted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Violation {
+    /// The last named member of `path`, for people.
+    pub field: String,
+    /// What is wrong.
+    pub reason: String,
+    /// What would be accepted.
+    pub expected: String,
+    /// The value found, shortened to [`Violation::ACTUAL_BYTES_MAX`]; null when it is absent.
+    pub actual: Value,
+    /// From the call's parameters to the value.
+    pub path: Vec<PathSegment>,
+}
+
+impl Violation {
+    /// Bytes of text of `actual`.
+    pub const ACTUAL_BYTES_MAX: usize = 256;
+
+    /// A violation at `path`; `field` is the last name in it.
+    #[must_use]
+    pub fn new(
+        path: &[PathSegment],
+        reason: impl Into<String>,
+        expected: impl Into<String>,
+        actual: &Value,
+    ) -> Self {
+        let field = path
+            .iter()
+            .rev()
+            .find_map(|s| match s {
+                PathSegment::Key(k) => Some(k.clone()),
+                PathSegment::Index(_) => None,
+            })
+            .unwrap_or_else(|| "params".to_owned());
+        Self {
+            field,
+            reason: reason.into(),
+            expected: expected.into(),
+            actual: shorten(actual),
+            path: path.to_vec(),
+        }
+    }
+
+    /// A violation of the top-level member `field`.
+    #[must_use]
+    pub fn of(
+        field: &str,
+        reason: impl Into<String>,
+        expected: impl Into<String>,
+        actual: &Value,
+    ) -> Self {
+        Self::new(&[field.into()], reason, expected, actual)
+    }
+
+    /// The same violation with its path moved below `prefix`.
+    #[must_use]
+    pub fn below(mut self, prefix: &[PathSegment]) -> Self {
+        let mut path = prefix.to_vec();
+        path.append(&mut self.path);
+        self.path = path;
+        self
+    }
+}
+
+/// The value itself when its text is short, else the beginning of its text. Cost: O(size) at worst.
+fn shorten(value: &Value) -> Value {
+    let cut = |text: &str| {
+        let mut end = Violation::ACTUAL_BYTES_MAX.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        format!("{}… ({} bytes)", &text[..end], text.len())
+    };
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::String(s) if s.len() <= Violation::ACTUAL_BYTES_MAX => value.clone(),
+        Value::String(s) => Value::String(cut(s)),
+        Value::Array(_) | Value::Object(_) => {
+            let text = value.to_string();
+            if text.len() <= Violation::ACTUAL_BYTES_MAX {
+                value.clone()
+            } else {
+                Value::String(cut(&text))
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The only place that reads the time or makes a random id, so that tests can replace both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use taskledger_domain::Timestamp;
+use uuid::Uuid;
+
+/// The time and fresh ids.
+pub trait Clock: Send + Sync + 'static {
+    /// Now; never earlier than an earlier answer of the same clock.
+    fn now(&self) -> Timestamp;
+    /// A fresh random UUID v4.
+    fn uuid(&self) -> Uuid;
+}
+
+/// A shared clock.
+pub type SharedClock = Arc<dyn Clock>;
+
+/// The machine's clock, kept from running backwards.
+#[derive(Debug, Default)]
+pub struct SystemClock {
+    latest: AtomicI64,
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock port")]
+    fn now(&self) -> Timestamp {
+        let micros = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
+        Timestamp(self.latest.fetch_max(micros, Ordering::Relaxed).max(micros))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the id port")]
+    fn uuid(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// A clock that stands still until it is moved. For tests.
+#[derive(Debug)]
+pub struct ManualClock {
+    micros: AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock that stands at `start`.
+    #[must_use]
+    pub const fn at(start: Timestamp) -> Self {
+        Self {
+            micros: AtomicI64::new(start.0),
+        }
+    }
+
+    /// Moves the clock `ms` milliseconds on.
+    pub fn advance_ms(&self, ms: u64) {
+        self.micros
+            .fetch_add(i64::try_from(ms).unwrap_or(0) * 1000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.micros.load(Ordering::Relaxed))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the id port")]
+    fn uuid(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}

@@ -1,0 +1,133 @@
+//! What runs a task. Implement [`Executor`], register it in a [`Registry`], name it in
+//! `schemas.method`.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use taskledger_domain::task::{Progress, Status};
+use taskledger_domain::{FlowId, RunId, TaskId, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+/// How many attempts of one executor may run at once on this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concurrency {
+    /// For executors that mostly wait (timers, sockets): [`Concurrency::WAITING_DEFAULT`].
+    Waiting,
+    /// For executors that keep a core busy: the number of cores.
+    Cores,
+    /// Exactly so many.
+    Fixed(usize),
+}
+
+impl Concurrency {
+    /// Attempts at once of an executor that mostly waits.
+    pub const WAITING_DEFAULT: usize = 256;
+}
+
+/// What an executor says of itself. Shown by `system.executors`.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The name for `schemas.method`; unique in a registry, not empty.
+    pub name: String,
+    /// Other names for the same executor.
+    pub aliases: Vec<String>,
+    /// One sentence for people.
+    pub summary: String,
+    /// True: running the same attempt twice does no harm, so it may be run again after a crash.
+    pub idempotent: bool,
+    /// JSON Schema (draft-07) that `inputs` must conform to.
+    pub input_schema: Option<Value>,
+    /// How many may run at once unless the configuration says otherwise.
+    pub concurrency: Concurrency,
+}
+
+/// How a dependency of the task ended.
+#[derive(Debug, Clone)]
+pub struct DependencyOutcome {
+    /// The dependency.
+    pub id: TaskId,
+    /// Its name.
+    pub name: String,
+    /// A terminal status.
+    pub status: Status,
+    /// Its result when it completed.
+    pub result: Option<Map<String, Value>>,
+    /// Its error when it did not.
+    pub error: Option<String>,
+}
+
+/// One attempt: everything that an executor may know of it.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// The run that started it.
+    pub run_id: RunId,
+    /// The task.
+    pub task_id: TaskId,
+    /// From 1, never restarts: (task, attempt) is a key for idempotent calls to the outside.
+    pub attempt: u32,
+    /// The task's name.
+    pub name: String,
+    /// `inputs`, valid against the task's and the executor's schema.
+    pub inputs: Map<String, Value>,
+    /// `params`, or an empty object.
+    pub params: Map<String, Value>,
+    /// `schemas`.
+    pub schemas: Map<String, Value>,
+    /// How the task's dependencies ended, in the order in which the task lists them.
+    pub dependencies: Vec<DependencyOutcome>,
+    /// When the attempt ends by itself, if it does: the earlier of time-out and deadline.
+    pub ends_at: Option<Timestamp>,
+    /// Cancelled when the attempt must stop: cancel, time-out, deadline, shutdown. An executor that
+    /// ignores it is dropped at its next `.await`.
+    pub cancel: CancellationToken,
+    /// Where to report progress.
+    pub progress: ProgressReporter,
+    /// W3C `traceparent` to pass on to whatever is called.
+    pub traceparent: Option<Arc<str>>,
+}
+
+/// The executor's message that an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ExecutorError(pub String);
+
+impl ExecutorError {
+    /// A failure with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Reports how far an attempt is. Cheap to call at any rate: only the latest value is looked at,
+/// at most once a second.
+#[derive(Debug, Clone)]
+pub struct ProgressReporter(Arc<tokio::sync::watch::Sender<Progress>>);
+
+impl ProgressReporter {
+    /// A reporter, and where its latest value is seen.
+    #[must_use]
+    pub fn new() -> (Self, tokio::sync::watch::Receiver<Progress>) {
+        let (tx, rx) = tokio::sync::watch::channel(Progress::ZERO);
+        (Self(Arc::new(tx)), rx)
+    }
+
+    /// `fraction` of the attempt is done; 0.0 to 1.0.
+    pub fn report(&self, fraction: f64) {
+        self.0.send_replace(Progress::from(fraction));
+    }
+}
+
+/// Runs attempts of tasks.
+#[async_trait]
+pub trait Executor: Send + Sync + 'static {
+    /// What it is. Called once, at registration.
+    fn describe(&self) -> Description;
+
+    /// Runs one attempt. The result must be a JSON object.
+    ///
+    /// # Errors
+    /// [`ExecutorError`]: the attempt failed; the text becomes the task's `error`.
+    async fn execute(&self, job: Job) -> Result<Value, ExecutorError>;
+}

@@ -1,0 +1,3 @@
+//! Runs what the flows have started.
+
+pub mod executor;

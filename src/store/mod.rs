@@ -1,0 +1,262 @@
+//! The log: an append-only store of events, one stream per flow.
+//!
+//! Owns: the port [`EventStore`] and its backends. May not touch: rules, read models, transports.
+//! Appends come from the mailboxes (`application::mailbox`); readers are `subscription`,
+//! `application` (loading a flow) and the command line.
+//! Invariants: an append is all or nothing; positions rise strictly in commit order and a reader
+//! that has seen position p never later sees a new event at or below p; what is answered
+//! `Appended` is on disk.
+
+use async_trait::async_trait;
+use std::fmt;
+use std::sync::Arc;
+use taskledger_domain::codec::Encoded;
+use taskledger_domain::flow::Event;
+use taskledger_domain::{
+    EventId, FlowId, Metadata, Position, Recorded, TaskId, Timestamp, Version,
+};
+use tokio::sync::watch;
+
+/// An event on its way into the log.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// Its identity, given before it is written.
+    pub id: EventId,
+    /// When its command was decided.
+    pub time: Timestamp,
+    /// Who and why.
+    pub metadata: Metadata,
+    /// The fact.
+    pub event: Arc<Event>,
+    /// The fact in its stored form; encoded by the sender, so that the one committer need not.
+    pub encoded: Encoded,
+}
+
+impl NewEvent {
+    /// Encodes `event`. Cost: O(size).
+    #[must_use]
+    pub fn new(id: EventId, time: Timestamp, metadata: Metadata, event: Event) -> Self {
+        let encoded = taskledger_domain::codec::encode(&event);
+        Self {
+            id,
+            time,
+            metadata,
+            event: Arc::new(event),
+            encoded,
+        }
+    }
+}
+
+/// What a claim is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ClaimKey {
+    /// A task id, with the id of its flow as value. Never expires: task ids are unique for ever.
+    Task(TaskId),
+    /// A principal, method and idempotency key, joined; the value holds fingerprint and answer.
+    Request(Arc<str>),
+}
+
+/// An insert-if-absent row that is written with the events of an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewClaim {
+    /// What is claimed.
+    pub key: ClaimKey,
+    /// What a later claimant is told.
+    pub value: Arc<str>,
+    /// After this time the claim counts as absent. `None`: never.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Proof that the writer still owns what it writes for: the append is refused once a higher token
+/// has been raised under the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    /// What is owned.
+    pub name: Arc<str>,
+    /// The owner's token, as [`EventStore::raise_fence`] gave it.
+    pub token: u64,
+}
+
+/// Events for one stream, with everything that must hold for them to be written.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The flow.
+    pub stream: FlowId,
+    /// Version of its last event; 0 = the stream must not exist.
+    pub expected: Version,
+    /// At least one. They get the versions `expected + 1 ..`.
+    pub events: Vec<NewEvent>,
+    /// All of them must be free.
+    pub claims: Vec<NewClaim>,
+    /// The writer's ownership, if it needs one.
+    pub fence: Option<Fence>,
+}
+
+/// What became of an append. Exactly one of these is true for ever.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// On disk, in this form.
+    Appended(Vec<Arc<Recorded>>),
+    /// The stream has another version; nothing was written.
+    Conflict {
+        /// The stream's version.
+        actual: Version,
+    },
+    /// A claim is taken; nothing was written. Reported only when the version matched.
+    Exists {
+        /// The first claim that is taken.
+        key: ClaimKey,
+        /// What its holder wrote.
+        value: Arc<str>,
+    },
+    /// Somebody raised the fence; nothing was written, and nothing ever will be with this token.
+    Fenced,
+    /// The store cannot say. [`EventStore::resolve`] can.
+    Unknown,
+}
+
+/// Final word on an append whose outcome was unknown.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolution {
+    /// It was written, in this form.
+    Appended(Vec<Arc<Recorded>>),
+    /// It was not written and never will be.
+    Absent,
+}
+
+/// A page of the log.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// In order of position.
+    pub events: Vec<Arc<Recorded>>,
+    /// Position to continue after.
+    pub next: Position,
+    /// Whether the log had nothing more when it was read.
+    pub at_end: bool,
+}
+
+/// A stored state of a flow: a baseline for loading, never the truth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Version of the last event that it contains.
+    pub version: Version,
+    /// Number of the format of `bytes`; another number is as good as absent.
+    pub format: u32,
+    /// The state.
+    pub bytes: Vec<u8>,
+}
+
+/// The store could not do its work. Never a refusal.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Not reachable, or closing; retry.
+    #[error("the event store is not available: {0}")]
+    Unavailable(String),
+    /// The disk is full or read-only; nothing was written.
+    #[error("the event store cannot write: {0}")]
+    NotWritable(String),
+    /// A row of the log cannot be believed.
+    #[error("the log is damaged at position {position}: {reason}")]
+    Corrupt {
+        /// The row.
+        position: Position,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The append breaks a rule of this port or a limit; a fault of the caller.
+    #[error("the append is not valid: {0}")]
+    Invalid(String),
+}
+
+/// The append-only log.
+#[async_trait]
+pub trait EventStore: Send + Sync + fmt::Debug + 'static {
+    /// Writes one append, together with whatever other appends have arrived meanwhile (group
+    /// commit by arrival). Returns when its outcome is durable. A refused append does not fail its
+    /// neighbours. The order of judging is fence, version, claims.
+    ///
+    /// # Errors
+    /// [`Error`]: nothing was written. (When that is not certain the answer is `Ok(Unknown)`.)
+    async fn append(&self, append: Append) -> Result<Outcome, Error>;
+
+    /// Settles an append that was answered [`Outcome::Unknown`]. Final: after `Absent` the append
+    /// can no longer take effect.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: still not known, ask again.
+    async fn resolve(&self, stream: FlowId, ids: &[EventId]) -> Result<Resolution, Error>;
+
+    /// Up to `limit` events of a stream with versions above `after`, in order. Empty for a stream
+    /// that does not exist. Cost: O(events returned).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Unavailable`].
+    async fn read_stream(
+        &self,
+        stream: FlowId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error>;
+
+    /// The events of a stream with exactly these versions, in the order asked for.
+    /// Cost: O(versions), one round trip.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] also when one of them does not exist; [`Error::Unavailable`].
+    async fn read_versions(
+        &self,
+        stream: FlowId,
+        versions: &[Version],
+    ) -> Result<Vec<Arc<Recorded>>, Error>;
+
+    /// Up to `limit` events of the whole log with positions above `after`, in order. Freshly
+    /// committed ones are shared from memory.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Unavailable`].
+    async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error>;
+
+    /// Position of the last event; 0 for an empty log.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn head(&self) -> Result<Position, Error>;
+
+    /// Version and last position of a stream; `None` when it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error>;
+
+    /// The head as this process knows it: a wake-up, moved after each commit.
+    fn watch(&self) -> watch::Receiver<Position>;
+
+    /// Values of claims that are held at `now`, in the order asked for.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn claims(
+        &self,
+        keys: &[ClaimKey],
+        now: Timestamp,
+    ) -> Result<Vec<Option<Arc<str>>>, Error>;
+
+    /// Raises the fence `name` and returns its new token (the first is 1). From then on every
+    /// append with an older token of that name is `Fenced`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::NotWritable`].
+    async fn raise_fence(&self, name: &str) -> Result<u64, Error>;
+
+    /// The newest snapshot of a stream in `format`, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn load_snapshot(&self, stream: FlowId, format: u32) -> Result<Option<Snapshot>, Error>;
+
+    /// Stores a snapshot, replacing an older one of the same stream.
+    ///
+    /// # Errors
+    /// [`Error`]; never harmful.
+    async fn save_snapshot(&self, stream: FlowId, snapshot: Snapshot) -> Result<(), Error>;
+}
