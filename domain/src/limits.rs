@@ -35,3 +35,16 @@ pub const EXECUTOR_WAIT_MS_DEFAULT: u64 = 300_000;
 pub const LIST_LIMIT_MAX: u32 = 1000;
 /// Tasks in one page of `tasks.list` when the caller gives no limit. spec: interface / tasks.list
 pub const LIST_LIMIT_DEFAULT: u32 = 100;
+
+/// The beginning of `text`, at most `bytes_max` bytes, ending at a character's end.
+#[must_use]
+pub fn cut(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let mut end = bytes_max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

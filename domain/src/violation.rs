@@ -1,6 +1,7 @@
 //! One fault of an input, in the form in which the protocol reports it.
 //! spec: validation / Validation Error Reporting
 
+use crate::limits;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -93,11 +94,11 @@ impl Violation {
 /// The value itself when its text is short, else the beginning of its text. Cost: O(size) at worst.
 fn shorten(value: &Value) -> Value {
     let cut = |text: &str| {
-        let mut end = Violation::ACTUAL_BYTES_MAX.min(text.len());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        format!("{}… ({} bytes)", &text[..end], text.len())
+        format!(
+            "{}… ({} bytes)",
+            limits::cut(text, Violation::ACTUAL_BYTES_MAX),
+            text.len()
+        )
     };
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),

@@ -4,6 +4,7 @@
 //! old version to the current one. Released versions never change: `tests/golden/events` holds one
 //! file for each. An event of an unknown kind or version is an error, never skipped.
 
+pub mod snapshot;
 mod upcast;
 
 use crate::flow::Event;

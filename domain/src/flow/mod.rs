@@ -1,10 +1,21 @@
-//! A flow: one task tree, the aggregate.
+//! A flow: one task tree, the aggregate. Commands go in, events or a rejection come out.
 
+mod command;
+mod coverage;
+mod decide;
 mod event;
+mod evolve;
+mod indexes;
+mod rejection;
+pub(crate) mod state;
+mod waits;
 
+pub use command::{Capacity, Command, Done, Execute, SlotRequest, Update};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, PriorityChanged,
     RequeueReason, RunEnded, RunKind, RunStarted, RunState, Specification, StatusCounts,
     TaskCancelled, TaskCompleted, TaskCreated, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed,
     TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, UserChanged,
 };
+pub use rejection::{Kind, Rejection};
+pub use state::{Flow, TaskSummary};

@@ -1,1 +1,138 @@
-//! Scheduling rules.
+//! The process manager: what follows from the state of a flow without anybody asking.
+//!
+//! [`settle`] runs inside the flow's own turn, before the append, so that an outcome and the
+//! starts that it makes possible become durable together. [`react`] says what an event, once
+//! durable, asks of the outside world; [`resume`] says the same from the state alone, after a
+//! restart. Pure like everything here: time and free slots are given.
+
+mod groups;
+mod settle;
+
+use crate::flow::{Capacity, Event, Flow};
+use crate::task::Status;
+use crate::{RunId, TaskId, Timestamp, Version};
+pub(crate) use settle::settle;
+
+/// What the engine has to do because of events that are durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Run an attempt.
+    Launch(Launch),
+    /// Stop the executor of an attempt that has ended otherwise.
+    Stop {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+    },
+}
+
+/// An attempt that is recorded as started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The run.
+    pub run_id: RunId,
+    /// The executor.
+    pub method: String,
+    /// Version of the event with the specification.
+    pub spec_at: Version,
+    /// Version of the event with the name.
+    pub name_at: Version,
+    /// For each dependency: task, version of the event with its name, version of the one with its outcome.
+    pub dependencies: Vec<(TaskId, Version, Version)>,
+    /// When the attempt must end at the latest.
+    pub deadline: Option<Timestamp>,
+}
+
+/// What `event` asks for, seen from the state right after the append that holds it: a start that
+/// the same append already ended asks for nothing. Cost: O(dependencies of the task).
+#[must_use]
+pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
+    match event {
+        Event::TaskStarted(e) => launch(flow, e.task_id, e.attempt).map(Effect::Launch),
+        Event::TaskFailed(e) => Some(Effect::Stop {
+            task: e.task_id,
+            attempt: e.attempt,
+        }),
+        Event::TaskCancelled(e) => e.attempt.map(|attempt| Effect::Stop {
+            task: e.task_id,
+            attempt,
+        }),
+        Event::TaskCreated(_)
+        | Event::TaskRenamed(_)
+        | Event::PriorityChanged(_)
+        | Event::UserChanged(_)
+        | Event::TaskMoved(_)
+        | Event::DependenciesChanged(_)
+        | Event::TaskRespecified(_)
+        | Event::TaskDeleted(_)
+        | Event::RunStarted(_)
+        | Event::TaskProgressed(_)
+        | Event::TaskCompleted(_)
+        | Event::TaskRequeued(_)
+        | Event::RunEnded(_) => None,
+    }
+}
+
+/// Every attempt that should be running, from the state alone. Cost: O(members of active runs).
+#[must_use]
+pub fn resume(flow: &Flow) -> Vec<Effect> {
+    let members = flow
+        .runs
+        .iter()
+        .flat_map(|(key, run)| run.members.iter().map(move |&i| (*key, i)));
+    members
+        .filter(|&(key, i)| flow.at(i).run == key && !flow.at(i).deleted)
+        .filter_map(|(_, i)| launch(flow, flow.at(i).id, flow.at(i).attempt))
+        .map(Effect::Launch)
+        .collect()
+}
+
+fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
+    let task = flow.at(flow.live(id)?);
+    let method = flow.methods.text(task.method)?;
+    if task.status != Status::InProgress || task.attempt != attempt {
+        return None;
+    }
+    let dependencies = task.dependencies.iter().map(|e| {
+        let target = flow.at(e.task);
+        (target.id, target.name_at, target.outcome_at)
+    });
+    Some(Launch {
+        task: id,
+        attempt,
+        run_id: flow.runs.get(&task.run)?.id,
+        method: method.to_owned(),
+        spec_at: task.spec_at,
+        name_at: task.name_at,
+        dependencies: dependencies.collect(),
+        deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+    })
+}
+
+/// When the flow must be looked at again although nothing happens: a deadline, a retry that is
+/// due, an executor that has been waited for long enough. Cost: O(methods with ready tasks).
+#[must_use]
+pub fn next_due(flow: &Flow, now: Timestamp, capacity: &dyn Capacity) -> Option<Timestamp> {
+    let deadline = flow.deadlines.first().map(|(at, _)| *at);
+    let ready = flow.ready.iter().flat_map(|(method, queue)| {
+        let known = flow
+            .methods
+            .text(*method)
+            .is_some_and(|m| capacity.knows(m));
+        settle::firsts(queue).filter_map(move |rank| {
+            if rank.since > now {
+                Some(rank.since)
+            } else if known {
+                None // It waits for a slot, and a free slot wakes the flow.
+            } else {
+                Some(settle::gives_up_at(flow, rank))
+            }
+        })
+    });
+    ready.chain(deadline).min()
+}

@@ -1,5 +1,6 @@
 //! One task: its states, its specification, its inputs.
 
+pub mod call;
 pub mod inputs;
 mod priority;
 mod progress;

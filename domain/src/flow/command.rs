@@ -1,0 +1,142 @@
+//! The orders. A command carries every id and time that its events will need.
+
+use super::event::{Dependency, Specification};
+use super::event::{FailureReason, RunKind};
+use crate::task::call::NewTask;
+use crate::task::spec::Updates;
+use crate::task::{Progress, Status};
+use crate::{Payload, RunId, TaskId, Timestamp, Version};
+use hashbrown::HashSet;
+
+/// What somebody wants of a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Add tasks: a new flow when it has none yet, else below existing tasks.
+    Create(Vec<NewTask>),
+    /// Add the tasks of a new flow, if any, and run them.
+    Execute(Execute),
+    /// Change a task.
+    Update(Update),
+    /// Remove a pending task.
+    Delete {
+        /// The task.
+        task: TaskId,
+        /// With everything below it.
+        cascade: bool,
+    },
+    /// Stop a task for good.
+    Cancel {
+        /// The task.
+        task: TaskId,
+        /// With everything below it; groups always do.
+        cascade: bool,
+        /// Text for `error`.
+        reason: Option<String>,
+    },
+    /// An attempt ended with a result.
+    Complete {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// What it returned.
+        result: Payload,
+    },
+    /// An attempt ended with an error.
+    Fail {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// Never empty.
+        error: String,
+        /// Why.
+        reason: FailureReason,
+        /// How far it had come.
+        progress: Progress,
+    },
+    /// An attempt reports how far it is.
+    Report {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// How far.
+        progress: Progress,
+    },
+    /// After a restart: attempts that are under way, but not on this server any more, have ended.
+    Recover {
+        /// Attempts that do run.
+        alive: HashSet<(TaskId, u32)>,
+    },
+    /// Time has passed or a slot is free: look what is due.
+    Wake,
+}
+
+/// See [`Command::Execute`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Execute {
+    /// Tasks to create first; empty for a stored task.
+    pub create: Vec<NewTask>,
+    /// The task that is asked for.
+    pub task: TaskId,
+    /// Execute or retry.
+    pub kind: RunKind,
+    /// The id of the new run.
+    pub run_id: RunId,
+    /// Whether tasks may wait for an executor that does not exist yet.
+    pub allow_unknown_executors: bool,
+    /// Milliseconds that they wait.
+    pub executor_wait_ms: u64,
+}
+
+/// See [`Command::Update`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// The task.
+    pub task: TaskId,
+    /// What to change.
+    pub updates: Updates,
+    /// The resolved `dependencies` of `updates`.
+    pub dependencies: Option<Vec<Dependency>>,
+    /// The resolved `parent_id` of `updates`; `Some(None)` asks for a root.
+    pub parent: Option<Option<TaskId>>,
+    /// The specification as it is, and the version of the event that holds it; needed when inputs,
+    /// schemas or params change.
+    pub current: Option<(Version, Specification)>,
+}
+
+/// What an accepted command did, for the answer to its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing to tell.
+    Ok,
+    /// The status of the task that was addressed.
+    Status(Status),
+}
+
+/// What a rule needs to know of the server.
+pub trait Capacity {
+    /// Whether an executor of this name exists.
+    fn knows(&self, method: &str) -> bool;
+    /// Whether running the same attempt twice does no harm; false for an unknown executor.
+    fn is_idempotent(&self, method: &str) -> bool;
+    /// Takes a slot for an attempt if one is free and nobody with a better rank waits for it; else
+    /// remembers that this flow waits with this rank.
+    fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool;
+}
+
+/// An attempt that wants to start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlotRequest<'a> {
+    /// The executor.
+    pub method: &'a str,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt to be.
+    pub attempt: u32,
+    /// Its urgency.
+    pub priority: crate::task::Priority,
+    /// When it became ready.
+    pub since: Timestamp,
+}

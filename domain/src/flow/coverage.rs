@@ -1,0 +1,119 @@
+//! Which tasks a run covers.
+
+use super::state::{Flow, NONE};
+use crate::TaskId;
+use crate::task::Status;
+
+impl Flow {
+    /// What `tasks.execute` of the task covers: its subtree; then, repeatedly, the dependencies of
+    /// covered tasks and the whole subtrees of covered groups. Ascending. Cost: O(result + edges).
+    pub(super) fn coverage(&self, root: u32) -> Vec<u32> {
+        let mut marks = Marks::new(self);
+        marks.add(root, true);
+        marks.close(|_| true);
+        marks.covered()
+    }
+
+    /// What `tasks.retry` of a failed task covers: what its execution covers, the pending tasks
+    /// behind it with their pending dependencies, and the failed groups around all of these.
+    pub(super) fn retry_coverage(&self, root: u32) -> Vec<u32> {
+        let mut marks = Marks::new(self);
+        marks.add(root, true);
+        marks.close(|_| true);
+        let mut behind: Vec<u32> = marks.covered();
+        while let Some(i) = behind.pop() {
+            for edge in &self.at(i).dependents {
+                if self.at(edge.task).status == Status::Pending && marks.add(edge.task, false) {
+                    behind.push(edge.task);
+                }
+            }
+            for group in self.ancestors(i) {
+                let task = self.at(group);
+                if task.is_group() && task.status == Status::Failed && marks.add(group, false) {
+                    behind.push(group);
+                }
+            }
+        }
+        marks.close(|i| self.at(i).status == Status::Pending && !self.at(i).is_group());
+        marks.covered()
+    }
+
+    /// The tasks that `tasks.copy` copies, the asked one first, parents before children.
+    #[must_use]
+    pub fn copy_set(&self, id: TaskId, copy_children: bool) -> Option<Vec<TaskId>> {
+        let root = self.live(id)?;
+        if !copy_children {
+            return Some(vec![id]);
+        }
+        let mut covered = vec![false; self.tasks.len()];
+        self.coverage(root)
+            .into_iter()
+            .for_each(|i| covered[i as usize] = true);
+        let mut order = self.subtree(root);
+        order.iter().for_each(|&i| covered[i as usize] = false);
+        // What lies outside the subtree follows in the order of the whole tree.
+        order.extend(self.subtree(0).into_iter().filter(|&i| covered[i as usize]));
+        Some(order.into_iter().map(|i| self.at(i).id).collect())
+    }
+
+    /// The new task's chain of live ancestors reaches this depth; 0 for a root.
+    pub(super) fn depth_below(&self, parent: u32) -> usize {
+        if parent == NONE {
+            0
+        } else {
+            self.depth(parent) + 1
+        }
+    }
+}
+
+struct Marks<'a> {
+    flow: &'a Flow,
+    /// 0 not covered, 1 covered, 2 covered with everything below it.
+    marks: Vec<u8>,
+    queue: Vec<u32>,
+}
+
+impl<'a> Marks<'a> {
+    fn new(flow: &'a Flow) -> Self {
+        Self {
+            flow,
+            marks: vec![0; flow.tasks.len()],
+            queue: Vec::new(),
+        }
+    }
+
+    /// Covers a task; true when it was not covered before.
+    fn add(&mut self, i: u32, deep: bool) -> bool {
+        let mark = &mut self.marks[i as usize];
+        let new = *mark == 0;
+        let wanted = if deep { 2 } else { 1 };
+        if *mark < wanted {
+            *mark = wanted;
+            self.queue.push(i);
+        }
+        new
+    }
+
+    /// Follows dependencies (those that `pulls` admits) and whole subtrees until nothing is added.
+    fn close(&mut self, pulls: impl Fn(u32) -> bool) {
+        while let Some(i) = self.queue.pop() {
+            for edge in &self.flow.at(i).dependencies {
+                if pulls(edge.task) {
+                    let deep = self.flow.at(edge.task).is_group();
+                    self.add(edge.task, deep);
+                }
+            }
+            if self.marks[i as usize] == 2 {
+                for child in self.flow.children(i) {
+                    self.add(child, true);
+                }
+            }
+        }
+    }
+
+    fn covered(&self) -> Vec<u32> {
+        (0..self.marks.len() as u32)
+            .filter(|&i| self.marks[i as usize] > 0)
+            .collect()
+    }
+}

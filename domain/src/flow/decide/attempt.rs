@@ -1,0 +1,168 @@
+//! What the engine reports of attempts. An outcome is recorded once; one with a stale attempt is
+//! refused. Cost: O(1), `recover` O(members of active runs).
+
+use super::{Decision, find};
+use crate::flow::command::{Capacity, Done};
+use crate::flow::event::{
+    Event, FailureReason, RequeueReason, TaskCompleted, TaskFailed, TaskProgressed, TaskRequeued,
+};
+use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::state::{Flow, Task};
+use crate::limits;
+use crate::task::{Progress, Status};
+use crate::{Payload, RunId, TaskId, Timestamp};
+use hashbrown::HashSet;
+
+/// The error of a task that a restart has ended for good.
+const INTERRUPTED: &str = "interrupted by a restart of the server";
+
+fn current(flow: &Flow, id: TaskId, attempt: u32) -> Result<&Task, Rejection> {
+    let task = flow.at(find(flow, "task_id", id)?);
+    if task.status == Status::InProgress && task.attempt == attempt && !task.is_group() {
+        Ok(task)
+    } else {
+        Err(Rejection::new(Kind::StaleAttempt, Vec::new()))
+    }
+}
+
+pub(super) fn complete(flow: &Flow, id: TaskId, attempt: u32, result: &Payload) -> Decision {
+    current(flow, id, attempt)?;
+    let event = Event::TaskCompleted(TaskCompleted {
+        task_id: id,
+        attempt,
+        result: result.clone(),
+    });
+    Ok((vec![event], Done::Status(Status::Completed)))
+}
+
+pub(super) fn report(flow: &Flow, id: TaskId, attempt: u32, progress: Progress) -> Decision {
+    let task = current(flow, id, attempt)?;
+    let event = Event::TaskProgressed(TaskProgressed {
+        task_id: id,
+        attempt,
+        progress,
+    });
+    let events = if task.progress == progress {
+        Vec::new()
+    } else {
+        vec![event]
+    };
+    Ok((events, Done::Status(Status::InProgress)))
+}
+
+pub(super) fn fail(
+    flow: &Flow,
+    id: TaskId,
+    attempt: u32,
+    error: &str,
+    (reason, progress): (FailureReason, Progress),
+    now: Timestamp,
+) -> Decision {
+    let task = current(flow, id, attempt)?;
+    let retry_at = match reason {
+        FailureReason::Executor | FailureReason::Timeout | FailureReason::InvalidResult => {
+            next_attempt(task, now)
+        }
+        // Another attempt would end the same way.
+        FailureReason::Deadline
+        | FailureReason::ExecutorNotFound
+        | FailureReason::Interrupted
+        | FailureReason::InvalidInputs
+        | FailureReason::Group => None,
+    };
+    let mut events = vec![Event::TaskFailed(TaskFailed {
+        task_id: id,
+        attempt,
+        error: limits::cut(
+            if error.is_empty() {
+                "failed without a message"
+            } else {
+                error
+            },
+            limits::ERROR_BYTES_MAX,
+        )
+        .to_owned(),
+        reason,
+        progress,
+        will_retry: retry_at.is_some(),
+    })];
+    if let Some(next) = retry_at {
+        events.push(requeued(flow, task, RequeueReason::Retry, Some(next)));
+    }
+    let status = if retry_at.is_some() {
+        Status::Pending
+    } else {
+        Status::Failed
+    };
+    Ok((events, Done::Status(status)))
+}
+
+/// When the task may try again; `None` when its budget is spent or its deadline comes first.
+fn next_attempt(task: &Task, now: Timestamp) -> Option<Timestamp> {
+    let delay = task.retry.as_ref()?.delay_ms_after(task.attempts_in_run)?;
+    Some(now.plus_ms(delay)).filter(|at| *at < task.effective_deadline)
+}
+
+fn requeued(
+    flow: &Flow,
+    task: &Task,
+    reason: RequeueReason,
+    next_attempt_at: Option<Timestamp>,
+) -> Event {
+    let run_id: RunId = flow
+        .runs
+        .get(&task.run)
+        .map(|r| r.id)
+        .expect("a task in progress belongs to an active run");
+    Event::TaskRequeued(TaskRequeued {
+        task_id: task.id,
+        run_id,
+        reason,
+        next_attempt_at,
+    })
+}
+
+/// Attempts that nobody runs any more have ended: they run again where that is harmless or
+/// consented to, else the task fails.
+pub(super) fn recover(
+    flow: &Flow,
+    alive: &HashSet<(TaskId, u32)>,
+    now: Timestamp,
+    capacity: &dyn Capacity,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    let members = flow
+        .runs
+        .iter()
+        .flat_map(|(key, run)| run.members.iter().map(move |&i| (*key, i)));
+    for (key, i) in members {
+        let task = flow.at(i);
+        let lost = task.run == key
+            && !task.deleted
+            && task.status == Status::InProgress
+            && !task.is_group();
+        if !lost || alive.contains(&(task.id, task.attempt)) {
+            continue;
+        }
+        let method = flow.methods.text(task.method).unwrap_or_default();
+        let spared = task.interruptions < limits::INTERRUPTIONS_PER_RUN_MAX;
+        let idempotent = capacity.is_idempotent(method);
+        let again = match (spared, idempotent) {
+            (false, _) => None,
+            (true, true) => Some((RequeueReason::Interrupted, None)),
+            (true, false) => next_attempt(task, now).map(|at| (RequeueReason::Retry, Some(at))),
+        };
+        events.push(Event::TaskFailed(TaskFailed {
+            task_id: task.id,
+            attempt: task.attempt,
+            error: INTERRUPTED.to_owned(),
+            reason: FailureReason::Interrupted,
+            progress: task.progress,
+            will_retry: again.is_some(),
+        }));
+        if let Some((reason, at)) = again {
+            events.push(requeued(flow, task, reason, at));
+        }
+    }
+    events
+}

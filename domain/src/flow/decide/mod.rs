@@ -1,0 +1,103 @@
+//! Commands against the state: events, or a refusal. Pure: the same state, command and time give
+//! the same answer. One file per family of commands; the cost of each is stated there.
+
+mod attempt;
+mod create;
+mod edit;
+mod execute;
+mod remove;
+
+use super::command::{Capacity, Command, Done};
+use super::event::Event;
+use super::rejection::{Kind, Rejection};
+use super::state::{Flow, Task};
+use crate::schedule;
+use crate::{TaskId, Timestamp, Violation};
+use serde_json::Value;
+
+/// The events of an accepted command.
+pub(crate) type Decision = Result<(Vec<Event>, Done), Rejection>;
+
+impl Flow {
+    /// One turn: judges the command, applies its events, and lets the scheduler react, so that an
+    /// outcome and the starts that it makes possible stand in one append. A refused command
+    /// leaves the state as it was.
+    ///
+    /// # Errors
+    /// [`Rejection`]: the caller can mend it.
+    pub fn handle(
+        &mut self,
+        command: &Command,
+        now: Timestamp,
+        capacity: &mut dyn Capacity,
+    ) -> Result<(Vec<Event>, Done), Rejection> {
+        let (mut events, done) = self.decide(command, now, capacity)?;
+        for event in &events {
+            self.apply(event, now);
+        }
+        assert!(
+            self.forward.is_empty(),
+            "a decision never names a task that does not exist"
+        );
+        schedule::settle(self, now, capacity, &mut events);
+        Ok((events, done))
+    }
+
+    /// Judges a command without changing anything.
+    ///
+    /// # Errors
+    /// [`Rejection`].
+    pub fn decide(&self, command: &Command, now: Timestamp, capacity: &dyn Capacity) -> Decision {
+        match command {
+            Command::Create(tasks) => create::create(self, tasks),
+            Command::Execute(execute) => execute::execute(self, execute, now, capacity),
+            Command::Update(update) => edit::update(self, update),
+            Command::Delete { task, cascade } => remove::delete(self, *task, *cascade),
+            Command::Cancel {
+                task,
+                cascade,
+                reason,
+            } => remove::cancel(self, *task, *cascade, reason.as_deref()),
+            Command::Complete {
+                task,
+                attempt,
+                result,
+            } => attempt::complete(self, *task, *attempt, result),
+            Command::Fail {
+                task,
+                attempt,
+                error,
+                reason,
+                progress,
+            } => attempt::fail(self, *task, *attempt, error, (*reason, *progress), now),
+            Command::Report {
+                task,
+                attempt,
+                progress,
+            } => attempt::report(self, *task, *attempt, *progress),
+            Command::Recover { alive } => {
+                Ok((attempt::recover(self, alive, now, capacity), Done::Ok))
+            }
+            Command::Wake => Ok((Vec::new(), Done::Ok)),
+        }
+    }
+}
+
+/// The live task with this id, named in the member `field`.
+fn find(flow: &Flow, field: &str, id: TaskId) -> Result<u32, Rejection> {
+    flow.live(id).ok_or_else(|| Rejection::not_found(field, id))
+}
+
+/// A refusal because of the status of the task that was addressed.
+fn wrong_status(kind: Kind, task: &Task, expected: &str) -> Rejection {
+    let reason = format!("Task is {}", task.status);
+    Rejection::one(
+        kind,
+        Violation::of(
+            "status",
+            reason,
+            expected,
+            &Value::from(task.status.as_str()),
+        ),
+    )
+}

@@ -1,0 +1,360 @@
+//! How events change the state. Never refuses: an event is a fact.
+//!
+//! Cost of an event: O(dependents + depth), except `RunStarted` and `RunEnded`, which touch their
+//! members, and `TaskMoved` and changes of a deadline, which touch the subtree.
+
+use super::event::{Dependency, Event, RunStarted, Specification, TaskCreated};
+use super::state::{Edge, Flow, NONE, Run, Task};
+use crate::task::{Progress, Status};
+use crate::{Recorded, TaskId, Timestamp};
+
+impl Flow {
+    /// Applies the next event of the stream, recorded at the state's version + 1.
+    pub fn apply(&mut self, event: &Event, time: Timestamp) {
+        self.version += 1;
+        match event {
+            Event::TaskCreated(e) => self.created(e, time),
+            Event::TaskRenamed(e) => {
+                let (i, version) = (self.ordinal(e.task_id), self.version);
+                self.at_mut(i).name_at = version;
+            }
+            Event::PriorityChanged(e) => {
+                let i = self.ordinal(e.task_id);
+                self.unlink(i);
+                self.at_mut(i).priority = e.priority;
+                self.link(i);
+            }
+            Event::UserChanged(e) => {
+                let user = e.user_id.as_deref().map_or(NONE, |u| self.users.number(u));
+                let i = self.ordinal(e.task_id);
+                self.at_mut(i).user = user;
+            }
+            Event::TaskMoved(e) => self.moved(e.task_id, e.parent_id),
+            Event::DependenciesChanged(e) => self.rewired(e.task_id, &e.dependencies, time),
+            Event::TaskRespecified(e) => self.respecified(e.task_id, &e.specification),
+            Event::TaskDeleted(e) => self.deleted(e.task_id),
+            Event::RunStarted(e) => self.run_started(e, time),
+            Event::TaskStarted(e) => {
+                let i = self.ordinal(e.task_id);
+                self.set_status(i, Status::InProgress, time);
+                let task = self.at_mut(i);
+                task.attempt = e.attempt;
+                task.attempts_in_run += 1;
+                task.next_attempt_at = Timestamp::default();
+                task.progress = Progress::ZERO;
+            }
+            Event::TaskProgressed(e) => {
+                let i = self.ordinal(e.task_id);
+                self.at_mut(i).progress = e.progress;
+            }
+            Event::TaskCompleted(e) => self.ended(e.task_id, Status::Completed, time),
+            Event::TaskFailed(e) => {
+                if e.reason == super::FailureReason::Interrupted {
+                    let i = self.ordinal(e.task_id);
+                    self.at_mut(i).interruptions = self.at(i).interruptions.saturating_add(1);
+                }
+                self.ended(e.task_id, Status::Failed, time);
+            }
+            Event::TaskCancelled(e) => self.ended(e.task_id, Status::Cancelled, time),
+            Event::TaskRequeued(e) => {
+                let i = self.ordinal(e.task_id);
+                let task = self.at_mut(i);
+                task.next_attempt_at = e.next_attempt_at.unwrap_or_default();
+                if e.reason == super::RequeueReason::Interrupted {
+                    task.attempts_in_run = task.attempts_in_run.saturating_sub(1);
+                }
+                task.progress = Progress::ZERO;
+                task.ready_since = time.max(task.next_attempt_at);
+                self.set_status(i, Status::Pending, time);
+            }
+            Event::RunEnded(e) => self.run_ended(e.run_id),
+        }
+    }
+
+    /// Rebuilds or continues a state from recorded events, in order.
+    pub fn replay<'a>(&mut self, events: impl IntoIterator<Item = &'a Recorded>) {
+        for recorded in events {
+            assert_eq!(
+                recorded.version,
+                self.version + 1,
+                "events of a stream follow each other"
+            );
+            self.apply(&recorded.event, recorded.time);
+        }
+        self.refresh();
+    }
+
+    fn created(&mut self, e: &TaskCreated, time: Timestamp) {
+        let i = u32::try_from(self.tasks.len()).expect("a flow has at most 100,000 tasks");
+        assert_eq!(i, e.ordinal, "tasks are numbered in order of creation");
+        let parent = e.parent_id.map_or(NONE, |p| self.ordinal(p));
+        let run = self
+            .tasks
+            .get(parent as usize)
+            .filter(|_| e.run_id.is_some())
+            .map_or(NONE, |p| p.run);
+        let method = e
+            .specification
+            .method
+            .as_deref()
+            .map_or(NONE, |m| self.methods.number(m));
+        let user = e.user_id.as_deref().map_or(NONE, |u| self.users.number(u));
+        let deadline = e.specification.deadline.unwrap_or(Timestamp::FAR_FUTURE);
+        let inherited = self
+            .tasks
+            .get(parent as usize)
+            .map_or(Timestamp::FAR_FUTURE, |p| p.effective_deadline);
+        self.tasks.push(Task {
+            id: e.task_id,
+            parent,
+            method,
+            user,
+            status: Status::Pending,
+            priority: e.priority,
+            deleted: false,
+            interruptions: 0,
+            attempt: 0,
+            attempts_in_run: 0,
+            progress: Progress::ZERO,
+            run: NONE,
+            deadline,
+            next_attempt_at: Timestamp::default(),
+            ready_since: time,
+            retry: e.specification.retry.map(Box::new),
+            spec_at: self.version,
+            name_at: self.version,
+            outcome_at: 0,
+            dependencies: Vec::new(),
+            children: Vec::new(),
+            dependents: Vec::new(),
+            unsatisfied: 0,
+            effective_deadline: deadline.min(inherited),
+            excluded: 0,
+            counts: None,
+        });
+        self.index.insert(e.task_id, i);
+        if parent != NONE {
+            self.at_mut(parent).children.push(i);
+        }
+        self.add_dependencies(i, &e.dependencies);
+        self.resolve_forward(e.task_id, i, time);
+        if run != NONE {
+            let waits = !self.at(i).dependencies.is_empty() || !self.at(i).dependents.is_empty();
+            if waits && self.edges_to_groups > 0 {
+                self.make_stale(run);
+            }
+            let members = &mut self
+                .runs
+                .get_mut(&run)
+                .expect("the parent's run is active")
+                .members;
+            members.push(i);
+            self.at_mut(i).run = run;
+            self.count_in_groups(i, Status::Pending, true);
+            self.link(i);
+        }
+    }
+
+    /// Adds edges of `i`, which must not be linked; targets that do not exist yet are remembered.
+    fn add_dependencies(&mut self, i: u32, dependencies: &[Dependency]) {
+        for dependency in dependencies {
+            let required = dependency.required;
+            match self.index.get(&dependency.id) {
+                Some(&target) => {
+                    self.at_mut(i).dependencies.push(Edge {
+                        task: target,
+                        required,
+                    });
+                    self.add_dependent(target, Edge { task: i, required });
+                }
+                None => {
+                    // Keeps its place in the list until the target is created in the same append.
+                    let place = self.at(i).dependencies.len() as u32;
+                    self.forward
+                        .entry(dependency.id)
+                        .or_default()
+                        .push((Edge { task: i, required }, place));
+                    self.at_mut(i).dependencies.push(Edge {
+                        task: NONE,
+                        required,
+                    });
+                    self.at_mut(i).unsatisfied += 1;
+                }
+            }
+        }
+    }
+
+    fn add_dependent(&mut self, target: u32, edge: Edge) {
+        let satisfied = Self::satisfies(self.at(target).status, edge.required);
+        let list = &mut self.at_mut(target).dependents;
+        match list.binary_search_by_key(&edge.task, |e| e.task) {
+            Ok(at) | Err(at) => list.insert(at, edge),
+        }
+        self.edges_to_groups += u32::from(self.at(target).is_group());
+        self.at_mut(edge.task).unsatisfied += u32::from(!satisfied);
+    }
+
+    /// Edges that were waiting for the creation of this task.
+    fn resolve_forward(&mut self, id: TaskId, i: u32, time: Timestamp) {
+        for (edge, place) in self.forward.remove(&id).unwrap_or_default() {
+            self.unlink(edge.task);
+            let dependent = self.at_mut(edge.task);
+            dependent.dependencies[place as usize].task = i;
+            dependent.unsatisfied -= 1;
+            self.add_dependent(i, edge);
+            self.refresh_ready_since(edge.task, time);
+            self.link(edge.task);
+        }
+    }
+
+    fn moved(&mut self, id: TaskId, to: TaskId) {
+        let (i, to) = (self.ordinal(id), self.ordinal(to));
+        let subtree = self.subtree(i);
+        self.make_runs_stale(&subtree);
+        subtree.iter().for_each(|&t| self.unlink(t));
+        let from = self.at(i).parent;
+        if from != NONE {
+            self.at_mut(from).children.retain(|&c| c != i);
+        }
+        self.at_mut(i).parent = to;
+        let siblings = &mut self.at_mut(to).children;
+        let at = siblings.partition_point(|&c| c < i);
+        siblings.insert(at, i);
+        self.refresh_deadlines(i);
+        subtree.iter().for_each(|&t| self.link(t));
+    }
+
+    fn make_runs_stale(&mut self, tasks: &[u32]) {
+        for &t in tasks {
+            let run = self.at(t).run;
+            self.make_stale(run);
+        }
+    }
+
+    fn rewired(&mut self, id: TaskId, dependencies: &[Dependency], time: Timestamp) {
+        let i = self.ordinal(id);
+        let run = self.at(i).run;
+        if self.edges_to_groups > 0 {
+            self.make_stale(run);
+        }
+        self.unlink(i);
+        self.drop_dependencies(i);
+        self.add_dependencies(i, dependencies);
+        self.refresh_ready_since(i, time);
+        self.link(i);
+        if self.edges_to_groups > 0 {
+            self.make_stale(run);
+        }
+    }
+
+    fn drop_dependencies(&mut self, i: u32) {
+        for edge in std::mem::take(&mut self.at_mut(i).dependencies) {
+            self.edges_to_groups -= u32::from(self.at(edge.task).is_group());
+            self.at_mut(edge.task).dependents.retain(|d| d.task != i);
+        }
+        self.at_mut(i).unsatisfied = 0;
+    }
+
+    fn respecified(&mut self, id: TaskId, specification: &Specification) {
+        let i = self.ordinal(id);
+        let method = specification
+            .method
+            .as_deref()
+            .map_or(NONE, |m| self.methods.number(m));
+        let deadline = specification.deadline.unwrap_or(Timestamp::FAR_FUTURE);
+        let deadline_changed = deadline != self.at(i).deadline;
+        let touched = if deadline_changed {
+            self.subtree(i)
+        } else {
+            vec![i]
+        };
+        touched.iter().for_each(|&t| self.unlink(t));
+        let version = self.version;
+        let was_group = self.at(i).is_group();
+        let task = self.at_mut(i);
+        task.method = method;
+        task.retry = specification.retry.map(Box::new);
+        task.spec_at = version;
+        task.deadline = deadline;
+        let dependents = task.dependents.len() as u32;
+        match (was_group, self.at(i).is_group()) {
+            (true, false) => self.edges_to_groups -= dependents,
+            (false, true) => self.edges_to_groups += dependents,
+            (true, true) | (false, false) => {}
+        }
+        if deadline_changed {
+            self.refresh_deadlines(i);
+        }
+        touched.iter().for_each(|&t| self.link(t));
+    }
+
+    fn deleted(&mut self, id: TaskId) {
+        let i = self.ordinal(id);
+        let status = self.at(i).status;
+        self.unlink(i);
+        self.count_in_groups(i, status, false);
+        self.drop_dependencies(i);
+        let parent = self.at(i).parent;
+        if parent != NONE {
+            self.at_mut(parent).children.retain(|&c| c != i);
+        }
+        self.at_mut(i).deleted = true;
+    }
+
+    fn run_started(&mut self, e: &RunStarted, time: Timestamp) {
+        let key = self.next_run;
+        self.next_run += 1;
+        let members: Vec<u32> = e.covers.iter().flat_map(|&(from, to)| from..=to).collect();
+        self.runs.insert(
+            key,
+            Run {
+                id: e.run_id,
+                root: self.ordinal(e.task_id),
+                allow_unknown_executors: e.allow_unknown_executors,
+                executor_wait_ms: e.executor_wait_ms,
+                members: members.clone(),
+                running: 0,
+                ready: 0,
+                open_groups: Default::default(),
+                stale: true,
+            },
+        );
+        for i in members {
+            // A completed task that another active run holds stays with that run.
+            if self.at(i).run != NONE {
+                continue;
+            }
+            self.refresh_ready_since(i, time);
+            let task = self.at_mut(i);
+            task.run = key;
+            task.attempts_in_run = 0;
+            task.interruptions = 0;
+            self.link(i);
+        }
+    }
+
+    fn run_ended(&mut self, id: crate::RunId) {
+        let Some(key) = self.runs.iter().find(|(_, r)| r.id == id).map(|(k, _)| *k) else {
+            return;
+        };
+        let members = std::mem::take(&mut self.runs.get_mut(&key).expect("found above").members);
+        for i in members {
+            if self.at(i).run == key {
+                self.unlink(i);
+                let task = self.at_mut(i);
+                task.run = NONE;
+                task.excluded = 0;
+                task.counts = None;
+                self.settled_groups.remove(&i);
+            }
+        }
+        self.runs.remove(&key);
+    }
+
+    fn ended(&mut self, id: TaskId, status: Status, time: Timestamp) {
+        let (i, version) = (self.ordinal(id), self.version);
+        self.at_mut(i).outcome_at = version;
+        self.at_mut(i).next_attempt_at = Timestamp::default();
+        self.set_status(i, status, time);
+    }
+}

@@ -1,0 +1,301 @@
+//! The derived part of the state: what the scheduler looks things up in.
+//!
+//! Invariant: between two events each task stands in exactly the indexes that its primary fields
+//! put it in. Every change goes `unlink` -> change -> `link`.
+
+use super::state::{Edge, Flow, GroupCounts, NONE, Rank};
+use crate::task::Status;
+use crate::{TaskId, Timestamp};
+use std::cmp::Reverse;
+
+impl Flow {
+    /// Takes a task out of the scheduler's indexes. Cost: O(log tasks + depth for groups).
+    pub(super) fn unlink(&mut self, i: u32) {
+        self.set_links(i, false);
+    }
+
+    /// Puts a task into the indexes that its fields put it in. Cost as [`Self::unlink`].
+    pub(super) fn link(&mut self, i: u32) {
+        self.set_links(i, true);
+    }
+
+    fn set_links(&mut self, i: u32, present: bool) {
+        let task = &self.tasks[i as usize];
+        let Some(run) = self.runs.get_mut(&task.run) else {
+            return;
+        };
+        if task.deleted {
+            return;
+        }
+        let count = |n: &mut u32| if present { *n += 1 } else { *n -= 1 };
+        if !task.status.is_terminal() && task.effective_deadline != Timestamp::FAR_FUTURE {
+            put(&mut self.deadlines, (task.effective_deadline, i), present);
+        }
+        match task.status {
+            Status::Pending if task.unsatisfied == 0 && task.is_group() => {
+                put(&mut self.ready_groups, i, present);
+            }
+            Status::Pending if task.unsatisfied == 0 => {
+                count(&mut run.ready);
+                let rank = Rank {
+                    priority: task.priority,
+                    since: task.ready_since,
+                    task: i,
+                };
+                let queue = self.ready.entry(task.method).or_default();
+                put(queue, rank, present);
+                if queue.is_empty() {
+                    self.ready.remove(&task.method);
+                }
+            }
+            Status::InProgress if task.is_group() => {
+                let settled = !run.stale && task.counts.as_ref().is_none_or(|c| c.open == 0);
+                let depth = std::iter::successors(Some(task.parent), |&p| {
+                    self.tasks.get(p as usize).map(|t| t.parent)
+                })
+                .take_while(|&p| p != NONE)
+                .count();
+                put(&mut run.open_groups, (Reverse(depth), i), present);
+                if settled || !present {
+                    put(&mut self.settled_groups, i, present);
+                }
+            }
+            Status::InProgress => count(&mut run.running),
+            Status::Pending | Status::Completed | Status::Failed | Status::Cancelled => {}
+        }
+    }
+
+    /// Changes a task's status and everything that follows from it in other tasks' counters.
+    /// Cost: O(dependents + depth).
+    pub(super) fn set_status(&mut self, i: u32, status: Status, time: Timestamp) {
+        let before = self.at(i).status;
+        if before == status {
+            return;
+        }
+        self.unlink(i);
+        self.count_in_groups(i, before, false);
+        self.at_mut(i).status = status;
+        self.count_in_groups(i, status, true);
+        self.link(i);
+        for d in 0..self.at(i).dependents.len() {
+            let Edge {
+                task: dependent,
+                required,
+            } = self.at(i).dependents[d];
+            let (was, is) = (
+                Self::satisfies(before, required),
+                Self::satisfies(status, required),
+            );
+            if was != is {
+                self.change_unsatisfied(dependent, if is { -1 } else { 1 }, time);
+            }
+        }
+    }
+
+    pub(super) fn change_unsatisfied(&mut self, i: u32, by: i32, time: Timestamp) {
+        self.unlink(i);
+        let task = self.at_mut(i);
+        task.unsatisfied = task
+            .unsatisfied
+            .checked_add_signed(by)
+            .expect("each satisfied dependency was counted once");
+        self.refresh_ready_since(i, time);
+        self.link(i);
+    }
+
+    /// The time from which a task queues: now, or when its next attempt is due. Only between
+    /// `unlink` and `link`.
+    pub(super) fn refresh_ready_since(&mut self, i: u32, time: Timestamp) {
+        let task = self.at_mut(i);
+        task.ready_since = time.max(task.next_attempt_at);
+    }
+
+    /// Adds a task to the counts of the groups around it in its run, or takes it out.
+    pub(super) fn count_in_groups(&mut self, i: u32, status: Status, present: bool) {
+        let task = self.at(i);
+        let key = task.run;
+        if task.deleted || self.runs.get(&key).is_none_or(|r| r.stale) {
+            return;
+        }
+        let excluded = task.excluded;
+        let ancestors: Vec<u32> = self.ancestors(i).collect();
+        let depth = ancestors.len();
+        for (up, group) in ancestors.into_iter().enumerate() {
+            if excluded & (1 << (depth - 1 - up)) != 0
+                || self.at(group).run != key
+                || !self.at(group).is_group()
+            {
+                continue;
+            }
+            let open_before = self.at(group).counts.as_ref().map_or(0, |c| c.open);
+            let counts = self.at_mut(group).counts.get_or_insert_default();
+            counts.change(status, present);
+            let open = counts.open;
+            if (open == 0) != (open_before == 0) && self.at(group).status == Status::InProgress {
+                put(&mut self.settled_groups, group, open == 0);
+            }
+        }
+    }
+
+    /// Marks a run for [`Self::refresh`].
+    pub(super) fn make_stale(&mut self, key: u32) {
+        if let Some(run) = self.runs.get_mut(&key) {
+            run.stale = true;
+        }
+    }
+
+    /// Finds out anew who waits for whom in runs whose structure has changed, and counts their
+    /// groups from nothing. Cost: O(members * depth) for such a run, else O(runs).
+    pub(crate) fn refresh(&mut self) {
+        let stale: Vec<u32> = self
+            .runs
+            .iter()
+            .filter(|(_, r)| r.stale)
+            .map(|(k, _)| *k)
+            .collect();
+        for key in stale {
+            let members =
+                std::mem::take(&mut self.runs.get_mut(&key).expect("listed above").members);
+            self.mark_excluded(key, &members);
+            for &i in &members {
+                if self.at(i).is_group() && self.at(i).run == key {
+                    self.at_mut(i).counts = Some(Box::default());
+                    self.settled_groups.remove(&i);
+                }
+            }
+            self.runs.get_mut(&key).expect("listed above").stale = false;
+            for &i in &members {
+                let (run, status) = (self.at(i).run, self.at(i).status);
+                if run == key {
+                    self.count_in_groups(i, status, true);
+                } else if !self.at(i).deleted {
+                    self.count_guest(i, key);
+                }
+            }
+            for &i in &members {
+                let task = self.at(i);
+                if task.run == key
+                    && task.status == Status::InProgress
+                    && task.is_group()
+                    && !task.deleted
+                {
+                    let open = task.counts.as_ref().map_or(0, |c| c.open);
+                    put(&mut self.settled_groups, i, open == 0);
+                }
+            }
+            self.runs.get_mut(&key).expect("listed above").members = members;
+        }
+    }
+
+    /// Brings everything derived up to date after events were applied one by one.
+    #[cfg(feature = "testing")]
+    pub fn settle_indexes(&mut self) {
+        self.refresh();
+    }
+
+    /// Counts a completed member that another active run holds: it cannot change any more.
+    fn count_guest(&mut self, i: u32, key: u32) {
+        let status = self.at(i).status;
+        let ancestors: Vec<u32> = self.ancestors(i).collect();
+        for group in ancestors {
+            if self.at(group).run == key && self.at(group).is_group() {
+                self.at_mut(group)
+                    .counts
+                    .get_or_insert_default()
+                    .change(status, true);
+            }
+        }
+    }
+
+    /// Rebuilds everything derived from the primary fields, after a snapshot was read.
+    /// Cost: O(tasks + edges).
+    pub(crate) fn rebuild(&mut self) {
+        self.methods.index();
+        self.users.index();
+        self.index = self
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(i, t)| (t.id, i as u32))
+            .collect();
+        let keys: Vec<u32> = self.runs.keys().copied().collect();
+        for key in keys {
+            self.make_stale(key);
+        }
+        for i in 0..self.tasks.len() as u32 {
+            if self.at(i).deleted {
+                continue;
+            }
+            let parent = self.at(i).parent;
+            if parent != NONE {
+                self.at_mut(parent).children.push(i);
+            }
+            for edge in self.at(i).dependencies.clone() {
+                self.at_mut(edge.task).dependents.push(Edge {
+                    task: i,
+                    required: edge.required,
+                });
+                let target = self.at(edge.task);
+                let (satisfied, to_group) = (
+                    Self::satisfies(target.status, edge.required),
+                    target.is_group(),
+                );
+                self.at_mut(i).unsatisfied += u32::from(!satisfied);
+                self.edges_to_groups += u32::from(to_group);
+            }
+        }
+        self.refresh_deadlines(0);
+        for i in 0..self.tasks.len() as u32 {
+            self.link(i);
+        }
+        self.refresh();
+    }
+
+    /// Effective deadlines of a task and everything below it. The tasks must not be linked, or the
+    /// deadline must not have changed. Cost: O(subtree).
+    pub(super) fn refresh_deadlines(&mut self, top: u32) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        for i in self.subtree(top) {
+            let own = self.at(i).deadline;
+            let inherited = self
+                .tasks
+                .get(self.at(i).parent as usize)
+                .map(|p| p.effective_deadline);
+            self.at_mut(i).effective_deadline = inherited.map_or(own, |d| d.min(own));
+        }
+    }
+
+    /// The task with this id, deleted or not.
+    pub(super) fn ordinal(&self, id: TaskId) -> u32 {
+        *self
+            .index
+            .get(&id)
+            .expect("events name tasks that the flow has")
+    }
+}
+
+impl GroupCounts {
+    fn change(&mut self, status: Status, present: bool) {
+        let n = match status {
+            Status::Pending | Status::InProgress => &mut self.open,
+            Status::Completed => &mut self.completed,
+            Status::Failed => &mut self.failed,
+            Status::Cancelled => &mut self.cancelled,
+        };
+        if present {
+            *n += 1;
+        } else {
+            *n -= 1;
+        }
+    }
+}
+
+fn put<T: Ord>(set: &mut std::collections::BTreeSet<T>, item: T, present: bool) {
+    if present {
+        set.insert(item);
+    } else {
+        set.remove(&item);
+    }
+}

@@ -1,0 +1,353 @@
+//! The decision state of a flow: resident, dense, without payloads (about 250 bytes a task).
+//!
+//! Tasks are numbered by their order of creation (*ordinal*); relations are lists of ordinals.
+//! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
+//! with them and can be rebuilt from them, which is how a snapshot is loaded.
+
+use super::RunState;
+use crate::task::{Priority, Progress, RetryPolicy, Status};
+use crate::{RunId, TaskId, Timestamp, Version};
+use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// "No task", "no run", "no method": an ordinal that is never given.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A reference to another task and whether its completion is required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Edge {
+    /// The other task.
+    pub(crate) task: u32,
+    /// False: any terminal status will do.
+    pub(crate) required: bool,
+}
+
+/// Covered descendants of a group in its active run, by what has become of them; those that wait
+/// for the group itself are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct GroupCounts {
+    pub(crate) open: u32,
+    pub(crate) completed: u32,
+    pub(crate) failed: u32,
+    pub(crate) cancelled: u32,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) parent: u32,
+    /// Index into `methods`; `NONE` for a group.
+    pub(crate) method: u32,
+    /// Index into `users`; `NONE` for no user.
+    pub(crate) user: u32,
+    pub(crate) status: Status,
+    pub(crate) priority: Priority,
+    pub(crate) deleted: bool,
+    /// Interruptions by a restart within the run.
+    pub(crate) interruptions: u8,
+    /// Number of the latest attempt; never restarts.
+    pub(crate) attempt: u32,
+    /// Attempts charged to the retry budget of the run.
+    pub(crate) attempts_in_run: u32,
+    pub(crate) progress: Progress,
+    /// Key of the active run that covers it.
+    pub(crate) run: u32,
+    /// Its own deadline.
+    pub(crate) deadline: Timestamp,
+    /// Not before this time; 0 for at once.
+    pub(crate) next_attempt_at: Timestamp,
+    /// When it became ready, or will: its place among tasks of equal priority.
+    pub(crate) ready_since: Timestamp,
+    pub(crate) retry: Option<Box<RetryPolicy>>,
+    /// Version of the event that holds the current specification.
+    pub(crate) spec_at: Version,
+    /// Version of the event that holds the current name.
+    pub(crate) name_at: Version,
+    /// Version of the event that holds the latest outcome; 0 for none.
+    pub(crate) outcome_at: Version,
+    pub(crate) dependencies: Vec<Edge>,
+
+    // Derived.
+    #[serde(skip)]
+    pub(crate) children: Vec<u32>,
+    #[serde(skip)]
+    pub(crate) dependents: Vec<Edge>,
+    /// Dependencies that are not satisfied.
+    #[serde(skip)]
+    pub(crate) unsatisfied: u32,
+    /// The earliest of its own deadline and its ancestors'.
+    #[serde(skip)]
+    pub(crate) effective_deadline: Timestamp,
+    /// Bit d: the ancestor at depth d does not wait for this task, because this task waits for it.
+    #[serde(skip)]
+    pub(crate) excluded: u64,
+    #[serde(skip)]
+    pub(crate) counts: Option<Box<GroupCounts>>,
+}
+
+impl Task {
+    pub(crate) const fn is_group(&self) -> bool {
+        self.method == NONE
+    }
+}
+
+/// Place of a ready task in the order of starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    pub(crate) priority: Priority,
+    pub(crate) since: Timestamp,
+    pub(crate) task: u32,
+}
+
+/// An active run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    /// The task that was asked for.
+    pub(crate) root: u32,
+    pub(crate) allow_unknown_executors: bool,
+    pub(crate) executor_wait_ms: u64,
+    /// Covered tasks, deleted and completed ones included, ascending.
+    pub(crate) members: Vec<u32>,
+
+    // Derived.
+    /// Attempts under way.
+    #[serde(skip)]
+    pub(crate) running: u32,
+    /// Pending tasks whose dependencies are satisfied.
+    #[serde(skip)]
+    pub(crate) ready: u32,
+    /// Groups under way, deepest first.
+    #[serde(skip)]
+    pub(crate) open_groups: BTreeSet<(Reverse<usize>, u32)>,
+    /// The structure changed: who waits for whom must be found out anew.
+    #[serde(skip)]
+    pub(crate) stale: bool,
+}
+
+/// Strings by number.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Names {
+    texts: Vec<Box<str>>,
+    #[serde(skip)]
+    numbers: HashMap<Box<str>, u32>,
+}
+
+impl Names {
+    pub(crate) fn number(&mut self, text: &str) -> u32 {
+        if let Some(&n) = self.numbers.get(text) {
+            return n;
+        }
+        let n = u32::try_from(self.texts.len()).expect("fewer names than tasks");
+        self.texts.push(text.into());
+        self.numbers.insert(text.into(), n);
+        n
+    }
+
+    pub(crate) fn text(&self, number: u32) -> Option<&str> {
+        self.texts.get(number as usize).map(|t| &**t)
+    }
+
+    pub(crate) fn index(&mut self) {
+        self.numbers = self
+            .texts
+            .iter()
+            .enumerate()
+            .map(|(i, t)| (t.clone(), i as u32))
+            .collect();
+    }
+}
+
+/// A flow as its events have made it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Flow {
+    pub(crate) version: Version,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) methods: Names,
+    pub(crate) users: Names,
+    pub(crate) runs: BTreeMap<u32, Run>,
+    pub(crate) next_run: u32,
+
+    // Derived.
+    #[serde(skip)]
+    pub(crate) index: HashMap<TaskId, u32>,
+    /// Dependencies on tasks whose creation stands later in the same append: the dependent, and the
+    /// place in its list.
+    #[serde(skip)]
+    pub(crate) forward: HashMap<TaskId, Vec<(Edge, u32)>>,
+    /// Dependencies whose target is a group; without any, nothing can wait for its own ancestor.
+    #[serde(skip)]
+    pub(crate) edges_to_groups: u32,
+    /// Ready tasks by method.
+    #[serde(skip)]
+    pub(crate) ready: BTreeMap<u32, BTreeSet<Rank>>,
+    /// Pending covered groups whose dependencies are satisfied.
+    #[serde(skip)]
+    pub(crate) ready_groups: BTreeSet<u32>,
+    /// Groups under way whose covered descendants are all terminal.
+    #[serde(skip)]
+    pub(crate) settled_groups: BTreeSet<u32>,
+    /// Deadlines of covered tasks that are not terminal.
+    #[serde(skip)]
+    pub(crate) deadlines: BTreeSet<(Timestamp, u32)>,
+}
+
+/// What others may know of a task without reading its payload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskSummary {
+    /// The task.
+    pub id: TaskId,
+    /// Its parent.
+    pub parent: Option<TaskId>,
+    /// Its status.
+    pub status: Status,
+    /// Its urgency.
+    pub priority: Priority,
+    /// Its user.
+    pub user_id: Option<String>,
+    /// Its executor; `None` for a group.
+    pub method: Option<String>,
+    /// The latest attempt.
+    pub attempt: u32,
+    /// The active run that covers it.
+    pub run_id: Option<RunId>,
+    /// Version of the event with its specification.
+    pub spec_at: Version,
+    /// Version of the event with its name.
+    pub name_at: Version,
+    /// Version of the event with its latest outcome; 0 for none.
+    pub outcome_at: Version,
+    /// What it waits for.
+    pub dependencies: Vec<super::Dependency>,
+    /// When it must have ended, ancestors' deadlines included.
+    pub deadline: Option<Timestamp>,
+}
+
+impl Flow {
+    /// Version of the last event applied; 0 for a flow that does not exist.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Tasks ever created, deleted ones included.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether a run is active: the flow has work, or waits for some.
+    #[must_use]
+    pub fn has_active_run(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// A live task. Cost: O(dependencies of the task).
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> Option<TaskSummary> {
+        let task = self.at(self.live(id)?);
+        Some(TaskSummary {
+            id,
+            parent: self.tasks.get(task.parent as usize).map(|p| p.id),
+            status: task.status,
+            priority: task.priority,
+            user_id: self.users.text(task.user).map(str::to_owned),
+            method: self.methods.text(task.method).map(str::to_owned),
+            attempt: task.attempt,
+            run_id: self.runs.get(&task.run).map(|r| r.id),
+            spec_at: task.spec_at,
+            name_at: task.name_at,
+            outcome_at: task.outcome_at,
+            dependencies: self.dependencies(task),
+            deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+        })
+    }
+
+    /// State of an active run; `None` once it has ended.
+    #[must_use]
+    pub fn run_state(&self, id: RunId) -> Option<RunState> {
+        self.runs
+            .values()
+            .find(|r| r.id == id)
+            .map(|_| RunState::Running)
+    }
+
+    /// Bytes that this state holds, roughly: what the cache of idle flows weighs. Cost: O(1).
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.tasks.len() * 320 + 1024
+    }
+
+    pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {
+        let edges = task.dependencies.iter();
+        edges
+            .map(|e| super::Dependency {
+                id: self.at(e.task).id,
+                required: e.required,
+            })
+            .collect()
+    }
+
+    /// Ordinal of a task that is not deleted.
+    pub(crate) fn live(&self, id: TaskId) -> Option<u32> {
+        self.index
+            .get(&id)
+            .copied()
+            .filter(|&i| !self.at(i).deleted)
+    }
+
+    pub(crate) fn at(&self, ordinal: u32) -> &Task {
+        &self.tasks[ordinal as usize]
+    }
+
+    pub(crate) fn at_mut(&mut self, ordinal: u32) -> &mut Task {
+        &mut self.tasks[ordinal as usize]
+    }
+
+    /// Live children in order of creation.
+    pub(crate) fn children(&self, ordinal: u32) -> impl Iterator<Item = u32> + '_ {
+        self.at(ordinal).children.iter().copied()
+    }
+
+    /// The task's parent, its parent's parent, and so on. At most the tree's depth.
+    pub(crate) fn ancestors(&self, ordinal: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(self.at(ordinal).parent), |&p| {
+            self.tasks.get(p as usize).map(|t| t.parent)
+        })
+        .take_while(|&p| p != NONE)
+    }
+
+    /// 0 for the root. Cost: O(depth).
+    pub(crate) fn depth(&self, ordinal: u32) -> usize {
+        self.ancestors(ordinal).count()
+    }
+
+    /// The task and everything below it, parents first. Cost: O(result).
+    pub(crate) fn subtree(&self, ordinal: u32) -> Vec<u32> {
+        let mut all = Vec::new();
+        let mut stack = vec![ordinal];
+        while let Some(i) = stack.pop() {
+            all.push(i);
+            stack.extend(self.at(i).children.iter().rev());
+        }
+        all
+    }
+
+    /// Whether `target` in its present status satisfies a dependency on it.
+    pub(crate) fn satisfies(status: Status, required: bool) -> bool {
+        if required {
+            status == Status::Completed
+        } else {
+            status.is_terminal()
+        }
+    }
+
+    /// A failed or cancelled task that has dependents, all of them optional, harms nobody.
+    pub(crate) fn is_tolerated(&self, ordinal: u32) -> bool {
+        let task = self.at(ordinal);
+        !task.dependents.is_empty() && task.dependents.iter().all(|d| !d.required)
+    }
+}

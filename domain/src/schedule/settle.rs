@@ -1,0 +1,264 @@
+//! Everything that the state makes possible or inevitable, until nothing more follows.
+
+use super::groups;
+use crate::flow::state::Rank;
+use crate::flow::{
+    CancelReason, Capacity, Event, FailureReason, Flow, RunEnded, SlotRequest, TaskCancelled,
+    TaskFailed, TaskStarted,
+};
+use crate::task::{Priority, Status};
+use crate::{RunId, Timestamp};
+use std::collections::BTreeSet;
+
+/// Applies consequences to the state and appends their events to `out`, in this order, until
+/// nothing changes: deadlines, groups that begin, groups whose members have ended, starts of
+/// ready tasks, and for each run in which nothing moves any more: its open groups, deepest first, and
+/// then its end. Cost: O(consequences * (dependents + depth) + methods with ready tasks).
+pub(crate) fn settle(
+    flow: &mut Flow,
+    now: Timestamp,
+    capacity: &mut dyn Capacity,
+    out: &mut Vec<Event>,
+) {
+    loop {
+        flow.refresh();
+        let mut turn = Turn {
+            flow,
+            now,
+            out,
+            changed: false,
+        };
+        turn.pass_deadlines();
+        turn.begin_groups();
+        turn.end_settled_groups();
+        if turn.changed {
+            continue;
+        }
+        turn.start_ready(capacity);
+        turn.give_up_on_unknown_executors(capacity);
+        if !turn.changed {
+            turn.close_still_runs();
+        }
+        if !turn.changed {
+            return;
+        }
+    }
+}
+
+/// The first place of each priority in a queue: the oldest of its kind.
+pub(super) fn firsts(queue: &BTreeSet<Rank>) -> impl Iterator<Item = Rank> + '_ {
+    Priority::ALL.into_iter().filter_map(|priority| {
+        let from = Rank {
+            priority,
+            since: Timestamp(i64::MIN),
+            task: 0,
+        };
+        queue
+            .range(from..)
+            .next()
+            .copied()
+            .filter(|r| r.priority == priority)
+    })
+}
+
+/// When a ready task fails because its executor did not appear.
+pub(super) fn gives_up_at(flow: &Flow, rank: Rank) -> Timestamp {
+    let wait = flow
+        .runs
+        .get(&flow.at(rank.task).run)
+        .map_or(0, |r| r.executor_wait_ms);
+    rank.since.plus_ms(wait)
+}
+
+struct Turn<'a> {
+    flow: &'a mut Flow,
+    now: Timestamp,
+    out: &'a mut Vec<Event>,
+    changed: bool,
+}
+
+impl Turn<'_> {
+    fn emit(&mut self, event: Event) {
+        self.flow.apply(&event, self.now);
+        self.out.push(event);
+        self.changed = true;
+    }
+
+    fn run_of(&self, i: u32) -> RunId {
+        self.flow
+            .runs
+            .get(&self.flow.at(i).run)
+            .map(|r| r.id)
+            .expect("indexed tasks belong to an active run")
+    }
+
+    fn begin(&mut self, i: u32) {
+        let task = self.flow.at(i);
+        let (task_id, attempt) = (task.id, task.attempt + 1);
+        let run_id = self.run_of(i);
+        self.emit(Event::TaskStarted(TaskStarted {
+            task_id,
+            attempt,
+            run_id,
+        }));
+    }
+
+    fn fail(&mut self, i: u32, reason: FailureReason, error: String) {
+        let task = self.flow.at(i);
+        let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);
+        self.emit(Event::TaskFailed(TaskFailed {
+            task_id,
+            attempt,
+            error,
+            reason,
+            progress,
+            will_retry: false,
+        }));
+    }
+
+    fn pass_deadlines(&mut self) {
+        while let Some(&(at, i)) = self
+            .flow
+            .deadlines
+            .first()
+            .filter(|(at, _)| *at <= self.now)
+        {
+            if self.flow.at(i).status == Status::InProgress {
+                self.fail(
+                    i,
+                    FailureReason::Deadline,
+                    format!("the deadline {at} passed"),
+                );
+            } else {
+                let task_id = self.flow.at(i).id;
+                self.emit(Event::TaskCancelled(TaskCancelled {
+                    task_id,
+                    attempt: None,
+                    error: format!("the deadline {at} passed before the task could start"),
+                    reason: CancelReason::Deadline,
+                }));
+            }
+        }
+    }
+
+    fn begin_groups(&mut self) {
+        while let Some(&i) = self.flow.ready_groups.first() {
+            self.begin(i);
+        }
+    }
+
+    fn end_settled_groups(&mut self) {
+        while let Some(&i) = self.flow.settled_groups.first() {
+            let event = groups::outcome(self.flow, i);
+            self.emit(event);
+        }
+    }
+
+    fn start_ready(&mut self, capacity: &mut dyn Capacity) {
+        let methods: Vec<u32> = self.flow.ready.keys().copied().collect();
+        for method in methods {
+            let name = self
+                .flow
+                .methods
+                .text(method)
+                .expect("ready tasks have a method")
+                .to_owned();
+            if !capacity.knows(&name) {
+                continue;
+            }
+            while let Some(rank) = self.next_due_now(method) {
+                let task = self.flow.at(rank.task);
+                let request = SlotRequest {
+                    method: &name,
+                    task: task.id,
+                    attempt: task.attempt + 1,
+                    priority: rank.priority,
+                    since: rank.since,
+                };
+                if !capacity.take_slot(&request) {
+                    break;
+                }
+                self.begin(rank.task);
+            }
+        }
+    }
+
+    /// The first ready task of a method whose time has come.
+    fn next_due_now(&self, method: u32) -> Option<Rank> {
+        let queue = self.flow.ready.get(&method)?;
+        firsts(queue).find(|rank| rank.since <= self.now)
+    }
+
+    fn give_up_on_unknown_executors(&mut self, capacity: &dyn Capacity) {
+        let several_runs = self.flow.runs.len() > 1;
+        let mut overdue = Vec::new();
+        for (method, queue) in &self.flow.ready {
+            let name = self
+                .flow
+                .methods
+                .text(*method)
+                .expect("ready tasks have a method");
+            if capacity.knows(name) {
+                continue;
+            }
+            let is_overdue = |rank: &Rank| gives_up_at(self.flow, *rank) <= self.now;
+            if several_runs {
+                // Runs wait differently long, so the oldest need not be the first to give up.
+                overdue.extend(queue.iter().copied().filter(is_overdue));
+            } else {
+                for first in firsts(queue) {
+                    let until = Rank {
+                        priority: first.priority,
+                        since: self.now,
+                        task: u32::MAX,
+                    };
+                    overdue.extend(
+                        queue
+                            .range(first..=first.max(until))
+                            .copied()
+                            .take_while(is_overdue),
+                    );
+                }
+            }
+        }
+        for rank in overdue {
+            let method = self
+                .flow
+                .methods
+                .text(self.flow.at(rank.task).method)
+                .unwrap_or_default();
+            let error = format!("executor `{method}` not found");
+            self.begin(rank.task);
+            self.fail(rank.task, FailureReason::ExecutorNotFound, error);
+        }
+    }
+
+    /// Runs in which nothing is running, runnable or awaited: decides their deepest open group, or
+    /// ends them.
+    fn close_still_runs(&mut self) {
+        let still: Vec<u32> = self
+            .flow
+            .runs
+            .iter()
+            .filter(|(_, r)| r.running == 0 && r.ready == 0)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in still {
+            let run = &self.flow.runs[&key];
+            if let Some(&(_, group)) = run.open_groups.first() {
+                let event = groups::outcome(self.flow, group);
+                self.emit(event);
+                // What depends on the group may be runnable now.
+                return;
+            }
+            let (run_id, task_id) = (run.id, self.flow.at(run.root).id);
+            let (state, counts) = groups::verdict(self.flow, key);
+            self.emit(Event::RunEnded(RunEnded {
+                run_id,
+                task_id,
+                state,
+                counts,
+            }));
+        }
+    }
+}
