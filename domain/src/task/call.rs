@@ -256,6 +256,12 @@ impl TaskList {
         self.tasks.is_empty()
     }
 
+    /// The user that the first task names.
+    #[must_use]
+    pub fn first_user(&self) -> Option<&str> {
+        self.tasks.first()?.user_id.as_deref()
+    }
+
     /// The specifications with their places, for checks of inputs against schemas.
     pub fn specifications(&self) -> impl Iterator<Item = (&[PathSegment], &Specification)> {
         self.tasks

@@ -1,0 +1,70 @@
+//! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
+
+use crate::store;
+use taskledger_domain::flow::{Kind, Rejection};
+use taskledger_domain::violation::Violation;
+
+/// The two ways in which a command or query does not succeed, and "not now".
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The rules say no.
+    #[error("refused: {0:?}")]
+    Refused(Box<Rejection>),
+    /// A queue is full or a read model is behind; nothing was done.
+    #[error("too busy: {reason}")]
+    Busy {
+        /// What is full, for the log and the caller.
+        reason: String,
+        /// Milliseconds after which a retry is sensible.
+        retry_after_ms: u64,
+    },
+    /// The store could not say whether the command took effect.
+    #[error("outcome unknown; retry with the same idempotency key")]
+    OutcomeUnknown,
+    /// The command was not carried out, because of a fault on our side.
+    #[error("failed: {0}")]
+    Failed(Failure),
+}
+
+/// A fault on our side. Its text is for the log; callers get an error id.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    /// The log.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The read models.
+    #[error("read models: {0}")]
+    ReadModel(String),
+    /// The server is stopping.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// An invariant does not hold.
+    #[error("invariant broken: {0}")]
+    Broken(String),
+}
+
+impl Error {
+    /// A refusal for values that are not acceptable in themselves.
+    #[must_use]
+    pub fn invalid(violations: Vec<Violation>) -> Self {
+        Rejection::new(Kind::Invalid, violations).into()
+    }
+}
+
+impl From<Rejection> for Error {
+    fn from(rejection: Rejection) -> Self {
+        Self::Refused(Box::new(rejection))
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        Self::Failed(Failure::Store(error))
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}

@@ -1,0 +1,296 @@
+//! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
+//! when memory runs over its bound.
+
+use super::error::{Error, Failure};
+use super::mailbox::{self, Look, Mailbox, Order, Put, Reply};
+use super::ports::{Attempts, Executors};
+use super::positions::Positions;
+use super::rows::RowCache;
+use super::slots::Slots;
+use super::timers::Timers;
+use crate::clock::SharedClock;
+use crate::store::{EventStore, Fence, Snapshot};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use taskledger_domain::codec::snapshot;
+use taskledger_domain::flow::{Command, Flow};
+use taskledger_domain::{FlowId, Metadata, Recorded};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Bytes of idle flow states kept in memory.
+pub const IDLE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Flows woken from timers at a time.
+const WAKE_BATCH: usize = 1000;
+
+/// See the module. Everything that mailboxes share.
+pub struct Flows {
+    pub(super) store: Arc<dyn EventStore>,
+    pub(super) clock: SharedClock,
+    pub(super) slots: Arc<Slots>,
+    pub(super) timers: Timers,
+    pub(super) rows: Arc<RowCache>,
+    pub(super) positions: Arc<Positions>,
+    /// Carried by every append, so that a server that was replaced cannot write any more.
+    pub(super) fence: Option<Fence>,
+    attempts: OnceLock<Arc<dyn Attempts>>,
+    hot: Mutex<Hot>,
+    idle_bytes_max: usize,
+    tasks: TaskTracker,
+    fenced: AtomicBool,
+    /// Ends the server when it has been replaced.
+    stop: CancellationToken,
+}
+
+impl fmt::Debug for Flows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flows").finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Hot {
+    mailboxes: HashMap<FlowId, Arc<Mailbox>>,
+    /// Idle states, coldest first, with their weights.
+    idle: BTreeMap<u64, (FlowId, usize)>,
+    idle_at: HashMap<FlowId, u64>,
+    idle_bytes: usize,
+    stamp: u64,
+}
+
+impl Hot {
+    fn forget_idle(&mut self, flow: FlowId) {
+        if let Some(stamp) = self.idle_at.remove(&flow)
+            && let Some((_, weight)) = self.idle.remove(&stamp)
+        {
+            self.idle_bytes -= weight;
+        }
+    }
+}
+
+/// What [`Flows`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The log.
+    pub store: Arc<dyn EventStore>,
+    /// Time and ids.
+    pub clock: SharedClock,
+    /// What can be executed.
+    pub executors: Arc<dyn Executors>,
+    /// Confirmed rows.
+    pub rows: Arc<RowCache>,
+    /// Where each flow's history ends.
+    pub positions: Arc<Positions>,
+    /// The writer's ownership.
+    pub fence: Option<Fence>,
+    /// Bytes of idle states; [`IDLE_BYTES_MAX`] unless a test wants evictions.
+    pub idle_bytes_max: usize,
+    /// Cancelled when another server has taken over.
+    pub stop: CancellationToken,
+}
+
+impl Flows {
+    /// The hot flows, none yet; and the flows to wake because a slot is free, for [`Self::run`].
+    #[must_use]
+    pub fn new(parts: Parts) -> (Arc<Self>, mpsc::UnboundedReceiver<FlowId>) {
+        let (slots, woken) = Slots::new(parts.executors);
+        let flows = Self {
+            timers: Timers::new(parts.clock.clone()),
+            store: parts.store,
+            clock: parts.clock,
+            slots: Arc::new(slots),
+            rows: parts.rows,
+            positions: parts.positions,
+            fence: parts.fence,
+            attempts: OnceLock::new(),
+            hot: Mutex::default(),
+            idle_bytes_max: parts.idle_bytes_max,
+            tasks: TaskTracker::new(),
+            fenced: AtomicBool::new(false),
+            stop: parts.stop,
+        };
+        (Arc::new(flows), woken)
+    }
+
+    /// Says who runs attempts. Once, before the first command.
+    ///
+    /// # Panics
+    /// When it is said twice.
+    pub fn set_attempts(&self, attempts: Arc<dyn Attempts>) {
+        assert!(self.attempts.set(attempts).is_ok(), "attempts are set once");
+    }
+
+    pub(super) fn attempts(&self) -> &Arc<dyn Attempts> {
+        self.attempts.get().expect("attempts are set before the first command")
+    }
+
+    /// The slots.
+    #[must_use]
+    pub fn slots(&self) -> &Arc<Slots> {
+        &self.slots
+    }
+
+    /// Wakes flows whose time has come or for which a slot is free, until cancelled.
+    pub async fn run(self: Arc<Self>, mut woken: mpsc::UnboundedReceiver<FlowId>, cancel: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                Some(flow) = woken.recv() => self.wake(flow),
+                () = self.timers.wait() => {
+                    let due = self.timers.take_due(WAKE_BATCH);
+                    due.into_iter().for_each(|flow| self.wake(flow));
+                    self.slots.repeat_wake_ups();
+                }
+            }
+        }
+    }
+
+    /// Has a flow looked at: what is due in it happens, attempts that nobody runs are ended.
+    pub fn wake(self: &Arc<Self>, flow: FlowId) {
+        self.send(flow, self.engine_order(Command::Wake));
+    }
+
+    pub(super) fn engine_order(&self, command: Command) -> Order {
+        let metadata = Metadata {
+            actor: Arc::from("engine"),
+            correlation: Arc::from(self.clock.uuid().to_string()),
+            causation: None,
+            trace: None,
+        };
+        self.order(Some(command), None, metadata, true)
+    }
+
+    pub(super) fn order(&self, command: Option<Command>, look: Option<Look>, metadata: Metadata, engine: bool) -> Order {
+        let clock = self.clock.clone();
+        Order { command, look, metadata, claims_root: false, repeatable: None, engine, reply: None, clock, bytes: 256 }
+    }
+
+    /// Sends an order whose answer nobody waits for.
+    fn send(self: &Arc<Self>, flow: FlowId, mut order: Order) {
+        loop {
+            let mailbox = self.mailbox(flow);
+            match mailbox.put(order) {
+                Put::Queued | Put::Full(_) => return,
+                Put::Drive => {
+                    self.tasks.spawn(mailbox::drive(mailbox, self.clone()));
+                    return;
+                }
+                Put::Retired(back) => order = back,
+            }
+        }
+    }
+
+    /// Sends an order and waits for its answer.
+    ///
+    /// # Errors
+    /// [`Error`]; `Busy` when the flow's mailbox is full.
+    pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Reply, Error> {
+        if self.fenced.load(Ordering::Relaxed) {
+            return Err(Failure::ShuttingDown.into());
+        }
+        let (reply, answer) = oneshot::channel();
+        order.reply = Some(reply);
+        loop {
+            let mailbox = self.mailbox(flow);
+            match mailbox.put(order) {
+                Put::Queued => break,
+                Put::Drive => {
+                    self.tasks.spawn(mailbox::drive(mailbox, self.clone()));
+                    break;
+                }
+                Put::Full(_) => {
+                    let reason = format!("{} commands wait for the flow", mailbox::COMMANDS_MAX);
+                    return Err(Error::Busy { reason, retry_after_ms: 100 });
+                }
+                Put::Retired(back) => order = back,
+            }
+        }
+        answer.await.unwrap_or_else(|_| Err(Failure::ShuttingDown.into()))
+    }
+
+    /// Looks at the state of a flow once everything decided before is durable.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn look<T: Send + 'static>(
+        self: &Arc<Self>,
+        flow: FlowId,
+        metadata: Metadata,
+        look: impl FnOnce(&Flow) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (tx, rx) = oneshot::channel();
+        let look: Look = Box::new(move |state| {
+            let _ = tx.send(look(state));
+        });
+        self.ask(flow, self.order(None, Some(look), metadata, false)).await?;
+        rx.await.map_err(|_| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
+    }
+
+    fn mailbox(&self, flow: FlowId) -> Arc<Mailbox> {
+        let mut hot = self.hot.lock().expect("no code panics while it holds the registry");
+        hot.forget_idle(flow);
+        hot.mailboxes.entry(flow).or_insert_with(|| Arc::new(Mailbox::new(flow))).clone()
+    }
+
+    /// A mailbox has become idle and keeps a state of this weight; the coldest are dropped.
+    pub(super) fn parked(&self, flow: FlowId, weight: usize) {
+        let mut hot = self.hot.lock().expect("no code panics while it holds the registry");
+        hot.forget_idle(flow);
+        hot.stamp += 1;
+        let stamp = hot.stamp;
+        hot.idle.insert(stamp, (flow, weight));
+        hot.idle_at.insert(flow, stamp);
+        hot.idle_bytes += weight;
+        while hot.idle_bytes > self.idle_bytes_max
+            && let Some((&stamp, &(coldest, _))) = hot.idle.first_key_value()
+        {
+            debug_assert!(hot.idle_at.get(&coldest) == Some(&stamp), "both indexes name the same flows");
+            hot.forget_idle(coldest);
+            if hot.mailboxes.get(&coldest).is_some_and(|m| m.retire()) {
+                hot.mailboxes.remove(&coldest);
+            }
+        }
+    }
+
+    /// Shares what has become durable with readers, before anybody is answered.
+    pub(super) fn committed(&self, flow: FlowId, recorded: &[Arc<Recorded>]) {
+        if let Some(last) = recorded.last() {
+            self.positions.advance(flow, last.position);
+        }
+        self.rows.apply(recorded);
+    }
+
+    pub(super) fn save_snapshot(self: &Arc<Self>, id: FlowId, flow: &Flow) {
+        let flows = self.clone();
+        let snapshot = Snapshot { version: flow.version(), format: snapshot::FORMAT, bytes: snapshot::encode(flow) };
+        self.tasks.spawn(async move {
+            if let Err(error) = flows.store.save_snapshot(id, snapshot).await {
+                tracing::warn!(flow.id = %id, error = %error, "a snapshot was not stored");
+            }
+        });
+    }
+
+    /// Another server has taken over: nothing that this one decides can become durable any more.
+    pub(super) fn fenced(&self) {
+        if !self.fenced.swap(true, Ordering::Relaxed) {
+            tracing::error!("another server has taken over this log; this one stops");
+            self.stop.cancel();
+        }
+    }
+
+    /// Waits until every mailbox has done its work. Call after the last command was sent.
+    pub async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Flows in memory, idle ones included, and bytes of the idle ones.
+    #[must_use]
+    pub fn resident(&self) -> (usize, usize) {
+        let hot = self.hot.lock().expect("no code panics while it holds the registry");
+        (hot.mailboxes.len(), hot.idle_bytes)
+    }
+}

@@ -1,0 +1,54 @@
+//! Brings a flow into memory: the newest snapshot, then the events after it.
+
+use super::error::{Error, Failure};
+use super::flows::Flows;
+use super::mailbox::{Order, Resident};
+use taskledger_domain::codec::snapshot;
+use taskledger_domain::flow::{Command, Flow};
+use taskledger_domain::{FlowId, Version};
+
+/// Events read at a time.
+const PAGE_EVENTS: usize = 1000;
+
+/// Events after which a flow of so many tasks gets a new snapshot.
+pub(super) fn snapshot_interval(tasks: usize) -> Version {
+    (tasks as Version / 4).max(500)
+}
+
+/// The state of a flow, empty if it does not exist; and, when a run is active, the order that ends
+/// attempts which nobody runs any more.
+pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<Order>), Error> {
+    let mut flow = Flow::default();
+    let mut snapshot_version = 0;
+    if let Some(stored) = flows.store.load_snapshot(id, snapshot::FORMAT).await? {
+        match snapshot::decode(&stored.bytes) {
+            Ok(state) if state.version() == stored.version => {
+                flow = state;
+                snapshot_version = stored.version;
+            }
+            Ok(_) => tracing::warn!(flow.id = %id, "a snapshot names another version than it holds; ignored"),
+            Err(error) => tracing::warn!(flow.id = %id, error = %error, "a snapshot cannot be read; ignored"),
+        }
+    }
+    let mut position = 0;
+    loop {
+        let page = flows.store.read_stream(id, flow.version(), PAGE_EVENTS).await?;
+        let Some(last) = page.last() else { break };
+        position = last.position;
+        if page.first().is_some_and(|e| e.version != flow.version() + 1) {
+            return Err(Failure::Broken(format!("the history of flow {id} has a gap after {}", flow.version())).into());
+        }
+        let full = page.len() == PAGE_EVENTS;
+        // Replaying a long history is work for the processor: let others run in between.
+        flow.replay(page.iter().map(|e| &**e));
+        if !full {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let recovery = flow.has_active_run().then(|| {
+        let alive = flows.attempts().alive(id).into_iter().collect();
+        flows.engine_order(Command::Recover { alive })
+    });
+    Ok((Resident { flow, snapshot: snapshot_version, position }, recovery))
+}

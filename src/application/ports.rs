@@ -1,0 +1,44 @@
+//! What the application needs of the engine, which depends on it and not the other way round.
+
+use std::fmt;
+use std::sync::Arc;
+use taskledger_domain::schedule::Launch;
+use taskledger_domain::task::inputs::CompiledSchema;
+use taskledger_domain::{EventId, FlowId, Metadata, TaskId};
+
+/// The executors of this server.
+pub trait Executors: Send + Sync + fmt::Debug + 'static {
+    /// Whether one has this name or alias.
+    fn knows(&self, method: &str) -> bool;
+    /// Whether running the same attempt twice does no harm; false for an unknown one.
+    fn is_idempotent(&self, method: &str) -> bool;
+    /// The name behind an alias; the same text for an unknown one.
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str;
+    /// Attempts that may run at once.
+    fn slot_limit(&self, method: &str) -> usize;
+    /// What inputs must conform to.
+    fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>>;
+}
+
+/// An attempt to run, with what its outcome must refer back to.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// The flow.
+    pub flow: FlowId,
+    /// What to run.
+    pub launch: Launch,
+    /// The event that started it.
+    pub event: EventId,
+    /// Of that event.
+    pub metadata: Metadata,
+}
+
+/// Runs attempts. Called from a flow's turn, so it must not wait.
+pub trait Attempts: Send + Sync + fmt::Debug + 'static {
+    /// Runs an attempt whose start is durable; its outcome comes back as a command.
+    fn launch(&self, started: Started);
+    /// Stops an attempt, if it runs; its outcome is of no interest any more.
+    fn stop(&self, task: TaskId, attempt: u32);
+    /// The attempts of a flow that run, or are about to.
+    fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)>;
+}

@@ -1,0 +1,188 @@
+//! Confirmed rows in memory, by flow: answers `tasks.get` without a database, and gives the engine
+//! what an attempt needs. Fed by the mailboxes with what is durable, in order, through the same
+//! fold as the read models.
+//!
+//! A flow is held from its creation on or not at all, so that what is held is complete.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use taskledger_domain::flow::Event;
+use taskledger_domain::task::Status;
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_projections::{Blocker, Change, TaskRow, TaskView};
+
+/// Bytes of rows kept, roughly.
+pub const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of one flow's rows; a larger flow is not held, so that it does not drive out all others.
+const FLOW_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// What a row weighs besides its payloads.
+const ROW_BYTES: usize = 600;
+
+/// See the module.
+#[derive(Debug)]
+pub struct RowCache {
+    inner: Mutex<Inner>,
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    flows: HashMap<FlowId, FlowRows>,
+    flow_of: HashMap<TaskId, FlowId>,
+    /// Least recently written first.
+    order: BTreeMap<u64, FlowId>,
+    bytes: usize,
+    stamp: u64,
+}
+
+#[derive(Debug, Default)]
+struct FlowRows {
+    rows: HashMap<TaskId, Arc<TaskRow>>,
+    /// Runs and their roots.
+    runs: Vec<(RunId, TaskId)>,
+    bytes: usize,
+    stamp: u64,
+}
+
+/// What the cache knows of a task.
+#[derive(Debug)]
+pub enum Cached {
+    /// The whole answer.
+    View(TaskView),
+    /// The flow is held, and the task is not in it: it was deleted.
+    Gone,
+    /// Ask the read models.
+    Miss,
+}
+
+impl RowCache {
+    /// An empty cache of at most about `bytes_max` bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self { inner: Mutex::default(), bytes_max }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no code panics while it holds the rows")
+    }
+
+    /// Takes in durable events of one flow, in order.
+    pub fn apply(&self, recorded: &[Arc<Recorded>]) {
+        let Some(first) = recorded.first() else { return };
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let flow_id = first.flow;
+        if first.version == 1 {
+            inner.flows.insert(flow_id, FlowRows::default());
+        }
+        let Some(flow) = inner.flows.get_mut(&flow_id) else { return };
+        inner.bytes -= flow.bytes;
+        for event in recorded {
+            flow.apply(event, &mut inner.flow_of);
+        }
+        inner.bytes += flow.bytes;
+        inner.order.remove(&flow.stamp);
+        inner.stamp += 1;
+        flow.stamp = inner.stamp;
+        inner.order.insert(flow.stamp, flow_id);
+        if flow.bytes > FLOW_BYTES_MAX {
+            inner.forget(flow_id);
+        }
+        while inner.bytes > self.bytes_max
+            && let Some((_, &oldest)) = inner.order.first_key_value()
+        {
+            inner.forget(oldest);
+        }
+    }
+
+    /// The flow of a task whose row is held.
+    #[must_use]
+    pub fn flow_of(&self, task: TaskId) -> Option<FlowId> {
+        self.inner().flow_of.get(&task).copied()
+    }
+
+    /// The rows of these tasks of a flow, if all of them are held.
+    #[must_use]
+    pub fn rows(&self, flow: FlowId, tasks: impl IntoIterator<Item = TaskId>) -> Option<Vec<Arc<TaskRow>>> {
+        let inner = self.inner();
+        let held = inner.flows.get(&flow)?;
+        tasks.into_iter().map(|id| held.rows.get(&id).cloned()).collect()
+    }
+
+    /// What `tasks.get` answers, when the cache can tell.
+    #[must_use]
+    pub fn view(&self, task: TaskId) -> Cached {
+        let inner = self.inner();
+        let Some(flow) = inner.flow_of.get(&task).and_then(|f| inner.flows.get(f)) else { return Cached::Miss };
+        let Some(row) = flow.rows.get(&task) else { return Cached::Gone };
+        let is_run_root = row.run_id.is_some_and(|run| flow.runs.contains(&(run, task)));
+        // The progress of a running group and the counts of a run come from other rows.
+        if is_run_root || (row.is_group() && row.status != Status::Pending) {
+            return Cached::Miss;
+        }
+        let mut blocked_by = Vec::new();
+        if row.status == Status::Pending {
+            for dependency in row.dependencies.iter().filter(|d| d.required) {
+                let Some(target) = flow.rows.get(&dependency.id) else { return Cached::Miss };
+                if matches!(target.status, Status::Failed | Status::Cancelled) {
+                    blocked_by.push(Blocker { id: target.id, status: target.status });
+                }
+            }
+        }
+        Cached::View(TaskView { row: row.clone(), blocked_by, run: None })
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, id: FlowId) {
+        if let Some(flow) = self.flows.remove(&id) {
+            self.bytes -= flow.bytes;
+            self.order.remove(&flow.stamp);
+            for task in flow.rows.keys() {
+                self.flow_of.remove(task);
+            }
+        }
+    }
+}
+
+impl FlowRows {
+    fn apply(&mut self, recorded: &Recorded, flow_of: &mut HashMap<TaskId, FlowId>) {
+        match recorded.event.as_ref() {
+            Event::TaskCreated(_) => {
+                if let Some(row) = TaskRow::created(recorded) {
+                    self.bytes += weight(&row);
+                    flow_of.insert(row.id, recorded.flow);
+                    self.rows.insert(row.id, Arc::new(row));
+                }
+            }
+            Event::RunStarted(run) => {
+                self.runs.push((run.run_id, run.task_id));
+                for row in self.rows.values_mut() {
+                    Arc::make_mut(row).apply(recorded);
+                }
+            }
+            other => {
+                let Some(id) = other.task_id() else { return };
+                let Some(row) = self.rows.get_mut(&id) else { return };
+                self.bytes -= weight(row);
+                if Arc::make_mut(row).apply(recorded) == Change::Deleted {
+                    self.rows.remove(&id);
+                    flow_of.remove(&id);
+                } else {
+                    self.bytes += weight(row);
+                }
+            }
+        }
+    }
+}
+
+fn weight(row: &TaskRow) -> usize {
+    let payload = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
+    ROW_BYTES
+        + row.inputs.as_str().len()
+        + payload(&row.schemas)
+        + payload(&row.params)
+        + payload(&row.result)
+        + row.error.as_ref().map_or(0, |e| e.len())
+        + row.dependencies.len() * 24
+}

@@ -1,0 +1,181 @@
+//! The slots in which attempts run: one synchronous pool for all flows, so that urgency counts
+//! across flows and never more attempts run than each executor allows.
+//!
+//! A flow takes slots inside its own turn. When none is free for it, it is remembered with its best
+//! rank for that executor; a freed slot wakes the flow with the best rank.
+
+use super::ports::Executors;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use taskledger_domain::flow::{Capacity, SlotRequest};
+use taskledger_domain::task::Priority;
+use taskledger_domain::{FlowId, TaskId, Timestamp};
+use tokio::sync::mpsc;
+
+type Rank = (Priority, Timestamp, FlowId);
+
+#[derive(Debug)]
+struct Lane {
+    limit: usize,
+    taken: HashSet<(TaskId, u32)>,
+    /// At most one entry a flow.
+    waiting: BTreeMap<Rank, Waiter>,
+    ranks: HashMap<FlowId, Rank>,
+}
+
+#[derive(Debug, Default)]
+struct Waiter {
+    woken: bool,
+}
+
+impl Lane {
+    fn free(&self) -> usize {
+        self.limit.saturating_sub(self.taken.len())
+    }
+
+    fn withdraw(&mut self, flow: FlowId) -> bool {
+        self.ranks.remove(&flow).is_some_and(|rank| self.waiting.remove(&rank).is_some())
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Slots {
+    lanes: Mutex<HashMap<String, Lane>>,
+    executors: Arc<dyn Executors>,
+    /// Flows to wake. Unbounded by type, but a waiting flow stands in it at most once per executor.
+    wake: mpsc::UnboundedSender<FlowId>,
+}
+
+impl Slots {
+    /// A pool for these executors, and the flows that it wants woken.
+    pub fn new(executors: Arc<dyn Executors>) -> (Self, mpsc::UnboundedReceiver<FlowId>) {
+        let (wake, woken) = mpsc::unbounded_channel();
+        (Self { lanes: Mutex::new(HashMap::new()), executors, wake }, woken)
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+        self.lanes.lock().expect("no code panics while it holds the slots")
+    }
+
+    fn take(&self, flow: FlowId, request: &SlotRequest<'_>) -> bool {
+        let mut lanes = self.lanes();
+        let name = self.executors.canonical_name(request.method);
+        let lane = lanes.entry(name.to_owned()).or_insert_with(|| Lane {
+            limit: self.executors.slot_limit(request.method),
+            taken: HashSet::new(),
+            waiting: BTreeMap::new(),
+            ranks: HashMap::new(),
+        });
+        let rank = (request.priority, request.since, flow);
+        let free = lane.free();
+        let ahead = lane.waiting.range(..rank).filter(|((_, _, other), _)| *other != flow).take(free).count();
+        if free > ahead {
+            lane.taken.insert((request.task, request.attempt));
+            return true;
+        }
+        lane.withdraw(flow);
+        lane.waiting.insert(rank, Waiter::default());
+        lane.ranks.insert(flow, rank);
+        false
+    }
+
+    /// The attempt has ended or never began. Idempotent.
+    pub fn release(&self, method: &str, task: TaskId, attempt: u32) {
+        let mut lanes = self.lanes();
+        if let Some(lane) = lanes.get_mut(self.executors.canonical_name(method))
+            && lane.taken.remove(&(task, attempt))
+        {
+            self.wake_best(lane);
+        }
+    }
+
+    /// The flow is being looked at: it registers anew if it still has to wait.
+    fn withdraw(&self, flow: FlowId) {
+        for lane in self.lanes().values_mut() {
+            lane.withdraw(flow);
+        }
+    }
+
+    /// Wakes flows for slots that are free although somebody waits. Cheap when there are none.
+    pub fn offer_free(&self) {
+        for lane in self.lanes().values_mut() {
+            self.wake_best(lane);
+        }
+    }
+
+    /// Forgets that flows were woken, so that a wake-up that got lost is repeated.
+    pub fn repeat_wake_ups(&self) {
+        for lane in self.lanes().values_mut() {
+            lane.waiting.values_mut().for_each(|w| w.woken = false);
+            self.wake_best(lane);
+        }
+    }
+
+    fn wake_best(&self, lane: &mut Lane) {
+        let free = lane.free();
+        for ((_, _, flow), waiter) in lane.waiting.iter_mut().take(free).filter(|(_, w)| !w.woken) {
+            waiter.woken = self.wake.send(*flow).is_ok();
+        }
+    }
+
+    /// What the pool knows of executors, for looking ahead: never grants a slot.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View(&*self.executors)
+    }
+
+    /// Attempts under way, and the limit, by executor.
+    #[must_use]
+    pub fn usage(&self) -> Vec<(String, usize, usize)> {
+        self.lanes().iter().map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit)).collect()
+    }
+
+    /// The pool as the rules see it during a turn of `flow`.
+    #[must_use]
+    pub fn turn(&self, flow: FlowId) -> Turn<'_> {
+        self.withdraw(flow);
+        Turn { slots: self, flow }
+    }
+}
+
+/// See [`Slots::turn`]. When it ends, slots that the flow left are offered to others.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    slots: &'a Slots,
+    flow: FlowId,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.slots.offer_free();
+    }
+}
+
+impl Capacity for Turn<'_> {
+    fn knows(&self, method: &str) -> bool {
+        self.slots.executors.knows(method)
+    }
+    fn is_idempotent(&self, method: &str) -> bool {
+        self.slots.executors.is_idempotent(method)
+    }
+    fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
+        self.slots.take(self.flow, attempt)
+    }
+}
+
+/// See [`Slots::view`].
+#[derive(Debug)]
+pub struct View<'a>(&'a dyn Executors);
+
+impl Capacity for View<'_> {
+    fn knows(&self, method: &str) -> bool {
+        self.0.knows(method)
+    }
+    fn is_idempotent(&self, method: &str) -> bool {
+        self.0.is_idempotent(method)
+    }
+    fn take_slot(&mut self, _: &SlotRequest<'_>) -> bool {
+        false
+    }
+}
