@@ -7,6 +7,12 @@
 //! that has seen position p never later sees a new event at or below p; what is answered
 //! `Appended` is on disk.
 
+pub mod faulty;
+pub mod lock;
+pub mod memory;
+mod ring;
+pub mod sqlite;
+
 use async_trait::async_trait;
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,328 @@
+//! A log that misbehaves on command, for tests.
+//!
+//! Owns: a script of faults, taken one per append in the order in which they were written, and
+//! gates that let a test force an interleaving. Deterministic: nothing happens that the script does
+//! not say.
+
+use super::{Append, ClaimKey, Error, EventStore, NewEvent, Outcome, Page, Resolution, Snapshot};
+use async_trait::async_trait;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
+use tokio::sync::{oneshot, watch};
+
+/// A log around another log.
+#[derive(Debug)]
+pub struct FaultyStore<S> {
+    inner: Arc<S>,
+    faults: Faults,
+}
+
+/// The script of a [`FaultyStore`]; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Faults(Arc<Mutex<Script>>);
+
+#[derive(Debug, Default)]
+struct Script {
+    appends: VecDeque<Fault>,
+    reads: VecDeque<Gate>,
+    crashed: bool,
+    count: u64,
+}
+
+#[derive(Debug)]
+enum Fault {
+    Refuse(Error),
+    HoldAppend(Gate),
+    HoldAnswer(Gate),
+    UnknownWritten,
+    UnknownUnwritten,
+    Crash,
+    ForeignWrite(Vec<NewEvent>),
+    Pass,
+}
+
+#[derive(Debug)]
+struct Gate {
+    arrived: oneshot::Sender<()>,
+    release: oneshot::Receiver<()>,
+}
+
+/// A call that is held back. Dropping this lets it go.
+#[derive(Debug)]
+pub struct Hold {
+    arrived: Option<oneshot::Receiver<()>>,
+    release: oneshot::Sender<()>,
+}
+
+impl Hold {
+    /// Waits until the call has come to the gate. At once when it has been awaited before.
+    pub async fn arrived(&mut self) {
+        if let Some(arrived) = self.arrived.take() {
+            // An error means that the call was abandoned after it had arrived.
+            let _ = arrived.await;
+        }
+    }
+
+    /// Lets the call go on.
+    pub fn release(self) {
+        let _ = self.release.send(());
+    }
+}
+
+impl Gate {
+    fn new() -> (Self, Hold) {
+        let (arrived_sender, arrived) = oneshot::channel();
+        let (release, release_receiver) = oneshot::channel();
+        let gate = Self {
+            arrived: arrived_sender,
+            release: release_receiver,
+        };
+        let hold = Hold {
+            arrived: Some(arrived),
+            release,
+        };
+        (gate, hold)
+    }
+
+    async fn pass(self) {
+        let _ = self.arrived.send(());
+        // An error means that the hold was dropped, which opens the gate.
+        let _ = self.release.await;
+    }
+}
+
+impl Faults {
+    /// The next append gets `error`; nothing is written.
+    pub fn refuse_next_append(&self, error: Error) {
+        self.add(Fault::Refuse(error));
+    }
+
+    /// The next append waits before it is judged.
+    #[must_use]
+    pub fn hold_next_append(&self) -> Hold {
+        let (gate, hold) = Gate::new();
+        self.add(Fault::HoldAppend(gate));
+        hold
+    }
+
+    /// The next append is judged and written, and waits before it is answered.
+    #[must_use]
+    pub fn hold_next_answer(&self) -> Hold {
+        let (gate, hold) = Gate::new();
+        self.add(Fault::HoldAnswer(gate));
+        hold
+    }
+
+    /// The next append is judged and written, and answered `Unknown`.
+    pub fn unknown_after_next_append(&self) {
+        self.add(Fault::UnknownWritten);
+    }
+
+    /// The next append is not written, and answered `Unknown`.
+    pub fn unknown_instead_of_next_append(&self) {
+        self.add(Fault::UnknownUnwritten);
+    }
+
+    /// The next append is judged and written, and answered `Unknown`; from then on every call is
+    /// `Unavailable` until [`Self::reopen`].
+    pub fn crash_after_next_append(&self) {
+        self.add(Fault::Crash);
+    }
+
+    /// Just before the next append is judged, somebody else appends `events` to its stream.
+    pub fn foreign_write_before_next_append(&self, events: Vec<NewEvent>) {
+        self.add(Fault::ForeignWrite(events));
+    }
+
+    /// The next append meets no fault; those behind it meet what is scripted next.
+    pub fn pass_next_append(&self) {
+        self.add(Fault::Pass);
+    }
+
+    /// The next `read_stream` waits before it reads.
+    #[must_use]
+    pub fn hold_next_read(&self) -> Hold {
+        let (gate, hold) = Gate::new();
+        self.script().reads.push_back(gate);
+        hold
+    }
+
+    /// Ends a crash: what was written is there.
+    pub fn reopen(&self) {
+        self.script().crashed = false;
+    }
+
+    /// Appends so far, faulty ones included.
+    #[must_use]
+    pub fn appends(&self) -> u64 {
+        self.script().count
+    }
+
+    fn add(&self, fault: Fault) {
+        self.script().appends.push_back(fault);
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_alive(&self) -> Result<(), Error> {
+        if self.script().crashed {
+            return Err(Error::Unavailable("crashed by the test".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn next_append(&self) -> Fault {
+        let mut script = self.script();
+        script.count += 1;
+        script.appends.pop_front().unwrap_or(Fault::Pass)
+    }
+}
+
+impl<S: EventStore> FaultyStore<S> {
+    /// Wraps `inner`. Without a script it behaves as `inner` does.
+    #[must_use]
+    pub fn new(inner: Arc<S>) -> Self {
+        Self {
+            inner,
+            faults: Faults::default(),
+        }
+    }
+
+    /// Where faults are scripted.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    /// The log itself, past all faults.
+    #[must_use]
+    pub fn inner(&self) -> &Arc<S> {
+        &self.inner
+    }
+
+    async fn write_foreign(&self, stream: FlowId, events: Vec<NewEvent>) -> Result<(), Error> {
+        let head = self.inner.stream_head(stream).await?;
+        let append = Append {
+            stream,
+            expected: head.map_or(0, |(version, _)| version),
+            events,
+            claims: Vec::new(),
+            fence: None,
+        };
+        let outcome = self.inner.append(append).await?;
+        assert!(
+            matches!(outcome, Outcome::Appended(_)),
+            "the foreign write of a test is written, not {outcome:?}"
+        );
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl<S: EventStore> EventStore for FaultyStore<S> {
+    async fn append(&self, append: Append) -> Result<Outcome, Error> {
+        self.faults.check_alive()?;
+        match self.faults.next_append() {
+            Fault::Pass => self.inner.append(append).await,
+            Fault::Refuse(error) => Err(error),
+            Fault::HoldAppend(gate) => {
+                gate.pass().await;
+                self.faults.check_alive()?;
+                self.inner.append(append).await
+            }
+            Fault::HoldAnswer(gate) => {
+                let outcome = self.inner.append(append).await;
+                gate.pass().await;
+                outcome
+            }
+            Fault::UnknownWritten => {
+                self.inner.append(append).await?;
+                Ok(Outcome::Unknown)
+            }
+            Fault::UnknownUnwritten => Ok(Outcome::Unknown),
+            Fault::Crash => {
+                let outcome = self.inner.append(append).await;
+                self.faults.script().crashed = true;
+                outcome.map(|_| Outcome::Unknown)
+            }
+            Fault::ForeignWrite(events) => {
+                self.write_foreign(append.stream, events).await?;
+                self.inner.append(append).await
+            }
+        }
+    }
+
+    async fn resolve(&self, stream: FlowId, ids: &[EventId]) -> Result<Resolution, Error> {
+        self.faults.check_alive()?;
+        self.inner.resolve(stream, ids).await
+    }
+
+    async fn read_stream(
+        &self,
+        stream: FlowId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        self.faults.check_alive()?;
+        let gate = self.faults.script().reads.pop_front();
+        if let Some(gate) = gate {
+            gate.pass().await;
+        }
+        self.inner.read_stream(stream, after, limit).await
+    }
+
+    async fn read_versions(
+        &self,
+        stream: FlowId,
+        versions: &[Version],
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        self.faults.check_alive()?;
+        self.inner.read_versions(stream, versions).await
+    }
+
+    async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
+        self.faults.check_alive()?;
+        self.inner.read_all(after, limit).await
+    }
+
+    async fn head(&self) -> Result<Position, Error> {
+        self.faults.check_alive()?;
+        self.inner.head().await
+    }
+
+    async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {
+        self.faults.check_alive()?;
+        self.inner.stream_head(stream).await
+    }
+
+    fn watch(&self) -> watch::Receiver<Position> {
+        self.inner.watch()
+    }
+
+    async fn claims(
+        &self,
+        keys: &[ClaimKey],
+        now: Timestamp,
+    ) -> Result<Vec<Option<Arc<str>>>, Error> {
+        self.faults.check_alive()?;
+        self.inner.claims(keys, now).await
+    }
+
+    async fn raise_fence(&self, name: &str) -> Result<u64, Error> {
+        self.faults.check_alive()?;
+        self.inner.raise_fence(name).await
+    }
+
+    async fn load_snapshot(&self, stream: FlowId, format: u32) -> Result<Option<Snapshot>, Error> {
+        self.faults.check_alive()?;
+        self.inner.load_snapshot(stream, format).await
+    }
+
+    async fn save_snapshot(&self, stream: FlowId, snapshot: Snapshot) -> Result<(), Error> {
+        self.faults.check_alive()?;
+        self.inner.save_snapshot(stream, snapshot).await
+    }
+}

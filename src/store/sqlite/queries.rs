@@ -1,0 +1,313 @@
+//! What readers ask of the log. One prepared statement each, kept for the life of a connection.
+//!
+//! Owns: the SELECT statements. Every row that leaves is checked; a row that is missing between its
+//! neighbours is damage too, and is named.
+
+use super::failure::of_read;
+use super::row::{Row, columns};
+use crate::store::{ClaimKey, Error, Snapshot};
+use rusqlite::{Connection, OptionalExtension, Statement};
+use std::sync::Arc;
+use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
+
+/// By the unique index of `streams.flow`.
+const STREAM: &str = "SELECT number, version, last_position FROM streams WHERE flow = ?1";
+/// By `events_by_stream`.
+const STREAM_EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.stream = ?1 AND e.version > ?2 AND e.version <= ?3
+      ORDER BY e.version"
+);
+/// By the primary key.
+const ALL_EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.position > ?1 AND e.position <= ?2
+      ORDER BY e.position"
+);
+/// By `events_by_stream`, from the newest, since what is looked for was written last.
+const STREAM_IDS: &str = "SELECT version, id FROM events WHERE stream = ?1 ORDER BY version DESC";
+/// By the primary key.
+const CLAIM: &str = "SELECT value, expires_at FROM claims WHERE kind = ?1 AND key = ?2";
+/// By the primary key.
+const SNAPSHOT: &str =
+    "SELECT version, checksum, bytes FROM snapshots WHERE stream = ?1 AND format = ?2";
+
+/// A row of `streams`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) number: i64,
+    pub(super) version: Version,
+    pub(super) last_position: Position,
+}
+
+/// Prepared statements of one connection.
+#[derive(Debug)]
+pub(super) struct Queries<'c> {
+    stream: Statement<'c>,
+    stream_events: Statement<'c>,
+    all_events: Statement<'c>,
+    stream_ids: Statement<'c>,
+    claim: Statement<'c>,
+    snapshot: Statement<'c>,
+}
+
+impl<'c> Queries<'c> {
+    /// Prepares all statements.
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            stream: connection.prepare(STREAM)?,
+            stream_events: connection.prepare(STREAM_EVENTS)?,
+            all_events: connection.prepare(ALL_EVENTS)?,
+            stream_ids: connection.prepare(STREAM_IDS)?,
+            claim: connection.prepare(CLAIM)?,
+            snapshot: connection.prepare(SNAPSHOT)?,
+        })
+    }
+
+    pub(super) fn stream(&mut self, flow: FlowId) -> rusqlite::Result<Option<Stream>> {
+        self.stream
+            .query_row([flow.0.as_bytes()], |row| {
+                Ok(Stream {
+                    number: row.get(0)?,
+                    version: row.get::<_, i64>(1)?.cast_unsigned(),
+                    last_position: row.get::<_, i64>(2)?.cast_unsigned(),
+                })
+            })
+            .optional()
+    }
+
+    /// See [`crate::store::EventStore::stream_head`].
+    pub(super) fn stream_head(
+        &mut self,
+        flow: FlowId,
+    ) -> Result<Option<(Version, Position)>, Error> {
+        let stream = self.stream(flow).map_err(|e| of_read(&e, 0))?;
+        Ok(stream.map(|s| (s.version, s.last_position)))
+    }
+
+    /// See [`crate::store::EventStore::read_stream`].
+    pub(super) fn read_stream(
+        &mut self,
+        flow: FlowId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let Some(stream) = self.stream(flow).map_err(|e| of_read(&e, 0))? else {
+            return Ok(Vec::new());
+        };
+        let last = after.saturating_add(limit as u64).min(stream.version);
+        if last <= after {
+            return Ok(Vec::new());
+        }
+        self.stream_range(flow, stream, after, last)
+    }
+
+    /// Events with versions in `after + 1 ..= last`, all of which exist.
+    fn stream_range(
+        &mut self,
+        flow: FlowId,
+        stream: Stream,
+        after: Version,
+        last: Version,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        let range = (stream.number, after.cast_signed(), last.cast_signed());
+        let mut rows = self.stream_events.query(range).map_err(fail)?;
+        while let Some(sql) = rows.next().map_err(fail)? {
+            let event = Row::read(sql).and_then(|row| row.decode())?;
+            let expected = after + 1 + events.len() as u64;
+            if event.version != expected {
+                return Err(missing_version(flow, expected, event.position));
+            }
+            events.push(Arc::new(event));
+        }
+        let next = after + 1 + events.len() as u64;
+        if next <= last {
+            return Err(missing_version(flow, next, stream.last_position));
+        }
+        Ok(events)
+    }
+
+    /// See [`crate::store::EventStore::read_versions`].
+    pub(super) fn read_versions(
+        &mut self,
+        flow: FlowId,
+        versions: &[Version],
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let Some(stream) = self.stream(flow).map_err(|e| of_read(&e, 0))? else {
+            return match versions.first() {
+                None => Ok(Vec::new()),
+                Some(version) => Err(missing_version(flow, *version, 0)),
+            };
+        };
+        let mut events = Vec::with_capacity(versions.len());
+        for version in versions {
+            if *version == 0 || *version > stream.version {
+                return Err(missing_version(flow, *version, stream.last_position));
+            }
+            events.extend(self.stream_range(flow, stream, version - 1, *version)?);
+        }
+        Ok(events)
+    }
+
+    /// Events with positions in `after + 1 ..= last`, all of which exist; fewer, but at least one,
+    /// when they are larger than `bytes_max`.
+    pub(super) fn read_all(
+        &mut self,
+        after: Position,
+        last: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, after);
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        let mut bytes = 0;
+        let range = (after.cast_signed(), last.cast_signed());
+        let mut rows = self.all_events.query(range).map_err(fail)?;
+        while let Some(sql) = rows.next().map_err(fail)? {
+            let row = Row::read(sql)?;
+            let expected = after + 1 + events.len() as u64;
+            if row.position != expected {
+                return Err(missing_position(expected));
+            }
+            bytes += row.data.len();
+            if bytes > bytes_max && !events.is_empty() {
+                return Ok(events);
+            }
+            events.push(Arc::new(row.decode()?));
+        }
+        let next = after + 1 + events.len() as u64;
+        if next <= last {
+            return Err(missing_position(next));
+        }
+        Ok(events)
+    }
+
+    /// The events of `flow` with these ids, in order of version; `None` unless all are there.
+    /// Cost: O(events written since).
+    pub(super) fn find(
+        &mut self,
+        flow: FlowId,
+        ids: &[EventId],
+    ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let Some(stream) = self.stream(flow).map_err(fail)? else {
+            return Ok(None);
+        };
+        let mut wanted: std::collections::HashSet<&[u8]> =
+            ids.iter().map(|id| id.0.as_bytes().as_slice()).collect();
+        let mut versions = Vec::with_capacity(ids.len());
+        {
+            let mut rows = self.stream_ids.query([stream.number]).map_err(fail)?;
+            while let Some(sql) = rows.next().map_err(fail)? {
+                let id = sql.get_ref(1).map_err(fail)?.as_blob().unwrap_or_default();
+                if wanted.remove(id) {
+                    versions.push(sql.get::<_, i64>(0).map_err(fail)?.cast_unsigned());
+                }
+                if wanted.is_empty() {
+                    break;
+                }
+            }
+        }
+        if !wanted.is_empty() {
+            return Ok(None);
+        }
+        versions.reverse();
+        self.read_versions(flow, &versions).map(Some)
+    }
+
+    /// Value and expiry of a claim, expired or not.
+    pub(super) fn claim(
+        &mut self,
+        key: &ClaimKey,
+    ) -> rusqlite::Result<Option<(Arc<str>, Option<Timestamp>)>> {
+        self.claim
+            .query_row(claim_columns(key), |row| {
+                let value = Arc::from(row.get_ref(0)?.as_str()?);
+                let expires_at = row.get::<_, Option<i64>>(1)?.map(Timestamp);
+                Ok((value, expires_at))
+            })
+            .optional()
+    }
+
+    /// The value of a claim that is held at `now`.
+    pub(super) fn held_claim(
+        &mut self,
+        key: &ClaimKey,
+        now: Timestamp,
+    ) -> rusqlite::Result<Option<Arc<str>>> {
+        let found = self.claim(key)?;
+        Ok(found
+            .filter(|(_, expires_at)| expires_at.is_none_or(|at| at >= now))
+            .map(|(value, _)| value))
+    }
+
+    /// See [`crate::store::EventStore::load_snapshot`]. One that is damaged is as good as absent.
+    pub(super) fn load_snapshot(
+        &mut self,
+        flow: FlowId,
+        format: u32,
+    ) -> Result<Option<Snapshot>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let Some(stream) = self.stream(flow).map_err(fail)? else {
+            return Ok(None);
+        };
+        let found = self
+            .snapshot
+            .query_row((stream.number, format), |row| {
+                let version: i64 = row.get(0)?;
+                let checksum: i64 = row.get(1)?;
+                let bytes: Vec<u8> = row.get(2)?;
+                Ok((version.cast_unsigned(), checksum, bytes))
+            })
+            .optional()
+            .map_err(fail)?;
+        Ok(found.and_then(|(version, checksum, bytes)| {
+            let believed = version <= stream.version
+                && checksum == i64::from(snapshot_checksum(flow, format, version, &bytes));
+            believed.then_some(Snapshot {
+                version,
+                format,
+                bytes,
+            })
+        }))
+    }
+}
+
+/// CRC-32 of a snapshot, with what it is a snapshot of.
+pub(super) fn snapshot_checksum(flow: FlowId, format: u32, version: Version, bytes: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(flow.0.as_bytes());
+    crc.update(&format.to_le_bytes());
+    crc.update(&version.to_le_bytes());
+    crc.update(bytes);
+    crc.finalize()
+}
+
+/// The columns `kind` and `key`.
+pub(super) fn claim_columns(key: &ClaimKey) -> (i64, &[u8]) {
+    match key {
+        ClaimKey::Task(id) => (1, id.0.as_bytes()),
+        ClaimKey::Request(text) => (2, text.as_bytes()),
+    }
+}
+
+fn missing_version(flow: FlowId, version: Version, position: Position) -> Error {
+    Error::Corrupt {
+        position,
+        reason: format!("stream `{flow}` has no event with version {version}"),
+    }
+}
+
+fn missing_position(position: Position) -> Error {
+    Error::Corrupt {
+        position,
+        reason: "the row is missing".to_owned(),
+    }
+}

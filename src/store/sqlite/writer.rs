@@ -1,0 +1,373 @@
+//! What may be written: judges appends and writes them, inside one transaction.
+//!
+//! Owns: the INSERT and UPDATE statements, the numbering of events, the versions of busy streams.
+//! Judging only reads; writing starts when nothing can refuse any more, so a refused append leaves
+//! no trace and its neighbours in the transaction are untouched.
+//! Fed by the committer, one at a time; knows no threads and no waiting.
+
+use super::queries::{Queries, claim_columns, snapshot_checksum};
+use super::row::Row;
+use crate::store::ring::Fresh;
+use crate::store::{Append, ClaimKey, Error, NewClaim, NewEvent, Outcome, Snapshot};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
+use std::collections::HashMap;
+use std::sync::Arc;
+use taskledger_domain::{FlowId, Position, Recorded, Timestamp, Version};
+
+/// Streams whose number and version are remembered: more than are hot at once, about 5 MB.
+const STREAMS_KNOWN_MAX: usize = 65_536;
+/// Expired claims that one sweep deletes: a few milliseconds of the committer's time.
+const SWEEP_ROWS_MAX: u32 = 4_096;
+/// Claims with an expiry written between two sweeps; half of a sweep, so that sweeping keeps up.
+const SWEEP_AFTER_CLAIMS: usize = 2_048;
+/// Transactions between two sweeps when few claims are written.
+const SWEEP_AFTER_TRANSACTIONS: usize = 1_024;
+
+/// The newest event's position and time, and the highest stream number.
+const NEWEST: &str = "SELECT coalesce(max(position), 0), coalesce((SELECT recorded_at FROM events \
+                      ORDER BY position DESC LIMIT 1), 0), coalesce((SELECT max(number) FROM \
+                      streams), 0) FROM events";
+const INSERT_STREAM: &str =
+    "INSERT INTO streams (number, flow, version, last_position) VALUES (?1, ?2, ?3, ?4)";
+/// By the primary key.
+const UPDATE_STREAM: &str = "UPDATE streams SET version = ?2, last_position = ?3 WHERE number = ?1";
+const INSERT_EVENT: &str = "INSERT INTO events (position, stream, version, id, time, recorded_at, \
+                            kind, schema_version, actor, correlation, causation, trace, checksum, \
+                            data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+/// Replaces only what was judged to be expired.
+const PUT_CLAIM: &str =
+    "INSERT OR REPLACE INTO claims (kind, key, value, expires_at) VALUES (?1, ?2, ?3, ?4)";
+/// By `claims_by_expiry`.
+const SWEEP_CLAIMS: &str = "DELETE FROM claims WHERE (kind, key) IN (SELECT kind, key FROM claims \
+                            WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
+/// By the primary key.
+const FENCE: &str = "SELECT token FROM fences WHERE name = ?1";
+const RAISE_FENCE: &str = "INSERT INTO fences (name, token) VALUES (?1, 1) \
+                           ON CONFLICT (name) DO UPDATE SET token = token + 1 RETURNING token";
+/// An older snapshot never replaces a newer one of the same format.
+const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (stream, format, version, checksum, bytes) \
+                            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (stream) DO UPDATE SET \
+                            format = excluded.format, version = excluded.version, \
+                            checksum = excluded.checksum, bytes = excluded.bytes \
+                            WHERE excluded.format <> format OR excluded.version >= version";
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    number: i64,
+    version: Version,
+}
+
+/// Where the log ends.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    position: Position,
+    recorded_at: Timestamp,
+    stream_number: i64,
+}
+
+/// The write side of one connection.
+#[derive(Debug)]
+pub(super) struct Writer<'c> {
+    connection: &'c Connection,
+    queries: Queries<'c>,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    insert_stream: Statement<'c>,
+    update_stream: Statement<'c>,
+    insert_event: Statement<'c>,
+    put_claim: Statement<'c>,
+    fence: Statement<'c>,
+    raise_fence: Statement<'c>,
+    put_snapshot: Statement<'c>,
+    sweep: Statement<'c>,
+    streams: HashMap<FlowId, Known>,
+    end: End,
+    /// A transaction was undone: `end` must be found again.
+    end_is_stale: bool,
+    fresh: Vec<Fresh>,
+    claims_since_sweep: usize,
+    transactions_since_sweep: usize,
+}
+
+impl<'c> Writer<'c> {
+    /// Prepares all statements and finds the end of the log.
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            queries: Queries::prepare(connection)?,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            insert_stream: connection.prepare(INSERT_STREAM)?,
+            update_stream: connection.prepare(UPDATE_STREAM)?,
+            insert_event: connection.prepare(INSERT_EVENT)?,
+            put_claim: connection.prepare(PUT_CLAIM)?,
+            fence: connection.prepare(FENCE)?,
+            raise_fence: connection.prepare(RAISE_FENCE)?,
+            put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
+            sweep: connection.prepare(SWEEP_CLAIMS)?,
+            streams: HashMap::new(),
+            end: find_end(connection)?,
+            end_is_stale: false,
+            fresh: Vec::new(),
+            claims_since_sweep: 0,
+            transactions_since_sweep: 0,
+        })
+    }
+
+    /// Position of the last event, those of the open transaction included.
+    pub(super) const fn head(&self) -> Position {
+        self.end.position
+    }
+
+    /// Opens a transaction whose events are recorded at `now`, or at the time of the newest event
+    /// when the clock is behind it.
+    pub(super) fn begin(&mut self, now: Timestamp) -> rusqlite::Result<()> {
+        self.begin.execute([])?;
+        if self.end_is_stale {
+            self.end = find_end(self.connection)?;
+            self.end_is_stale = false;
+        }
+        self.end.recorded_at = self.end.recorded_at.max(now);
+        Ok(())
+    }
+
+    /// Makes the transaction durable and gives its events.
+    pub(super) fn commit(&mut self) -> rusqlite::Result<Vec<Fresh>> {
+        self.commit.execute([])?;
+        self.transactions_since_sweep += 1;
+        Ok(std::mem::take(&mut self.fresh))
+    }
+
+    /// Undoes the transaction, unless SQLite has done so already.
+    pub(super) fn roll_back(&mut self) -> rusqlite::Result<()> {
+        self.streams.clear();
+        self.fresh.clear();
+        self.end_is_stale = true;
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        Ok(())
+    }
+
+    /// Deletes some expired claims when it is time to; part of the open transaction.
+    pub(super) fn sweep_when_due(&mut self) -> rusqlite::Result<()> {
+        if self.claims_since_sweep < SWEEP_AFTER_CLAIMS
+            && self.transactions_since_sweep < SWEEP_AFTER_TRANSACTIONS
+        {
+            return Ok(());
+        }
+        self.claims_since_sweep = 0;
+        self.transactions_since_sweep = 0;
+        self.sweep
+            .execute(params![self.end.recorded_at.0, SWEEP_ROWS_MAX])?;
+        Ok(())
+    }
+
+    /// Judges one append and, unless it is refused, writes it into the open transaction.
+    /// Cost: O(events + claims).
+    pub(super) fn append(&mut self, append: Append) -> rusqlite::Result<Outcome> {
+        if let Some(fence) = &append.fence {
+            let current: Option<i64> = self
+                .fence
+                .query_row([&*fence.name], |row| row.get(0))
+                .optional()?;
+            if current.is_some_and(|token| token.cast_unsigned() > fence.token) {
+                return Ok(Outcome::Fenced);
+            }
+        }
+        let known = self.known(append.stream)?;
+        let actual = known.map_or(0, |k| k.version);
+        if actual != append.expected {
+            return Ok(Outcome::Conflict { actual });
+        }
+        for claim in &append.claims {
+            let held = self.queries.held_claim(&claim.key, self.end.recorded_at)?;
+            if let Some(value) = held {
+                return Ok(Outcome::Exists {
+                    key: claim.key.clone(),
+                    value,
+                });
+            }
+        }
+        self.write(known, append).map(Outcome::Appended)
+    }
+
+    fn known(&mut self, flow: FlowId) -> rusqlite::Result<Option<Known>> {
+        if let Some(known) = self.streams.get(&flow) {
+            return Ok(Some(*known));
+        }
+        Ok(self.queries.stream(flow)?.map(|s| Known {
+            number: s.number,
+            version: s.version,
+        }))
+    }
+
+    fn write(
+        &mut self,
+        known: Option<Known>,
+        append: Append,
+    ) -> rusqlite::Result<Vec<Arc<Recorded>>> {
+        let count = append.events.len() as u64;
+        let version = append.expected + count;
+        let last_position = self.end.position + count;
+        let number = match known {
+            Some(Known { number, .. }) => {
+                self.update_stream.execute(params![
+                    number,
+                    version.cast_signed(),
+                    last_position.cast_signed()
+                ])?;
+                number
+            }
+            None => {
+                self.end.stream_number += 1;
+                self.insert_stream.execute(params![
+                    self.end.stream_number,
+                    append.stream.0.as_bytes(),
+                    version.cast_signed(),
+                    last_position.cast_signed()
+                ])?;
+                self.end.stream_number
+            }
+        };
+        if self.streams.len() >= STREAMS_KNOWN_MAX {
+            self.streams.clear();
+        }
+        self.streams
+            .insert(append.stream, Known { number, version });
+        for claim in &append.claims {
+            self.put_claim(claim)?;
+        }
+        let mut recorded = Vec::with_capacity(append.events.len());
+        for (event, version) in append.events.into_iter().zip(append.expected + 1..) {
+            recorded.push(self.write_event(append.stream, number, version, event)?);
+        }
+        Ok(recorded)
+    }
+
+    fn put_claim(&mut self, claim: &NewClaim) -> rusqlite::Result<()> {
+        let (kind, key) = claim_columns(&claim.key);
+        let expires_at = claim.expires_at.map(|at| at.0);
+        if expires_at.is_some() {
+            self.claims_since_sweep += 1;
+        }
+        self.put_claim
+            .execute(params![kind, key, &*claim.value, expires_at])?;
+        Ok(())
+    }
+
+    fn write_event(
+        &mut self,
+        flow: FlowId,
+        stream: i64,
+        version: Version,
+        new: NewEvent,
+    ) -> rusqlite::Result<Arc<Recorded>> {
+        self.end.position += 1;
+        let row = Row {
+            position: self.end.position,
+            flow,
+            version,
+            id: new.id,
+            time: new.time,
+            recorded_at: self.end.recorded_at,
+            kind: new.encoded.kind,
+            schema_version: new.encoded.schema_version,
+            actor: &new.metadata.actor,
+            correlation: &new.metadata.correlation,
+            causation: new.metadata.causation,
+            trace: new.metadata.trace.as_deref(),
+            data: &new.encoded.data,
+        };
+        self.insert_event.execute(params![
+            row.position.cast_signed(),
+            stream,
+            row.version.cast_signed(),
+            row.id.0.as_bytes(),
+            row.time.0,
+            row.recorded_at.0,
+            row.kind,
+            row.schema_version,
+            row.actor,
+            row.correlation,
+            row.causation.as_ref().map(|id| id.0.as_bytes().as_slice()),
+            row.trace,
+            row.checksum(),
+            row.data,
+        ])?;
+        let recorded = Arc::new(Recorded {
+            position: self.end.position,
+            flow,
+            version,
+            id: new.id,
+            time: new.time,
+            recorded_at: self.end.recorded_at,
+            metadata: new.metadata,
+            event: new.event,
+        });
+        self.fresh.push(Fresh {
+            event: recorded.clone(),
+            data_len: new.encoded.data.len(),
+        });
+        Ok(recorded)
+    }
+
+    /// See [`crate::store::EventStore::raise_fence`]; part of the open transaction.
+    pub(super) fn raise_fence(&mut self, name: &str) -> rusqlite::Result<u64> {
+        self.raise_fence
+            .query_row([name], |row| row.get::<_, i64>(0))
+            .map(i64::cast_unsigned)
+    }
+
+    /// See [`crate::store::EventStore::save_snapshot`]; part of the open transaction.
+    pub(super) fn save_snapshot(
+        &mut self,
+        flow: FlowId,
+        snapshot: &Snapshot,
+    ) -> rusqlite::Result<Result<(), Error>> {
+        let Some(known) = self.known(flow)?.filter(|k| k.version >= snapshot.version) else {
+            return Ok(Err(Error::Invalid(format!(
+                "flow `{flow}` has no version {} to take a snapshot of",
+                snapshot.version
+            ))));
+        };
+        let checksum = snapshot_checksum(flow, snapshot.format, snapshot.version, &snapshot.bytes);
+        self.put_snapshot.execute(params![
+            known.number,
+            snapshot.format,
+            snapshot.version.cast_signed(),
+            checksum,
+            snapshot.bytes
+        ])?;
+        Ok(Ok(()))
+    }
+
+    /// The committed events with these ids; outside of a transaction.
+    pub(super) fn find(
+        &mut self,
+        flow: FlowId,
+        ids: &[taskledger_domain::EventId],
+    ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+        self.queries.find(flow, ids)
+    }
+}
+
+/// Whether two claims of one append are about the same thing. Cost: O(claims).
+pub(super) fn claims_are_distinct(claims: &[NewClaim]) -> bool {
+    if claims.len() < 2 {
+        return true;
+    }
+    let mut seen: std::collections::HashSet<&ClaimKey> =
+        std::collections::HashSet::with_capacity(claims.len());
+    claims.iter().all(|claim| seen.insert(&claim.key))
+}
+
+fn find_end(connection: &Connection) -> rusqlite::Result<End> {
+    connection.query_row(NEWEST, [], |row| {
+        Ok(End {
+            position: row.get::<_, i64>(0)?.cast_unsigned(),
+            recorded_at: Timestamp(row.get(1)?),
+            stream_number: row.get(2)?,
+        })
+    })
+}
