@@ -1,1 +1,150 @@
-//! Task inputs.
+//! Whether the inputs of a task conform to a JSON Schema (draft-07), whoever wrote the schema.
+//!
+//! Owns: the limits of a schema that a caller may bring, its compilation, and the violations that
+//! a caller sees. Pure: no network, no files, no threads; a reference that leaves the schema is
+//! refused. A schema is hostile until proven otherwise: it is measured (`rewrite`), compiled with
+//! a fuel gauge in each subschema (`fuel`), and a check that would cost too much ends with a
+//! violation that says so (`report` words all others).
+//! spec: validation / Schema Validation, step 6; data-model / schemas.input_schema
+//!
+//! Unknown keywords and unknown formats are annotations, as draft-07 has it. Formats that are
+//! checked: those of draft-07, and `uuid`, which here means version 4.
+
+mod fuel;
+mod report;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+
+use crate::ids::parse_uuid_v4;
+use crate::violation::Violation;
+use fuel::Exhausted;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use std::fmt;
+
+/// Bounds of a schema that a caller brings. Within them a schema compiles in tens of milliseconds
+/// at worst and a compiled one stays below a few megabytes.
+pub mod limits {
+    /// Bytes of JSON text of a schema: generous for people, small for a machine.
+    pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+    /// JSON levels of a schema: the compiler recurses over them.
+    pub const SCHEMA_DEPTH_MAX: usize = 100;
+    /// Subschemas of a schema, the root included: compile time grows faster than their number.
+    pub const SUBSCHEMAS_MAX: usize = 2_000;
+    /// Regular expressions of a schema, from `pattern` and `patternProperties`: each may hold
+    /// [`PATTERN_PROGRAM_BYTES_MAX`] for as long as the schema is in use.
+    pub const PATTERNS_MAX: usize = 64;
+    /// Bytes of text of one regular expression.
+    pub const PATTERN_BYTES_MAX: usize = 1024;
+    /// Bytes of one compiled regular expression, and of its matching tables.
+    pub const PATTERN_PROGRAM_BYTES_MAX: usize = 64 * 1024;
+    /// Values in one `enum`: they are compared one by one.
+    pub const ENUM_VALUES_MAX: usize = 1_000;
+    /// Steps (about 10 ns each) that finding out whether inputs conform may take.
+    pub const CHECK_FUEL: u64 = 2_000_000;
+    /// Steps that listing the violations may take. Smaller, because each may leave an error of a
+    /// few hundred bytes behind until the list is cut.
+    pub const LIST_FUEL: u64 = 50_000;
+    /// Bytes of stack that a check may use; worker threads have 2 MiB.
+    pub const CHECK_STACK_BYTES_MAX: usize = 512 * 1024;
+    /// Violations listed for one schema or one set of inputs; the rest is counted.
+    pub const LISTED_MAX: usize = 20;
+}
+
+/// A schema that is ready to check inputs. Immutable; share it behind an `Arc`.
+pub struct CompiledSchema {
+    validator: Validator,
+    weight: usize,
+    /// It has `anyOf` or `oneOf`, whose error holds the errors of all branches.
+    branches: bool,
+}
+
+impl fmt::Debug for CompiledSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompiledSchema")
+            .field("weight", &self.weight)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Compiles a draft-07 schema. Cost: tens of microseconds for a small schema, tens of
+/// milliseconds at the limits; keep the result.
+///
+/// # Errors
+/// What the author of the schema has to mend, with paths from the schema's root: not draft-07
+/// (another `$schema` included), over a limit, a `$ref` that leaves the schema or names no
+/// subschema, a regular expression that cannot be matched in linear time.
+pub fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Violation>> {
+    let rewritten = rewrite::rewrite(schema)?;
+    let meta_errors = report::of_schema(schema);
+    if !meta_errors.is_empty() {
+        return Err(meta_errors);
+    }
+    let built = fuel::unmetered(|| {
+        jsonschema::draft7::options()
+            .offline()
+            .should_validate_formats(true)
+            .with_format("uuid", |text: &str| parse_uuid_v4(text).is_ok())
+            .with_pattern_options(
+                PatternOptions::regex()
+                    .size_limit(limits::PATTERN_PROGRAM_BYTES_MAX)
+                    .dfa_size_limit(limits::PATTERN_PROGRAM_BYTES_MAX),
+            )
+            .with_keyword(fuel::KEYWORD, fuel::gauge)
+            .build(&rewritten.schema)
+            .map_err(|error| report::of_build(schema, &error))
+    });
+    match built {
+        Ok(Ok(validator)) => Ok(CompiledSchema {
+            validator,
+            weight: rewritten.weight,
+            branches: rewritten.branches,
+        }),
+        Ok(Err(violations)) => Err(violations),
+        Err(Exhausted) => Err(vec![report::schema_too_costly()]),
+    }
+}
+
+impl CompiledSchema {
+    /// Checks `inputs`. Cost: O(size of the inputs) for the schemas that people write, at most
+    /// [`limits::CHECK_FUEL`] steps for any.
+    ///
+    /// # Errors
+    /// All violations up to [`limits::LISTED_MAX`] and a count of the others, with paths from the
+    /// root of the inputs, in an order that depends on schema and inputs only. One violation alone
+    /// when the check or the list would cost too much.
+    pub fn check(&self, inputs: &Value) -> Result<(), Vec<Violation>> {
+        match fuel::metered(limits::CHECK_FUEL, || self.validator.is_valid(inputs)) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(Exhausted) => return Err(vec![report::inputs_too_costly()]),
+        }
+        let listed = fuel::metered(limits::LIST_FUEL, || {
+            report::of_inputs(inputs, self.validator.iter_errors(inputs))
+        });
+        match listed {
+            Ok(violations) => Err(violations),
+            Err(Exhausted) if self.branches => Err(vec![report::inputs_faults_too_many()]),
+            // Without branches the first error alone is small, wherever it is.
+            Err(Exhausted) => {
+                let first = fuel::metered(limits::CHECK_FUEL, || {
+                    self.validator
+                        .validate(inputs)
+                        .err()
+                        .map(|error| report::of_inputs(inputs, std::iter::once(error)))
+                });
+                Err(first
+                    .ok()
+                    .flatten()
+                    .unwrap_or_else(|| vec![report::inputs_faults_too_many()]))
+            }
+        }
+    }
+
+    /// Bytes of memory that it holds, estimated from above, for caches that are bounded in bytes.
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        self.weight
+    }
+}

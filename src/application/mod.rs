@@ -1,0 +1,3 @@
+//! Commands and queries.
+
+pub mod schema_cache;

@@ -1,0 +1,100 @@
+//! The executors that every server has.
+
+use super::command::{self, CommandExecutor};
+use super::{
+    AggregateResultsExecutor, EchoExecutor, Executor, RegistryBuilder, RegistryError,
+    SleepExecutor, SystemInfoExecutor,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the configuration says of the built-in executors.
+#[derive(Debug, Clone, Default)]
+pub struct BuiltInOptions {
+    /// `system_info_executor` tells of the file system that holds this path; the working
+    /// directory without it.
+    pub disk_path: Option<PathBuf>,
+    /// `command_executor` exists only with this.
+    pub command: Option<command::Options>,
+}
+
+/// Why the built-in executors cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum BuiltInError {
+    /// The configuration of `command_executor` cannot work.
+    #[error("`command_executor` cannot be set up")]
+    Command(#[from] command::OptionsError),
+    /// A name is taken.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+/// Registers the built-in executors next to what `builder` has.
+///
+/// # Errors
+/// `command_executor` is configured with a program or a directory that does not exist, or one of
+/// the names is taken.
+pub fn with_built_ins(
+    builder: RegistryBuilder,
+    options: BuiltInOptions,
+) -> Result<RegistryBuilder, BuiltInError> {
+    let system_info = options
+        .disk_path
+        .map_or_else(SystemInfoExecutor::default, SystemInfoExecutor::new);
+    let mut executors: Vec<Arc<dyn Executor>> = vec![
+        Arc::new(AggregateResultsExecutor),
+        Arc::new(EchoExecutor),
+        Arc::new(SleepExecutor),
+        Arc::new(system_info),
+    ];
+    if let Some(command) = options.command {
+        executors.push(Arc::new(CommandExecutor::new(command)?));
+    }
+    let registered = executors
+        .into_iter()
+        .try_fold(builder, RegistryBuilder::register)?;
+    Ok(registered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::executor::{Registered, Registry};
+
+    fn registry(command: Option<command::Options>) -> Result<Registry, BuiltInError> {
+        let options = BuiltInOptions {
+            disk_path: None,
+            command,
+        };
+        Ok(with_built_ins(Registry::builder(), options)?.build()?)
+    }
+
+    #[test]
+    fn command_executor_is_off_unless_the_configuration_allows_it() {
+        let off = registry(None).unwrap();
+        let names: Vec<_> = off.iter().map(Registered::name).collect();
+        assert_eq!(
+            names,
+            [
+                "aggregate_results_executor",
+                "echo_executor",
+                "sleep_executor",
+                "system_info_executor"
+            ]
+        );
+        let on = registry(Some(command::Options::allowing(["sh"]))).unwrap();
+        let command = on.get("command_executor").unwrap();
+        assert!(!command.description().idempotent);
+        assert_eq!(
+            command.limit(),
+            std::thread::available_parallelism().unwrap().get()
+        );
+        assert_eq!(on.effective_limit("echo_executor"), Some(256));
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_told_before_the_server_starts() {
+        let error = registry(Some(command::Options::allowing(["no-such-program"]))).unwrap_err();
+        assert!(matches!(error, BuiltInError::Command(_)), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! `command_executor`: runs a program of this machine. Off unless the configuration names the
+//! programs that may be run.
+//!
+//! What it promises: no shell, ever (program and arguments go to the kernel as they are); only
+//! programs on the allow-list; an environment that holds nothing of the server's; one process
+//! group for each attempt, which is killed as a whole when the attempt ends, however it ends.
+//! What it does not promise: the allow-list is about programs, not about what they do. `tar`,
+//! `find`, `env` or `awk` can start other programs and read any file that the server may read, so
+//! allow what you would let the callers run by hand, or run the server as a user of its own.
+//!
+//! If the server itself is killed (SIGKILL), a running program is not: it is left with closed
+//! pipes and usually ends at its next write. After the restart its attempt counts as interrupted
+//! and is not repeated unless the task has retries left, since this executor is not idempotent.
+//!
+//! `options` holds the configuration, `request` reads inputs, `process` runs and kills, `capture`
+//! keeps output within bounds.
+
+mod capture;
+mod options;
+mod process;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use options::{Options, OptionsError};
+pub use process::{DRAIN_GRACE, TERMINATE_GRACE};
+
+use super::{Concurrency, Description, Executor, ExecutorError, Job};
+use async_trait::async_trait;
+use capture::Captured;
+use options::Resolved;
+use process::Ended;
+use request::Request;
+use serde_json::{Map, Value, json};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+/// Bytes of JSON text that stdout, stderr and the parsed JSON may each take in a result, so that
+/// together they fit into one.
+const TEXT_BYTES_MAX: usize = 320 * 1024;
+
+/// Runs a program from the allow-list.
+///
+/// Inputs: `program`, `args` (texts), `env` (texts by name), `cwd`, `stdin` (text), `parse_json`.
+/// Result: `{exit_code: 0, stdout, stderr, stdout_bytes, stderr_bytes, stdout_truncated,
+/// stderr_truncated, duration_ms}`, and `json` when `parse_json` is true; then stdout that is no
+/// JSON object fails the attempt. Any exit code but 0, and any signal, fails the attempt; the
+/// error has the code and the end of stderr.
+#[derive(Debug)]
+pub struct CommandExecutor {
+    options: Resolved,
+}
+
+impl CommandExecutor {
+    /// Looks all programs up, once.
+    ///
+    /// # Errors
+    /// A program or the working directory that the configuration names does not exist.
+    pub fn new(options: Options) -> Result<Self, OptionsError> {
+        Ok(Self {
+            options: options.resolve()?,
+        })
+    }
+}
+
+#[async_trait]
+impl Executor for CommandExecutor {
+    fn describe(&self) -> Description {
+        let programs: Vec<_> = self.options.programs.keys().collect();
+        Description {
+            name: "command_executor".to_owned(),
+            aliases: Vec::new(),
+            summary: "Runs a program of the server's machine, without a shell.".to_owned(),
+            idempotent: false,
+            input_schema: Some(request::schema(&programs)),
+            concurrency: Concurrency::Cores,
+        }
+    }
+
+    async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
+        let request = Request::read(&job.inputs)?;
+        let path = self.options.programs.get(&request.program).ok_or_else(|| {
+            let known: Vec<_> = self
+                .options
+                .programs
+                .keys()
+                .map(|p| format!("`{p}`"))
+                .collect();
+            ExecutorError::new(format!(
+                "program `{}` is not allowed; allowed are {}",
+                request.program,
+                known.join(", ")
+            ))
+        })?;
+        let cwd = self.working_directory(request.cwd.as_deref()).await?;
+        let mut command = Command::new(path);
+        command
+            .args(&request.args)
+            .current_dir(&cwd)
+            .env_clear()
+            .envs(&request.env)
+            .env("PATH", &self.options.search_path)
+            .env("TASKLEDGER_TASK_ID", job.task_id.to_string())
+            .env("TASKLEDGER_ATTEMPT", job.attempt.to_string());
+        for (name, value) in [("HOME", cwd.as_os_str()), ("LANG", "C.UTF-8".as_ref())] {
+            if !request.env.contains_key(name) {
+                command.env(name, value);
+            }
+        }
+        if let Some(traceparent) = &job.traceparent {
+            command.env("TRACEPARENT", &**traceparent);
+        }
+        let started = Instant::now();
+        let ended = process::run(
+            command,
+            request.stdin,
+            self.options.output_bytes_max,
+            &job.cancel,
+        )
+        .await
+        .map_err(|error| {
+            ExecutorError::new(format!("cannot run program `{}`: {error}", request.program))
+        })?;
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        result(&request.program, &ended, duration_ms, request.parse_json)
+    }
+}
+
+impl CommandExecutor {
+    /// `cwd` below the configured root, or below the server's working directory without one.
+    async fn working_directory(&self, cwd: Option<&Path>) -> Result<PathBuf, ExecutorError> {
+        let base = self.options.root.clone();
+        let wanted = match (base, cwd) {
+            (Some(base), Some(cwd)) => base.join(cwd),
+            (Some(base), None) => return Ok(base),
+            (None, cwd) => cwd.unwrap_or_else(|| Path::new(".")).to_owned(),
+        };
+        let shown = wanted.display();
+        let real = tokio::fs::canonicalize(&wanted).await.map_err(|error| {
+            ExecutorError::new(format!("cannot enter `cwd` `{shown}`: {error}"))
+        })?;
+        match &self.options.root {
+            Some(root) if !real.starts_with(root) => Err(ExecutorError::new(format!(
+                "`cwd` `{shown}` is outside of the directory that is set aside for commands"
+            ))),
+            Some(_) | None => Ok(real),
+        }
+    }
+}
+
+fn result(
+    program: &str,
+    ended: &Ended,
+    duration_ms: u64,
+    parse_json: bool,
+) -> Result<Value, ExecutorError> {
+    if ended.stopped {
+        return Err(ExecutorError::new(format!(
+            "program `{program}` was stopped"
+        )));
+    }
+    let how = match (ended.status.code(), ended.status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("ended with exit code {code}")),
+        (None, Some(signal)) => Some(format!("was killed by signal {signal}")),
+        (None, None) => Some("ended in an unknown way".to_owned()),
+    };
+    if let Some(how) = how {
+        let end = ended.stderr.end_text();
+        return Err(ExecutorError::new(if end.is_empty() {
+            format!("program `{program}` {how}")
+        } else {
+            format!("program `{program}` {how}: {end}")
+        }));
+    }
+    let (stdout, stdout_cut) = ended.stdout.text(TEXT_BYTES_MAX);
+    let (stderr, stderr_cut) = ended.stderr.text(TEXT_BYTES_MAX);
+    let mut result = json!({
+        "exit_code": 0,
+        "stdout": stdout,
+        "stderr": stderr,
+        "stdout_bytes": ended.stdout.total(),
+        "stderr_bytes": ended.stderr.total(),
+        "stdout_truncated": stdout_cut,
+        "stderr_truncated": stderr_cut,
+        "duration_ms": duration_ms,
+    });
+    if parse_json {
+        result["json"] = Value::Object(json_of(program, &ended.stdout)?);
+    }
+    Ok(result)
+}
+
+fn json_of(program: &str, stdout: &Captured) -> Result<Map<String, Value>, ExecutorError> {
+    let fail = |what: &str| {
+        ExecutorError::new(format!(
+            "stdout of program `{program}` {what}, but `parse_json` asks for a JSON object"
+        ))
+    };
+    if stdout.is_truncated() {
+        return Err(fail("is too long to keep"));
+    }
+    let parsed: Map<String, Value> = serde_json::from_slice(stdout.kept())
+        .map_err(|error| fail(&format!("is no JSON object ({error})")))?;
+    if serde_json::to_string(&parsed).map_or(usize::MAX, |text| text.len()) > TEXT_BYTES_MAX {
+        return Err(fail("is too large as JSON"));
+    }
+    Ok(parsed)
+}

@@ -1,0 +1,141 @@
+//! Which programs may run, and where. Looked up once at start, so that a later change of the
+//! search path changes nothing.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Configuration of `command_executor`. Without it the executor is not registered at all.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What `inputs.program` may say, literally: names, looked up in `search_path`, or absolute
+    /// paths. At least one.
+    pub programs: Vec<String>,
+    /// Programs start in here and `inputs.cwd` may not lead out of it. Without it they start in
+    /// the server's working directory and `inputs.cwd` may be any directory.
+    pub root: Option<PathBuf>,
+    /// Directories to look names up in, separated by colons; also the programs' own `PATH`.
+    pub search_path: String,
+    /// Bytes of stdout and of stderr, each, that are kept of one attempt. The rest is read,
+    /// counted and dropped.
+    pub output_bytes_max: usize,
+}
+
+impl Options {
+    /// Where Linux distributions keep programs.
+    pub const SEARCH_PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+    /// Bytes of stdout and of stderr, each: two of them and some escaping fit into a result.
+    pub const OUTPUT_BYTES_MAX_DEFAULT: usize = 256 * 1024;
+
+    /// Allows `programs` and leaves everything else at its default.
+    pub fn allowing<P: Into<String>>(programs: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            programs: programs.into_iter().map(Into::into).collect(),
+            root: None,
+            search_path: Self::SEARCH_PATH_DEFAULT.to_owned(),
+            output_bytes_max: Self::OUTPUT_BYTES_MAX_DEFAULT,
+        }
+    }
+
+    pub(super) fn resolve(self) -> Result<Resolved, OptionsError> {
+        if self.programs.is_empty() {
+            return Err(OptionsError::NoPrograms);
+        }
+        let mut programs = BTreeMap::new();
+        for program in self.programs {
+            let path = find(&program, &self.search_path)?;
+            programs.insert(program, path);
+        }
+        let root = match self.root {
+            None => None,
+            Some(root) => match root.canonicalize() {
+                Ok(real) if real.is_dir() => Some(real),
+                Ok(_) => return Err(OptionsError::NotADirectory { root }),
+                Err(source) => return Err(OptionsError::Root { root, source }),
+            },
+        };
+        Ok(Resolved {
+            programs,
+            root,
+            search_path: self.search_path,
+            output_bytes_max: self.output_bytes_max,
+        })
+    }
+}
+
+/// What the configuration of `command_executor` gets wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// The allow-list is empty.
+    #[error("no program is allowed; allow at least one or leave the executor off")]
+    NoPrograms,
+    /// Neither a name nor an absolute path.
+    #[error("program `{program}` must be a name without `/` or an absolute path")]
+    InvalidProgram {
+        /// As configured.
+        program: String,
+    },
+    /// Nothing to run.
+    #[error("program `{program}` is no executable file (looked in `{place}`)")]
+    ProgramNotFound {
+        /// As configured.
+        program: String,
+        /// Directories or path.
+        place: String,
+    },
+    /// The working directory is something else.
+    #[error("working directory `{root}` is not a directory")]
+    NotADirectory {
+        /// As configured.
+        root: PathBuf,
+    },
+    /// The working directory cannot be used.
+    #[error("cannot use working directory `{root}`")]
+    Root {
+        /// As configured.
+        root: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Configuration with everything looked up.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    /// From what callers say to the file.
+    pub(super) programs: BTreeMap<String, PathBuf>,
+    /// Canonical.
+    pub(super) root: Option<PathBuf>,
+    pub(super) search_path: String,
+    pub(super) output_bytes_max: usize,
+}
+
+fn find(program: &str, search_path: &str) -> Result<PathBuf, OptionsError> {
+    let not_found = |place: &str| OptionsError::ProgramNotFound {
+        program: program.to_owned(),
+        place: place.to_owned(),
+    };
+    if Path::new(program).is_absolute() {
+        let path = PathBuf::from(program);
+        return if is_executable(&path) {
+            Ok(path)
+        } else {
+            Err(not_found(program))
+        };
+    }
+    if program.is_empty() || program.contains(['/', '\0']) {
+        return Err(OptionsError::InvalidProgram {
+            program: program.to_owned(),
+        });
+    }
+    std::env::split_paths(search_path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program))
+        .find(|path| is_executable(path))
+        .ok_or_else(|| not_found(search_path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,451 @@
+//! Which executors this server has. Built once at start, read-only from then on.
+//!
+//! Data comes in as executors and configured bounds ([`RegistryBuilder`]); the dispatcher looks
+//! executors up by the name in `schemas.method`, `system.executors` lists them.
+//! spec: data-model / Executor Registration
+
+use super::{Concurrency, Description, Executor};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::task::inputs::{self, CompiledSchema};
+use taskledger_domain::{PathSegment, Violation};
+
+/// Why a registry cannot be built. Whoever configures the server or writes the executor mends it.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum RegistryError {
+    /// A name or alias is empty or too long.
+    #[error("executor name `{name}` must have 1 to {KEY_CHARS_MAX} characters")]
+    InvalidName {
+        /// The name, cut.
+        name: String,
+    },
+    /// Two executors claim one name.
+    #[error("executor name `{name}` is taken by `{holder}`; names and aliases must be unique")]
+    NameTaken {
+        /// The name or alias.
+        name: String,
+        /// Who has it.
+        holder: String,
+    },
+    /// An executor's own input schema cannot be used.
+    #[error("input schema of executor `{name}` cannot be used: {faults}")]
+    InvalidInputSchema {
+        /// The executor.
+        name: String,
+        /// All violations as text.
+        faults: String,
+    },
+    /// A bound of zero would never run anything.
+    #[error("concurrency of executor `{name}` is 0; at least 1 is needed")]
+    NoConcurrency {
+        /// The executor.
+        name: String,
+    },
+    /// The configuration bounds an executor that does not exist.
+    #[error("concurrency is configured for `{name}`, which is not registered; there are {known}")]
+    UnknownOverride {
+        /// The name in the configuration.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+}
+
+/// One executor with everything that was derived from its description.
+#[derive(Clone)]
+pub struct Registered {
+    executor: Arc<dyn Executor>,
+    description: Arc<Description>,
+    input_schema: Option<Arc<CompiledSchema>>,
+    limit: usize,
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered")
+            .field("name", &self.description.name)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    /// The executor.
+    #[must_use]
+    pub fn executor(&self) -> &Arc<dyn Executor> {
+        &self.executor
+    }
+
+    /// Its name; an alias leads here too.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Its own schema for inputs, compiled.
+    #[must_use]
+    pub fn input_schema(&self) -> Option<&Arc<CompiledSchema>> {
+        self.input_schema.as_ref()
+    }
+
+    /// How many of its attempts may run at once on this server; at least 1.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Checks `inputs` (an object) against the executor's own schema, when it has one.
+    ///
+    /// # Errors
+    /// All violations, with paths from the root of the inputs.
+    pub fn check_inputs(&self, inputs: &Value) -> Result<(), Vec<Violation>> {
+        self.input_schema
+            .as_ref()
+            .map_or(Ok(()), |schema| schema.check(inputs))
+    }
+}
+
+/// All executors of this server.
+#[derive(Debug, Default)]
+pub struct Registry {
+    /// Sorted by name.
+    executors: Vec<Registered>,
+    /// Names and aliases.
+    by_name: HashMap<String, usize>,
+}
+
+impl Registry {
+    /// Nothing yet.
+    #[must_use]
+    pub fn builder() -> RegistryBuilder {
+        RegistryBuilder::new()
+    }
+
+    /// The executor with this name or alias. Cost: O(1).
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Registered> {
+        self.executors.get(*self.by_name.get(name)?)
+    }
+
+    /// All executors, sorted by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Registered> {
+        self.executors.iter()
+    }
+
+    /// How many attempts of the executor with this name or alias may run at once. Cost: O(1).
+    #[must_use]
+    pub fn effective_limit(&self, name: &str) -> Option<usize> {
+        self.get(name).map(Registered::limit)
+    }
+}
+
+/// Collects executors and configured bounds.
+pub struct RegistryBuilder {
+    executors: BTreeMap<String, Registered>,
+    /// From name or alias to the executor's name.
+    names: HashMap<String, String>,
+    overrides: Vec<(String, usize)>,
+    cores: usize,
+}
+
+impl fmt::Debug for RegistryBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.executors.values()).finish()
+    }
+}
+
+impl Default for RegistryBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RegistryBuilder {
+    /// Nothing yet. [`Concurrency::Cores`] means the cores that this process may use.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            executors: BTreeMap::new(),
+            names: HashMap::new(),
+            overrides: Vec::new(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// Takes `executor` in and compiles its input schema.
+    ///
+    /// # Errors
+    /// The name or an alias is taken or invalid; the schema cannot be used; its concurrency is 0.
+    /// The builder stays as it was.
+    pub fn register(mut self, executor: Arc<dyn Executor>) -> Result<Self, RegistryError> {
+        let description = executor.describe();
+        let name = description.name.clone();
+        let mut claimed = vec![name.clone()];
+        for alias in &description.aliases {
+            if !claimed.contains(alias) {
+                claimed.push(alias.clone());
+            }
+        }
+        for text in &claimed {
+            self.name_is_free(text)?;
+        }
+        let input_schema = match &description.input_schema {
+            None => None,
+            Some(schema) => Some(Arc::new(inputs::compile(schema).map_err(|violations| {
+                RegistryError::InvalidInputSchema {
+                    name: name.clone(),
+                    faults: faults(&violations),
+                }
+            })?)),
+        };
+        let limit = match description.concurrency {
+            Concurrency::Waiting => Concurrency::WAITING_DEFAULT,
+            Concurrency::Cores => self.cores,
+            Concurrency::Fixed(limit) => limit,
+        };
+        if limit == 0 {
+            return Err(RegistryError::NoConcurrency { name });
+        }
+        for text in claimed {
+            self.names.insert(text, name.clone());
+        }
+        self.executors.insert(
+            name,
+            Registered {
+                executor,
+                description: Arc::new(description),
+                input_schema,
+                limit,
+            },
+        );
+        Ok(self)
+    }
+
+    fn name_is_free(&self, name: &str) -> Result<(), RegistryError> {
+        if name.trim().is_empty() || name.chars().count() > KEY_CHARS_MAX {
+            return Err(RegistryError::InvalidName {
+                name: name.chars().take(KEY_CHARS_MAX).collect(),
+            });
+        }
+        match self.names.get(name) {
+            None => Ok(()),
+            Some(holder) => Err(RegistryError::NameTaken {
+                name: name.to_owned(),
+                holder: holder.clone(),
+            }),
+        }
+    }
+
+    /// Bounds the executor with this name or alias to `limit` attempts at once, whatever it says
+    /// of itself. Looked at by [`Self::build`], so the order of calls does not matter.
+    #[must_use]
+    pub fn concurrency(mut self, name: impl Into<String>, limit: usize) -> Self {
+        self.overrides.push((name.into(), limit));
+        self
+    }
+
+    /// The registry.
+    ///
+    /// # Errors
+    /// A configured bound is 0 or names an executor that does not exist.
+    pub fn build(mut self) -> Result<Registry, RegistryError> {
+        for (name, limit) in std::mem::take(&mut self.overrides) {
+            let target = self
+                .names
+                .get(&name)
+                .and_then(|n| self.executors.get_mut(n));
+            match target {
+                Some(_) if limit == 0 => return Err(RegistryError::NoConcurrency { name }),
+                Some(registered) => registered.limit = limit,
+                None => {
+                    let known: Vec<_> = self.executors.keys().map(|n| format!("`{n}`")).collect();
+                    return Err(RegistryError::UnknownOverride {
+                        name,
+                        known: known.join(", "),
+                    });
+                }
+            }
+        }
+        let executors: Vec<_> = self.executors.into_values().collect();
+        let places: HashMap<_, _> = executors
+            .iter()
+            .enumerate()
+            .map(|(place, registered)| (registered.name().to_owned(), place))
+            .collect();
+        let by_name = self
+            .names
+            .into_iter()
+            .map(|(name, target)| (name, places[&target]))
+            .collect();
+        Ok(Registry { executors, by_name })
+    }
+}
+
+fn faults(violations: &[Violation]) -> String {
+    let lines: Vec<_> = violations
+        .iter()
+        .map(|v| {
+            let path: Vec<_> = v
+                .path
+                .iter()
+                .map(|step| match step {
+                    PathSegment::Key(key) => key.clone(),
+                    PathSegment::Index(index) => index.to_string(),
+                })
+                .collect();
+            format!("`{}` {}, expected {}", path.join("."), v.reason, v.expected)
+        })
+        .collect();
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::executor::{ExecutorError, Job};
+    use async_trait::async_trait;
+    use serde_json::json;
+
+    struct Named(Description);
+
+    #[async_trait]
+    impl Executor for Named {
+        fn describe(&self) -> Description {
+            self.0.clone()
+        }
+        async fn execute(&self, _job: Job) -> Result<Value, ExecutorError> {
+            Ok(json!({}))
+        }
+    }
+
+    fn named(name: &str, aliases: &[&str], concurrency: Concurrency) -> Arc<Named> {
+        Arc::new(Named(Description {
+            name: name.into(),
+            aliases: aliases.iter().map(|&a| a.into()).collect(),
+            summary: "for tests".into(),
+            idempotent: true,
+            input_schema: None,
+            concurrency,
+        }))
+    }
+
+    #[test]
+    fn executors_are_found_by_name_and_alias_and_listed_in_order() {
+        let registry = Registry::builder()
+            .register(named("zeta", &["z", "zeta"], Concurrency::Waiting))
+            .and_then(|b| b.register(named("alpha", &[], Concurrency::Fixed(3))))
+            .and_then(RegistryBuilder::build)
+            .unwrap();
+        assert_eq!(registry.get("z").unwrap().name(), "zeta");
+        assert_eq!(registry.get("zeta").unwrap().name(), "zeta");
+        assert!(registry.get("Z").is_none());
+        let names: Vec<_> = registry.iter().map(Registered::name).collect();
+        assert_eq!(names, ["alpha", "zeta"]);
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_executor() {
+        let builder = || {
+            Registry::builder()
+                .register(named("a", &["b"], Concurrency::Waiting))
+                .unwrap()
+        };
+        for (name, aliases, taken) in [
+            ("a", [].as_slice(), "a"),
+            ("b", &[], "b"),
+            ("c", &["b"], "b"),
+        ] {
+            let error = builder()
+                .register(named(name, aliases, Concurrency::Waiting))
+                .unwrap_err();
+            assert_eq!(
+                error,
+                RegistryError::NameTaken {
+                    name: taken.into(),
+                    holder: "a".into()
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn names_have_one_to_255_characters() {
+        let longest = "ä".repeat(255);
+        assert!(
+            Registry::builder()
+                .register(named(&longest, &[], Concurrency::Waiting))
+                .is_ok()
+        );
+        for bad in ["", "  ", &"ä".repeat(256)] {
+            assert!(matches!(
+                Registry::builder().register(named("a", &[bad], Concurrency::Waiting)),
+                Err(RegistryError::InvalidName { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn bounds_come_from_the_configuration_or_the_description() {
+        let registry = Registry::builder()
+            .concurrency("f", 2)
+            .register(named("waits", &[], Concurrency::Waiting))
+            .and_then(|b| b.register(named("computes", &[], Concurrency::Cores)))
+            .and_then(|b| b.register(named("fixed", &["f"], Concurrency::Fixed(7))))
+            .and_then(RegistryBuilder::build)
+            .unwrap();
+        assert_eq!(registry.effective_limit("waits"), Some(256));
+        assert_eq!(
+            registry.effective_limit("computes"),
+            Some(std::thread::available_parallelism().unwrap().get())
+        );
+        assert_eq!(registry.effective_limit("fixed"), Some(2));
+        assert_eq!(registry.effective_limit("absent"), None);
+    }
+
+    #[test]
+    fn bounds_of_zero_or_for_nobody_are_refused() {
+        let fixed =
+            |limit| Registry::builder().register(named("a", &[], Concurrency::Fixed(limit)));
+        assert_eq!(
+            fixed(0).unwrap_err(),
+            RegistryError::NoConcurrency { name: "a".into() }
+        );
+        assert_eq!(
+            fixed(1).unwrap().concurrency("a", 0).build().unwrap_err(),
+            RegistryError::NoConcurrency { name: "a".into() }
+        );
+        let error = fixed(1).unwrap().concurrency("b", 1).build().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("`b`, which is not registered; there are `a`")
+        );
+    }
+
+    #[test]
+    fn an_executors_own_schema_is_compiled_and_used() {
+        let with = |schema: Value| {
+            let mut description = named("a", &[], Concurrency::Waiting).0.clone();
+            description.input_schema = Some(schema);
+            Registry::builder().register(Arc::new(Named(description)))
+        };
+        let registry = with(json!({"required": ["x"]}))
+            .and_then(RegistryBuilder::build)
+            .unwrap();
+        let executor = registry.get("a").unwrap();
+        assert!(executor.check_inputs(&json!({"x": 1})).is_ok());
+        assert_eq!(executor.check_inputs(&json!({})).unwrap_err()[0].field, "x");
+        let error = with(json!({"properties": {"x": {"type": "strin"}}})).unwrap_err();
+        assert!(error.to_string().contains("executor `a`"), "{error}");
+        assert!(error.to_string().contains("properties.x.type"), "{error}");
+    }
+}
