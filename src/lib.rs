@@ -1,5 +1,7 @@
 //! taskledger: a task-orchestration server. One event-sourced core, several doors.
 
+pub mod application;
 pub mod clock;
 pub mod engine;
 pub mod store;
+pub mod transport;
