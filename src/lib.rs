@@ -4,3 +4,4 @@ pub mod application;
 pub mod clock;
 pub mod engine;
 pub mod store;
+pub mod transport;

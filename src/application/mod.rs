@@ -1,3 +1,76 @@
-//! Commands and queries.
+//! Between the doors and the rules: who calls, what a call becomes, and what it is answered.
+//!
+//! Owns the hot flows and their mailboxes, the slots, idempotency, and the consistency of reads.
+//! May use `domain`, `store` and `projections`; knows no transport and no SQL.
+//! Data comes in as typed calls from `transport` and as outcomes from `engine`.
 
+mod batch;
+pub mod caller;
+mod commands;
+mod copying;
+mod directory;
+pub mod error;
+pub mod flows;
+pub mod idempotency;
+mod loading;
+pub mod mailbox;
+pub mod outcomes;
+pub mod ports;
+mod positions;
+mod queries;
+pub mod rows;
 pub mod schema_cache;
+pub mod slots;
+mod timers;
+mod validation;
+
+pub use commands::{Answer, ExecuteOptions, Target};
+pub use directory::Directory;
+pub use error::{Error, Failure};
+pub use flows::Flows;
+pub use positions::Positions;
+pub use queries::Consistency;
+pub use rows::RowCache;
+pub use validation::Validation;
+
+use crate::clock::SharedClock;
+use crate::store::EventStore;
+use crate::subscription::runner::Handle as Projections;
+use std::sync::Arc;
+
+/// Everything that a door needs. One per server.
+#[derive(Debug)]
+pub struct App {
+    /// The log.
+    pub store: Arc<dyn EventStore>,
+    /// Time and ids.
+    pub clock: SharedClock,
+    /// The hot flows.
+    pub flows: Arc<Flows>,
+    /// The read models' progress.
+    pub projections: Projections,
+    /// Their contents.
+    pub queries: taskledger_projections::Queries,
+    /// Tasks to flows.
+    pub directory: Directory,
+    /// Inputs against schemas.
+    pub validation: Arc<Validation>,
+    /// Confirmed rows.
+    pub rows: Arc<RowCache>,
+    /// Where each flow's history ends.
+    pub positions: Arc<Positions>,
+}
+
+/// Events that the read models may be behind before appends are answered `Busy`.
+pub const LAG_EVENTS_MAX: u64 = 50_000;
+
+impl App {
+    /// Refuses new commands while the read models are too far behind, so that reads stay possible.
+    fn refuse_when_behind(&self) -> Result<(), Error> {
+        let lag = self.store.watch().borrow().saturating_sub(self.projections.checkpoint());
+        if lag <= LAG_EVENTS_MAX {
+            return Ok(());
+        }
+        Err(Error::Busy { reason: format!("the read models are {lag} events behind"), retry_after_ms: 250 })
+    }
+}

@@ -1,0 +1,45 @@
+//! What the engine reports, as commands: the only way back in.
+
+use super::error::Error;
+use super::flows::Flows;
+use super::ports::Started;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::Metadata;
+use taskledger_domain::flow::{Command, Kind};
+use tokio_util::sync::CancellationToken;
+
+/// Pause before an outcome that could not be recorded is reported again.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+impl Flows {
+    /// Records something about an attempt, trying again until it is recorded, refused because it
+    /// is of no interest any more, or `stop` says that this server ends.
+    pub async fn report(self: &Arc<Self>, started: &Started, command: Command, stop: &CancellationToken) {
+        let metadata = Metadata {
+            actor: Arc::from("engine"),
+            correlation: started.metadata.correlation.clone(),
+            causation: Some(started.event),
+            trace: started.metadata.trace.clone(),
+        };
+        loop {
+            let order = self.order(Some(command.clone()), None, metadata.clone(), true);
+            match self.ask(started.flow, order).await {
+                Ok(_) => return,
+                Err(Error::Refused(rejection)) => {
+                    if rejection.kind != Kind::StaleAttempt && rejection.kind != Kind::NotFound {
+                        tracing::error!(task.id = %started.launch.task, reason = ?rejection, "an outcome was refused");
+                    }
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(task.id = %started.launch.task, error = %error, "an outcome is not recorded yet");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(AGAIN_AFTER) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The HTTP server: HTTP/1.1 and HTTP/2 without TLS on one port.
+//!
+//! Owns: the listener, the connections, the limits on both, the routes. May not touch: methods and
+//! their meaning, which it gets as a [`Dispatcher`]. Bytes come in from sockets, go through
+//! [`router`], and leave as answers. The accept loop is our own, so that connections can be
+//! limited, timed out and drained.
+
+mod agent_card;
+mod body;
+mod connection;
+mod door;
+mod health;
+mod refusal;
+mod router;
+
+pub use agent_card::AgentCard;
+pub use health::{Check, Readiness};
+
+use crate::clock::SharedClock;
+use crate::transport::jsonrpc::Dispatcher;
+use connection::{Connections, Timeouts};
+use door::Door;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `host:port`; port 0 takes a free one.
+    pub listen: String,
+    /// The address that the agent card gives; without it, the one that is listened on.
+    pub public_url: Option<String>,
+    /// Connections at once. More wait in the system's queue until one closes: each costs a file
+    /// descriptor and some 10 KiB.
+    pub connections_max: usize,
+    /// Requests at once, over all connections, detached ones included. More are answered `Busy`.
+    pub requests_max: usize,
+    /// Bytes of an HTTP request body.
+    pub body_bytes_max: usize,
+    /// Bytes of request bodies being received at once, over all requests. More are answered 503.
+    pub receiving_bytes_max: usize,
+    /// From the opening of a connection to the last header of its first request; later ones have
+    /// the idle time-out. Keeps slow senders from holding connections.
+    pub header_timeout: Duration,
+    /// From the end of a request's headers to its answer, the receiving of the body included.
+    pub request_timeout: Duration,
+    /// A connection on which no request runs and to which nothing is written is closed after this,
+    /// or at the latest after twice as long.
+    pub idle_timeout: Duration,
+    /// What requests that are under way get to finish once the server is told to stop.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8000".to_owned(),
+            public_url: None,
+            connections_max: 4096,
+            requests_max: 8192,
+            body_bytes_max: taskledger_domain::limits::REQUEST_BODY_BYTES_MAX,
+            receiving_bytes_max: 256 * 1024 * 1024,
+            header_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on `{listen}`: {hint}")]
+pub struct BindError {
+    listen: String,
+    hint: &'static str,
+    #[source]
+    source: io::Error,
+}
+
+impl BindError {
+    fn new(listen: &str, source: io::Error) -> Self {
+        let hint = match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; choose another address with `--listen`"
+            }
+            io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+            io::ErrorKind::PermissionDenied => "not permitted; ports below 1024 need privileges",
+            _ => "the address must be `host:port`, for example `127.0.0.1:8000`",
+        };
+        Self {
+            listen: listen.to_owned(),
+            hint,
+            source,
+        }
+    }
+}
+
+/// A bound server that does not accept yet.
+pub struct Service<C> {
+    listener: TcpListener,
+    door: Arc<Door<C>>,
+    options: Options,
+}
+
+/// What others may know of a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    /// Where it listens.
+    pub local_addr: SocketAddr,
+    connections: Arc<Semaphore>,
+    connections_max: usize,
+}
+
+impl Handle {
+    /// Connections that are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections_max
+            .saturating_sub(self.connections.available_permits())
+    }
+}
+
+impl<C: Send + Sync + 'static> Service<C> {
+    /// Takes the address. Connections wait until [`Self::run`].
+    ///
+    /// # Errors
+    /// [`BindError`]: the operator chooses another address.
+    pub async fn bind(
+        options: Options,
+        dispatcher: Arc<Dispatcher<C>>,
+        readiness: Arc<dyn Readiness>,
+        clock: SharedClock,
+    ) -> Result<(Self, Handle), BindError> {
+        let listener = TcpListener::bind(&options.listen)
+            .await
+            .map_err(|error| BindError::new(&options.listen, error))?;
+        let local_addr = listener
+            .local_addr()
+            .map_err(|error| BindError::new(&options.listen, error))?;
+        let door = Arc::new(Door::new(
+            &options, local_addr, dispatcher, readiness, clock,
+        ));
+        let handle = Handle {
+            local_addr,
+            connections: Arc::clone(&door.connections),
+            connections_max: options.connections_max,
+        };
+        let service = Self {
+            listener,
+            door,
+            options,
+        };
+        Ok((service, handle))
+    }
+
+    /// Serves until `shutdown` is cancelled; then stops accepting, lets what is under way finish
+    /// within the grace, cuts off the rest and returns.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let Self {
+            listener,
+            door,
+            options,
+        } = self;
+        let tracker = TaskTracker::new();
+        let connections = Arc::new(Connections {
+            router: router::router(Arc::clone(&door)),
+            timeouts: Timeouts {
+                header: options.header_timeout,
+                idle: options.idle_timeout,
+            },
+            draining: shutdown.clone(),
+            cut: door.cut.clone(),
+        });
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                accepted = accept(&listener, &door.connections) => accepted,
+            };
+            let connections = Arc::clone(&connections);
+            let (stream, permit) = accepted;
+            tracker.spawn(async move {
+                connections.serve(stream).await;
+                drop(permit);
+            });
+        }
+        // Closed at once, so that a successor can listen and callers are refused, not kept waiting.
+        drop(listener);
+        door.draining.cancel();
+        tracker.close();
+        door.detached.close();
+        let finished = async {
+            tracker.wait().await;
+            door.detached.wait().await;
+        };
+        if tokio::time::timeout(options.shutdown_grace, finished)
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                connections = tracker.len(),
+                "cut off connections that did not finish within the grace"
+            );
+            door.cut.cancel();
+            tracker.wait().await;
+            door.detached.wait().await;
+        }
+    }
+}
+
+/// The next connection, once there is room for one.
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> (TcpStream, OwnedSemaphorePermit) {
+    /// Out of file descriptors or memory: nothing to do but wait for connections to close.
+    const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+    let permit = Arc::clone(room)
+        .acquire_owned()
+        .await
+        .expect("the semaphore of connections is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Small answers leave at once. A socket that refuses is about to fail anyway.
+                let _ = stream.set_nodelay(true);
+                return (stream, permit);
+            }
+            Err(error) if is_of_the_connection(&error) => {}
+            Err(error) => {
+                tracing::error!(error = %error, "cannot accept connections");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_of_the_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

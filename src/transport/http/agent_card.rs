@@ -1,0 +1,75 @@
+//! What the server says of itself to other agents. spec: interface / Agent Card Discovery
+
+use crate::transport::jsonrpc::Method;
+use serde::Serialize;
+
+/// The agent card, with exactly the members of the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentCard {
+    /// The product.
+    pub name: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    /// Where calls go.
+    pub url: String,
+    /// The product's version.
+    pub version: &'static str,
+    /// What it can do beyond calls.
+    pub capabilities: Capabilities,
+    /// Its methods.
+    pub skills: Vec<Skill>,
+}
+
+/// What the server can do beyond calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capabilities {
+    /// Whether executions can be followed as a stream.
+    pub streaming: bool,
+    /// Whether executions can be reported to a URL.
+    pub push_notifications: bool,
+}
+
+/// One method.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skill {
+    /// The method's name.
+    pub id: &'static str,
+    /// For people.
+    pub name: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    /// Words to find it by.
+    pub tags: &'static [&'static str],
+}
+
+impl AgentCard {
+    /// The card of a server at `url` with these methods.
+    #[must_use]
+    pub fn new<C>(url: String, methods: &[Method<C>]) -> Self {
+        Self {
+            name: "taskledger",
+            description: "Durable orchestration and execution of task trees for agents",
+            url,
+            version: env!("CARGO_PKG_VERSION"),
+            capabilities: Capabilities {
+                streaming: false,
+                push_notifications: false,
+            },
+            skills: methods
+                .iter()
+                .map(|method| Skill {
+                    id: method.name,
+                    name: method.title,
+                    description: method.summary,
+                    tags: method.tags,
+                })
+                .collect(),
+        }
+    }
+
+    /// The card's text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a card has only texts and booleans")
+    }
+}

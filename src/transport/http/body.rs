@@ -1,0 +1,143 @@
+//! Receives request bodies within limits.
+
+use super::door::Door;
+use super::refusal;
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
+use axum::response::Response;
+use futures_util::StreamExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::time::Instant;
+
+/// Bytes of a refused body that are still read and dropped, so that a client that only reads after
+/// it has written everything sees the refusal and not a broken connection.
+const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes reserved on the word of a `content-length`; the rest is reserved as it arrives.
+const RESERVE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Why no body could be received.
+enum Trouble {
+    TooLarge,
+    NoRoom,
+    Broken,
+}
+
+/// The whole body. A body that arrives in one piece is not copied.
+///
+/// # Errors
+/// The refusal: 413, 503 (too much is being received), 408 (deadline), 400 (broken transfer).
+pub(super) async fn receive<C>(
+    door: &Door<C>,
+    headers: &HeaderMap,
+    body: Body,
+    deadline: Instant,
+) -> Result<Bytes, Box<Response>> {
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse::<usize>().ok());
+    let waits_for_permission = headers.contains_key(EXPECT);
+    let mut stream = body.into_data_stream();
+    if announced.is_some_and(|bytes| bytes > door.body_bytes_max) {
+        if !waits_for_permission {
+            drain(&mut stream, deadline).await;
+        }
+        return Err(Box::new(refusal::too_large(door.body_bytes_max)));
+    }
+    let mut share = Share::of(door);
+    let collected = collect(&mut stream, &mut share, door.body_bytes_max, announced);
+    let trouble = match tokio::time::timeout_at(deadline, collected).await {
+        Ok(Ok(bytes)) => return Ok(bytes),
+        Ok(Err(trouble)) => trouble,
+        Err(_) => return Err(Box::new(refusal::too_slow())),
+    };
+    drop(share);
+    Err(Box::new(match trouble {
+        Trouble::TooLarge => {
+            drain(&mut stream, deadline).await;
+            refusal::too_large(door.body_bytes_max)
+        }
+        Trouble::NoRoom => refusal::too_busy("the server is receiving too much"),
+        Trouble::Broken => refusal::broken(),
+    }))
+}
+
+async fn collect(
+    stream: &mut axum::body::BodyDataStream,
+    share: &mut Share<'_>,
+    bytes_max: usize,
+    announced: Option<usize>,
+) -> Result<Bytes, Trouble> {
+    let mut first = Bytes::new();
+    let mut all: Vec<u8> = Vec::new();
+    while let Some(piece) = stream.next().await {
+        let piece = piece.map_err(|_| Trouble::Broken)?;
+        let received = first.len().max(all.len()) + piece.len();
+        if received > bytes_max {
+            return Err(Trouble::TooLarge);
+        }
+        share.take(piece.len())?;
+        if first.is_empty() && all.is_empty() {
+            first = piece;
+            continue;
+        }
+        if all.is_empty() {
+            all.reserve(
+                announced
+                    .unwrap_or(received)
+                    .clamp(received, RESERVE_BYTES_MAX.max(received)),
+            );
+            all.extend_from_slice(&first);
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
+}
+
+/// Reads and drops what a client goes on sending. Ends at the deadline of the request.
+async fn drain(stream: &mut axum::body::BodyDataStream, deadline: Instant) {
+    let dropped = async {
+        let mut bytes = 0;
+        while let Some(Ok(piece)) = stream.next().await {
+            bytes += piece.len();
+            if bytes > DRAIN_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // At the deadline the refusal is sent all the same.
+    let _ = tokio::time::timeout_at(deadline, dropped).await;
+}
+
+/// A request's part of the bytes that are being received.
+struct Share<'a> {
+    total: &'a AtomicUsize,
+    total_max: usize,
+    taken: usize,
+}
+
+impl<'a> Share<'a> {
+    fn of<C>(door: &'a Door<C>) -> Self {
+        Self {
+            total: &door.receiving_bytes,
+            total_max: door.receiving_bytes_max,
+            taken: 0,
+        }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Trouble> {
+        self.taken += bytes;
+        let before = self.total.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > self.total_max {
+            return Err(Trouble::NoRoom);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.taken, Ordering::Relaxed);
+    }
+}

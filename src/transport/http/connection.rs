@@ -1,0 +1,205 @@
+//! One connection, from its first byte to its close.
+//!
+//! A connection is closed when its first request does not arrive in time, when nothing happens on
+//! it for a while, when the server drains (after the answers that are under way), and at once when
+//! the grace of the shutdown is over.
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+/// Bytes of the header block of a request, and of the read buffer of a connection.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Header lines of a request.
+const HEADERS_MAX: usize = 100;
+/// Requests at once on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 256;
+/// How often an HTTP/2 peer is asked whether it is still there.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long an HTTP/2 peer may take to answer that.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// When a connection is given up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeouts {
+    pub(super) header: Duration,
+    pub(super) idle: Duration,
+}
+
+/// What every connection is served with.
+pub(super) struct Connections {
+    pub(super) router: Router,
+    pub(super) timeouts: Timeouts,
+    pub(super) draining: CancellationToken,
+    pub(super) cut: CancellationToken,
+}
+
+impl Connections {
+    /// Serves one connection to its end.
+    pub(super) async fn serve(&self, stream: TcpStream) {
+        let activity = Arc::new(Activity::default());
+        let io = Watched {
+            io: TokioIo::new(stream),
+            activity: Arc::clone(&activity),
+        };
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let running = Running::start(&activity);
+            let mut router = self.router.clone();
+            async move {
+                let response = router.call(request).await;
+                drop(running);
+                response
+            }
+        });
+        let builder = self.builder();
+        let mut connection = pin!(builder.serve_connection(io, service));
+        // Tokens of its own, so that connections do not meet at one lock each time they wake up.
+        let draining = self.draining.child_token();
+        let cut = self.cut.child_token();
+        let mut drained = pin!(draining.cancelled());
+        let mut cut_off = pin!(cut.cancelled());
+        let mut is_draining = false;
+        let mut check = pin!(tokio::time::sleep(self.timeouts.header));
+        let mut seen = 0;
+        loop {
+            tokio::select! {
+                biased;
+                // How a connection ends is the peer's business; calls have logged what went wrong.
+                _ = connection.as_mut() => break,
+                () = &mut drained, if !is_draining => {
+                    is_draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = &mut cut_off => break,
+                () = &mut check => {
+                    let now = activity.count();
+                    if activity.is_idle() && now == seen {
+                        break;
+                    }
+                    seen = now;
+                    check.as_mut().reset(Instant::now() + self.timeouts.idle);
+                }
+            }
+        }
+    }
+
+    fn builder(&self) -> auto::Builder<TokioExecutor> {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.timeouts.header.max(self.timeouts.idle))
+            .max_buf_size(HEADER_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .keep_alive(true);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(HEADER_BYTES_MAX as u32)
+            .max_concurrent_streams(STREAMS_MAX)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        builder
+    }
+}
+
+/// What has happened on a connection.
+#[derive(Debug, Default)]
+struct Activity {
+    /// Requests begun and writes made.
+    count: AtomicU64,
+    /// Requests that are being handled.
+    running: AtomicUsize,
+}
+
+impl Activity {
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+    fn is_idle(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// A request that is being handled.
+struct Running(Arc<Activity>);
+
+impl Running {
+    fn start(activity: &Arc<Activity>) -> Self {
+        activity.count.fetch_add(1, Ordering::Relaxed);
+        activity.running.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The socket; notes every write, so that a large answer that is still being sent counts as life.
+struct Watched {
+    io: TokioIo<TcpStream>,
+    activity: Arc<Activity>,
+}
+
+impl Watched {
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if matches!(written, Poll::Ready(Ok(1..))) {
+            self.activity.count.fetch_add(1, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl Read for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.note(written)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, pieces);
+        self.note(written)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,257 @@
+//! What all connections share, and the way of one JSON-RPC body through it.
+
+use super::agent_card::AgentCard;
+use super::health::{Probe, Readiness};
+use super::{Options, body, refusal};
+use crate::application::caller::{ANONYMOUS, valid_traceparent};
+use crate::clock::SharedClock;
+use crate::transport::jsonrpc::envelope::{self, Envelope};
+use crate::transport::jsonrpc::{Dispatcher, Origin, RpcError};
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Bytes of a body above which it is parsed on a thread of its own: about a millisecond of work,
+/// during which a runtime thread would serve nobody else.
+const INLINE_PARSE_BYTES_MAX: usize = 256 * 1024;
+
+/// Characters of an `x-request-id` that is taken over.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// The header that carries the correlation id, in and out.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// What a caller is told to wait when the server has as many requests as it takes, in milliseconds.
+const RETRY_AFTER_FULL_MS: u64 = 100;
+
+/// Shared by all connections.
+pub(super) struct Door<C> {
+    pub(super) dispatcher: Arc<Dispatcher<C>>,
+    pub(super) clock: SharedClock,
+    pub(super) probe: Probe,
+    pub(super) agent_card: Bytes,
+    /// Room for connections.
+    pub(super) connections: Arc<Semaphore>,
+    /// Room for requests.
+    pub(super) requests: Arc<Semaphore>,
+    pub(super) body_bytes_max: usize,
+    pub(super) receiving_bytes_max: usize,
+    /// Bytes of bodies being received.
+    pub(super) receiving_bytes: Arc<AtomicUsize>,
+    pub(super) request_timeout: Duration,
+    /// Cancelled when the server stops accepting.
+    pub(super) draining: CancellationToken,
+    /// Cancelled when the grace is over.
+    pub(super) cut: CancellationToken,
+    /// Calls that go on without their connection.
+    pub(super) detached: TaskTracker,
+}
+
+impl<C: Send + Sync + 'static> Door<C> {
+    pub(super) fn new(
+        options: &Options,
+        local_addr: SocketAddr,
+        dispatcher: Arc<Dispatcher<C>>,
+        readiness: Arc<dyn Readiness>,
+        clock: SharedClock,
+    ) -> Self {
+        let url = options
+            .public_url
+            .clone()
+            .unwrap_or_else(|| format!("http://{local_addr}"));
+        let card = AgentCard::new(url, dispatcher.methods());
+        Self {
+            agent_card: Bytes::from(card.to_json()),
+            dispatcher,
+            clock,
+            probe: Probe::new(readiness),
+            connections: Arc::new(Semaphore::new(options.connections_max)),
+            requests: Arc::new(Semaphore::new(options.requests_max)),
+            body_bytes_max: options.body_bytes_max,
+            receiving_bytes_max: options.receiving_bytes_max,
+            receiving_bytes: Arc::new(AtomicUsize::new(0)),
+            request_timeout: options.request_timeout,
+            draining: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            detached: TaskTracker::new(),
+        }
+    }
+
+    /// Answers one `POST` of a JSON-RPC body.
+    pub(super) async fn call(self: Arc<Self>, request: Request<Body>) -> Response {
+        let deadline = Instant::now() + self.request_timeout;
+        let (head, body) = request.into_parts();
+        let (correlation, echo) = self.correlation(&head.headers);
+        let mut response = match self.admit(&head.headers, body, deadline, correlation).await {
+            Ok(answer) => answered(answer),
+            Err(response) => *response,
+        };
+        response.headers_mut().insert(REQUEST_ID, echo);
+        response
+    }
+
+    /// The answer's body, or the refusal of the whole HTTP request.
+    async fn admit(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        body: Body,
+        deadline: Instant,
+        correlation: Arc<str>,
+    ) -> Result<Option<Vec<u8>>, Box<Response>> {
+        refusal::unless_json(headers)?;
+        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
+            return Err(Box::new(refusal::too_busy(
+                "the server has too many requests",
+            )));
+        };
+        let bytes = body::receive(&**self, headers, body, deadline).await?;
+        let envelope = parse(bytes).await;
+        let origin = Origin {
+            principal: Arc::from(ANONYMOUS),
+            correlation,
+            traceparent: headers
+                .get(TRACEPARENT)
+                .and_then(|value| value.to_str().ok())
+                .and_then(valid_traceparent)
+                .map(Arc::from),
+        };
+        let finishes_alone = self.dispatcher.changes_state(&envelope);
+        let door = Arc::clone(self);
+        let work = async move {
+            let answer = door
+                .dispatcher
+                .answer(envelope, origin, Some(deadline))
+                .await;
+            drop(permit);
+            answer
+        };
+        if !finishes_alone {
+            return Ok(work.await);
+        }
+        Ok(Detaching {
+            work: Some(Box::pin(work)),
+            tracker: self.detached.clone(),
+            cut: self.cut.clone(),
+        }
+        .await)
+    }
+
+    /// The caller's own request id if it is harmless, else a fresh one.
+    fn correlation(&self, headers: &HeaderMap) -> (Arc<str>, HeaderValue) {
+        let given = headers.get(REQUEST_ID).filter(|value| {
+            let bytes = value.as_bytes();
+            (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len())
+                && bytes
+                    .iter()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=@".contains(b))
+        });
+        match given.and_then(|value| Some((value.to_str().ok()?, value))) {
+            Some((text, value)) => (Arc::from(text), value.clone()),
+            None => {
+                let id = self.clock.uuid();
+                let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+                let text = id.as_hyphenated().encode_lower(&mut buffer);
+                let value = HeaderValue::from_str(text).expect("a UUID is a valid header value");
+                (Arc::from(&*text), value)
+            }
+        }
+    }
+}
+
+async fn parse(bytes: Bytes) -> Envelope {
+    if bytes.len() <= INLINE_PARSE_BYTES_MAX {
+        return envelope::parse(&bytes);
+    }
+    tokio::task::spawn_blocking(move || envelope::parse(&bytes))
+        .await
+        .unwrap_or_else(|_| {
+            Envelope::Refused(RpcError::busy(
+                "the server is stopping",
+                RETRY_AFTER_FULL_MS,
+            ))
+        })
+}
+
+/// 200 with a body, 204 without one.
+fn answered(answer: Option<Vec<u8>>) -> Response {
+    match answer {
+        Some(bytes) => json(StatusCode::OK, bytes),
+        None => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+    }
+}
+
+/// A response with a JSON body.
+pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Work that changes state and therefore goes on, tracked, when the connection that waits for it
+/// goes away: a caller may send a notification and leave. Costs nothing unless that happens.
+struct Detaching {
+    work: Option<BoxFuture<'static, Option<Vec<u8>>>>,
+    tracker: TaskTracker,
+    cut: CancellationToken,
+}
+
+impl Future for Detaching {
+    type Output = Option<Vec<u8>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let work = self.work.as_mut().expect("not polled after it was ready");
+        let answer = std::task::ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Detaching {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        // Outside a runtime nothing can go on; after the cut nothing may.
+        if self.cut.is_cancelled() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let cut = self.cut.clone();
+            self.tracker.spawn_on(
+                async move {
+                    tokio::select! {
+                        biased;
+                        () = cut.cancelled() => {}
+                        _ = work => {}
+                    }
+                },
+                &runtime,
+            );
+        }
+    }
+}

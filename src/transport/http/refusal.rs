@@ -1,0 +1,186 @@
+//! HTTP requests that are refused as a whole, before there is a call to answer.
+//! Bodies have the form of a JSON-RPC error with id null, so that one client code reads them all.
+
+use super::door::json;
+use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
+use axum::http::StatusCode;
+use axum::http::header::{
+    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
+};
+use axum::response::Response;
+use serde_json::Value;
+use taskledger_domain::Violation;
+
+/// What a refused caller is told to wait, in milliseconds.
+const RETRY_AFTER_MS: u64 = 1000;
+
+/// 415 unless the body is announced as JSON in UTF-8, not encoded.
+pub(super) fn unless_json(headers: &HeaderMap) -> Result<(), Box<Response>> {
+    let media_type = headers.get(CONTENT_TYPE).map(|value| value.to_str());
+    let accepted = match media_type {
+        // The two spellings that nearly every client sends need no parsing.
+        Some(Ok("application/json" | "application/json; charset=utf-8")) => true,
+        Some(Ok(text)) => is_json(text),
+        Some(Err(_)) | None => false,
+    };
+    if !accepted {
+        let actual = match media_type {
+            Some(Ok(text)) => Value::from(text),
+            Some(Err(_)) | None => Value::Null,
+        };
+        return Err(Box::new(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-type",
+            "unsupported media type",
+            "application/json or application/json-rpc, in UTF-8",
+            &actual,
+        )));
+    }
+    match headers.get(CONTENT_ENCODING) {
+        None => Ok(()),
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"identity") => Ok(()),
+        Some(value) => Err(Box::new(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-encoding",
+            "unsupported encoding",
+            "a body that is not compressed",
+            &Value::from(String::from_utf8_lossy(value.as_bytes())),
+        ))),
+    }
+}
+
+fn is_json(media_type: &str) -> bool {
+    let mut parts = media_type.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    let known = essence.eq_ignore_ascii_case("application/json")
+        || essence.eq_ignore_ascii_case("application/json-rpc");
+    known
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+                let charset = value.trim().trim_matches('"');
+                charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
+            }
+            Some(_) | None => true,
+        })
+}
+
+/// 413.
+pub(super) fn too_large(limit_bytes: usize) -> Response {
+    let mut response = refuse(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body",
+        "the body is too large",
+        &format!("at most {limit_bytes} bytes"),
+        &Value::Null,
+    );
+    close(&mut response);
+    response
+}
+
+/// 408.
+pub(super) fn too_slow() -> Response {
+    let mut response = refuse(
+        StatusCode::REQUEST_TIMEOUT,
+        "body",
+        "the body did not arrive in time",
+        "a body that is sent without pause",
+        &Value::Null,
+    );
+    close(&mut response);
+    response
+}
+
+/// 400: the transfer broke off or breaks the rules of HTTP.
+pub(super) fn broken() -> Response {
+    let mut response = refuse(
+        StatusCode::BAD_REQUEST,
+        "body",
+        "the body broke off",
+        "a complete body",
+        &Value::Null,
+    );
+    close(&mut response);
+    response
+}
+
+/// 503 with the answer `Busy`.
+pub(super) fn too_busy(reason: &str) -> Response {
+    let error = RpcError::busy(reason, RETRY_AFTER_MS);
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, error_body(&error));
+    close(&mut response);
+    response
+}
+
+/// 405; `allow` lists the methods that the path has.
+pub(super) fn method_not_allowed(method: &str, allow: &'static str) -> Response {
+    let mut response = refuse(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method",
+        "this path does not take this HTTP method",
+        allow,
+        &Value::from(method),
+    );
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// 404.
+pub(super) fn not_found(path: &str) -> Response {
+    refuse(
+        StatusCode::NOT_FOUND,
+        "path",
+        "there is nothing at this path",
+        "POST / for calls; GET /.well-known/agent-card, /livez, /readyz, /healthz",
+        &Value::from(path),
+    )
+}
+
+fn refuse(
+    status: StatusCode,
+    field: &str,
+    reason: &str,
+    expected: &str,
+    actual: &Value,
+) -> Response {
+    let violation = Violation::of(field, reason, expected, actual);
+    let error = RpcError::new(ErrorKind::InvalidRequest, vec![violation]);
+    json(status, error_body(&error))
+}
+
+/// What follows on the connection cannot be trusted to be a request.
+fn close(response: &mut Response) {
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_json;
+
+    #[test]
+    fn json_media_types_are_known_in_every_spelling() {
+        for good in [
+            "application/json",
+            "Application/JSON",
+            "application/json;charset=UTF-8",
+            "application/json; charset=\"utf-8\"",
+            "application/json-rpc",
+            "application/json; profile=x",
+        ] {
+            assert!(is_json(good), "{good}");
+        }
+        for bad in [
+            "",
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/jsonx",
+            "application/json; charset=latin1",
+            "text/json",
+        ] {
+            assert!(!is_json(bad), "{bad}");
+        }
+    }
+}

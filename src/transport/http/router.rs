@@ -1,0 +1,65 @@
+//! The routes.
+
+use super::door::{Door, json};
+use super::refusal;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{Method, Request, StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use std::sync::Arc;
+
+/// All routes. `/` and `/tasks` are the same door.
+pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
+    Router::new()
+        .route("/", calls())
+        .route("/tasks", calls())
+        .route("/.well-known/agent-card", reads(get(card::<C>)))
+        .route("/.well-known/agent-card.json", reads(get(card::<C>)))
+        .route("/livez", reads(get(alive)))
+        .route("/readyz", reads(get(ready::<C>)))
+        .route("/healthz", reads(get(ready::<C>)))
+        .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
+        .with_state(door)
+}
+
+fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
+    post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(
+        |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
+    )
+}
+
+fn reads<C: Send + Sync + 'static>(
+    route: MethodRouter<Arc<Door<C>>>,
+) -> MethodRouter<Arc<Door<C>>> {
+    route.fallback(|method: Method| async move {
+        refusal::method_not_allowed(method.as_str(), "GET, HEAD")
+    })
+}
+
+async fn card<C: Send + Sync + 'static>(State(door): State<Arc<Door<C>>>) -> Response {
+    json(StatusCode::OK, door.agent_card.clone())
+}
+
+async fn alive() -> Response {
+    json(StatusCode::OK, r#"{"status":"ok"}"#)
+}
+
+async fn ready<C: Send + Sync + 'static>(
+    State(door): State<Arc<Door<C>>>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let verbose =
+        query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
+    let (ready, body) = door
+        .probe
+        .report(door.draining.is_cancelled(), verbose)
+        .await;
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    json(status, body)
+}

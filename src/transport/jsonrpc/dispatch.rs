@@ -1,0 +1,341 @@
+//! From calls to handlers, through one method table.
+//!
+//! Generic over the context `C` that handlers work on. Elements of a batch run one after the
+//! other, in the order sent, and are answered in that order; what fails or panics in one of them
+//! touches no other. No handler runs past the deadline of its request.
+
+use super::encode;
+pub use super::encode::Outcome;
+use super::envelope::{self, Element, Envelope, Params, Request};
+use super::error::RpcError;
+use super::fingerprint::fingerprint;
+use super::reader::suggestion;
+use crate::application::caller::{ANONYMOUS, Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
+use crate::clock::SharedClock;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use taskledger_domain::Violation;
+use tokio::time::Instant;
+
+/// What a caller is told to wait after a request ran out of time, in milliseconds.
+pub const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
+
+/// One row of the method table.
+pub struct Method<C> {
+    /// The exact name. Names that begin with `rpc.` are reserved by JSON-RPC.
+    pub name: &'static str,
+    /// A short name for people; also in the agent card.
+    pub title: &'static str,
+    /// One sentence; also in the agent card.
+    pub summary: &'static str,
+    /// Words to find it by; also in the agent card.
+    pub tags: &'static [&'static str],
+    /// The parameters in the order in which positional parameters are taken.
+    pub params: &'static [&'static str],
+    /// Whether a call may change something: then it can carry an idempotency key, and runs to its
+    /// end when the caller goes away.
+    pub changes_state: bool,
+    /// What is done.
+    pub handler: Handler<C>,
+}
+
+/// Turns a call into the text of its result.
+pub type Handler<C> = fn(Arc<C>, Call) -> BoxFuture<'static, Outcome>;
+
+/// One call of a known method.
+#[derive(Debug)]
+pub struct Call {
+    /// Parameters by name, not yet checked.
+    pub params: Map<String, Value>,
+    /// The envelope's `metadata`.
+    pub metadata: Option<Map<String, Value>>,
+    /// The envelope's `configuration`.
+    pub configuration: Option<Value>,
+    /// Who calls.
+    pub caller: Caller,
+}
+
+/// What a transport knows of the sender of a body.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Who calls.
+    pub principal: Arc<str>,
+    /// The id of the request.
+    pub correlation: Arc<str>,
+    /// A valid W3C `traceparent`.
+    pub traceparent: Option<Arc<str>>,
+}
+
+impl Origin {
+    /// An unnamed sender.
+    #[must_use]
+    pub fn anonymous(correlation: Arc<str>) -> Self {
+        Self {
+            principal: Arc::from(ANONYMOUS),
+            correlation,
+            traceparent: None,
+        }
+    }
+}
+
+/// The method table and the context that its handlers work on.
+pub struct Dispatcher<C> {
+    context: Arc<C>,
+    methods: Vec<Method<C>>,
+    by_name: HashMap<&'static str, usize>,
+    clock: SharedClock,
+    failed_notifications: AtomicU64,
+}
+
+impl<C: Send + Sync + 'static> Dispatcher<C> {
+    /// A dispatcher over `methods`.
+    ///
+    /// # Panics
+    /// When two methods have one name or a name is reserved: a fault of the program, found at start.
+    #[must_use]
+    pub fn new(context: Arc<C>, methods: Vec<Method<C>>, clock: SharedClock) -> Self {
+        let by_name: HashMap<_, _> = methods
+            .iter()
+            .enumerate()
+            .map(|(index, method)| (method.name, index))
+            .collect();
+        assert!(by_name.len() == methods.len(), "method names are unique");
+        assert!(
+            methods
+                .iter()
+                .all(|m| !m.name.starts_with("rpc.") || m.name == "rpc.discover"),
+            "names that begin with `rpc.` are reserved"
+        );
+        Self {
+            context,
+            methods,
+            by_name,
+            clock,
+            failed_notifications: AtomicU64::new(0),
+        }
+    }
+
+    /// The method table.
+    #[must_use]
+    pub fn methods(&self) -> &[Method<C>] {
+        &self.methods
+    }
+
+    /// How many notifications have failed since the start; nobody else hears of them.
+    #[must_use]
+    pub fn failed_notifications(&self) -> u64 {
+        self.failed_notifications.load(Ordering::Relaxed)
+    }
+
+    /// Whether one of the calls may change something.
+    #[must_use]
+    pub fn changes_state(&self, envelope: &Envelope) -> bool {
+        envelope
+            .requests()
+            .filter_map(|request| self.method(&request.method))
+            .any(|method| method.changes_state)
+    }
+
+    /// Reads and answers a body. `None`: there is nothing to answer.
+    pub async fn answer_bytes(
+        &self,
+        body: &[u8],
+        origin: Origin,
+        deadline: Option<Instant>,
+    ) -> Option<Vec<u8>> {
+        self.answer(envelope::parse(body), origin, deadline).await
+    }
+
+    /// Executes every call of `envelope` and encodes the answers. `None`: there were only
+    /// notifications. Calls that have not started by `deadline` are not started.
+    pub async fn answer(
+        &self,
+        envelope: Envelope,
+        origin: Origin,
+        deadline: Option<Instant>,
+    ) -> Option<Vec<u8>> {
+        let mut buffer = Vec::new();
+        match envelope {
+            Envelope::Refused(error) => return Some(encode::refusal(&error)),
+            Envelope::Single(element) => {
+                self.element(element, &origin, deadline, &mut buffer).await
+            }
+            Envelope::Batch(elements) => {
+                for element in elements {
+                    let before = buffer.len();
+                    buffer.push(if before == 0 { b'[' } else { b',' });
+                    let start = buffer.len();
+                    self.element(element, &origin, deadline, &mut buffer).await;
+                    if buffer.len() == start {
+                        buffer.truncate(before);
+                    }
+                }
+                if !buffer.is_empty() {
+                    buffer.push(b']');
+                }
+            }
+        }
+        (!buffer.is_empty()).then_some(buffer)
+    }
+
+    /// Executes one element and appends its answer, if it gets one.
+    async fn element(
+        &self,
+        element: Element,
+        origin: &Origin,
+        deadline: Option<Instant>,
+        buffer: &mut Vec<u8>,
+    ) {
+        match element {
+            Element::Invalid { id, error } => {
+                encode::answer(buffer, id.as_deref(), &Err(error));
+            }
+            Element::Request(mut request) => {
+                let id = request.id.take();
+                let outcome = self.call(*request, origin, deadline).await;
+                if id.is_some() {
+                    encode::answer(buffer, id.as_deref(), &outcome);
+                } else if let Err(error) = outcome {
+                    self.failed_notifications.fetch_add(1, Ordering::Relaxed);
+                    tracing::info!(error.code = error.code, request.id = %origin.correlation, "a notification failed");
+                }
+            }
+        }
+    }
+
+    async fn call(&self, request: Request, origin: &Origin, deadline: Option<Instant>) -> Outcome {
+        let Some(method) = self.method(&request.method) else {
+            return Err(self.unknown(&request.method));
+        };
+        let call = prepare(method, request, origin)?;
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(RpcError::busy(
+                "the request ran out of time before this call; it was not executed",
+                RETRY_AFTER_TIMEOUT_MS,
+            ));
+        }
+        let context = Arc::clone(&self.context);
+        let handler = method.handler;
+        // Inside the block, so that a panic of the handler before its first await is caught too.
+        let work = AssertUnwindSafe(async move { handler(context, call).await }).catch_unwind();
+        let finished = match deadline {
+            Some(deadline) => match tokio::time::timeout_at(deadline, work).await {
+                Ok(finished) => finished,
+                Err(_) => return Err(out_of_time(method)),
+            },
+            None => work.await,
+        };
+        finished.unwrap_or_else(|panic| {
+            let cause = format!("`{}` panicked: {}", method.name, panic_text(&*panic));
+            Err(RpcError::internal(&*self.clock, &cause))
+        })
+    }
+
+    fn method(&self, name: &str) -> Option<&Method<C>> {
+        self.by_name.get(name).map(|index| &self.methods[*index])
+    }
+
+    fn unknown(&self, name: &str) -> RpcError {
+        let names = self.methods.iter().map(|method| method.name);
+        let accepted = match suggestion(name, names.clone()) {
+            Some(near) => format!("a method of this server; did you mean `{near}`?"),
+            None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        RpcError::method_not_found(name, accepted)
+    }
+}
+
+/// Parameters by name, and the caller. Cost: O(parameters) when there is an idempotency key.
+fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<Call, RpcError> {
+    let params = match request.params {
+        Params::Named(map) => map,
+        Params::Positional(values) => by_name(method.params, values)?,
+    };
+    let mut idempotency = None;
+    if let Some(key) = request
+        .metadata
+        .as_ref()
+        .and_then(|m| m.get("idempotency_key"))
+    {
+        let key = idempotency_key(key)?;
+        if method.changes_state {
+            idempotency = Some(Idempotency {
+                key,
+                fingerprint: fingerprint(method.name, &params),
+            });
+        }
+    }
+    Ok(Call {
+        params,
+        metadata: request.metadata,
+        configuration: request.configuration,
+        caller: Caller {
+            principal: Arc::clone(&origin.principal),
+            correlation: Arc::clone(&origin.correlation),
+            traceparent: origin.traceparent.clone(),
+            idempotency,
+        },
+    })
+}
+
+fn by_name(names: &[&str], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
+    if values.len() > names.len() {
+        return Err(RpcError::invalid_params(vec![Violation::of(
+            "params",
+            "too many positional parameters",
+            format!("at most {}: {}", names.len(), names.join(", ")),
+            &values.len().into(),
+        )]));
+    }
+    Ok(names.iter().map(|n| (*n).to_owned()).zip(values).collect())
+}
+
+fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {
+    match value {
+        Value::String(key)
+            if !key.is_empty() && key.chars().count() <= IDEMPOTENCY_KEY_CHARS_MAX =>
+        {
+            Ok(Arc::from(key.as_str()))
+        }
+        other => Err(RpcError::invalid_params(vec![Violation::new(
+            &["metadata".into(), "idempotency_key".into()],
+            "not an idempotency key",
+            format!("a string of 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters"),
+            other,
+        )])),
+    }
+}
+
+/// A read may simply be repeated; of a change nobody knows whether it happened.
+fn out_of_time<C>(method: &Method<C>) -> RpcError {
+    tracing::warn!(rpc.method = method.name, "a call ran out of time");
+    if method.changes_state {
+        RpcError::internal_answer(
+            "the call ran out of time and its outcome is unknown; retry with the same idempotency key",
+        )
+        .with("retry_after_ms", RETRY_AFTER_TIMEOUT_MS)
+    } else {
+        RpcError::busy("the call ran out of time", RETRY_AFTER_TIMEOUT_MS)
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}
+
+/// The text of `value` as a handler returns it.
+///
+/// # Errors
+/// -32603 when `value` cannot be written, for example a map whose keys are no strings.
+pub fn result<T: serde::Serialize>(clock: &SharedClock, value: &T) -> Outcome {
+    serde_json::value::to_raw_value(value).map_err(|error| RpcError::internal(&**clock, &error))
+}

@@ -1,0 +1,353 @@
+//! The one table from outcomes to JSON-RPC error codes. spec: interface / Error Handling
+//!
+//! `data` always holds `errors: [{field, reason, expected, actual, path}]`, and for a single
+//! fault the same members flat beside it, so that both examples of the protocol hold.
+//! Internals never enter an answer: a failure is logged here under an id, and the answer has the id.
+
+use crate::clock::Clock;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use taskledger_domain::limits::VIOLATIONS_MAX;
+use taskledger_domain::{TaskId, Violation};
+
+/// A row of the error table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// -32700: the body is no JSON.
+    ParseError,
+    /// -32600: JSON, but no request.
+    InvalidRequest,
+    /// -32601: no such method.
+    MethodNotFound,
+    /// -32602: the parameters, or the task in them, are not valid.
+    InvalidParams,
+    /// -32603: our fault.
+    Internal,
+    /// -32001: no such task, or not for this caller.
+    TaskNotFound,
+    /// -32002: a dependency would close a cycle.
+    CircularDependency,
+    /// -32003: no executor has the task's method.
+    ExecutorNotFound,
+    /// -32004: the caller may not do this.
+    Unauthorized,
+    /// -32006: the task's status does not allow this.
+    InvalidTransition,
+    /// -32008: an active run covers the task.
+    AlreadyExecuting,
+    /// -32009: not pending, or others hang on it.
+    NotDeletable,
+    /// -32010: the parent does not exist or cannot be one.
+    InvalidParent,
+    /// -32011: the dependency is not in the flow.
+    InvalidDependency,
+    /// -32012: the tasks do not form one tree.
+    InvalidTree,
+    /// -32013: not now; `data.retry_after_ms` says when.
+    Busy,
+}
+
+impl ErrorKind {
+    /// All rows.
+    pub const ALL: [Self; 16] = [
+        Self::ParseError,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::Internal,
+        Self::TaskNotFound,
+        Self::CircularDependency,
+        Self::ExecutorNotFound,
+        Self::Unauthorized,
+        Self::InvalidTransition,
+        Self::AlreadyExecuting,
+        Self::NotDeletable,
+        Self::InvalidParent,
+        Self::InvalidDependency,
+        Self::InvalidTree,
+        Self::Busy,
+    ];
+
+    /// Code and message on the wire.
+    #[must_use]
+    pub const fn row(self) -> (i64, &'static str) {
+        match self {
+            Self::ParseError => (-32700, "Parse error"),
+            Self::InvalidRequest => (-32600, "Invalid Request"),
+            Self::MethodNotFound => (-32601, "Method not found"),
+            Self::InvalidParams => (-32602, "Invalid params"),
+            Self::Internal => (-32603, "Internal error"),
+            Self::TaskNotFound => (-32001, "Task not found"),
+            Self::CircularDependency => (-32002, "Circular dependency detected"),
+            Self::ExecutorNotFound => (-32003, "Executor not found"),
+            Self::Unauthorized => (-32004, "Unauthorized"),
+            Self::InvalidTransition => (-32006, "Invalid state transition"),
+            Self::AlreadyExecuting => (-32008, "Task is already executing"),
+            Self::NotDeletable => (-32009, "Task cannot be deleted"),
+            Self::InvalidParent => (-32010, "Invalid parent"),
+            Self::InvalidDependency => (-32011, "Invalid dependency"),
+            Self::InvalidTree => (-32012, "Invalid task tree"),
+            Self::Busy => (-32013, "Too busy, retry later"),
+        }
+    }
+}
+
+/// The `error` member of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RpcError {
+    /// The number of the row.
+    pub code: i64,
+    /// The text of the row, the same for every error of its kind.
+    pub message: &'static str,
+    /// What is wrong here; always an object with `errors`.
+    pub data: Value,
+}
+
+impl RpcError {
+    /// An error of `kind` with what is wrong. The first [`VIOLATIONS_MAX`] faults are listed, the
+    /// rest is counted in `data.more`. Cost: O(violations).
+    #[must_use]
+    pub fn new(kind: ErrorKind, mut violations: Vec<Violation>) -> Self {
+        let more = violations.len().saturating_sub(VIOLATIONS_MAX);
+        violations.truncate(VIOLATIONS_MAX);
+        let mut errors: Vec<Value> = violations.iter().map(|v| json!(v)).collect();
+        let mut data = match errors.as_mut_slice() {
+            [Value::Object(only)] => only.clone(),
+            _ => Map::new(),
+        };
+        data.insert("errors".to_owned(), Value::Array(errors));
+        if more > 0 {
+            data.insert("more".to_owned(), more.into());
+        }
+        let (code, message) = kind.row();
+        Self {
+            code,
+            message,
+            data: Value::Object(data),
+        }
+    }
+
+    /// The same error with one more member in `data`.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        if let Value::Object(data) = &mut self.data {
+            data.insert(member.to_owned(), value.into());
+        }
+        self
+    }
+
+    /// -32700; `reason` says where the parser stopped.
+    #[must_use]
+    pub fn parse_error(reason: impl fmt::Display) -> Self {
+        Self::new(
+            ErrorKind::ParseError,
+            vec![Violation::of(
+                "body",
+                reason.to_string(),
+                "JSON text in UTF-8, nested at most 127 levels deep",
+                &Value::Null,
+            )],
+        )
+    }
+
+    /// -32600.
+    #[must_use]
+    pub fn invalid_request(violations: Vec<Violation>) -> Self {
+        Self::new(ErrorKind::InvalidRequest, violations)
+    }
+
+    /// -32601; `accepted` is shown as what would be accepted.
+    #[must_use]
+    pub fn method_not_found(method: &str, accepted: impl Into<String>) -> Self {
+        let found = Value::from(method);
+        let named = Violation::of("method", "no such method", accepted, &found);
+        let shown = named.actual.clone();
+        Self::new(ErrorKind::MethodNotFound, vec![named]).with("method", shown)
+    }
+
+    /// -32602.
+    #[must_use]
+    pub fn invalid_params(violations: Vec<Violation>) -> Self {
+        Self::new(ErrorKind::InvalidParams, violations)
+    }
+
+    /// -32603. Writes `cause` to the log under a fresh id; the answer has only the id.
+    #[must_use]
+    pub fn internal(clock: &dyn Clock, cause: &dyn fmt::Display) -> Self {
+        let error_id = clock.uuid().to_string();
+        tracing::error!(error.id = %error_id, error.cause = %cause, "a call failed inside the server");
+        Self::internal_answer("the server failed; its log has the cause under `error_id`")
+            .with("error_id", error_id)
+    }
+
+    /// -32603 whose reason is fit for the caller. Logged by whoever makes it.
+    #[must_use]
+    pub fn internal_answer(reason: &str) -> Self {
+        Self::new(
+            ErrorKind::Internal,
+            vec![Violation::of("server", reason, "", &Value::Null)],
+        )
+    }
+
+    /// -32001 for the member `field` that names the task.
+    #[must_use]
+    pub fn task_not_found(field: &str, id: TaskId) -> Self {
+        Self::of(
+            ErrorKind::TaskNotFound,
+            field,
+            "no such task",
+            "the id of a stored task",
+            &id.to_string().into(),
+        )
+    }
+
+    /// -32002; `cycle` lists the ids or aliases, the first repeated at the end.
+    #[must_use]
+    pub fn circular_dependency(violation: Violation, cycle: Vec<String>) -> Self {
+        Self::new(ErrorKind::CircularDependency, vec![violation]).with("cycle", cycle)
+    }
+
+    /// -32003, one violation for each task that names an unknown executor.
+    #[must_use]
+    pub fn executor_not_found(violations: Vec<Violation>) -> Self {
+        Self::new(ErrorKind::ExecutorNotFound, violations)
+    }
+
+    /// -32004.
+    #[must_use]
+    pub fn unauthorized(reason: &str) -> Self {
+        Self::of(
+            ErrorKind::Unauthorized,
+            "authorization",
+            reason,
+            "credentials that allow this call",
+            &Value::Null,
+        )
+    }
+
+    /// -32006; the task is in `status`.
+    #[must_use]
+    pub fn invalid_transition(reason: &str, expected: &str, status: &str) -> Self {
+        Self::of(
+            ErrorKind::InvalidTransition,
+            "status",
+            reason,
+            expected,
+            &status.into(),
+        )
+    }
+
+    /// -32008.
+    #[must_use]
+    pub fn already_executing(violation: Violation) -> Self {
+        Self::new(ErrorKind::AlreadyExecuting, vec![violation])
+    }
+
+    /// -32009; list what stands in the way with [`Self::with`].
+    #[must_use]
+    pub fn not_deletable(violation: Violation) -> Self {
+        Self::new(ErrorKind::NotDeletable, vec![violation])
+    }
+
+    /// -32010.
+    #[must_use]
+    pub fn invalid_parent(violation: Violation) -> Self {
+        Self::new(ErrorKind::InvalidParent, vec![violation])
+    }
+
+    /// -32011, one violation for each dependency.
+    #[must_use]
+    pub fn invalid_dependency(violations: Vec<Violation>) -> Self {
+        Self::new(ErrorKind::InvalidDependency, violations)
+    }
+
+    /// -32012.
+    #[must_use]
+    pub fn invalid_tree(violations: Vec<Violation>) -> Self {
+        Self::new(ErrorKind::InvalidTree, violations)
+    }
+
+    /// -32013; try again in `retry_after_ms` milliseconds.
+    #[must_use]
+    pub fn busy(reason: &str, retry_after_ms: u64) -> Self {
+        Self::of(
+            ErrorKind::Busy,
+            "server",
+            reason,
+            "the same call again after `retry_after_ms`",
+            &Value::Null,
+        )
+        .with("retry_after_ms", retry_after_ms)
+    }
+
+    fn of(kind: ErrorKind, field: &str, reason: &str, expected: &str, actual: &Value) -> Self {
+        Self::new(kind, vec![Violation::of(field, reason, expected, actual)])
+    }
+}
+
+impl From<Vec<Violation>> for RpcError {
+    /// -32602: what a reader of parameters found.
+    fn from(violations: Vec<Violation>) -> Self {
+        Self::invalid_params(violations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn every_row_has_a_code_of_its_own() {
+        let mut codes: Vec<i64> = ErrorKind::ALL.iter().map(|kind| kind.row().0).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), ErrorKind::ALL.len());
+    }
+
+    #[test]
+    fn a_single_fault_is_listed_and_flat() {
+        let error = RpcError::from(vec![Violation::of(
+            "limit",
+            "too large",
+            "1 to 1000",
+            &5000.into(),
+        )]);
+        let fault = json!({"field": "limit", "reason": "too large", "expected": "1 to 1000", "actual": 5000, "path": ["limit"]});
+        let mut data = fault.clone();
+        data["errors"] = json!([fault]);
+        assert_eq!(
+            json!(error),
+            json!({"code": -32602, "message": "Invalid params", "data": data})
+        );
+    }
+
+    #[test]
+    fn several_faults_are_listed_and_not_flat() {
+        let fault = |field| Violation::of(field, "missing", "a string", &Value::Null);
+        let error = RpcError::from(vec![fault("a"), fault("b")]);
+        assert_eq!(error.data["errors"].as_array().map(Vec::len), Some(2));
+        assert!(error.data.get("field").is_none());
+    }
+
+    #[test]
+    fn faults_beyond_the_limit_are_counted() {
+        let fault = Violation::of("a", "missing", "a string", &Value::Null);
+        let error = RpcError::from(vec![fault; VIOLATIONS_MAX + 3]);
+        assert_eq!(
+            error.data["errors"].as_array().map(Vec::len),
+            Some(VIOLATIONS_MAX)
+        );
+        assert_eq!(error.data["more"], 3);
+    }
+
+    #[test]
+    fn an_internal_error_shows_an_id_and_nothing_of_its_cause() {
+        let error = RpcError::internal(&SystemClock::default(), &"disk /secret/path is on fire");
+        let text = json!(error).to_string();
+        assert!(!text.contains("secret") && !text.contains("fire"), "{text}");
+        assert!(error.data["error_id"].is_string());
+        assert!(error.data["errors"].is_array());
+    }
+}

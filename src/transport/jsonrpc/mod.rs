@@ -1,0 +1,19 @@
+//! JSON-RPC 2.0, independent of what carries it: bytes in, bytes out.
+//!
+//! Data comes in through [`envelope`], goes through the one method table of [`dispatch`], whose
+//! handlers read their parameters with [`reader`] and [`params`], and leaves as a result or as a
+//! row of the one error table, [`error`].
+
+pub mod dispatch;
+mod encode;
+pub mod envelope;
+pub mod error;
+mod fingerprint;
+pub mod params;
+pub mod reader;
+
+pub use dispatch::{Call, Dispatcher, Method, Origin};
+pub use encode::ANSWER_BYTES_MAX;
+pub(crate) use encode::refusal as error_body;
+pub use error::{ErrorKind, RpcError};
+pub use reader::Reader;

@@ -1,0 +1,72 @@
+//! `tasks.get`. spec: interface / tasks.get
+
+use super::super::reader::{Reader, task_id};
+use super::Consistency;
+use serde_json::{Map, Value};
+use taskledger_domain::{TaskId, Violation};
+
+/// Which task to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Params {
+    /// The task.
+    pub task_id: TaskId,
+    /// Whether to wait for earlier writes.
+    pub consistency: Consistency,
+}
+
+impl Params {
+    /// The parameters in declared order.
+    pub const NAMES: &[&str] = &["task_id", "consistency"];
+
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// Every violation.
+    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
+        let mut reader = Reader::new(map);
+        let task_id = reader.required("task_id", task_id);
+        let consistency = reader.optional("consistency", Consistency::parse);
+        reader.finish(|| {
+            Some(Self {
+                task_id: task_id?,
+                consistency: consistency.unwrap_or_default(),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ID, faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_read_is_consistent_unless_told_otherwise() {
+        let read = |consistency| {
+            Params::read(&map(json!({"task_id": ID, "consistency": consistency})))
+                .unwrap()
+                .consistency
+        };
+        assert_eq!(read(json!(null)), Consistency::Strong);
+        assert_eq!(read(json!("strong")), Consistency::Strong);
+        assert_eq!(read(json!("eventual")), Consistency::Eventual);
+    }
+
+    #[test]
+    fn an_id_that_is_no_uuid_v4_is_refused_in_the_words_of_the_protocol() {
+        for id in ["task-uuid", "", "0f8fad5b-d9cb-169f-a165-70867728950e"] {
+            assert_eq!(
+                faults(Params::read(&map(json!({"task_id": id})))),
+                [("task_id".into(), "Invalid UUID format".into())]
+            );
+        }
+        assert_eq!(
+            faults(Params::read(&map(json!({"id": ID})))),
+            [
+                ("task_id".into(), "missing".into()),
+                ("id".into(), "unknown parameter".into())
+            ]
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! `tasks.list`. spec: interface / tasks.list
+
+use super::super::reader::{
+    Fault, Reader, boolean, integer, priority, status, task_id, text, timestamp,
+};
+use super::Consistency;
+use serde_json::{Map, Value};
+use taskledger_domain::limits::{
+    KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
+};
+use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::{TaskId, Timestamp, Violation};
+
+/// Characters of a cursor: an opaque text that the server itself wrote.
+pub const CURSOR_CHARS_MAX: usize = 512;
+
+/// Direction along the time of creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Oldest first.
+    Ascending,
+    /// Newest first.
+    #[default]
+    Descending,
+}
+
+/// Which tasks to list, and which page of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// Tasks in the page, 1 to [`LIST_LIMIT_MAX`].
+    pub limit: u32,
+    /// Tasks to leave out before the page. Not together with a cursor.
+    pub offset: u64,
+    /// Where an earlier page ended, in the server's words.
+    pub cursor: Option<String>,
+    /// Only tasks in this status.
+    pub status: Option<Status>,
+    /// Only tasks of this user.
+    pub user_id: Option<String>,
+    /// Only tasks without a parent.
+    pub root_only: bool,
+    /// Only children of this task.
+    pub parent_id: Option<TaskId>,
+    /// Only tasks with exactly this name.
+    pub name: Option<String>,
+    /// Only tasks with this priority.
+    pub priority: Option<Priority>,
+    /// Only tasks created after this time.
+    pub created_after: Option<Timestamp>,
+    /// Only tasks created before this time.
+    pub created_before: Option<Timestamp>,
+    /// Newest or oldest first.
+    pub order: Order,
+    /// Whether to wait for earlier writes.
+    pub consistency: Consistency,
+}
+
+impl Params {
+    /// The parameters in declared order.
+    pub const NAMES: &[&str] = &[
+        "limit",
+        "offset",
+        "status",
+        "user_id",
+        "cursor",
+        "root_only",
+        "parent_id",
+        "name",
+        "priority",
+        "created_after",
+        "created_before",
+        "order",
+        "consistency",
+    ];
+
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// Every violation.
+    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
+        let mut reader = Reader::new(map);
+        let limit = reader.optional("limit", limit);
+        let offset = reader.optional("offset", integer(0..=i64::MAX as u64));
+        let status = reader.optional("status", status);
+        let user_id = reader.optional("user_id", text(KEY_CHARS_MAX));
+        let cursor = reader.optional("cursor", text(CURSOR_CHARS_MAX));
+        let root_only = reader.optional("root_only", boolean);
+        let parent_id = reader.optional("parent_id", task_id);
+        let name = reader.optional("name", text(NAME_CHARS_MAX));
+        let priority = reader.optional("priority", priority);
+        let created_after = reader.optional("created_after", timestamp);
+        let created_before = reader.optional("created_before", timestamp);
+        let order = reader.optional("order", order);
+        let consistency = reader.optional("consistency", Consistency::parse);
+        if cursor.is_some() && offset.is_some_and(|offset| offset > 0) {
+            let fault = Fault::new("not together with `cursor`", "either `offset` or `cursor`");
+            reader.report("offset", fault, &offset.into());
+        }
+        if root_only == Some(true) && parent_id.is_some() {
+            let fault = Fault::new("not together with `parent_id`", "either one");
+            reader.report("root_only", fault, &true.into());
+        }
+        reader.finish(|| {
+            Some(Self {
+                limit: limit.unwrap_or(LIST_LIMIT_DEFAULT),
+                offset: offset.unwrap_or(0),
+                cursor,
+                status,
+                user_id,
+                root_only: root_only.unwrap_or(false),
+                parent_id,
+                name,
+                priority,
+                created_after,
+                created_before,
+                order: order.unwrap_or_default(),
+                consistency: consistency.unwrap_or_default(),
+            })
+        })
+    }
+}
+
+fn limit(value: &Value) -> Result<u32, Fault> {
+    let number = integer(1..=u64::from(LIST_LIMIT_MAX))(value)?;
+    Ok(u32::try_from(number).expect("the range of a limit fits 32 bits"))
+}
+
+fn order(value: &Value) -> Result<Order, Fault> {
+    match value.as_str() {
+        Some("asc") => Ok(Order::Ascending),
+        Some("desc") => Ok(Order::Descending),
+        _ => Err(Fault::new("not an order", "\"asc\" or \"desc\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ID, faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_hundred_newest_tasks_are_the_default() {
+        let read = Params::read(&Map::new()).unwrap();
+        assert_eq!((read.limit, read.offset), (100, 0));
+        assert_eq!(read.order, Order::Descending);
+        assert_eq!(read.status, None);
+    }
+
+    #[test]
+    fn every_filter_is_read() {
+        let read = Params::read(&map(json!({
+            "limit": 1000, "offset": 5, "status": "in_progress", "user_id": "u", "parent_id": ID,
+            "name": "n", "priority": 0, "created_after": "2026-01-01T00:00:00Z",
+            "created_before": "2026-01-02T00:00:00+01:00", "order": "asc", "consistency": "eventual",
+        })))
+        .unwrap();
+        assert_eq!(read.limit, 1000);
+        assert_eq!(read.status, Some(Status::InProgress));
+        assert_eq!(read.priority, Priority::new(0));
+        assert_eq!(read.order, Order::Ascending);
+        assert_eq!(
+            read.created_before
+                .unwrap()
+                .ms_since(read.created_after.unwrap()),
+            23 * 3600 * 1000
+        );
+    }
+
+    #[test]
+    fn pages_and_filters_have_bounds() {
+        assert_eq!(
+            faults(Params::read(&map(json!({
+                "limit": 1001, "offset": -1, "status": "done", "priority": 4, "order": "up",
+                "created_after": "yesterday", "root_only": "x",
+            })))),
+            [
+                ("limit", "out of range"),
+                ("offset", "out of range"),
+                ("status", "not a status"),
+                ("root_only", "not a boolean"),
+                ("priority", "out of range"),
+                ("created_after", "not a point in time"),
+                ("order", "not an order"),
+            ]
+            .map(|(field, reason)| (field.into(), reason.into()))
+        );
+        assert_eq!(
+            faults(Params::read(&map(json!({"limit": 0})))),
+            [("limit".into(), "out of range".into())]
+        );
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert_eq!(
+            faults(Params::read(&map(
+                json!({"cursor": "c", "offset": 1, "root_only": true, "parent_id": ID})
+            ))),
+            [
+                ("offset".into(), "not together with `cursor`".into()),
+                ("root_only".into(), "not together with `parent_id`".into())
+            ]
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! The doors: each turns a protocol's bytes into calls and the outcomes of calls into bytes.
+//!
+//! Owns: envelopes, method tables, error codes, connections. May not touch: the log, SQL, rules.
+
+pub mod http;
+pub mod jsonrpc;
