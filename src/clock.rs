@@ -6,7 +6,7 @@ use taskledger_domain::Timestamp;
 use uuid::Uuid;
 
 /// The time and fresh ids.
-pub trait Clock: Send + Sync + 'static {
+pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Now; never earlier than an earlier answer of the same clock.
     fn now(&self) -> Timestamp;
     /// A fresh random UUID v4.

@@ -354,7 +354,7 @@ impl<'a> Driver<'a> {
         for effect in effects {
             match effect {
                 Consequence::Launch(started) => self.flows.attempts().launch(*started),
-                Consequence::Stop(task, attempt) => self.flows.attempts().stop(task, attempt),
+                Consequence::Stop(task, attempt) => self.flows.attempts().stop(self.mailbox.flow, task, attempt),
             }
         }
     }

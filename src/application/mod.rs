@@ -36,10 +36,10 @@ pub use validation::Validation;
 use crate::clock::SharedClock;
 use crate::store::EventStore;
 use crate::subscription::runner::Handle as Projections;
+use std::fmt;
 use std::sync::Arc;
 
 /// Everything that a door needs. One per server.
-#[derive(Debug)]
 pub struct App {
     /// The log.
     pub store: Arc<dyn EventStore>,
@@ -50,7 +50,7 @@ pub struct App {
     /// The read models' progress.
     pub projections: Projections,
     /// Their contents.
-    pub queries: taskledger_projections::Queries,
+    pub queries: taskledger_projections::ReadModels,
     /// Tasks to flows.
     pub directory: Directory,
     /// Inputs against schemas.
@@ -59,6 +59,12 @@ pub struct App {
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
     pub positions: Arc<Positions>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("flows", &self.flows).finish_non_exhaustive()
+    }
 }
 
 /// Events that the read models may be behind before appends are answered `Busy`.

@@ -38,7 +38,7 @@ pub trait Attempts: Send + Sync + fmt::Debug + 'static {
     /// Runs an attempt whose start is durable; its outcome comes back as a command.
     fn launch(&self, started: Started);
     /// Stops an attempt, if it runs; its outcome is of no interest any more.
-    fn stop(&self, task: TaskId, attempt: u32);
+    fn stop(&self, flow: FlowId, task: TaskId, attempt: u32);
     /// The attempts of a flow that run, or are about to.
     fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)>;
 }

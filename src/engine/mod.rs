@@ -1,3 +1,13 @@
-//! Runs what the flows have started.
+//! Runs what the flows have started, and brings outcomes back as commands.
+//!
+//! Owns executors and attempts. May use `application`, `subscription` and `domain`; decides
+//! nothing: what starts, and what follows from an outcome, is decided in the flow's own turn.
 
+pub mod catalog;
+pub mod dispatcher;
 pub mod executor;
+pub mod job_source;
+
+pub use catalog::Catalog;
+pub use dispatcher::Dispatcher;
+pub use job_source::JobSource;

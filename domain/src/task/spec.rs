@@ -240,6 +240,12 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
     }
 }
 
+/// `timeout_seconds` of checked `params`, in milliseconds.
+#[must_use]
+pub fn timeout_ms(params: &Map<String, Value>) -> Option<u64> {
+    params.get("timeout_seconds").and_then(Value::as_f64).map(|seconds| (seconds * 1000.0) as u64)
+}
+
 /// Whether `text` has the form of a UUID of any version.
 #[must_use]
 pub fn looks_like_uuid(text: &str) -> bool {
@@ -725,13 +731,9 @@ impl Reader<'_> {
     }
 
     fn timeout_ms(&mut self) -> Option<u64> {
-        self.number_in(
-            "timeout_seconds",
-            0.001,
-            (limits::DELAY_MS_MAX / 1000) as f64,
-            false,
-        )
-        .map(|s| (s * 1000.0) as u64)
+        let seconds_max = (limits::DELAY_MS_MAX / 1000) as f64;
+        self.number_in("timeout_seconds", 0.001, seconds_max, false)?;
+        timeout_ms(self.map)
     }
 
     fn deadline(&mut self) -> Option<Timestamp> {

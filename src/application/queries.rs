@@ -1,0 +1,141 @@
+//! The reads. By default a read sees every write that was answered before it arrived, by anyone.
+
+use super::App;
+use super::commands::{Answer, raw};
+use super::error::{Error, Failure};
+use super::rows::Cached;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::time::Duration;
+use taskledger_domain::flow::Rejection;
+use taskledger_domain::violation::Violation;
+use taskledger_domain::{FlowId, Position, TaskId};
+use taskledger_projections::{self as projections, ListFilter, Order, Start, TaskView};
+
+/// How long a read waits for the read models before it is answered `Busy`.
+pub const READ_WAIT: Duration = Duration::from_secs(2);
+
+/// What a read must see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consistency {
+    /// Everything that was answered before.
+    #[default]
+    Strong,
+    /// Whatever the read models show now.
+    Eventual,
+}
+
+#[derive(Serialize)]
+struct Children {
+    children: Vec<TaskView>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    tasks: Vec<TaskView>,
+    total: u64,
+    limit: u32,
+    offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl App {
+    /// `tasks.get`. spec: interface / tasks.get
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn get(&self, task: TaskId, consistency: Consistency) -> Answer {
+        match self.rows.view(task) {
+            Cached::View(view) => return Ok(raw(&view)),
+            Cached::Gone => return Err(Rejection::not_found("task_id", task).into()),
+            Cached::Miss => {}
+        }
+        self.await_task("task_id", task, consistency).await?;
+        match self.queries.get(task).await.map_err(failed)? {
+            Some(view) => Ok(raw(&view)),
+            None => Err(Rejection::not_found("task_id", task).into()),
+        }
+    }
+
+    /// `tasks.children`. spec: interface / tasks.children
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn children(&self, parent: TaskId, consistency: Consistency) -> Answer {
+        self.await_task("parent_id", parent, consistency).await?;
+        match self.queries.children(parent).await.map_err(failed)? {
+            Some(children) => Ok(raw(&Children { children })),
+            None => Err(Rejection::not_found("parent_id", parent).into()),
+        }
+    }
+
+    /// `tasks.tree`. spec: interface / tasks.tree
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn tree(&self, task: TaskId, consistency: Consistency) -> Answer {
+        self.await_task("task_id", task, consistency).await?;
+        match self.queries.tree(task).await.map_err(failed)? {
+            Some(bytes) => {
+                let text = String::from_utf8(bytes).map_err(|e| Failure::Broken(e.to_string()))?;
+                RawValue::from_string(text).map_err(|e| Failure::Broken(format!("a tree is no JSON: {e}")).into())
+            }
+            None => Err(Rejection::not_found("task_id", task).into()),
+        }
+    }
+
+    /// `tasks.list`. spec: interface / tasks.list
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn list(
+        &self,
+        filter: ListFilter,
+        order: Order,
+        start: Start,
+        limit: u32,
+        consistency: Consistency,
+    ) -> Answer {
+        if consistency == Consistency::Strong {
+            let head = *self.store.watch().borrow();
+            self.await_position(head).await?;
+        }
+        let offset = match &start {
+            Start::Offset(offset) => *offset,
+            Start::After(_) => 0,
+        };
+        let list = self.queries.list(&filter, order, limit, start).await.map_err(failed)?;
+        let next_cursor = list.next_cursor.map(|c| c.to_string());
+        Ok(raw(&Page { tasks: list.tasks, total: list.total, limit, offset, next_cursor }))
+    }
+
+    /// Waits until the read models show all of the flow of a task that was ever created.
+    async fn await_task(&self, field: &str, task: TaskId, consistency: Consistency) -> Result<FlowId, Error> {
+        let flow = self.flow_of(field, task).await?;
+        if consistency == Consistency::Strong {
+            self.await_position(self.positions.awaited(flow, self.projections.checkpoint())).await?;
+        }
+        Ok(flow)
+    }
+
+    async fn await_position(&self, position: Position) -> Result<(), Error> {
+        if position <= self.projections.checkpoint() {
+            return Ok(());
+        }
+        self.projections.wait_for(position, READ_WAIT).await.map_err(|lagging| Error::Busy {
+            reason: lagging.to_string(),
+            retry_after_ms: 250,
+        })
+    }
+}
+
+fn failed(error: projections::Error) -> Error {
+    match error {
+        projections::Error::TooLarge { limit } => {
+            let expected = format!("an answer of at most {limit} bytes; read the tree in parts with tasks.children");
+            Error::invalid(vec![Violation::of("task_id", "Answer is too large", expected, &serde_json::Value::Null)])
+        }
+        other => Failure::ReadModel(other.to_string()).into(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Runs the attempts that flows have started, and reports how they end.
+//!
+//! An attempt is launched from the durable append that holds its start. It is *alive* until its
+//! outcome is recorded, so that nobody takes it for interrupted in between. Its slot is free as
+//! soon as its executor has ended.
+
+use super::catalog::Catalog;
+use super::executor::{AttemptOutcome, TimeLimits, run_attempt};
+use super::executor::{Job, ProgressReporter};
+use super::job_source::JobSource;
+use crate::application::ports::{Attempts, Started};
+use crate::application::{Flows, Validation};
+use crate::clock::SharedClock;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+use taskledger_domain::flow::{Command, FailureReason};
+use taskledger_domain::task::Progress;
+use taskledger_domain::{FlowId, TaskId};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The shortest time between two recorded reports of progress of an attempt.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The smallest recorded change of progress, in millionths.
+pub const PROGRESS_STEP: u32 = 10_000;
+
+type Key = (TaskId, u32);
+
+/// See the module.
+pub struct Dispatcher {
+    flows: Weak<Flows>,
+    catalog: Arc<Catalog>,
+    source: JobSource,
+    validation: Arc<Validation>,
+    clock: SharedClock,
+    alive: Mutex<HashMap<FlowId, HashMap<Key, CancellationToken>>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    me: Weak<Self>,
+}
+
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatcher").field("attempts", &self.tasks.len()).finish_non_exhaustive()
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher that reports to `flows`.
+    #[must_use]
+    pub fn new(
+        flows: &Arc<Flows>,
+        catalog: Arc<Catalog>,
+        source: JobSource,
+        validation: Arc<Validation>,
+        clock: SharedClock,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            flows: Arc::downgrade(flows),
+            catalog,
+            source,
+            validation,
+            clock,
+            alive: Mutex::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            me: me.clone(),
+        })
+    }
+
+    /// Attempts under way.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Stops every executor and waits for them. Their attempts stay in progress in the log: the
+    /// next start of the server treats them as interrupted.
+    pub async fn shut_down(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<Key, CancellationToken>>> {
+        self.alive.lock().expect("no code panics while it holds the attempts")
+    }
+
+    async fn attend(&self, started: Started, cancel: CancellationToken) {
+        let Some(flows) = self.flows.upgrade() else { return };
+        let key = (started.launch.task, started.launch.attempt);
+        let (outcome, progress) = self.run(&flows, &started, cancel).await;
+        flows.slots().release(&started.launch.method, key.0, key.1);
+        let (task, attempt) = key;
+        let command = match outcome {
+            AttemptOutcome::Completed(result) => Some(Command::Complete { task, attempt, result }),
+            AttemptOutcome::Failed { reason, error } => Some(Command::Fail { task, attempt, error, reason, progress }),
+            AttemptOutcome::Stopped => None,
+        };
+        if let Some(command) = command {
+            flows.report(&started, command, &self.stop).await;
+        }
+        let mut alive = self.attempts();
+        if let Some(of_flow) = alive.get_mut(&started.flow) {
+            of_flow.remove(&key);
+            if of_flow.is_empty() {
+                alive.remove(&started.flow);
+            }
+        }
+    }
+
+    async fn run(&self, flows: &Arc<Flows>, started: &Started, cancel: CancellationToken) -> (AttemptOutcome, Progress) {
+        let failed = |reason, error: String| (AttemptOutcome::Failed { reason, error }, Progress::ZERO);
+        let material = match self.source.material(started).await {
+            Ok(material) => material,
+            Err(error) => {
+                tracing::error!(task.id = %started.launch.task, error = %error, "an attempt could not be prepared");
+                return failed(FailureReason::Executor, format!("the attempt could not be prepared: {error}"));
+            }
+        };
+        let Some(registered) = self.catalog.get(&started.launch.method) else {
+            let error = format!("executor `{}` not found", started.launch.method);
+            return failed(FailureReason::ExecutorNotFound, error);
+        };
+        let faults = self.validation.check(vec![(Vec::new(), material.specification.clone())]).await;
+        if !faults.is_empty() {
+            let list: Vec<_> = faults.iter().map(|v| format!("`{}`: {}, expected {}", v.field, v.reason, v.expected)).collect();
+            return failed(FailureReason::InvalidInputs, format!("inputs do not conform: {}", list.join("; ")));
+        }
+        let now = self.clock.now();
+        let limits = TimeLimits {
+            timeout: material.specification.timeout_ms.map(Duration::from_millis),
+            deadline: started.launch.deadline.map(|at| Duration::from_millis(at.ms_since(now))),
+        };
+        let ends_after = [limits.timeout, limits.deadline].into_iter().flatten().min();
+        let (reporter, mut progress) = ProgressReporter::new();
+        let job = Job {
+            flow_id: started.flow,
+            run_id: started.launch.run_id,
+            task_id: started.launch.task,
+            attempt: started.launch.attempt,
+            name: material.name,
+            inputs: material.specification.inputs.to_map(),
+            params: material.specification.params.as_ref().map(|p| p.to_map()).unwrap_or_default(),
+            schemas: material.specification.schemas.as_ref().map(|p| p.to_map()).unwrap_or_default(),
+            dependencies: material.dependencies,
+            ends_at: ends_after.map(|d| now.plus_ms(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))),
+            cancel,
+            progress: reporter,
+            traceparent: started.metadata.trace.clone(),
+        };
+        let outcome = tokio::select! {
+            outcome = run_attempt(registered, job, limits) => outcome,
+            () = self.follow_progress(flows, started, progress.clone()) => unreachable!("progress is followed for ever"),
+        };
+        let last = *progress.borrow_and_update();
+        (outcome, last)
+    }
+
+    /// Records progress as it is reported, at most once a second and by steps of one percent.
+    async fn follow_progress(&self, flows: &Arc<Flows>, started: &Started, mut progress: watch::Receiver<Progress>) {
+        let (task, attempt) = (started.launch.task, started.launch.attempt);
+        let mut recorded = 0;
+        loop {
+            if progress.changed().await.is_err() {
+                // The executor let go of its reporter; the attempt ends by itself.
+                std::future::pending::<()>().await;
+            }
+            let now = *progress.borrow_and_update();
+            if now.millionths().abs_diff(recorded) < PROGRESS_STEP {
+                continue;
+            }
+            recorded = now.millionths();
+            flows.report(started, Command::Report { task, attempt, progress: now }, &self.stop).await;
+            tokio::time::sleep(PROGRESS_INTERVAL).await;
+        }
+    }
+}
+
+impl Attempts for Dispatcher {
+    fn launch(&self, started: Started) {
+        let Some(me) = self.me.upgrade() else { return };
+        let cancel = self.stop.child_token();
+        let key = (started.launch.task, started.launch.attempt);
+        self.attempts().entry(started.flow).or_default().insert(key, cancel.clone());
+        self.tasks.spawn(async move { me.attend(started, cancel).await });
+    }
+
+    fn stop(&self, flow: FlowId, task: TaskId, attempt: u32) {
+        let alive = self.attempts();
+        if let Some(token) = alive.get(&flow).and_then(|of_flow| of_flow.get(&(task, attempt))) {
+            token.cancel();
+        }
+    }
+
+    fn alive(&self, flow: FlowId) -> Vec<Key> {
+        self.attempts().get(&flow).map(|of_flow| of_flow.keys().copied().collect()).unwrap_or_default()
+    }
+}
