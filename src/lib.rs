@@ -1,7 +1,10 @@
 //! taskledger: a task-orchestration server. One event-sourced core, several doors.
 
 pub mod application;
+pub mod cli;
 pub mod clock;
+pub mod config;
 pub mod engine;
 pub mod store;
+pub mod telemetry;
 pub mod transport;

@@ -1,1 +1,34 @@
-fn main() {}
+//! The program: arguments in, exit code out.
+
+use clap::Parser;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+use taskledger::cli::Cli;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format_args!("cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(cli.run()) {
+        Ok(code) => code,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            error.exit_code()
+        }
+    }
+}
+
+/// When nobody reads standard error, there is nobody to tell.
+fn complain(error: &dyn Display) {
+    let _ = writeln!(std::io::stderr(), "taskledger: {error}");
+}

@@ -1,0 +1,72 @@
+//! What can go wrong on the command line, and which exit code it has.
+
+use super::api::ApiError;
+use std::io;
+use std::process::ExitCode;
+
+/// A command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The arguments or a file make no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The server said no, or could not be asked.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// The server or an embedded engine could not do its work.
+    #[error("{0}")]
+    Failed(String),
+    /// This build has no such function.
+    #[error("`{0}` is not wired into this program")]
+    NotWired(&'static str),
+    /// Standard output or a file.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl CliError {
+    /// The exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Usage(_) => 2,
+            Self::Failed(_) | Self::NotWired(_) | Self::Output(_) => 1,
+            Self::Api(ApiError::Refused { code, .. }) if *code == -32603 => 1,
+            Self::Api(ApiError::Refused { .. }) => 2,
+            Self::Api(ApiError::Connection(_)) => 4,
+            Self::Api(ApiError::Protocol(_)) => 4,
+        })
+    }
+
+    /// Whether the reader of the output has gone away, which is no error of ours: `| head`.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_tell_the_cases_apart() {
+        let refused = |code| {
+            CliError::Api(ApiError::Refused {
+                code,
+                message: String::new(),
+                data: serde_json::Value::Null,
+            })
+        };
+        let code = |error: CliError| format!("{:?}", error.exit_code());
+        let is = |n| format!("{:?}", ExitCode::from(n));
+        assert_eq!(code(CliError::Usage(String::new())), is(2));
+        assert_eq!(code(refused(-32001)), is(2));
+        assert_eq!(code(refused(-32603)), is(1));
+        assert_eq!(
+            code(CliError::Api(ApiError::Connection(String::new()))),
+            is(4)
+        );
+        assert_eq!(code(CliError::NotWired("x")), is(1));
+    }
+}

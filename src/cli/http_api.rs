@@ -1,0 +1,79 @@
+//! Calls over HTTP.
+
+use super::api::{Api, ApiError, request, result};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long to wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for an answer: longer than any server takes to refuse a call as too slow.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A server at a URL.
+#[derive(Debug, Clone)]
+pub struct HttpApi {
+    client: reqwest::Client,
+    url: String,
+}
+
+impl HttpApi {
+    /// A server at `url`; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ApiError::Connection`]: the URL makes no sense, or is not `http://`.
+    pub fn new(url: &str) -> Result<Self, ApiError> {
+        let parsed = reqwest::Url::parse(url)
+            .map_err(|error| ApiError::Connection(format!("`{url}` is no URL: {error}")))?;
+        if parsed.scheme() != "http" {
+            let text = format!("cannot talk to `{url}`: only `http://` is supported");
+            return Err(ApiError::Connection(text));
+        }
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(ANSWER_TIMEOUT)
+            .no_proxy()
+            .tcp_nodelay(true)
+            .build()
+            .map_err(|error| ApiError::Connection(reason(&error)))?;
+        Ok(Self {
+            client,
+            url: parsed.to_string(),
+        })
+    }
+}
+
+#[async_trait]
+impl Api for HttpApi {
+    async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+        let sent = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .body(request(method, params))
+            .send()
+            .await;
+        let broken = |error: reqwest::Error| {
+            ApiError::Connection(format!("cannot reach {}: {}", self.url, reason(&error)))
+        };
+        let response = sent.map_err(broken)?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(broken)?;
+        match result(&body) {
+            Err(ApiError::Protocol(_)) => Err(ApiError::Protocol(format!(
+                "{} answered {status}, but not in the protocol of a taskledger server",
+                self.url
+            ))),
+            other => other,
+        }
+    }
+}
+
+/// The innermost cause, which is the one that says something.
+fn reason(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

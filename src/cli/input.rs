@@ -1,0 +1,112 @@
+//! What commands read from files: JSON objects, and workflows in one of three forms.
+
+use super::CliError;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{self, Read};
+use taskledger_domain::limits::REQUEST_BODY_BYTES_MAX;
+
+/// The parameters of a call.
+pub(super) type Params = Map<String, Value>;
+
+/// The parameters of `tasks.execute` in `file`; `-` is standard input.
+pub(super) fn read_workflow(file: &str) -> Result<Params, CliError> {
+    read(file, parse_workflow)
+}
+
+/// The JSON object in `file`; `-` is standard input.
+pub(super) fn read_object(file: &str) -> Result<Params, CliError> {
+    read(file, |text| {
+        serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))
+    })
+}
+
+fn read(file: &str, parse: fn(&str) -> Result<Params, String>) -> Result<Params, CliError> {
+    let text = read_text(file)
+        .map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))?;
+    parse(&text).map_err(|reason| CliError::Usage(format!("`{file}`: {reason}")))
+}
+
+/// The text of `file`, at most as much as a server would take.
+fn read_text(file: &str) -> io::Result<String> {
+    let source: Box<dyn Read> = if file == "-" {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(file)?)
+    };
+    let mut text = String::new();
+    source
+        .take(REQUEST_BODY_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text)?;
+    if text.len() > REQUEST_BODY_BYTES_MAX {
+        let reason = format!("larger than {REQUEST_BODY_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    Ok(text)
+}
+
+fn parse_workflow(text: &str) -> Result<Params, String> {
+    const EXPECTED: &str = "expected a `tasks.execute` request, its params, or an array of tasks";
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
+    let mut params = match value {
+        Value::Array(tasks) => Params::from_iter([("tasks".to_owned(), Value::Array(tasks))]),
+        Value::Object(mut request) if request.contains_key("method") => {
+            if request.get("method").and_then(Value::as_str) != Some("tasks.execute") {
+                return Err(EXPECTED.to_owned());
+            }
+            match request.remove("params") {
+                Some(Value::Object(params)) => params,
+                Some(_) | None => return Err("the request has no `params` object".to_owned()),
+            }
+        }
+        Value::Object(params) => params,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Err(EXPECTED.to_owned());
+        }
+    };
+    if !params.contains_key("tasks") && !params.contains_key("task_id") {
+        return Err(EXPECTED.to_owned());
+    }
+    // The answer is wanted at once; following is done here.
+    params.remove("use_streaming");
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_workflow as parse;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_workflow_is_a_request_its_params_or_its_tasks() {
+        let params = json!({"tasks": [{"name": "a"}]});
+        let forms = [
+            json!([{"name": "a"}]),
+            params.clone(),
+            json!({"tasks": [{"name": "a"}], "use_streaming": true}),
+            json!({"jsonrpc": "2.0", "method": "tasks.execute", "params": params, "id": 1}),
+        ];
+        for form in forms {
+            assert_eq!(
+                parse(&form.to_string()).map(Value::Object),
+                Ok(params.clone())
+            );
+        }
+        assert!(parse(r#"{"task_id":"x"}"#).is_ok());
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_is_expected() {
+        for bad in [
+            "",
+            "{",
+            "7",
+            "null",
+            "{}",
+            r#"{"method":"tasks.get","params":{}}"#,
+            r#"{"method":"tasks.execute"}"#,
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

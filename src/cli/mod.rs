@@ -1,0 +1,155 @@
+//! The command line: reads arguments, talks to a server or to an embedded engine, shows answers.
+//!
+//! One file per command. Answers go to standard output, everything else to standard error.
+//! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
+
+pub mod api;
+mod completions;
+mod error;
+mod events;
+mod http_api;
+mod input;
+mod local_api;
+mod output;
+mod projections;
+mod run;
+mod serve;
+mod tasks;
+mod tree;
+
+pub use api::{Api, ApiError};
+pub use error::CliError;
+pub use http_api::HttpApi;
+pub use local_api::LocalApi;
+
+use clap::{Args, Parser, Subcommand};
+use output::Output;
+use std::process::ExitCode;
+
+/// The address of a server when none is given.
+pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
+
+/// Orchestrates trees of tasks, durably
+#[derive(Debug, Parser)]
+#[command(
+    name = "taskledger",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "\
+Examples:
+  taskledger serve --data-dir ./data
+  taskledger run workflow.json
+  taskledger tasks list --status failed
+  taskledger tasks tree 0f8fad5b-d9cb-469f-a165-70867728950e
+
+Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection")]
+pub struct Cli {
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Run(run::Args),
+    Tasks(tasks::Args),
+    Events(events::Args),
+    Projections(projections::Args),
+    Completions(completions::Args),
+}
+
+/// Which server to talk to.
+#[derive(Debug, Clone, Args)]
+struct Remote {
+    /// The server
+    #[arg(long, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT)]
+    url: String,
+}
+
+impl Cli {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// [`CliError`], which knows its exit code.
+    pub async fn run(self) -> Result<ExitCode, CliError> {
+        let mut out = Output::standard(self.json);
+        match self.command {
+            Command::Serve(args) => serve::serve(args).await,
+            Command::Run(args) => run::run(args, &mut out).await,
+            Command::Tasks(args) => tasks::tasks(args, &mut out).await,
+            Command::Events(args) => events::events(args, &mut out).await,
+            Command::Projections(args) => projections::projections(args, &mut out).await,
+            Command::Completions(args) => completions::completions(&args, &mut out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_of_the_examples_is_accepted() {
+        let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
+        let lines = [
+            "serve".to_owned(),
+            "serve --listen 127.0.0.1:0 --data-dir d".to_owned(),
+            "run f.json".to_owned(),
+            "run - --url http://h:1 --json".to_owned(),
+            "--json tasks list --status failed --limit 5 --root-only".to_owned(),
+            format!("tasks get {id}"),
+            format!("tasks tree {id} --json"),
+            format!("tasks children {id}"),
+            format!("tasks create --name n --depends-on {id}:optional --depends-on {id}"),
+            "tasks create --file -".to_owned(),
+            format!("tasks update {id} --priority 1"),
+            format!("tasks cancel {id} --cascade --reason r"),
+            format!("tasks delete {id} --cascade"),
+            format!("tasks copy {id} --children"),
+            format!("tasks retry {id}"),
+            format!("tasks execute {id}"),
+            "tasks execute --file f".to_owned(),
+            "events export --data-dir d".to_owned(),
+            "events verify --data-dir d".to_owned(),
+            "projections rebuild --data-dir d".to_owned(),
+            "completions bash".to_owned(),
+        ];
+        for line in lines {
+            let words = std::iter::once("taskledger").chain(line.split(' '));
+            if let Err(error) = Cli::try_parse_from(words) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn senseless_commands_are_refused() {
+        for line in [
+            "",
+            "run",
+            "tasks",
+            "tasks get",
+            "tasks create",
+            "tasks create --name n --file f",
+            "tasks create --name n --priority 4",
+            "tasks update 0f8fad5b-d9cb-469f-a165-70867728950e",
+            "tasks execute",
+            "tasks list --limit 0",
+            "completions klingon",
+        ] {
+            let words = std::iter::once("taskledger").chain(line.split_whitespace());
+            assert!(Cli::try_parse_from(words).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `taskledger run`: starts a workflow and follows it to its end.
+
+mod follow;
+mod screen;
+
+use super::input::{Params, read_workflow};
+use super::output::Output;
+use super::{Api, CliError, HttpApi};
+use crate::config::{EngineConfig, LogConfig, LogFormat};
+use follow::{Follow, Pace};
+use futures_util::future::BoxFuture;
+use screen::Screen;
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// Run a workflow and show it as it completes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+FILE holds a `tasks.execute` request, its parameters, or just the array of tasks; `-` is standard
+input. With --url the server there runs it; without, an engine inside this program does.
+
+Examples:
+  taskledger run workflow.json
+  taskledger run workflow.json --url http://127.0.0.1:8000
+  generate-tasks | taskledger run - --json
+
+Ctrl-C asks for a cancellation once and follows on; a second one leaves.
+Exit codes: 0 completed, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection")]
+pub(super) struct Args {
+    /// The workflow, or `-`
+    #[arg(value_name = "FILE")]
+    file: String,
+
+    /// The server that runs it
+    #[arg(long, value_name = "URL", env = "TASKLEDGER_URL")]
+    url: Option<String>,
+
+    #[command(flatten)]
+    engine: EngineConfig,
+}
+
+/// An engine inside this program.
+struct Embedded {
+    api: Box<dyn Api>,
+    /// Ends the engine; what is running is recovered by whoever opens the data folder next.
+    close: BoxFuture<'static, ()>,
+}
+
+/// Runs the workflow.
+pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let params = read_workflow(&args.file)?;
+    match &args.url {
+        Some(url) => execute(&HttpApi::new(url)?, params, out).await,
+        None => {
+            let log = LogConfig {
+                level: "warn".to_owned(),
+                format: LogFormat::Auto,
+            };
+            crate::telemetry::init(&log).map_err(|error| CliError::Failed(error.to_string()))?;
+            let Embedded { api, close } = open_embedded(args.engine).await?;
+            let outcome = execute(&*api, params, out).await;
+            close.await;
+            outcome
+        }
+    }
+}
+
+/// To be filled: opens the engine on the data folder; calls through `LocalApi`.
+async fn open_embedded(_config: EngineConfig) -> Result<Embedded, CliError> {
+    Err(CliError::NotWired("run without --url"))
+}
+
+async fn execute(api: &dyn Api, params: Params, out: &mut Output) -> Result<ExitCode, CliError> {
+    /// Interrupts that have not been looked at: the first cancels, the second leaves.
+    const INTERRUPTS_WAITING_MAX: usize = 2;
+    let (sender, interrupts) = mpsc::channel(INTERRUPTS_WAITING_MAX);
+    let listener = tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() && sender.send(()).await.is_ok() {}
+    });
+    let follow = Follow {
+        api,
+        pace: Pace::default(),
+        interrupts,
+        screen: Screen::for_output(out),
+    };
+    let ended = follow.execute(params, out).await;
+    listener.abort();
+    ended.map(|state| ExitCode::from(state.exit_code()))
+}

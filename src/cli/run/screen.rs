@@ -1,0 +1,177 @@
+//! How progress is shown: as a tree that is drawn again in place, as one line a change, or not.
+
+use crate::cli::output::Output;
+use crate::cli::tree::Line;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io;
+
+/// Lines of a tree that is drawn in place: fits the smallest usual terminal.
+const LIVE_LINES_MAX: usize = 20;
+
+/// Where progress goes.
+#[derive(Debug)]
+pub(super) enum Screen {
+    /// Nowhere: the answer is for a program.
+    Silent,
+    /// A line for each change of a status.
+    Plain {
+        /// The statuses that were shown, by task.
+        shown: HashMap<String, String>,
+    },
+    /// A compact tree, drawn again over itself.
+    Live {
+        /// Lines to go back before the next drawing.
+        drawn: usize,
+    },
+}
+
+impl Screen {
+    /// The screen that suits `out`.
+    pub(super) fn for_output(out: &Output) -> Self {
+        if out.is_json() {
+            Self::Silent
+        } else if out.is_terminal() {
+            Self::Live { drawn: 0 }
+        } else {
+            Self::Plain {
+                shown: HashMap::new(),
+            }
+        }
+    }
+
+    /// Shows the tree as it is now.
+    pub(super) fn show(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
+        match self {
+            Self::Silent => Ok(()),
+            Self::Plain { shown } => {
+                let changed: Vec<String> = lines
+                    .iter()
+                    .filter(|line| {
+                        let before = shown.get(&line.id).map_or("pending", String::as_str);
+                        before != line.status
+                    })
+                    .map(Line::change)
+                    .collect();
+                for line in lines {
+                    if shown.get(&line.id) != Some(&line.status) {
+                        shown.insert(line.id.clone(), line.status.clone());
+                    }
+                }
+                out.lines(changed)
+            }
+            Self::Live { drawn } => {
+                let lines = compact(lines);
+                let mut text = erase(*drawn);
+                // Without line wrap, so that a long line is one line to go back.
+                text.push_str("\x1b[?7l");
+                for line in &lines {
+                    let _ = writeln!(text, "{line}");
+                }
+                text.push_str("\x1b[?7h");
+                *drawn = lines.len();
+                out.bytes(text.as_bytes())
+            }
+        }
+    }
+
+    /// Shows the tree as it ended, whole.
+    pub(super) fn finish(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
+        self.show(lines, out)?;
+        match self {
+            Self::Silent => return Ok(()),
+            Self::Plain { .. } => {}
+            Self::Live { drawn } => {
+                let text = erase(*drawn);
+                *drawn = 0;
+                out.bytes(text.as_bytes())?;
+            }
+        }
+        out.lines(lines.iter().map(Line::text))
+    }
+
+    /// A remark between drawings; on standard error, so that it never mixes with an answer.
+    pub(super) fn remark(&mut self, text: &str) {
+        if let Self::Live { drawn } = self {
+            // The remark scrolls the terminal: the next drawing starts below it.
+            *drawn = 0;
+        }
+        let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{text}\n"));
+    }
+}
+
+fn erase(lines: usize) -> String {
+    if lines == 0 {
+        String::new()
+    } else {
+        format!("\x1b[{lines}A\x1b[J")
+    }
+}
+
+/// A tree that fits, or what matters of one that does not: what runs and what failed.
+fn compact(lines: &[Line]) -> Vec<String> {
+    if lines.len() <= LIVE_LINES_MAX {
+        return lines.iter().map(Line::text).collect();
+    }
+    let count = |status: &str| lines.iter().filter(|line| line.status == status).count();
+    let mut shown = vec![
+        lines[0].text(),
+        format!(
+            "{} tasks: {} completed, {} running, {} pending, {} failed, {} cancelled",
+            lines.len(),
+            count("completed"),
+            count("in_progress"),
+            count("pending"),
+            count("failed"),
+            count("cancelled"),
+        ),
+    ];
+    let matters =
+        |status: &'static str| lines[1..].iter().filter(move |line| line.status == status);
+    let room = LIVE_LINES_MAX - shown.len();
+    shown.extend(
+        matters("failed")
+            .take(room / 2)
+            .chain(matters("in_progress"))
+            .take(room)
+            .map(|line| {
+                format!(
+                    "  {}",
+                    line.text().trim_start_matches(['│', '├', '└', '─', ' '])
+                )
+            }),
+    );
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: usize, status: &str) -> Line {
+        Line {
+            branches: "├─ ".to_owned(),
+            id: id.to_string(),
+            name: format!("t{id}"),
+            status: status.to_owned(),
+            percent: None,
+            error: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_small_tree_is_shown_whole_and_a_large_one_in_short() {
+        let mut lines: Vec<Line> = (0..20).map(|id| line(id, "pending")).collect();
+        assert_eq!(compact(&lines).len(), 20);
+        lines.extend((20..500).map(|id| line(id, "in_progress")));
+        lines.extend((500..600).map(|id| line(id, "failed")));
+        let shown = compact(&lines);
+        assert_eq!(shown.len(), LIVE_LINES_MAX);
+        assert_eq!(
+            shown[1],
+            "600 tasks: 0 completed, 480 running, 20 pending, 100 failed, 0 cancelled"
+        );
+        assert_eq!(shown[2], "  ✗ t500  failed");
+        assert_eq!(shown[19], "  ▸ t28  in_progress");
+    }
+}

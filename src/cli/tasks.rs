@@ -1,0 +1,267 @@
+//! `taskledger tasks`: the methods of a server, one command each.
+
+mod cancel;
+mod children;
+mod copy;
+mod create;
+mod delete;
+mod execute;
+mod get;
+mod list;
+mod retry;
+mod tree;
+mod update;
+
+use super::output::Output;
+use super::{Api, CliError, HttpApi, Remote};
+use clap::{Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+use std::io;
+use std::process::ExitCode;
+
+/// Create, read, change and run tasks on a server
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::Args),
+    Get(get::Args),
+    Tree(tree::Args),
+    Children(children::Args),
+    Create(create::Args),
+    Update(update::Args),
+    Cancel(cancel::Args),
+    Delete(delete::Args),
+    Copy(copy::Args),
+    Retry(retry::Args),
+    Execute(execute::Args),
+}
+
+/// A call, and how its result is shown to people.
+struct Request {
+    method: &'static str,
+    params: Value,
+    show: fn(&Value, &mut Output) -> io::Result<()>,
+}
+
+/// Makes the call and shows the result.
+pub(super) async fn tasks(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let request = match args.command {
+        Command::List(args) => args.request(),
+        Command::Get(args) => args.request(),
+        Command::Tree(args) => args.request(),
+        Command::Children(args) => args.request(),
+        Command::Create(args) => args.request(),
+        Command::Update(args) => args.request(),
+        Command::Cancel(args) => args.request(),
+        Command::Delete(args) => args.request(),
+        Command::Copy(args) => args.request(),
+        Command::Retry(args) => args.request(),
+        Command::Execute(args) => args.request(),
+    }?;
+    let api = HttpApi::new(&args.remote.url)?;
+    let result = api.call(request.method, request.params).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        (request.show)(&result, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How fresh an answer must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Consistency {
+    /// Shows every earlier write.
+    Strong,
+    /// Does not wait.
+    Eventual,
+}
+
+impl Consistency {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Eventual => "eventual",
+        }
+    }
+}
+
+/// Freshness of a read, shared by all commands that read.
+#[derive(Debug, clap::Args)]
+struct Read {
+    /// How fresh the answer must be
+    #[arg(long, value_enum)]
+    consistency: Option<Consistency>,
+}
+
+/// Builds parameters; what was not given is left out.
+#[derive(Debug, Default)]
+struct Params(Map<String, Value>);
+
+impl Params {
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    fn flag(self, name: &str, set: bool) -> Self {
+        if set { self.with(name, true) } else { self }
+    }
+
+    fn read(self, read: &Read) -> Self {
+        self.maybe("consistency", read.consistency.map(Consistency::as_str))
+    }
+
+    fn build(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+/// A JSON object on the command line.
+#[derive(Debug, Clone)]
+struct Object(Map<String, Value>);
+
+fn json_object(text: &str) -> Result<Object, String> {
+    serde_json::from_str(text)
+        .map(Object)
+        .map_err(|error| format!("expected a JSON object: {error}"))
+}
+
+/// `ID`, or `ID:optional`, as a dependency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dependency {
+    id: String,
+    required: bool,
+}
+
+fn dependency(text: &str) -> Result<Dependency, String> {
+    let (id, required) = match text.rsplit_once(':') {
+        Some((id, "optional")) => (id, false),
+        Some((id, "required")) => (id, true),
+        Some(_) => return Err("expected ID, ID:optional or ID:required".to_owned()),
+        None => (text, true),
+    };
+    if id.is_empty() {
+        return Err("expected ID, ID:optional or ID:required".to_owned());
+    }
+    Ok(Dependency {
+        id: id.to_owned(),
+        required,
+    })
+}
+
+fn dependencies(list: &[Dependency]) -> Value {
+    list.iter()
+        .map(|dependency| json!({"id": dependency.id, "required": dependency.required}))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command as Top};
+    use clap::Parser;
+
+    /// The call that a command line makes.
+    fn call(line: &str) -> (&'static str, Value) {
+        let words = ["taskledger", "tasks"].into_iter().chain(line.split(' '));
+        let Top::Tasks(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("not a tasks command");
+        };
+        let request = match args.command {
+            Command::List(args) => args.request(),
+            Command::Get(args) => args.request(),
+            Command::Tree(args) => args.request(),
+            Command::Children(args) => args.request(),
+            Command::Create(args) => args.request(),
+            Command::Update(args) => args.request(),
+            Command::Cancel(args) => args.request(),
+            Command::Delete(args) => args.request(),
+            Command::Copy(args) => args.request(),
+            Command::Retry(args) => args.request(),
+            Command::Execute(args) => args.request(),
+        }
+        .unwrap();
+        (request.method, request.params)
+    }
+
+    #[test]
+    fn each_command_makes_the_call_that_it_names() {
+        let cases = [
+            ("list", "tasks.list", json!({})),
+            (
+                "list --status failed --limit 5 --offset 10 --user u --root-only --order asc --priority 1",
+                "tasks.list",
+                json!({"status": "failed", "limit": 5, "offset": 10, "user_id": "u", "root_only": true, "order": "asc", "priority": 1}),
+            ),
+            (
+                "get a --consistency eventual",
+                "tasks.get",
+                json!({"task_id": "a", "consistency": "eventual"}),
+            ),
+            ("tree a", "tasks.tree", json!({"task_id": "a"})),
+            ("children a", "tasks.children", json!({"parent_id": "a"})),
+            (
+                "create --name n --method m --inputs {\"a\":1} --parent p --user u --priority 0 --depends-on x:optional --depends-on y",
+                "tasks.create",
+                json!({"name": "n", "schemas": {"method": "m"}, "inputs": {"a": 1}, "parent_id": "p", "user_id": "u", "priority": 0,
+                    "dependencies": [{"id": "x", "required": false}, {"id": "y", "required": true}]}),
+            ),
+            (
+                "update a --name n --priority 3",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"name": "n", "priority": 3}}),
+            ),
+            (
+                "update a --no-dependencies",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"dependencies": []}}),
+            ),
+            ("cancel a", "tasks.cancel", json!({"task_id": "a"})),
+            (
+                "cancel a --cascade --reason r",
+                "tasks.cancel",
+                json!({"task_id": "a", "cascade": true, "reason": "r"}),
+            ),
+            (
+                "delete a --cascade",
+                "tasks.delete",
+                json!({"task_id": "a", "cascade": true}),
+            ),
+            (
+                "copy a --children --parent p",
+                "tasks.copy",
+                json!({"task_id": "a", "copy_children": true, "parent_id": "p"}),
+            ),
+            ("retry a", "tasks.retry", json!({"task_id": "a"})),
+            ("execute a", "tasks.execute", json!({"task_id": "a"})),
+        ];
+        for (line, method, params) in cases {
+            assert_eq!(call(line), (method, params), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_dependency_is_required_unless_it_says_otherwise() {
+        assert!(dependency("x").unwrap().required);
+        assert!(dependency("x:required").unwrap().required);
+        assert!(!dependency("x:optional").unwrap().required);
+        for bad in ["", ":optional", "x:maybe"] {
+            assert!(dependency(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `taskledger tasks get`
+
+use super::{CliError, Output, Params, Read, Request};
+use crate::cli::output::{member, printable};
+use serde_json::Value;
+use std::io;
+
+/// Show one task
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tasks get 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks get 0f8fad5b-d9cb-469f-a165-70867728950e --json | jq .result")]
+pub(super) struct Args {
+    /// The task
+    #[arg(value_name = "ID")]
+    task_id: String,
+    #[command(flatten)]
+    read: Read,
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        Ok(Request {
+            method: "tasks.get",
+            params: Params::default()
+                .with("task_id", self.task_id)
+                .read(&self.read)
+                .build(),
+            show,
+        })
+    }
+}
+
+fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    const FIRST: [&str; 6] = ["id", "name", "status", "progress", "error", "result"];
+    let Some(task) = result.as_object() else {
+        return out.line(printable(&result.to_string()));
+    };
+    let rest = task
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !FIRST.contains(name));
+    let lines = FIRST
+        .into_iter()
+        .chain(rest)
+        .map(|name| (name, member(result, name)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name:<16} {value}"));
+    out.lines(lines)
+}

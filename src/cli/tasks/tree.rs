@@ -1,0 +1,36 @@
+//! `taskledger tasks tree`
+
+use super::{CliError, Output, Params, Read, Request};
+use crate::cli::tree::{self, Line};
+use serde_json::Value;
+use std::io;
+
+/// Show a task and everything below it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tasks tree 0f8fad5b-d9cb-469f-a165-70867728950e")]
+pub(super) struct Args {
+    /// The root of what is shown
+    #[arg(value_name = "ID")]
+    task_id: String,
+    #[command(flatten)]
+    read: Read,
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        Ok(Request {
+            method: "tasks.tree",
+            params: Params::default()
+                .with("task_id", self.task_id)
+                .read(&self.read)
+                .build(),
+            show,
+        })
+    }
+}
+
+fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    out.lines(tree::lines(result).iter().map(Line::text))
+}

@@ -1,0 +1,103 @@
+//! `taskledger tasks update`
+
+use super::{
+    CliError, Dependency, Object, Output, Params, Request, dependencies, dependency, json_object,
+};
+use crate::cli::output::member;
+use serde_json::{Value, json};
+use std::io;
+
+/// Change a task
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tasks update 0f8fad5b-d9cb-469f-a165-70867728950e --priority 0
+  taskledger tasks update 0f8fad5b-d9cb-469f-a165-70867728950e --updates '{\"inputs\":{\"n\":2}}'")]
+pub(super) struct Args {
+    /// The task
+    #[arg(value_name = "ID")]
+    task_id: String,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+struct Changes {
+    /// New name
+    #[arg(long)]
+    name: Option<String>,
+    /// New executor
+    #[arg(long, value_name = "EXECUTOR")]
+    method: Option<String>,
+    /// New inputs
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    inputs: Option<Object>,
+    /// New settings of the execution
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    params: Option<Object>,
+    /// New parent in the same flow
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+    /// New user
+    #[arg(long)]
+    user: Option<String>,
+    /// 0 urgent, 1 high, 2 normal, 3 low
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
+    priority: Option<u8>,
+    /// The tasks to wait for from now on; may be repeated
+    #[arg(long, value_name = "ID[:optional]", value_parser = dependency)]
+    depends_on: Vec<Dependency>,
+    /// Wait for nothing from now on
+    #[arg(long, conflicts_with = "depends_on")]
+    no_dependencies: bool,
+    /// Any fields, as JSON; the other options win over it
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    updates: Option<Object>,
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        let Changes {
+            name,
+            method,
+            inputs,
+            params,
+            parent,
+            user,
+            priority,
+            depends_on,
+            no_dependencies,
+            updates,
+        } = self.changes;
+        let replaces_dependencies = no_dependencies || !depends_on.is_empty();
+        let updates = Params(updates.map(|object| object.0).unwrap_or_default())
+            .maybe("name", name)
+            .maybe("schemas", method.map(|method| json!({"method": method})))
+            .maybe("inputs", inputs.map(|object| object.0))
+            .maybe("params", params.map(|object| object.0))
+            .maybe("parent_id", parent)
+            .maybe("user_id", user)
+            .maybe("priority", priority)
+            .maybe(
+                "dependencies",
+                replaces_dependencies.then(|| dependencies(&depends_on)),
+            );
+        Ok(Request {
+            method: "tasks.update",
+            params: Params::default()
+                .with("task_id", self.task_id)
+                .with("updates", updates.build())
+                .build(),
+            show,
+        })
+    }
+}
+
+fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    out.line(format!(
+        "{}  {}",
+        member(result, "id"),
+        member(result, "status")
+    ))
+}

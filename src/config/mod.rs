@@ -1,0 +1,20 @@
+//! What an operator can set: flags, then `TASKLEDGER_*` variables, then defaults.
+//!
+//! Owns: the names, the defaults and their checks. Parsing is clap's; past it every value is typed
+//! and within its bounds. May not touch: anything that runs.
+
+mod engine;
+mod logging;
+mod server;
+
+pub use engine::{EngineConfig, ExecutorLimit};
+pub use logging::{LogConfig, LogFormat};
+pub use server::ServerConfig;
+
+/// Seconds from text within bounds, for clap.
+fn seconds(text: &str, max: u64) -> Result<std::time::Duration, String> {
+    match text.parse::<u64>() {
+        Ok(seconds) if (1..=max).contains(&seconds) => Ok(std::time::Duration::from_secs(seconds)),
+        _ => Err(format!("expected whole seconds from 1 to {max}")),
+    }
+}

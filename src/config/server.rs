@@ -1,0 +1,153 @@
+//! How the server serves.
+
+use super::{EngineConfig, LogConfig, seconds};
+use crate::transport::http;
+use clap::Args;
+use std::time::Duration;
+
+/// Settings of `taskledger serve`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ServerConfig {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "TASKLEDGER_LISTEN",
+        default_value = "127.0.0.1:8000",
+        value_parser = listen
+    )]
+    pub listen: String,
+
+    /// Address of this server as others see it, for the agent card
+    #[arg(long, value_name = "URL", env = "TASKLEDGER_PUBLIC_URL")]
+    pub public_url: Option<String>,
+
+    /// Seconds that a request may take
+    #[arg(
+        long = "request-timeout",
+        value_name = "SECONDS",
+        env = "TASKLEDGER_REQUEST_TIMEOUT",
+        default_value = "30",
+        value_parser = |text: &str| seconds(text, 3600)
+    )]
+    pub request_timeout: Duration,
+
+    /// Seconds that requests get to finish when the server stops
+    #[arg(
+        long = "shutdown-grace",
+        value_name = "SECONDS",
+        env = "TASKLEDGER_SHUTDOWN_GRACE",
+        default_value = "10",
+        value_parser = |text: &str| seconds(text, 600)
+    )]
+    pub shutdown_grace: Duration,
+
+    /// Connections at once; more wait until one closes
+    #[arg(
+        long = "max-connections",
+        value_name = "N",
+        env = "TASKLEDGER_MAX_CONNECTIONS",
+        default_value = "4096",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    pub connections_max: u32,
+
+    /// Where the data is and what may run.
+    #[command(flatten)]
+    pub engine: EngineConfig,
+
+    /// The log.
+    #[command(flatten)]
+    pub log: LogConfig,
+}
+
+impl ServerConfig {
+    /// The part that concerns the HTTP server.
+    #[must_use]
+    pub fn http(&self) -> http::Options {
+        http::Options {
+            listen: self.listen.clone(),
+            public_url: self.public_url.clone(),
+            connections_max: self.connections_max as usize,
+            request_timeout: self.request_timeout,
+            shutdown_grace: self.shutdown_grace,
+            ..http::Options::default()
+        }
+    }
+}
+
+fn listen(text: &str) -> Result<String, String> {
+    let port = text
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.is_empty())
+        .and_then(|(_, port)| port.parse::<u16>().ok());
+    match port {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("expected HOST:PORT, for example 127.0.0.1:8000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ServerConfig, listen};
+    use clap::Parser;
+    use std::time::Duration;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        config: ServerConfig,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<ServerConfig, clap::Error> {
+        Command::try_parse_from([&["x"], arguments].concat()).map(|command| command.config)
+    }
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for good in ["127.0.0.1:8000", "localhost:0", "[::1]:80"] {
+            assert!(listen(good).is_ok(), "{good}");
+        }
+        for bad in ["", "8000", ":8000", "host", "host:99999", "host:http"] {
+            assert!(listen(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn flags_are_typed_and_bounded() {
+        let config = parse(&[
+            "--request-timeout",
+            "5",
+            "--allow-command",
+            "git",
+            "--allow-command",
+            "make",
+            "--executor-limit",
+            "a=1",
+            "--executor-limit",
+            "b=2",
+            "--log-format",
+            "json",
+        ])
+        .unwrap();
+        assert_eq!(config.request_timeout, Duration::from_secs(5));
+        assert_eq!(config.engine.allowed_commands, ["git", "make"]);
+        assert_eq!(config.engine.executor_limits.len(), 2);
+        assert_eq!(config.http().request_timeout, Duration::from_secs(5));
+        for bad in [
+            ["--request-timeout", "0"],
+            ["--request-timeout", "3601"],
+            ["--executor-limit", "a"],
+            ["--listen", "8000"],
+            ["--max-connections", "0"],
+            ["--log-format", "xml"],
+        ] {
+            assert!(parse(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_off_by_default() {
+        assert!(parse(&[]).unwrap().engine.allowed_commands.is_empty());
+    }
+}
