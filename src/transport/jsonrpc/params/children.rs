@@ -1,7 +1,7 @@
 //! `tasks.children`. spec: interface / tasks.children
 
 use super::super::reader::{Reader, task_id};
-use super::Consistency;
+use crate::application::Consistency;
 use serde_json::{Map, Value};
 use taskledger_domain::{TaskId, Violation};
 
@@ -25,7 +25,7 @@ impl Params {
     pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
         let mut reader = Reader::new(map);
         let parent_id = reader.required("parent_id", task_id);
-        let consistency = reader.optional("consistency", Consistency::parse);
+        let consistency = reader.optional("consistency", super::consistency);
         reader.finish(|| {
             Some(Self {
                 parent_id: parent_id?,

@@ -1,7 +1,7 @@
 //! `tasks.get`. spec: interface / tasks.get
 
 use super::super::reader::{Reader, task_id};
-use super::Consistency;
+use crate::application::Consistency;
 use serde_json::{Map, Value};
 use taskledger_domain::{TaskId, Violation};
 
@@ -25,7 +25,7 @@ impl Params {
     pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
         let mut reader = Reader::new(map);
         let task_id = reader.required("task_id", task_id);
-        let consistency = reader.optional("consistency", Consistency::parse);
+        let consistency = reader.optional("consistency", super::consistency);
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,

@@ -3,26 +3,17 @@
 use super::super::reader::{
     Fault, Reader, boolean, integer, priority, status, task_id, text, timestamp,
 };
-use super::Consistency;
+use crate::application::Consistency;
 use serde_json::{Map, Value};
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{TaskId, Timestamp, Violation};
+use taskledger_projections::Order;
 
 /// Characters of a cursor: an opaque text that the server itself wrote.
 pub const CURSOR_CHARS_MAX: usize = 512;
-
-/// Direction along the time of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Oldest first.
-    Ascending,
-    /// Newest first.
-    #[default]
-    Descending,
-}
 
 /// Which tasks to list, and which page of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +82,7 @@ impl Params {
         let created_after = reader.optional("created_after", timestamp);
         let created_before = reader.optional("created_before", timestamp);
         let order = reader.optional("order", order);
-        let consistency = reader.optional("consistency", Consistency::parse);
+        let consistency = reader.optional("consistency", super::consistency);
         if cursor.is_some() && offset.is_some_and(|offset| offset > 0) {
             let fault = Fault::new("not together with `cursor`", "either `offset` or `cursor`");
             reader.report("offset", fault, &offset.into());
@@ -143,7 +134,7 @@ mod tests {
     fn the_first_hundred_newest_tasks_are_the_default() {
         let read = Params::read(&Map::new()).unwrap();
         assert_eq!((read.limit, read.offset), (100, 0));
-        assert_eq!(read.order, Order::Descending);
+        assert_eq!(read.order, Order::Descendingending);
         assert_eq!(read.status, None);
     }
 

@@ -6,41 +6,30 @@
 pub mod cancel;
 pub mod children;
 pub mod copy;
+pub mod create;
 pub mod delete;
+pub mod execute;
 pub mod executors;
 pub mod get;
 pub mod health;
 pub mod list;
 pub mod retry;
 pub mod tree;
+pub mod update;
 
 use super::reader::Fault;
+use crate::application::Consistency;
 use serde_json::Value;
 
-/// Whether a read waits for what was written before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Consistency {
-    /// The answer shows every write that was acknowledged before the call.
-    #[default]
-    Strong,
-    /// The answer comes at once and may be a moment old.
-    Eventual,
-}
-
-impl Consistency {
-    /// Reads the member `consistency`.
-    ///
-    /// # Errors
-    /// Anything but `strong` and `eventual`.
-    pub fn parse(value: &Value) -> Result<Self, Fault> {
-        match value.as_str() {
-            Some("strong") => Ok(Self::Strong),
-            Some("eventual") => Ok(Self::Eventual),
-            _ => Err(Fault::new(
-                "not a consistency",
-                "\"strong\" or \"eventual\"",
-            )),
-        }
+/// Reads the member `consistency`.
+///
+/// # Errors
+/// Anything but `strong` and `eventual`.
+pub fn consistency(value: &Value) -> Result<Consistency, Fault> {
+    match value.as_str() {
+        Some("strong") => Ok(Consistency::Strong),
+        Some("eventual") => Ok(Consistency::Eventual),
+        _ => Err(Fault::new("not a consistency", "\"strong\" or \"eventual\"")),
     }
 }
 
