@@ -1,0 +1,162 @@
+//! What is known of flows and attempts beside their tasks.
+
+use crate::sql::{Columns, int};
+use crate::tasks::read_counts;
+use crate::{Error, ReadModels};
+use serde::Serialize;
+use std::sync::Arc;
+use taskledger_domain::flow::StatusCounts;
+use taskledger_domain::task::Progress;
+use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp};
+
+/// A flow in figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowSummary {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// Its tasks by status.
+    pub counts: StatusCounts,
+    /// The mean progress of all its tasks.
+    pub progress: Progress,
+    /// Runs that have not ended.
+    pub open_runs: u32,
+    /// Where in the log its last event is.
+    pub last_position: Position,
+}
+
+/// One attempt of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// From 1.
+    pub attempt: u32,
+    /// The run that started it.
+    pub run_id: Option<RunId>,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended; absent while it runs.
+    pub ended_at: Option<Timestamp>,
+    /// `completed`, `failed` or `cancelled`; absent while it runs.
+    pub outcome: Option<Arc<str>>,
+    /// Why it failed or was cancelled, as the event names it.
+    pub reason: Option<Arc<str>>,
+    /// What it said when it failed or was cancelled.
+    pub error: Option<Arc<str>>,
+}
+
+/// A flow in which a run is running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenRun {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// [`crate::partition`] of the flow.
+    pub partition: u8,
+    /// Nothing in it is due earlier than this; 0 = look at once.
+    pub next_due_at: Timestamp,
+}
+
+impl ReadModels {
+    /// A flow in figures; `None` when it does not exist. Cost: O(1).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn flow_summary(&self, flow: FlowId) -> Result<Option<FlowSummary>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let row = sqlx::query(SUMMARY)
+            .bind(flow.0.as_bytes().to_vec())
+            .fetch_optional(&mut *tx)
+            .await?;
+        row.map(|row| {
+            let mut c = Columns::of(&row);
+            let counts = read_counts(&mut c)?;
+            let sum: u64 = c.number()?;
+            let mean = sum
+                .checked_div(crate::tasks::total(&counts) as u64)
+                .unwrap_or(0);
+            Ok(FlowSummary {
+                flow_id: flow,
+                counts,
+                progress: Progress::from_millionths(u32::try_from(mean).unwrap_or(u32::MAX)),
+                open_runs: c.number()?,
+                last_position: c.number()?,
+            })
+        })
+        .transpose()
+    }
+
+    /// The attempts of a task, oldest first; empty when it was never started or does not exist.
+    /// Cost: O(attempts).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn attempts(&self, task: TaskId) -> Result<Vec<Attempt>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let found = sqlx::query(ATTEMPTS)
+            .bind(task.0.as_bytes().to_vec())
+            .fetch_all(&mut *tx)
+            .await?;
+        found
+            .iter()
+            .map(|row| {
+                let mut c = Columns::of(row);
+                Ok(Attempt {
+                    attempt: c.number()?,
+                    run_id: c.opt_id()?.map(RunId),
+                    started_at: c.opt_time()?,
+                    ended_at: c.opt_time()?,
+                    outcome: c.opt_text()?,
+                    reason: c.opt_text()?,
+                    error: c.opt_text()?,
+                })
+            })
+            .collect()
+    }
+
+    /// Up to `limit` flows with a running run, in order of their ids, behind `after`. A page with
+    /// fewer rows than `limit` is the last one. Cost: O(limit).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn open_runs(
+        &self,
+        after: Option<FlowId>,
+        limit: u32,
+    ) -> Result<Vec<OpenRun>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let after = after.map_or_else(Vec::new, |id| id.0.as_bytes().to_vec());
+        let found = sqlx::query(OPEN_RUNS)
+            .bind(after)
+            .bind(int(u64::from(limit)))
+            .fetch_all(&mut *tx)
+            .await?;
+        found
+            .iter()
+            .map(|row| {
+                let mut c = Columns::of(row);
+                Ok(OpenRun {
+                    flow_id: FlowId(c.id()?),
+                    partition: c.number()?,
+                    next_due_at: c.time()?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// By primary key.
+const SUMMARY: &str = "SELECT pending, in_progress, completed, failed, cancelled, progress_sum,
+        open_runs, last_position
+    FROM flow_summary
+    WHERE flow_id = $1";
+/// Relies on the index tasks_id, then by primary key.
+const ATTEMPTS: &str = "SELECT a.attempt, a.run_id, a.started_at, a.ended_at, a.outcome, a.reason,
+        a.error
+    FROM tasks t
+    JOIN attempts a ON a.task_no = t.created_position
+    WHERE t.id = $1
+    ORDER BY a.attempt";
+/// By primary key.
+const OPEN_RUNS: &str = "SELECT flow_id, partition, next_due_at
+    FROM open_runs
+    WHERE flow_id > $1
+    ORDER BY flow_id
+    LIMIT $2";

@@ -1,0 +1,259 @@
+//! Lists of tasks in order of creation. spec: interface / tasks.list
+//!
+//! Every filter has an index that ends in the order of creation, so a page is read from its first
+//! row on, without sorting. A page by cursor costs the same at any depth; a page by offset walks
+//! over the rows before it.
+
+use super::cursor::{Cursor, Order};
+use super::{rows, totals};
+use crate::sql::{Args, int};
+use crate::{Error, ReadModels, TaskView};
+use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteConnection;
+use std::sync::Arc;
+use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::{TaskId, Timestamp, limits};
+
+/// Bytes of tasks in one page. A page that would be larger ends early and has a cursor.
+pub const LIST_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Which tasks are wanted; every member narrows the list.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    /// In this status.
+    pub status: Option<Status>,
+    /// Of this user.
+    pub user_id: Option<Arc<str>>,
+    /// Without a parent.
+    pub root_only: bool,
+    /// Children of this task; none when it does not exist.
+    pub parent_id: Option<TaskId>,
+    /// With exactly this name.
+    pub name: Option<Arc<str>>,
+    /// Of this priority.
+    pub priority: Option<Priority>,
+    /// Created at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Created before this time.
+    pub created_before: Option<Timestamp>,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// After so many tasks of the list. Cost: O(offset).
+    Offset(u64),
+    /// After the page that gave this cursor. Cost: O(1).
+    After(Cursor),
+}
+
+/// A page of a list.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// The tasks.
+    pub tasks: Vec<TaskView>,
+    /// Tasks in the whole list, exact at the moment of reading.
+    pub total: u64,
+    /// Where the list goes on; `None` at its end.
+    pub next_cursor: Option<Cursor>,
+}
+
+impl ReadModels {
+    /// A page of at most `limit` tasks (1 to 1000; other values are moved to the nearer end) in
+    /// `order` of creation, from `start` on.
+    /// Cost: O(limit), for an offset O(offset + limit).
+    ///
+    /// # Errors
+    /// [`Error::BadCursor`] when the cursor belongs to the other order; [`Error::Unavailable`],
+    /// [`Error::Damaged`].
+    pub async fn list(
+        &self,
+        filter: &ListFilter,
+        order: Order,
+        limit: u32,
+        start: Start,
+    ) -> Result<List, Error> {
+        let limit = limit.clamp(1, limits::LIST_LIMIT_MAX) as usize;
+        let mut tx = self.readers.begin().await?;
+        let none = List {
+            tasks: Vec::new(),
+            total: 0,
+            next_cursor: None,
+        };
+        let Some(select) = Select::new(&mut tx, filter).await? else {
+            return Ok(none);
+        };
+        let total = totals::total(&mut tx, filter, &select).await?;
+        // One more than wanted tells whether the list goes on.
+        let (sql, args) = select.page(order, limit + 1, start)?;
+        let nos: Vec<i64> = sqlx::query_scalar_with(AssertSqlSafe(sql), args.into_inner())
+            .fetch_all(&mut *tx)
+            .await?;
+        let wanted = &nos[..nos.len().min(limit)];
+        let found = rows::fetch(&mut tx, wanted, LIST_BYTES_MAX).await?;
+        let next_cursor = found
+            .last()
+            .filter(|_| found.len() < nos.len())
+            .map(|last| Cursor {
+                order,
+                position: last.created_position,
+            });
+        Ok(List {
+            tasks: rows::views(&mut tx, found).await?,
+            total,
+            next_cursor,
+        })
+    }
+
+    /// The database's plan for a page, one line for each step. For tests of the indexes.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn explain_list(
+        &self,
+        filter: &ListFilter,
+        order: Order,
+        start: Start,
+    ) -> Result<Vec<String>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let Some(select) = Select::new(&mut tx, filter).await? else {
+            return Ok(Vec::new());
+        };
+        let (sql, args) = select.page(order, 1, start)?;
+        let sql = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+        let steps: Vec<(i64, i64, i64, String)> = sqlx::query_as_with(sql, args.into_inner())
+            .fetch_all(&mut *tx)
+            .await?;
+        Ok(steps.into_iter().map(|step| step.3).collect())
+    }
+}
+
+/// A parameter of a condition.
+#[derive(Debug, Clone)]
+enum Value {
+    Int(i64),
+    Text(Arc<str>),
+}
+
+/// A filter as SQL. Holds only texts of this file and parameters.
+pub(super) struct Select {
+    /// Left sides of equations, with their values.
+    equal: Vec<(&'static str, Value)>,
+    root_only: bool,
+    /// Creation times wanted, in microseconds, the end not included.
+    pub(super) times: Option<(i64, i64)>,
+    /// Keys wanted, both ends not included: never narrower than `times`.
+    keys: (i64, i64),
+}
+
+impl Select {
+    /// `None` when nothing can match.
+    async fn new(db: &mut SqliteConnection, f: &ListFilter) -> Result<Option<Self>, Error> {
+        let mut equal = Vec::new();
+        if let Some(parent) = f.parent_id {
+            match rows::number(db, parent).await? {
+                Some(no) => equal.push(("parent_no", Value::Int(no))),
+                None => return Ok(None),
+            }
+        }
+        equal.extend(f.user_id.clone().map(|u| ("user_id", Value::Text(u))));
+        equal.extend(f.status.map(|s| ("status", Value::Text(s.as_str().into()))));
+        equal.extend(f.name.clone().map(|n| ("name", Value::Text(n))));
+        equal.extend(f.priority.map(|p| ("priority", Value::Int(p.get().into()))));
+        let mut select = Self {
+            equal,
+            root_only: f.root_only,
+            times: None,
+            keys: (0, i64::MAX),
+        };
+        if f.created_after.is_some() || f.created_before.is_some() {
+            let from = f.created_after.map_or(i64::MIN, |t| t.0);
+            let to = f.created_before.map_or(i64::MAX, |t| t.0);
+            let keys = totals::keys_of_times(db, from, to).await?;
+            let Some(keys) = keys.filter(|_| from < to) else {
+                return Ok(None);
+            };
+            select.times = Some((from, to));
+            select.keys = keys;
+        }
+        Ok(Some(select))
+    }
+
+    /// The keys of a page.
+    fn page(&self, order: Order, rows: usize, start: Start) -> Result<(String, Args), Error> {
+        let (mut keys, mut offset) = (self.keys, 0);
+        match start {
+            Start::Offset(n) => offset = n,
+            Start::After(cursor) if cursor.order != order => return Err(Error::BadCursor),
+            Start::After(cursor) => match order {
+                Order::Ascending => keys.0 = keys.0.max(int(cursor.position)),
+                Order::Descending => keys.1 = keys.1.min(int(cursor.position)),
+            },
+        }
+        let (conditions, mut args) = self.conditions(keys, self.times);
+        let direction = match order {
+            Order::Ascending => "ASC",
+            Order::Descending => "DESC",
+        };
+        args.int(i64::try_from(rows).unwrap_or(i64::MAX));
+        args.int(int(offset));
+        let n = args.len();
+        let sql = format!(
+            "SELECT created_position
+            FROM tasks
+            WHERE {conditions}
+            ORDER BY created_position {direction}
+            LIMIT ${} OFFSET ${n}",
+            n - 1
+        );
+        Ok((sql, args))
+    }
+
+    /// Counts the matching tasks among `keys`, of these creation `times`, row by row.
+    pub(super) async fn count(
+        &self,
+        db: &mut SqliteConnection,
+        keys: (i64, i64),
+        times: Option<(i64, i64)>,
+    ) -> Result<i64, Error> {
+        let (conditions, args) = self.conditions(keys, times);
+        let sql = format!("SELECT COUNT(*) FROM tasks WHERE {conditions}");
+        Ok(
+            sqlx::query_scalar_with(AssertSqlSafe(sql), args.into_inner())
+                .fetch_one(db)
+                .await?,
+        )
+    }
+
+    /// As [`Self::count`], over everything that the filter allows.
+    pub(super) async fn count_all(&self, db: &mut SqliteConnection) -> Result<i64, Error> {
+        self.count(db, self.keys, self.times).await
+    }
+
+    fn conditions(&self, keys: (i64, i64), times: Option<(i64, i64)>) -> (String, Args) {
+        let mut args = Args::default();
+        args.int(keys.0);
+        args.int(keys.1);
+        let mut text = "created_position > $1 AND created_position < $2".to_owned();
+        if self.root_only {
+            text.push_str(" AND parent_no IS NULL");
+        }
+        for (column, value) in &self.equal {
+            match value {
+                Value::Int(n) => args.int(*n),
+                Value::Text(t) => args.text(Arc::clone(t)),
+            }
+            text.push_str(&format!(" AND {column} = ${}", args.len()));
+        }
+        if let Some((from, to)) = times {
+            args.int(from);
+            args.int(to);
+            let n = args.len();
+            text.push_str(&format!(
+                " AND created_at >= ${} AND created_at < ${n}",
+                n - 1
+            ));
+        }
+        (text, args)
+    }
+}

@@ -1,0 +1,176 @@
+//! Whole tasks by their keys, and what other rows say about them.
+
+use crate::sql::{Columns, MultiRow};
+use crate::tasks::read_counts;
+use crate::tasks::rows::{BODY_COLUMNS, COLUMNS, Placed, read_with_body};
+use crate::{Blocker, Error, RunView, TaskRow, TaskView};
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+use taskledger_domain::task::Status;
+use taskledger_domain::{Payload, RunId, TaskId};
+
+/// Tasks that are read at once while a limit in bytes is watched.
+const CHUNK: usize = 64;
+
+/// The key of a task.
+pub(super) async fn number(db: &mut SqliteConnection, id: TaskId) -> Result<Option<i64>, Error> {
+    Ok(sqlx::query_scalar(NUMBER)
+        .bind(id.0.as_bytes().to_vec())
+        .fetch_optional(db)
+        .await?)
+}
+
+/// The tasks with these keys, in this order. Stops before the first that would bring the payloads
+/// to more than `bytes_max`, but never before the first of all. Cost: O(tasks).
+pub(super) async fn fetch(
+    db: &mut SqliteConnection,
+    nos: &[i64],
+    bytes_max: usize,
+) -> Result<Vec<TaskRow>, Error> {
+    let mut found = Vec::with_capacity(nos.len());
+    let mut bytes = 0_usize;
+    for chunk in nos.chunks(CHUNK) {
+        let rows = TASKS.fetch(db, chunk, |no, args| args.int(*no)).await?;
+        let mut by_no: HashMap<i64, Placed> = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            let placed = read_with_body(row)?;
+            by_no.insert(placed.no(), placed);
+        }
+        for no in chunk {
+            let Some(placed) = by_no.remove(no) else {
+                return Err(Error::Damaged(format!("task {no} has no body")));
+            };
+            bytes = bytes.saturating_add(weight(&placed.row));
+            if bytes > bytes_max && !found.is_empty() {
+                return Ok(found);
+            }
+            found.push(placed.row);
+        }
+    }
+    Ok(found)
+}
+
+/// About how many bytes a task takes in an answer. Cost: O(1).
+pub(super) fn weight(row: &TaskRow) -> usize {
+    let payload = |p: Option<&Payload>| p.map_or(0, |p| p.as_str().len());
+    512 + row.name.len()
+        + row.inputs.as_str().len()
+        + payload(row.schemas.as_ref())
+        + payload(row.params.as_ref())
+        + payload(row.result.as_ref())
+        + row.error.as_ref().map_or(0, |e| e.len())
+        + row.dependencies.len() * 64
+}
+
+/// Adds blockers. Cost: O(dependencies of pending tasks).
+pub(super) async fn views(
+    db: &mut SqliteConnection,
+    rows: Vec<TaskRow>,
+) -> Result<Vec<TaskView>, Error> {
+    let mut known = HashMap::new();
+    views_with(db, rows, &mut known).await
+}
+
+/// As [`views`]; `known` remembers from call to call which dependencies failed (`None`: did not).
+pub(super) async fn views_with(
+    db: &mut SqliteConnection,
+    rows: Vec<TaskRow>,
+    known: &mut HashMap<TaskId, Option<Status>>,
+) -> Result<Vec<TaskView>, Error> {
+    let wanted: HashSet<TaskId> = rows
+        .iter()
+        .flat_map(required)
+        .filter(|id| !known.contains_key(id))
+        .collect();
+    let wanted: Vec<TaskId> = wanted.into_iter().collect();
+    let found = FAILED.fetch(db, &wanted, |id, args| args.id(id.0)).await?;
+    known.extend(wanted.iter().map(|id| (*id, None)));
+    for row in &found {
+        let mut c = Columns::of(row);
+        known.insert(TaskId(c.id()?), Some(c.status()?));
+    }
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let blocked_by = required(&row)
+                .filter_map(|id| {
+                    let status = known.get(&id).copied().flatten()?;
+                    Some(Blocker { id, status })
+                })
+                .collect();
+            TaskView {
+                row: Arc::new(row),
+                blocked_by,
+                run: None,
+            }
+        })
+        .collect())
+}
+
+/// The latest run of a task when the task is its root.
+pub(super) async fn run_of(
+    db: &mut SqliteConnection,
+    task: &TaskRow,
+) -> Result<Option<RunView>, Error> {
+    let Some(run) = task.run_id else {
+        return Ok(None);
+    };
+    let row = sqlx::query(RUN)
+        .bind(run.0.as_bytes().to_vec())
+        .bind(task.id.0.as_bytes().to_vec())
+        .fetch_optional(db)
+        .await?;
+    row.map(|row| {
+        let mut c = Columns::of(&row);
+        Ok(RunView {
+            id: RunId(c.id()?),
+            state: c.named()?,
+            counts: read_counts(&mut c)?,
+        })
+    })
+    .transpose()
+}
+
+/// The required dependencies of a task that is pending.
+fn required(row: &TaskRow) -> impl Iterator<Item = TaskId> {
+    let list = match row.status {
+        Status::Pending => row.dependencies.as_slice(),
+        Status::InProgress | Status::Completed | Status::Failed | Status::Cancelled => &[],
+    };
+    list.iter().filter(|d| d.required).map(|d| d.id)
+}
+
+/// Relies on the index tasks_id.
+const NUMBER: &str = "SELECT created_position
+    FROM tasks
+    WHERE id = $1";
+/// By primary key.
+const RUN: &str = "SELECT run_id, state, pending, in_progress, completed, failed, cancelled
+    FROM runs
+    WHERE run_id = $1 AND task_id = $2";
+
+/// By key.
+static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        &format!(
+            "SELECT {COLUMNS}, {BODY_COLUMNS}
+        FROM tasks t
+        JOIN task_bodies b ON b.created_position = t.created_position
+        WHERE t.created_position IN (VALUES"
+        ),
+        1,
+        ")",
+    )
+});
+
+/// Relies on the index tasks_id.
+static FAILED: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "SELECT id, status
+        FROM tasks
+        WHERE id IN (VALUES",
+        1,
+        ") AND status IN ('failed', 'cancelled')",
+    )
+});

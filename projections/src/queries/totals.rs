@@ -1,0 +1,158 @@
+//! Exact totals of lists, from sums that the projector keeps. See `tasks::counts`.
+
+use super::list::{ListFilter, Select};
+use crate::Error;
+use crate::sql::Args;
+use crate::tasks::counts::{ALL_TIMES, BUCKET_MICROS, EVERYBODY, bucket_of};
+use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteConnection;
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+
+/// How many tasks match. Cost: a sum over at most 40 rows; with a name or a parent O(their tasks);
+/// with creation times O(buckets) and the tasks of the two buckets at the ends.
+pub(super) async fn total(
+    db: &mut SqliteConnection,
+    filter: &ListFilter,
+    select: &Select,
+) -> Result<u64, Error> {
+    let n = if filter.name.is_some() || filter.parent_id.is_some() {
+        select.count_all(db).await?
+    } else if let Some((from, to)) = select.times {
+        let parts = Parts::of(from, to);
+        let mut n = sum(db, filter, parts.whole).await?;
+        for edge in parts.edges.into_iter().flatten() {
+            if let Some(keys) = keys_of_times(db, edge.0, edge.1).await? {
+                n += select.count(db, keys, Some(edge)).await?;
+            }
+        }
+        n
+    } else {
+        sum(db, filter, (ALL_TIMES, ALL_TIMES + 1)).await?
+    };
+    Ok(u64::try_from(n).unwrap_or(0))
+}
+
+/// Keys between which, both ends not included, all tasks lie that were created from `from` to
+/// before `to`; `None` when there are none. Cost: O(buckets).
+pub(super) async fn keys_of_times(
+    db: &mut SqliteConnection,
+    from: i64,
+    to: i64,
+) -> Result<Option<(i64, i64)>, Error> {
+    let last = bucket_of(Timestamp(to.saturating_sub(1)));
+    let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(KEYS)
+        .bind(bucket_of(Timestamp(from)))
+        .bind(last)
+        .fetch_one(db)
+        .await?;
+    Ok(first.zip(last).map(|(first, last)| (first - 1, last + 1)))
+}
+
+/// A span of creation times as whole buckets and what is left at its ends.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
+    /// From the first to before the last.
+    whole: (i64, i64),
+    /// Microseconds, the end not included.
+    edges: [Option<(i64, i64)>; 2],
+}
+
+impl Parts {
+    fn of(from: i64, to: i64) -> Self {
+        let first = bucket_of(Timestamp(from));
+        let end = bucket_of(Timestamp(to));
+        // Times before 1970 lie in bucket 0, so it is whole for all that begin there.
+        let starts_whole = from <= 0 || from % BUCKET_MICROS == 0;
+        let endless = to == i64::MAX;
+        if first == end && !starts_whole && !endless {
+            return Self {
+                whole: (0, 0),
+                edges: [Some((from, to)), None],
+            };
+        }
+        let head = (!starts_whole).then(|| (from, (first + 1) * BUCKET_MICROS));
+        let tail = end * BUCKET_MICROS;
+        Self {
+            whole: (
+                if starts_whole { first } else { first + 1 },
+                if endless { i64::MAX } else { end },
+            ),
+            edges: [head, (!endless && to > tail).then_some((tail, to))],
+        }
+    }
+}
+
+/// The tasks in buckets `from` to before `to`, user, status, priority and root as filtered.
+async fn sum(
+    db: &mut SqliteConnection,
+    filter: &ListFilter,
+    (from, to): (i64, i64),
+) -> Result<i64, Error> {
+    let mut args = Args::default();
+    let user = filter.user_id.clone();
+    args.text(user.unwrap_or_else(|| Arc::from(EVERYBODY)));
+    args.int(from);
+    args.int(to);
+    let mut sql = SUM.to_owned();
+    if let Some(status) = filter.status {
+        args.name(status.as_str());
+        sql.push_str(&format!(" AND status = ${}", args.len()));
+    }
+    if let Some(priority) = filter.priority {
+        args.int(i64::from(priority.get()));
+        sql.push_str(&format!(" AND priority = ${}", args.len()));
+    }
+    if filter.root_only {
+        sql.push_str(" AND is_root = 1");
+    }
+    Ok(
+        sqlx::query_scalar_with(AssertSqlSafe(sql), args.into_inner())
+            .fetch_one(db)
+            .await?,
+    )
+}
+
+/// By primary key.
+const KEYS: &str = "SELECT MIN(first_position), MAX(last_position)
+    FROM created_buckets
+    WHERE bucket >= $1 AND bucket <= $2";
+/// By primary key.
+const SUM: &str = "SELECT COALESCE(SUM(n), 0)
+    FROM task_counts
+    WHERE user_key = $1 AND bucket >= $2 AND bucket < $3";
+
+#[cfg(test)]
+mod tests {
+    use super::{BUCKET_MICROS as B, Parts};
+
+    #[test]
+    fn the_parts_of_a_span_make_the_span() {
+        let parts = |whole, a, b| Parts {
+            whole,
+            edges: [a, b],
+        };
+        let cases = [
+            ((B, 3 * B), parts((1, 3), None, None)),
+            ((B + 1, 3 * B), parts((2, 3), Some((B + 1, 2 * B)), None)),
+            (
+                (B, 3 * B + 5),
+                parts((1, 3), None, Some((3 * B, 3 * B + 5))),
+            ),
+            ((B + 1, B + 9), parts((0, 0), Some((B + 1, B + 9)), None)),
+            ((B, B + 9), parts((1, 1), None, Some((B, B + 9)))),
+            (
+                (B - 1, B + 1),
+                parts((1, 1), Some((B - 1, B)), Some((B, B + 1))),
+            ),
+            ((i64::MIN, B), parts((0, 1), None, None)),
+            (
+                (B + 1, i64::MAX),
+                parts((2, i64::MAX), Some((B + 1, 2 * B)), None),
+            ),
+        ];
+        for ((from, to), expected) in cases {
+            assert_eq!(Parts::of(from, to), expected, "{from}..{to}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! One task as people read it, and the one fold that makes it from events.
+//!
+//! Owns: [`TaskRow`] and the meaning of each event for it. Pure: no database, no clock. The
+//! projector, the cache behind `tasks.get` and reading "as of" an earlier time all use this fold.
+//! What one task's events cannot tell (the progress of a group comes from its children) is given
+//! through [`TaskRow::children_changed`].
+
+use std::sync::{Arc, LazyLock};
+use taskledger_domain::flow::{Dependency, Event, Specification};
+use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::{FlowId, Payload, Position, Recorded, RunId, TaskId, Timestamp};
+
+/// Shared by all rows without inputs in memory, so that each need not hold one of its own.
+static EMPTY: LazyLock<Payload> = LazyLock::new(Payload::empty);
+
+/// Everything that is known of a live task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRow {
+    /// The task.
+    pub id: TaskId,
+    /// Its flow; the flow's root task has the same id.
+    pub flow_id: FlowId,
+    /// Place in the order of creation within the flow.
+    pub ordinal: u32,
+    /// Absent for a root.
+    pub parent_id: Option<TaskId>,
+    /// Who it belongs to.
+    pub user_id: Option<Arc<str>>,
+    /// Free text.
+    pub name: Arc<str>,
+    /// Where it stands.
+    pub status: Status,
+    /// Urgency.
+    pub priority: Priority,
+    /// Runtime data.
+    pub inputs: Payload,
+    /// As given; absent for a group.
+    pub schemas: Option<Payload>,
+    /// As given.
+    pub params: Option<Payload>,
+    /// `schemas.method`; absent for a group.
+    pub method: Option<Arc<str>>,
+    /// From `params.deadline`.
+    pub deadline: Option<Timestamp>,
+    /// Present when completed.
+    pub result: Option<Payload>,
+    /// Present when failed or cancelled.
+    pub error: Option<Arc<str>>,
+    /// Tasks that it waits for.
+    pub dependencies: Vec<Dependency>,
+    /// How far it is; for a running group the mean of its children.
+    pub progress: Progress,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Start of the latest attempt; absent while pending.
+    pub started_at: Option<Timestamp>,
+    /// Time of its last event.
+    pub updated_at: Timestamp,
+    /// End of the latest attempt; present when terminal.
+    pub completed_at: Option<Timestamp>,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// The latest run that covers it.
+    pub run_id: Option<RunId>,
+    /// While it waits for its next attempt: not before this time.
+    pub next_attempt_at: Option<Timestamp>,
+    /// Where in the log it was created; the order of creation over all flows.
+    pub created_position: Position,
+    /// Where in the log its last event is.
+    pub position: Position,
+    /// Live children.
+    pub child_count: u32,
+    /// Sum of their progress in millionths.
+    pub child_progress_sum: u64,
+}
+
+/// What an event did to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The event is about something else.
+    None,
+    /// The row changed.
+    Changed,
+    /// The task is gone from reads.
+    Deleted,
+}
+
+impl TaskRow {
+    /// The row of a task that was just created; `None` for every other event.
+    #[must_use]
+    pub fn created(recorded: &Recorded) -> Option<Self> {
+        let Event::TaskCreated(e) = recorded.event.as_ref() else {
+            return None;
+        };
+        let mut row = Self {
+            id: e.task_id,
+            flow_id: recorded.flow,
+            ordinal: e.ordinal,
+            parent_id: e.parent_id,
+            user_id: e.user_id.as_deref().map(Arc::from),
+            name: Arc::from(e.name.as_str()),
+            status: Status::Pending,
+            priority: e.priority,
+            inputs: EMPTY.clone(),
+            schemas: None,
+            params: None,
+            method: None,
+            deadline: None,
+            result: None,
+            error: None,
+            dependencies: e.dependencies.clone(),
+            progress: Progress::ZERO,
+            created_at: recorded.time,
+            started_at: None,
+            updated_at: recorded.time,
+            completed_at: None,
+            attempt: 0,
+            run_id: e.run_id,
+            next_attempt_at: None,
+            created_position: recorded.position,
+            position: recorded.position,
+            child_count: 0,
+            child_progress_sum: 0,
+        };
+        row.specify(&e.specification);
+        Some(row)
+    }
+
+    /// Folds one event. Events must come in the order of the log; those of other tasks and flows
+    /// change nothing. Cost: O(1), for `RunStarted` O(log ranges).
+    pub fn apply(&mut self, recorded: &Recorded) -> Change {
+        let event = recorded.event.as_ref();
+        if let Event::RunStarted(e) = event {
+            if recorded.flow != self.flow_id || !covers(&e.covers, self.ordinal) {
+                return Change::None;
+            }
+            self.run_id = Some(e.run_id);
+            return Change::Changed;
+        }
+        if event.task_id() != Some(self.id) {
+            return Change::None;
+        }
+        let time = recorded.time;
+        match event {
+            Event::TaskRenamed(e) => self.name = Arc::from(e.name.as_str()),
+            Event::PriorityChanged(e) => self.priority = e.priority,
+            Event::UserChanged(e) => self.user_id = e.user_id.as_deref().map(Arc::from),
+            Event::TaskMoved(e) => self.parent_id = Some(e.parent_id),
+            Event::DependenciesChanged(e) => self.dependencies.clone_from(&e.dependencies),
+            Event::TaskRespecified(e) => self.specify(&e.specification),
+            Event::TaskStarted(e) => {
+                self.status = Status::InProgress;
+                self.attempt = e.attempt;
+                self.run_id = Some(e.run_id);
+                self.started_at = Some(time);
+                self.next_attempt_at = None;
+                self.progress = Progress::ZERO;
+                self.follow_children();
+            }
+            Event::TaskProgressed(e) => {
+                if !self.is_group() {
+                    self.progress = e.progress;
+                }
+            }
+            Event::TaskCompleted(e) => {
+                self.end(Status::Completed, time);
+                self.progress = Progress::DONE;
+                self.result = Some(e.result.clone());
+                self.error = None;
+            }
+            Event::TaskFailed(e) => {
+                self.end(Status::Failed, time);
+                if !self.is_group() {
+                    self.progress = e.progress;
+                }
+                self.error = Some(Arc::from(e.error.as_str()));
+            }
+            Event::TaskRequeued(e) => {
+                self.status = Status::Pending;
+                self.run_id = Some(e.run_id);
+                self.next_attempt_at = e.next_attempt_at;
+                self.progress = Progress::ZERO;
+                self.error = None;
+                self.result = None;
+                self.started_at = None;
+                self.completed_at = None;
+            }
+            Event::TaskCancelled(e) => {
+                self.end(Status::Cancelled, time);
+                self.error = Some(Arc::from(e.error.as_str()));
+            }
+            Event::TaskDeleted(_) => return Change::Deleted,
+            // Creation made the row, and runs are not events of one task.
+            Event::TaskCreated(_) | Event::RunStarted(_) | Event::RunEnded(_) => {
+                return Change::None;
+            }
+        }
+        self.updated_at = time;
+        self.position = recorded.position;
+        Change::Changed
+    }
+
+    /// Tells a task that it has `count` more (fewer) live children and that their progress has
+    /// risen (fallen) by `progress_sum` millionths in all. A running group's progress follows;
+    /// `updated_at` does not, because that is the task's own events'.
+    pub fn children_changed(&mut self, count: i64, progress_sum: i64) {
+        self.child_count = u32::try_from(i64::from(self.child_count) + count).unwrap_or(0);
+        let sum = i64::try_from(self.child_progress_sum).unwrap_or(i64::MAX) + progress_sum;
+        self.child_progress_sum = u64::try_from(sum).unwrap_or(0);
+        self.follow_children();
+    }
+
+    /// Whether it runs nothing itself.
+    #[must_use]
+    pub const fn is_group(&self) -> bool {
+        self.method.is_none()
+    }
+
+    /// Whether it is the root of its flow.
+    #[must_use]
+    pub const fn is_root(&self) -> bool {
+        self.parent_id.is_none()
+    }
+
+    /// Drops what the projector never writes from memory: inputs, schemas, params, dependencies.
+    pub(crate) fn forget_body(&mut self) {
+        self.inputs = EMPTY.clone();
+        self.schemas = None;
+        self.params = None;
+        self.dependencies = Vec::new();
+    }
+
+    fn specify(&mut self, s: &Specification) {
+        self.inputs = s.inputs.clone();
+        self.schemas.clone_from(&s.schemas);
+        self.params.clone_from(&s.params);
+        self.method = s.method.as_deref().map(Arc::from);
+        self.deadline = s.deadline;
+    }
+
+    fn end(&mut self, status: Status, time: Timestamp) {
+        self.status = status;
+        self.completed_at = Some(time);
+        self.next_attempt_at = None;
+    }
+
+    /// The mean, rounded down, so that only finished children make a whole.
+    fn follow_children(&mut self) {
+        if self.is_group() && self.status == Status::InProgress {
+            let mean = self
+                .child_progress_sum
+                .checked_div(u64::from(self.child_count))
+                .unwrap_or(0);
+            self.progress = Progress::from_millionths(u32::try_from(mean).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// Whether `ordinal` is in one of the ascending ranges. Cost: O(log ranges).
+#[must_use]
+pub fn covers(ranges: &[(u32, u32)], ordinal: u32) -> bool {
+    let after = ranges.partition_point(|&(first, _)| first <= ordinal);
+    after > 0 && ranges[after - 1].1 >= ordinal
+}
+
+/// The dependency list as JSON text, and back.
+pub(crate) fn dependencies_text(list: &[Dependency]) -> String {
+    if list.is_empty() {
+        return "[]".to_owned();
+    }
+    serde_json::to_string(list).expect("ids and flags can always be written as JSON")
+}
+
+/// The object `{}` without an allocation.
+pub(crate) fn empty_payload() -> Payload {
+    EMPTY.clone()
+}

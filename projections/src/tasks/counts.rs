@@ -1,0 +1,174 @@
+//! Totals that lists show without counting rows.
+//!
+//! Owns: which totals exist ([`bucket_of`], [`EVERYBODY`], [`ALL_TIMES`]) and their pending
+//! changes. A task counts under its user and under everybody, in its ten minutes of creation and
+//! over all times, so that every combination of status, user, priority and root is a sum over at
+//! most 40 rows, and a span of creation times adds whole buckets and counts rows only at its ends.
+
+use crate::Error;
+use crate::sql::MultiRow;
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::{Position, Timestamp};
+
+/// Microseconds of creation time in one bucket: ten minutes. A year has 52,560 of them, and the
+/// rows counted singly at the ends of a span are those of twenty minutes.
+pub(crate) const BUCKET_MICROS: i64 = 600 * 1_000_000;
+/// The bucket of all times.
+pub(crate) const ALL_TIMES: i64 = -1;
+/// The user key of everybody; user ids are never empty.
+pub(crate) const EVERYBODY: &str = "";
+
+/// The bucket of a creation time, from 0.
+pub(crate) fn bucket_of(time: Timestamp) -> i64 {
+    time.0.max(0) / BUCKET_MICROS
+}
+
+/// What of a task its totals depend on, its user apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) status: Status,
+    pub(super) priority: Priority,
+    pub(super) root: bool,
+}
+
+/// (status, priority, root) in the order of the protocol: 5 x 4 x 2.
+const CELLS: usize = 40;
+
+impl Cell {
+    fn index(self) -> usize {
+        let status = match self.status {
+            Status::Pending => 0,
+            Status::InProgress => 1,
+            Status::Completed => 2,
+            Status::Failed => 3,
+            Status::Cancelled => 4,
+        };
+        (status * 4 + usize::from(self.priority.get())) * 2 + usize::from(self.root)
+    }
+}
+
+/// Changes of totals that are not written yet.
+#[derive(Default)]
+pub(super) struct Deltas {
+    cells: HashMap<Arc<str>, BTreeMap<i64, [i64; CELLS]>>,
+    created: BTreeMap<i64, (Position, Position)>,
+}
+
+impl Deltas {
+    /// `by` more (or fewer) tasks of `user`, created at `created_at`, in `cell`.
+    pub(super) fn add(
+        &mut self,
+        user: Option<&Arc<str>>,
+        created_at: Timestamp,
+        cell: Cell,
+        by: i64,
+    ) {
+        let bucket = bucket_of(created_at);
+        let everybody = LazyLock::force(&EVERYBODY_KEY);
+        for key in [Some(everybody), user].into_iter().flatten() {
+            let buckets = match self.cells.get_mut(key) {
+                Some(buckets) => buckets,
+                None => self.cells.entry(Arc::clone(key)).or_default(),
+            };
+            for bucket in [ALL_TIMES, bucket] {
+                buckets.entry(bucket).or_insert([0; CELLS])[cell.index()] += by;
+            }
+        }
+    }
+
+    /// A task was created at `time`, at `position` of the log.
+    pub(super) fn created(&mut self, time: Timestamp, position: Position) {
+        let span = self
+            .created
+            .entry(bucket_of(time))
+            .or_insert((position, position));
+        *span = (span.0.min(position), span.1.max(position));
+    }
+
+    /// Writes all changes and forgets them. Cost: O(changed totals).
+    pub(super) async fn flush(&mut self, db: &mut SqliteConnection) -> Result<(), Error> {
+        let mut rows = Vec::new();
+        let mut fell = false;
+        for (user, buckets) in self.cells.drain() {
+            for (bucket, cells) in buckets {
+                for (cell, by) in all_cells().zip(cells) {
+                    if by != 0 {
+                        fell |= by < 0;
+                        rows.push((Arc::clone(&user), bucket, cell, by));
+                    }
+                }
+            }
+        }
+        UPSERT
+            .execute(db, &rows, |(user, bucket, cell, by), args| {
+                args.text(Arc::clone(user));
+                args.int(*bucket);
+                args.name(cell.status.as_str());
+                args.int(i64::from(cell.priority.get()));
+                args.int(i64::from(cell.root));
+                args.int(*by);
+            })
+            .await?;
+        if fell {
+            sqlx::query(DELETE_ZERO).execute(&mut *db).await?;
+        }
+        let spans: Vec<_> = std::mem::take(&mut self.created).into_iter().collect();
+        CREATED
+            .execute(db, &spans, |(bucket, (first, last)), args| {
+                args.int(*bucket);
+                args.position(*first);
+                args.position(*last);
+            })
+            .await
+    }
+}
+
+fn all_cells() -> impl Iterator<Item = Cell> {
+    Status::ALL.into_iter().flat_map(|status| {
+        Priority::ALL.into_iter().flat_map(move |priority| {
+            [false, true].map(|root| Cell {
+                status,
+                priority,
+                root,
+            })
+        })
+    })
+}
+
+static EVERYBODY_KEY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(EVERYBODY));
+
+static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "INSERT INTO task_counts (user_key, bucket, status, priority, is_root, n) VALUES",
+        6,
+        "ON CONFLICT (user_key, bucket, status, priority, is_root) DO UPDATE SET n = n + excluded.n",
+    )
+});
+
+/// Relies on the index task_counts_zero.
+const DELETE_ZERO: &str = "DELETE FROM task_counts
+    WHERE n = 0";
+
+static CREATED: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "INSERT INTO created_buckets (bucket, first_position, last_position) VALUES",
+        3,
+        "ON CONFLICT (bucket) DO UPDATE SET
+            first_position = MIN(first_position, excluded.first_position),
+            last_position = MAX(last_position, excluded.last_position)",
+    )
+});
+
+#[cfg(test)]
+mod tests {
+    use super::{CELLS, all_cells};
+
+    #[test]
+    fn every_cell_has_its_own_place() {
+        let places: Vec<_> = all_cells().map(super::Cell::index).collect();
+        assert_eq!(places, (0..CELLS).collect::<Vec<_>>());
+    }
+}

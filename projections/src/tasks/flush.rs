@@ -1,0 +1,370 @@
+//! Writes what a batch changed: each row once, many rows in a statement.
+
+use super::attempts::AttemptRow;
+use super::rows::{self, Placed};
+use super::working_set::{CoverInSql, WorkingSet, Write};
+use crate::Error;
+use crate::partition;
+use crate::sql::{Columns, MultiRow};
+use sqlx::sqlite::SqliteConnection;
+use std::sync::LazyLock;
+use taskledger_domain::flow::StatusCounts;
+
+/// Writes all changes of `set` and marks them as written. Cost: O(changed rows).
+pub(super) async fn flush(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+    delete(set, db).await?;
+    write_tasks(set, db).await?;
+    write_attempts(set, db).await?;
+    write_flows(set, db).await?;
+    write_runs(set, db).await?;
+    set.counts.flush(db).await
+}
+
+/// Gives a run to all stored tasks of its ranges and counts them. `set` must be flushed.
+/// Cost: O(covered tasks), in SQL.
+pub(super) async fn cover(
+    set: &mut WorkingSet,
+    db: &mut SqliteConnection,
+    cover: &CoverInSql,
+) -> Result<(), Error> {
+    let Some(flow_no) = set.flows.get(&cover.flow).map(|flow| flow.no) else {
+        return Ok(());
+    };
+    let run = cover.run.run_id;
+    COVER
+        .execute(db, &cover.run.covers, |(first, last), args| {
+            args.id(run.0);
+            args.int(flow_no);
+            args.int(i64::from(*first));
+            args.int(i64::from(*last));
+        })
+        .await?;
+    let found = sqlx::query(COVERED)
+        .bind(flow_no)
+        .bind(run.0.as_bytes().to_vec())
+        .fetch_all(&mut *db)
+        .await?;
+    let mut counts = StatusCounts::default();
+    for row in &found {
+        let mut c = Columns::of(row);
+        let status = c.status()?;
+        *super::flows::count_mut(&mut counts, status) = c.number()?;
+    }
+    set.covered_in_sql(cover, counts);
+    Ok(())
+}
+
+async fn delete(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+    let deleted = std::mem::take(&mut set.deleted);
+    for statement in [&*DELETE_TASKS, &*DELETE_BODIES, &*DELETE_ATTEMPTS] {
+        statement
+            .execute(db, &deleted, |no, args| args.int(*no))
+            .await?;
+    }
+    Ok(())
+}
+
+async fn write_tasks(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+    let changed = std::mem::take(&mut set.changed);
+    let of = |write: Write| -> Vec<&Placed> {
+        changed
+            .iter()
+            .filter_map(|id| set.tasks.get(id))
+            .filter(|task| task.write == write)
+            .map(|task| &task.placed)
+            .collect()
+    };
+    let created = of(Write::New);
+    INSERT_TASKS
+        .execute(db, &created, |p, args| {
+            args.int(p.no());
+            rows::bind_figures(p, args);
+            rows::bind_state(p, args);
+            rows::bind_definition(p, args);
+            rows::bind_identity(p, args);
+        })
+        .await?;
+    INSERT_BODIES
+        .execute(db, &created, |p, args| {
+            args.int(p.no());
+            rows::bind_body(p, args);
+        })
+        .await?;
+    UPDATE_FIGURES
+        .execute(db, &of(Write::Figures), |p, args| {
+            args.int(p.no());
+            rows::bind_figures(p, args);
+        })
+        .await?;
+    UPDATE_STATE
+        .execute(db, &of(Write::State), |p, args| {
+            args.int(p.no());
+            rows::bind_figures(p, args);
+            rows::bind_state(p, args);
+        })
+        .await?;
+    UPDATE_DEFINITION
+        .execute(db, &of(Write::Definition), |p, args| {
+            args.int(p.no());
+            rows::bind_figures(p, args);
+            rows::bind_state(p, args);
+            rows::bind_definition(p, args);
+        })
+        .await?;
+    let bodies = |wanted: fn(&super::working_set::Task) -> bool| -> Vec<&Placed> {
+        changed
+            .iter()
+            .filter_map(|id| set.tasks.get(id))
+            .filter(|task| task.write != Write::New && wanted(task))
+            .map(|task| &task.placed)
+            .collect()
+    };
+    UPDATE_DEPENDENCIES
+        .execute(db, &bodies(|task| task.dependencies_changed), |p, args| {
+            args.int(p.no());
+            rows::bind_dependencies(p, args);
+        })
+        .await?;
+    UPDATE_SPECIFICATIONS
+        .execute(db, &bodies(|task| task.specification_changed), |p, args| {
+            args.int(p.no());
+            rows::bind_specification(p, args);
+        })
+        .await?;
+    for id in &changed {
+        if let Some(task) = set.tasks.get_mut(id) {
+            task.write = Write::Nothing;
+            task.dependencies_changed = false;
+            task.specification_changed = false;
+            task.placed.row.forget_body();
+        }
+    }
+    Ok(())
+}
+
+async fn write_attempts(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+    let attempts: Vec<((i64, u32), AttemptRow)> = set.attempts.drain().collect();
+    UPSERT_ATTEMPTS
+        .execute(db, &attempts, |((task_no, attempt), row), args| {
+            args.int(*task_no);
+            args.int(i64::from(*attempt));
+            row.bind(args);
+        })
+        .await
+}
+
+async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+    let (mut written, mut gone, mut due, mut closed) = (vec![], vec![], vec![], vec![]);
+    for flow in set.flows.values_mut().filter(|flow| flow.changed) {
+        flow.changed = false;
+        let wanted = if flow.open_runs == 0 {
+            None
+        } else if flow.only_waits() {
+            sqlx::query_scalar::<_, Option<i64>>(NEXT_ATTEMPT)
+                .bind(flow.no)
+                .fetch_one(&mut *db)
+                .await?
+        } else {
+            Some(0)
+        };
+        if wanted != flow.due_written {
+            flow.due_written = wanted;
+            match wanted {
+                Some(at) => due.push((flow.id, at)),
+                None => closed.push(flow.id),
+            }
+        }
+        if flow.is_gone() {
+            gone.push(flow.id);
+        } else {
+            written.push(flow.id);
+        }
+    }
+    let written: Vec<_> = written.iter().filter_map(|id| set.flows.get(id)).collect();
+    UPSERT_FLOWS
+        .execute(db, &written, |flow, args| flow.bind(args))
+        .await?;
+    UPSERT_OPEN_RUNS
+        .execute(db, &due, |(flow, at), args| {
+            args.id(flow.0);
+            args.int(i64::from(partition(*flow)));
+            args.int(*at);
+        })
+        .await?;
+    DELETE_OPEN_RUNS
+        .execute(db, &closed, |flow, args| args.id(flow.0))
+        .await?;
+    DELETE_FLOWS
+        .execute(db, &gone, |flow, args| args.id(flow.0))
+        .await?;
+    for flow in &gone {
+        set.flows.remove(flow);
+    }
+    Ok(())
+}
+
+async fn write_runs(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+    let changed: Vec<_> = set.runs.values().filter(|run| run.changed).collect();
+    UPSERT_RUNS
+        .execute(db, &changed, |run, args| run.bind(args))
+        .await?;
+    for run in set.runs.values_mut() {
+        run.changed = false;
+    }
+    Ok(())
+}
+
+fn insert(table: &str, columns: &[&[&str]], tail: &str) -> MultiRow {
+    let columns = columns.concat();
+    let head = format!("INSERT INTO {table} ({}) VALUES", columns.join(", "));
+    MultiRow::new(&head, columns.len(), tail)
+}
+
+/// `UPDATE .. FROM (VALUES ..)`: the rows drive, each table row is found by its key.
+fn update(table: &str, columns: &[&[&str]]) -> MultiRow {
+    let columns = columns.concat();
+    let set: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, name)| format!("{name} = v.column{}", i + 2))
+        .collect();
+    MultiRow::new(
+        &format!("UPDATE {table} SET {} FROM (VALUES", set.join(", ")),
+        columns.len() + 1,
+        &format!(") AS v WHERE {table}.created_position = v.column1"),
+    )
+}
+
+fn upsert(table: &str, key: &str, columns: &[&str]) -> MultiRow {
+    let set: Vec<String> = columns
+        .iter()
+        .filter(|name| !key.split(", ").any(|k| k == **name))
+        .map(|name| format!("{name} = excluded.{name}"))
+        .collect();
+    let tail = format!("ON CONFLICT ({key}) DO UPDATE SET {}", set.join(", "));
+    insert(table, &[columns], &tail)
+}
+
+fn delete_by(table: &str, key: &str) -> MultiRow {
+    MultiRow::new(
+        &format!("DELETE FROM {table} WHERE {key} IN (VALUES"),
+        1,
+        ")",
+    )
+}
+
+const KEY: [&str; 1] = ["created_position"];
+
+static INSERT_TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
+    insert(
+        "tasks",
+        &[
+            &KEY,
+            &rows::FIGURES,
+            &rows::STATE,
+            &rows::DEFINITION,
+            &rows::IDENTITY,
+        ],
+        "",
+    )
+});
+static INSERT_BODIES: LazyLock<MultiRow> = LazyLock::new(|| {
+    let columns = ["dependencies", "inputs", "schemas", "params"];
+    insert("task_bodies", &[&KEY, &columns], "")
+});
+static UPDATE_FIGURES: LazyLock<MultiRow> = LazyLock::new(|| update("tasks", &[&rows::FIGURES]));
+static UPDATE_STATE: LazyLock<MultiRow> =
+    LazyLock::new(|| update("tasks", &[&rows::FIGURES, &rows::STATE]));
+static UPDATE_DEFINITION: LazyLock<MultiRow> =
+    LazyLock::new(|| update("tasks", &[&rows::FIGURES, &rows::STATE, &rows::DEFINITION]));
+static UPDATE_DEPENDENCIES: LazyLock<MultiRow> =
+    LazyLock::new(|| update("task_bodies", &[&["dependencies"]]));
+static UPDATE_SPECIFICATIONS: LazyLock<MultiRow> =
+    LazyLock::new(|| update("task_bodies", &[&["inputs", "schemas", "params"]]));
+static DELETE_TASKS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("tasks", "created_position"));
+static DELETE_BODIES: LazyLock<MultiRow> =
+    LazyLock::new(|| delete_by("task_bodies", "created_position"));
+static DELETE_ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("attempts", "task_no"));
+static UPSERT_ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| {
+    upsert(
+        "attempts",
+        "task_no, attempt",
+        &[
+            "task_no",
+            "attempt",
+            "run_id",
+            "started_at",
+            "ended_at",
+            "outcome",
+            "reason",
+            "error",
+        ],
+    )
+});
+static UPSERT_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
+    upsert(
+        "flow_summary",
+        "flow_id",
+        &[
+            "flow_id",
+            "flow_no",
+            "pending",
+            "in_progress",
+            "completed",
+            "failed",
+            "cancelled",
+            "progress_sum",
+            "waiting",
+            "deadlines",
+            "open_runs",
+            "last_position",
+        ],
+    )
+});
+static DELETE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("flow_summary", "flow_id"));
+static UPSERT_OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
+    upsert(
+        "open_runs",
+        "flow_id",
+        &["flow_id", "partition", "next_due_at"],
+    )
+});
+static DELETE_OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("open_runs", "flow_id"));
+static UPSERT_RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
+    upsert(
+        "runs",
+        "run_id",
+        &[
+            "run_id",
+            "flow_id",
+            "task_id",
+            "kind",
+            "state",
+            "pending",
+            "in_progress",
+            "completed",
+            "failed",
+            "cancelled",
+            "started_at",
+            "ended_at",
+        ],
+    )
+});
+
+/// Relies on the index tasks_flow_ordinal.
+static COVER: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "UPDATE tasks SET run_id = v.column1 FROM (VALUES",
+        4,
+        ") AS v WHERE tasks.flow_no = v.column2 AND tasks.ordinal BETWEEN v.column3 AND v.column4",
+    )
+});
+/// Relies on the index tasks_flow_ordinal.
+const COVERED: &str = "SELECT status, COUNT(*)
+    FROM tasks
+    WHERE flow_no = $1 AND run_id = $2
+    GROUP BY status";
+/// Relies on the index tasks_waiting.
+const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)
+    FROM tasks
+    WHERE flow_no = $1 AND next_attempt_at IS NOT NULL";

@@ -1,0 +1,83 @@
+//! The projector of tasks, and of everything that follows from them: flow summaries, runs,
+//! attempts, totals, and which flows have work that is due.
+
+mod attempts;
+pub(crate) mod counts;
+mod flows;
+mod flush;
+mod load;
+pub(crate) mod rows;
+mod working_set;
+
+pub(crate) use flows::{read_counts, total};
+
+use crate::{Error, Projector};
+use sqlx::sqlite::SqliteConnection;
+use std::sync::Arc;
+use taskledger_domain::Recorded;
+use working_set::{CACHED_TASKS_MAX, WorkingSet};
+
+/// Folds events into the tables, batch by batch; keeps a bounded cache of the rows it wrote.
+pub struct TaskProjector {
+    set: WorkingSet,
+    limits: load::Limits,
+    cached_tasks_max: usize,
+}
+
+impl Default for TaskProjector {
+    fn default() -> Self {
+        Self {
+            set: WorkingSet::default(),
+            limits: load::Limits::default(),
+            cached_tasks_max: CACHED_TASKS_MAX,
+        }
+    }
+}
+
+impl TaskProjector {
+    /// A projector that keeps nothing between batches and gives every run to its tasks in SQL:
+    /// slower, with the same rows. For comparison in tests.
+    #[must_use]
+    pub fn without_memory() -> Self {
+        Self {
+            set: WorkingSet::default(),
+            limits: load::Limits {
+                whole_flow_tasks_max: 0,
+                whole_flows_tasks_max: 0,
+            },
+            cached_tasks_max: 0,
+        }
+    }
+}
+
+impl Projector for TaskProjector {
+    const NAME: &'static str = "tasks";
+    const VERSION: i64 = 1;
+
+    async fn apply(
+        &mut self,
+        tx: &mut SqliteConnection,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), Error> {
+        let set = &mut self.set;
+        set.batch += 1;
+        load::load(set, tx, events, self.limits).await?;
+        for recorded in events {
+            let cover = set.fold(recorded).map_err(|reason| Error::Poison {
+                position: recorded.position,
+                reason,
+            })?;
+            if let Some(cover) = cover {
+                flush::flush(set, tx).await?;
+                flush::cover(set, tx, &cover).await?;
+            }
+        }
+        flush::flush(set, tx).await?;
+        set.trim(self.cached_tasks_max);
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.set = WorkingSet::default();
+    }
+}

@@ -1,0 +1,445 @@
+//! The rows that a batch works on, in memory, and the meaning of each event for all of them.
+//!
+//! Owns: the propagation from a task to its ancestors, its flow, its run and the totals, exactly as
+//! if each event were applied alone. Synchronous and without a database: `load` brings in what a
+//! batch needs, `flush` writes what it changed. What stays in memory between batches is a cache of
+//! committed rows. Invariant: a task in memory has its flow and all its ancestors in memory.
+
+use super::attempts::AttemptRow;
+use super::counts::{Cell, Deltas};
+use super::flows::{Flow, Run, shift};
+use super::rows::Placed;
+use crate::TaskRow;
+use crate::sql::int;
+use crate::task_row::{Change, covers};
+use std::collections::HashMap;
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, RunEnded, RunStarted, RunState, StatusCounts};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+
+/// Tasks kept in memory between batches. About 500 bytes each: 4 MB.
+pub(super) const CACHED_TASKS_MAX: usize = 8192;
+/// Bytes of result and error that a cached task may hold; larger ones are dropped with their flow.
+const CACHED_OUTCOME_BYTES_MAX: usize = 4096;
+
+/// How much of a row must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Write {
+    Nothing,
+    Figures,
+    State,
+    Definition,
+    New,
+}
+
+/// A task in memory.
+pub(super) struct Task {
+    pub(super) placed: Placed,
+    pub(super) write: Write,
+    pub(super) dependencies_changed: bool,
+    pub(super) specification_changed: bool,
+}
+
+/// A run over more tasks than are in memory: it is given to them in SQL.
+pub(super) struct CoverInSql {
+    pub(super) flow: FlowId,
+    pub(super) run: RunStarted,
+}
+
+#[derive(Default)]
+pub(super) struct WorkingSet {
+    pub(super) batch: u64,
+    pub(super) tasks: HashMap<TaskId, Task>,
+    pub(super) flows: HashMap<FlowId, Flow>,
+    pub(super) runs: HashMap<RunId, Run>,
+    /// Tasks with something to write, each once.
+    pub(super) changed: Vec<TaskId>,
+    /// Keys of stored tasks that were deleted.
+    pub(super) deleted: Vec<i64>,
+    pub(super) attempts: HashMap<(i64, u32), AttemptRow>,
+    pub(super) counts: Deltas,
+}
+
+impl WorkingSet {
+    /// Applies one event. `Some`: the caller must cover the tasks in SQL before the next event.
+    ///
+    /// # Errors
+    /// Why the event contradicts what is known; the set is then useless.
+    pub(super) fn fold(&mut self, recorded: &Recorded) -> Result<Option<CoverInSql>, String> {
+        let cover = match recorded.event.as_ref() {
+            Event::TaskCreated(_) => self.create(recorded).map(|()| None),
+            Event::RunStarted(e) => self.start_run(recorded, e),
+            Event::RunEnded(e) => self.end_run(recorded, e).map(|()| None),
+            Event::TaskRenamed(_)
+            | Event::PriorityChanged(_)
+            | Event::UserChanged(_)
+            | Event::TaskMoved(_)
+            | Event::TaskRespecified(_) => self.change(recorded, Write::Definition),
+            Event::DependenciesChanged(_) | Event::TaskProgressed(_) => {
+                self.change(recorded, Write::Figures)
+            }
+            Event::TaskStarted(_)
+            | Event::TaskCompleted(_)
+            | Event::TaskFailed(_)
+            | Event::TaskRequeued(_)
+            | Event::TaskCancelled(_)
+            | Event::TaskDeleted(_) => self.change(recorded, Write::State),
+        }?;
+        let flow = self.flow(recorded.flow)?;
+        flow.last_position = recorded.position;
+        flow.changed = true;
+        Ok(cover)
+    }
+
+    /// Puts a stored task into memory.
+    pub(super) fn insert_stored(&mut self, placed: Placed) {
+        let (id, flow, ordinal) = (placed.row.id, placed.row.flow_id, placed.row.ordinal);
+        if self.tasks.contains_key(&id) {
+            return;
+        }
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.tasks.insert(ordinal, id);
+            let task = Task {
+                placed,
+                write: Write::Nothing,
+                dependencies_changed: false,
+                specification_changed: false,
+            };
+            self.tasks.insert(id, task);
+        }
+    }
+
+    /// Gives a run to the tasks of its ranges that are in memory; the stored ones have it already.
+    pub(super) fn covered_in_sql(&mut self, cover: &CoverInSql, counts: StatusCounts) {
+        if let Some(flow) = self.flows.get(&cover.flow) {
+            for (ordinal, id) in &flow.tasks {
+                if covers(&cover.run.covers, *ordinal)
+                    && let Some(task) = self.tasks.get_mut(id)
+                {
+                    task.placed.row.run_id = Some(cover.run.run_id);
+                }
+            }
+        }
+        if let Some(run) = self.runs.get_mut(&cover.run.run_id) {
+            run.counts = counts;
+            run.changed = true;
+        }
+    }
+
+    /// Ends a batch: keeps a bounded cache, the flows of this batch before older ones.
+    pub(super) fn trim(&mut self, cached_tasks_max: usize) {
+        let heavy: Vec<FlowId> = self
+            .tasks
+            .values()
+            .filter(|task| outcome_bytes(&task.placed.row) > CACHED_OUTCOME_BYTES_MAX)
+            .map(|task| task.placed.row.flow_id)
+            .collect();
+        for flow in heavy {
+            self.flows.remove(&flow);
+        }
+        if self.tasks.len() > cached_tasks_max || self.flows.len() > cached_tasks_max {
+            let batch = self.batch;
+            self.flows.retain(|_, flow| flow.used == batch);
+            let kept: usize = self.flows.values().map(|flow| flow.tasks.len()).sum();
+            if kept.max(self.flows.len()) > cached_tasks_max {
+                self.flows.clear();
+            }
+        }
+        let flows = &self.flows;
+        self.tasks
+            .retain(|_, task| flows.contains_key(&task.placed.row.flow_id));
+        self.runs.retain(|_, run| flows.contains_key(&run.flow_id));
+    }
+
+    fn flow(&mut self, id: FlowId) -> Result<&mut Flow, String> {
+        self.flows
+            .get_mut(&id)
+            .ok_or_else(|| format!("flow `{id}` does not exist"))
+    }
+
+    fn create(&mut self, recorded: &Recorded) -> Result<(), String> {
+        let row = TaskRow::created(recorded).ok_or("not the creation of a task")?;
+        let no = int(row.created_position);
+        let (flow_no, parent_no) = match row.parent_id {
+            Some(parent) => {
+                let parent = &self.task(parent)?.placed;
+                if parent.row.flow_id != row.flow_id {
+                    return Err(format!("parent `{}` is of another flow", parent.row.id));
+                }
+                (parent.flow_no, Some(parent.no()))
+            }
+            None if row.flow_id.root() == row.id && !self.flows.contains_key(&row.flow_id) => {
+                let mut flow = Flow::new(row.flow_id, no);
+                flow.used = self.batch;
+                self.flows.insert(row.flow_id, flow);
+                (no, None)
+            }
+            None => return Err(format!("flow `{}` has another root", row.flow_id)),
+        };
+        if self.tasks.contains_key(&row.id) {
+            return Err(format!("task `{}` exists", row.id));
+        }
+        self.counts.created(recorded.time, recorded.position);
+        let now = Facets::of(&row);
+        self.account(row.flow_id, None, Some(&now))?;
+        if let Some(parent) = row.parent_id {
+            self.propagate(row.flow_id, parent, 1, 0)?;
+        }
+        let (id, flow_id, ordinal) = (row.id, row.flow_id, row.ordinal);
+        self.flow(flow_id)?.tasks.insert(ordinal, id);
+        let task = Task {
+            placed: Placed {
+                flow_no,
+                parent_no,
+                row,
+            },
+            write: Write::New,
+            dependencies_changed: false,
+            specification_changed: false,
+        };
+        self.tasks.insert(id, task);
+        self.changed.push(id);
+        Ok(())
+    }
+
+    fn change(&mut self, recorded: &Recorded, write: Write) -> Result<Option<CoverInSql>, String> {
+        let event = recorded.event.as_ref();
+        let id = event.task_id().ok_or("an event without a task")?;
+        let task = self
+            .tasks
+            .get_mut(&id)
+            .ok_or_else(|| format!("task `{id}` does not exist"))?;
+        let row = &mut task.placed.row;
+        if row.flow_id != recorded.flow {
+            return Err(format!("task `{id}` is of another flow"));
+        }
+        if let Some((attempt, attempt_row)) = AttemptRow::of(recorded, row) {
+            let key = (int(row.created_position), attempt);
+            self.attempts.insert(key, attempt_row);
+        }
+        let before = Facets::of(row);
+        let change = row.apply(recorded);
+        if change == Change::Deleted {
+            return self.delete(id, &before).map(|()| None);
+        }
+        let after = Facets::of(row);
+        task.dependencies_changed |= matches!(event, Event::DependenciesChanged(_));
+        task.specification_changed |= matches!(event, Event::TaskRespecified(_));
+        self.mark(id, write);
+        self.account(recorded.flow, Some(&before), Some(&after))?;
+        let shift = after.millionths - before.millionths;
+        match (before.parent, after.parent) {
+            (Some(old), Some(new)) if old == new => {
+                self.propagate(recorded.flow, new, 0, shift)?;
+            }
+            (old, new) => {
+                if let Some(old) = old {
+                    self.propagate(recorded.flow, old, -1, -before.millionths)?;
+                }
+                if let Some(new) = new {
+                    let parent = self.task(new)?.placed.no();
+                    self.task_mut(id)?.placed.parent_no = Some(parent);
+                    self.propagate(recorded.flow, new, 1, after.millionths)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn delete(&mut self, id: TaskId, before: &Facets) -> Result<(), String> {
+        let task = self.tasks.remove(&id).ok_or("deleted twice")?;
+        let row = &task.placed.row;
+        self.account(row.flow_id, Some(before), None)?;
+        self.flow(row.flow_id)?.tasks.remove(&row.ordinal);
+        if task.write != Write::New {
+            self.deleted.push(task.placed.no());
+        }
+        let no = task.placed.no();
+        self.attempts.retain(|&(task_no, _), _| task_no != no);
+        if let Some(parent) = row.parent_id {
+            self.propagate(row.flow_id, parent, -1, -before.millionths)?;
+        }
+        Ok(())
+    }
+
+    fn start_run(
+        &mut self,
+        recorded: &Recorded,
+        e: &RunStarted,
+    ) -> Result<Option<CoverInSql>, String> {
+        let run = Run {
+            id: e.run_id,
+            flow_id: recorded.flow,
+            task_id: e.task_id,
+            kind: e.kind,
+            state: RunState::Running,
+            counts: StatusCounts::default(),
+            started_at: recorded.time,
+            ended_at: None,
+            changed: true,
+        };
+        if self.runs.insert(e.run_id, run).is_some() {
+            return Err(format!("run `{}` exists", e.run_id));
+        }
+        let flow = self.flow(recorded.flow)?;
+        flow.open_runs += 1;
+        if !flow.is_whole() {
+            return Ok(Some(CoverInSql {
+                flow: recorded.flow,
+                run: e.clone(),
+            }));
+        }
+        let covered: Vec<TaskId> = flow
+            .tasks
+            .iter()
+            .filter(|(ordinal, _)| covers(&e.covers, **ordinal))
+            .map(|(_, id)| *id)
+            .collect();
+        for id in covered {
+            let row = &mut self.task_mut(id)?.placed.row;
+            row.apply(recorded);
+            let status = row.status;
+            if let Some(run) = self.runs.get_mut(&e.run_id) {
+                run.count(status, 1);
+            }
+            self.mark(id, Write::State);
+        }
+        Ok(None)
+    }
+
+    fn end_run(&mut self, recorded: &Recorded, e: &RunEnded) -> Result<(), String> {
+        let run = self
+            .runs
+            .get_mut(&e.run_id)
+            .filter(|run| run.state == RunState::Running)
+            .ok_or_else(|| format!("run `{}` is not running", e.run_id))?;
+        run.state = e.state;
+        run.counts = e.counts;
+        run.ended_at = Some(recorded.time);
+        run.changed = true;
+        self.flow(recorded.flow)?.open_runs -= 1;
+        Ok(())
+    }
+
+    /// Moves one task from one place to another in all figures above it, its ancestors apart.
+    fn account(
+        &mut self,
+        flow: FlowId,
+        before: Option<&Facets>,
+        after: Option<&Facets>,
+    ) -> Result<(), String> {
+        let same_cell = match (before, after) {
+            (Some(b), Some(a)) => b.cell == a.cell && b.user == a.user,
+            (None, _) | (_, None) => false,
+        };
+        let same_run = match (before, after) {
+            (Some(b), Some(a)) => b.cell.status == a.cell.status && b.run_id == a.run_id,
+            (None, _) | (_, None) => false,
+        };
+        for (facets, by) in [(before, -1), (after, 1)] {
+            let Some(facets) = facets else { continue };
+            if !same_cell {
+                self.counts
+                    .add(facets.user.as_ref(), facets.created_at, facets.cell, by);
+            }
+            let flow = self.flow(flow)?;
+            shift(&mut flow.counts, facets.cell.status, by);
+            flow.progress_sum += by * facets.millionths;
+            flow.waiting += by * i64::from(facets.waiting);
+            flow.deadlines += by * i64::from(facets.deadline);
+            // A run that hands a task over to another one keeps counting it as it was.
+            let handed_over = by < 0 && after.is_some_and(|a| a.run_id != facets.run_id);
+            if !same_run
+                && !handed_over
+                && let Some(run) = facets.run_id.and_then(|id| self.runs.get_mut(&id))
+            {
+                run.count(facets.cell.status, by);
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries a change of children to `parent` and, where that moves a running group, further up.
+    /// A parent that is gone was deleted just before its children. Cost: O(depth).
+    fn propagate(
+        &mut self,
+        flow: FlowId,
+        mut parent: TaskId,
+        mut count: i64,
+        mut by: i64,
+    ) -> Result<(), String> {
+        while count != 0 || by != 0 {
+            let Some(task) = self.tasks.get_mut(&parent) else {
+                return Ok(());
+            };
+            let row = &mut task.placed.row;
+            let before = i64::from(row.progress.millionths());
+            row.children_changed(count, by);
+            (count, by) = (0, i64::from(row.progress.millionths()) - before);
+            let next = row.parent_id;
+            self.mark(parent, Write::Figures);
+            self.flow(flow)?.progress_sum += by;
+            match next {
+                Some(next) => parent = next,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, id: TaskId, write: Write) {
+        if let Some(task) = self.tasks.get_mut(&id) {
+            if task.write == Write::Nothing {
+                self.changed.push(id);
+            }
+            task.write = task.write.max(write);
+        }
+    }
+
+    fn task(&self, id: TaskId) -> Result<&Task, String> {
+        self.tasks
+            .get(&id)
+            .ok_or_else(|| format!("task `{id}` does not exist"))
+    }
+
+    fn task_mut(&mut self, id: TaskId) -> Result<&mut Task, String> {
+        self.tasks
+            .get_mut(&id)
+            .ok_or_else(|| format!("task `{id}` does not exist"))
+    }
+}
+
+/// What of a task the figures above it depend on.
+struct Facets {
+    cell: Cell,
+    user: Option<Arc<str>>,
+    created_at: taskledger_domain::Timestamp,
+    millionths: i64,
+    waiting: bool,
+    deadline: bool,
+    run_id: Option<RunId>,
+    parent: Option<TaskId>,
+}
+
+impl Facets {
+    fn of(row: &TaskRow) -> Self {
+        Self {
+            cell: Cell {
+                status: row.status,
+                priority: row.priority,
+                root: row.is_root(),
+            },
+            user: row.user_id.clone(),
+            created_at: row.created_at,
+            millionths: i64::from(row.progress.millionths()),
+            waiting: row.next_attempt_at.is_some(),
+            deadline: row.deadline.is_some(),
+            run_id: row.run_id,
+            parent: row.parent_id,
+        }
+    }
+}
+
+fn outcome_bytes(row: &TaskRow) -> usize {
+    row.result.as_ref().map_or(0, |r| r.as_str().len()) + row.error.as_ref().map_or(0, |e| e.len())
+}
