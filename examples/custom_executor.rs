@@ -59,7 +59,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // One attempt by hand; a server makes such jobs from tasks.
-    let text = std::env::args().nth(1).unwrap_or_else(|| "hello world".to_owned());
+    let text = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "hello world".to_owned());
     let inputs = Map::from_iter([("text".to_owned(), Value::from(text))]);
     let executor = registry.get("wc").ok_or("not registered")?;
     if let Err(violations) = executor.check_inputs(&Value::Object(inputs.clone())) {
@@ -81,6 +83,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         progress: ProgressReporter::new().0,
         traceparent: None,
     };
-    println!("{:?}", run_attempt(executor, job, TimeLimits::default()).await);
+    println!(
+        "{:?}",
+        run_attempt(executor, job, TimeLimits::default()).await
+    );
     Ok(())
 }
