@@ -3,6 +3,10 @@
 
 mod faulty;
 mod fixture;
+mod sqlite;
+mod sqlite_crash;
+mod sqlite_damage;
+mod sqlite_full;
 mod suite;
 
 /// Runs the suite on one backend.
