@@ -80,8 +80,8 @@ pub async fn run_attempt(
 
     let outcome = tokio::select! {
         biased;
-        answer = &mut running => return answered(executor.name(), answer),
         () = cancelled.cancelled() => AttemptOutcome::Stopped,
+        answer = &mut running => return answered(executor.name(), answer),
         outcome = out_of_time(limits) => outcome,
     };
     stop.cancel();

@@ -219,26 +219,28 @@ fn judge(
     writer.begin(clock.now())?;
     for write in waiting {
         match write {
-            Write::Append(append, reply) => {
-                let outcome = writer.append(*append);
-                judged.push(Judged::Append(
-                    outcome.as_ref().map_or(Outcome::Unknown, Clone::clone),
-                    reply,
-                ));
-                outcome?;
-            }
-            Write::RaiseFence(name, reply) => {
-                let token = writer.raise_fence(&name);
-                judged.push(Judged::Fence(*token.as_ref().unwrap_or(&0), reply));
-                token?;
-            }
+            Write::Append(append, reply) => match writer.append(*append) {
+                Ok(outcome) => judged.push(Judged::Append(outcome, reply)),
+                Err(error) => {
+                    judged.push(Judged::Append(Outcome::Unknown, reply));
+                    return Err(error);
+                }
+            },
+            Write::RaiseFence(name, reply) => match writer.raise_fence(&name) {
+                Ok(token) => judged.push(Judged::Fence(token, reply)),
+                Err(error) => {
+                    judged.push(Judged::Fence(0, reply));
+                    return Err(error);
+                }
+            },
             Write::SaveSnapshot(flow, snapshot, reply) => {
-                let saved = writer.save_snapshot(flow, &snapshot);
-                judged.push(Judged::Snapshot(
-                    saved.as_ref().map_or(Ok(()), Clone::clone),
-                    reply,
-                ));
-                saved?;
+                match writer.save_snapshot(flow, &snapshot) {
+                    Ok(saved) => judged.push(Judged::Snapshot(saved, reply)),
+                    Err(error) => {
+                        judged.push(Judged::Snapshot(Ok(()), reply));
+                        return Err(error);
+                    }
+                }
             }
         }
     }

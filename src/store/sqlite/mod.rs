@@ -93,11 +93,18 @@ impl fmt::Debug for Options {
 pub struct SqliteStore {
     queue: Mutex<Option<mpsc::Sender<Request>>>,
     readers: Mutex<Option<Readers>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Option<Threads>>,
     ring: Arc<Ring>,
     head: watch::Receiver<Position>,
     /// Payload bytes that may still enter the queue.
     queue_bytes: Arc<Semaphore>,
+}
+
+/// What runs for an open log.
+struct Threads {
+    /// Gives its connection back.
+    committer: JoinHandle<rusqlite::Connection>,
+    others: Vec<JoinHandle<()>>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -144,19 +151,25 @@ impl SqliteStore {
         };
         let thread = std::thread::Builder::new()
             .name("log-committer".to_owned())
-            .spawn(move || match writer::Writer::prepare(&connection) {
-                Ok(writer) => committer.run(&connection, writer),
-                Err(error) => {
-                    (committer.on_fatal)(format!("the event log's writer cannot start: {error}"))
+            .spawn(move || {
+                match writer::Writer::prepare(&connection) {
+                    Ok(writer) => committer.run(&connection, writer),
+                    Err(error) => (committer.on_fatal)(format!(
+                        "the event log's writer cannot start: {error}"
+                    )),
                 }
+                connection
             })
             .map_err(OpenError::Thread)?;
-        threads.push(thread);
         threads.push(helper);
+        let threads = Threads {
+            committer: thread,
+            others: threads,
+        };
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             readers: Mutex::new(Some(readers)),
-            threads: Mutex::new(threads),
+            threads: Mutex::new(Some(threads)),
             ring,
             head,
             queue_bytes: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
@@ -172,7 +185,9 @@ impl SqliteStore {
             let _ = queue.send(Request::Close).await;
         }
         lock(&self.readers).take();
-        let threads = std::mem::take(&mut *lock(&self.threads));
+        let Some(threads) = lock(&self.threads).take() else {
+            return;
+        };
         let joined = tokio::task::spawn_blocking(move || join(threads)).await;
         if let Err(error) = joined {
             tracing::error!(%error, "closing the log did not finish");
@@ -207,7 +222,9 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         lock(&self.queue).take();
         lock(&self.readers).take();
-        join(std::mem::take(&mut *lock(&self.threads)));
+        if let Some(threads) = lock(&self.threads).take() {
+            join(threads);
+        }
     }
 }
 
@@ -378,9 +395,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn join(threads: Vec<JoinHandle<()>>) {
-    for thread in threads {
-        // A panic has been reported by the thread itself.
+/// The connection that writes is closed last: only then does SQLite remove the empty WAL. A panic of
+/// a thread has been reported by the thread itself.
+fn join(threads: Threads) {
+    let connection = threads.committer.join();
+    for thread in threads.others {
         let _ = thread.join();
     }
+    drop(connection);
 }

@@ -99,12 +99,10 @@ impl<'a> Row<'a> {
                 .map_err(|_| "column `schema_version` is out of range".to_owned())?,
             actor: text(8, "actor")?,
             correlation: text(9, "correlation")?,
-            causation: match value(sql, 10, "causation", Ok)? {
-                ValueRef::Null => None,
-                v => Some(EventId(
-                    uuid(v).map_err(|e| format!("column `causation`: {e}"))?,
-                )),
-            },
+            causation: value(sql, 10, "causation", |v| {
+                (v != ValueRef::Null).then(|| uuid(v)).transpose()
+            })?
+            .map(EventId),
             trace: value(sql, 11, "trace", |v| v.as_str_or_null())?,
             data: text(13, "data")?,
         })

@@ -31,7 +31,7 @@ async fn arguments_arrive_as_they_are() {
         .unwrap();
     assert_eq!(result["stdout"], "a b $HOME * ; \"ä'\n");
     assert_eq!(result["exit_code"], 0);
-    assert_eq!(result["stdout_bytes"], 17);
+    assert_eq!(result["stdout_bytes"], 19);
     assert_eq!(result["stdout_truncated"], false);
     assert_eq!(result["stderr"], "");
     assert!(result["duration_ms"].is_u64());
@@ -228,6 +228,8 @@ struct Lifeline {
     _place: tempfile::TempDir,
     path: PathBuf,
     reader: BufReader<pipe::Receiver>,
+    /// Ours, so that there is an end even when no program came to open the pipe.
+    writer: Option<pipe::Sender>,
 }
 
 impl Lifeline {
@@ -237,10 +239,12 @@ impl Lifeline {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
         let reader = pipe::OpenOptions::new().open_receiver(&path).unwrap();
+        let writer = pipe::OpenOptions::new().open_sender(&path).unwrap();
         Self {
             _place: place,
             path,
             reader: BufReader::new(reader),
+            writer: Some(writer),
         }
     }
 
@@ -256,6 +260,7 @@ impl Lifeline {
 
     /// Everything until all writers are dead. Bounded, so that a survivor fails the test.
     async fn last_words(&mut self) -> String {
+        self.writer = None;
         let mut words = String::new();
         let read = self.reader.read_to_string(&mut words);
         tokio::time::timeout(Duration::from_secs(30), read)
@@ -323,7 +328,7 @@ async fn a_time_out_kills_the_whole_group() {
     let mut lifeline = Lifeline::new();
     let job = family(&lifeline, "");
     let limits = TimeLimits {
-        timeout: Some(Duration::from_millis(1)),
+        timeout: Some(Duration::from_millis(300)),
         deadline: None,
     };
     let outcome = run_attempt(&registered(executor()), job, limits).await;

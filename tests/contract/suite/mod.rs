@@ -1,0 +1,6 @@
+//! The contract of the port, by topic.
+
+pub(crate) mod appending;
+pub(crate) mod claiming;
+pub(crate) mod guarding;
+pub(crate) mod reading;
