@@ -5,6 +5,8 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod server;
 pub mod store;
+pub mod subscription;
 pub mod telemetry;
 pub mod transport;

@@ -173,7 +173,7 @@ impl Flows {
         loop {
             let mailbox = self.mailbox(flow);
             match mailbox.put(order) {
-                Put::Queued | Put::Full(_) => return,
+                Put::Queued | Put::Full => return,
                 Put::Drive => {
                     self.tasks.spawn(mailbox::drive(mailbox, self.clone()));
                     return;
@@ -201,7 +201,7 @@ impl Flows {
                     self.tasks.spawn(mailbox::drive(mailbox, self.clone()));
                     break;
                 }
-                Put::Full(_) => {
+                Put::Full => {
                     let reason = format!("{} commands wait for the flow", mailbox::COMMANDS_MAX);
                     return Err(Error::Busy { reason, retry_after_ms: 100 });
                 }

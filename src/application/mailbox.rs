@@ -132,7 +132,7 @@ pub(super) enum Put {
     /// It is in the queue, and the caller must spawn the driver.
     Drive,
     /// The queue is full.
-    Full(Order),
+    Full,
     /// The mailbox has left the registry; try its successor.
     Retired(Order),
 }
@@ -153,7 +153,7 @@ impl Mailbox {
             return Put::Retired(order);
         }
         if !order.engine && (inner.queue.len() >= COMMANDS_MAX || inner.bytes + order.bytes > BYTES_MAX) {
-            return Put::Full(order);
+            return Put::Full;
         }
         inner.bytes += order.bytes;
         inner.queue.push_back(order);

@@ -50,7 +50,7 @@ pub struct App {
     /// The read models' progress.
     pub projections: Projections,
     /// Their contents.
-    pub queries: taskledger_projections::ReadModels,
+    pub queries: Arc<taskledger_projections::ReadModels>,
     /// Tasks to flows.
     pub directory: Directory,
     /// Inputs against schemas.

@@ -13,7 +13,7 @@ use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{self as projections, ListFilter, Order, Start, TaskView};
 
 /// How long a read waits for the read models before it is answered `Busy`.
-pub const READ_WAIT: Duration = Duration::from_secs(2);
+const READ_WAIT: Duration = Duration::from_secs(2);
 
 /// What a read must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

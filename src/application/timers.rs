@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// One next time per flow. Memory: one entry for each flow that waits for a time.
 #[derive(Debug)]
-pub struct Timers {
+pub(super) struct Timers {
     clock: SharedClock,
     inner: Mutex<Inner>,
     changed: Notify,
@@ -24,12 +24,12 @@ struct Inner {
 impl Timers {
     /// No timers.
     #[must_use]
-    pub fn new(clock: SharedClock) -> Self {
+    pub(super) fn new(clock: SharedClock) -> Self {
         Self { clock, inner: Mutex::new(Inner::default()), changed: Notify::new() }
     }
 
     /// Sets, moves or removes the flow's timer.
-    pub fn set(&self, flow: FlowId, due: Option<Timestamp>) {
+    pub(super) fn set(&self, flow: FlowId, due: Option<Timestamp>) {
         let mut inner = self.inner.lock().expect("no code panics while it holds the timers");
         let earlier = match due {
             Some(at) => inner.due.insert(flow, at),
@@ -50,7 +50,7 @@ impl Timers {
     }
 
     /// Removes and returns the flows whose time has come, at most `limit`.
-    pub fn take_due(&self, limit: usize) -> Vec<FlowId> {
+    pub(super) fn take_due(&self, limit: usize) -> Vec<FlowId> {
         let now = self.clock.now();
         let mut inner = self.inner.lock().expect("no code panics while it holds the timers");
         let mut flows = Vec::new();
@@ -66,7 +66,7 @@ impl Timers {
 
     /// Waits until a timer is due or an earlier one was set. Never longer than
     /// [`Self::POLL`], so that a clock that was moved is noticed.
-    pub async fn wait(&self) {
+    pub(super) async fn wait(&self) {
         let next = self.inner.lock().expect("no code panics while it holds the timers").queue.first().map(|(at, _)| *at);
         let wait = match next {
             None => Self::POLL,
@@ -83,5 +83,5 @@ impl Timers {
     }
 
     /// The longest that a moved clock goes unnoticed.
-    pub const POLL: Duration = Duration::from_secs(1);
+    pub(super) const POLL: Duration = Duration::from_secs(1);
 }

@@ -16,9 +16,6 @@ pub enum CliError {
     /// The server or an embedded engine could not do its work.
     #[error("{0}")]
     Failed(String),
-    /// This build has no such function.
-    #[error("`{0}` is not wired into this program")]
-    NotWired(&'static str),
     /// Standard output or a file.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -30,7 +27,7 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,
-            Self::Failed(_) | Self::NotWired(_) | Self::Output(_) => 1,
+            Self::Failed(_) | Self::Output(_) => 1,
             Self::Api(ApiError::Refused { code, .. }) if *code == -32603 => 1,
             Self::Api(ApiError::Refused { .. }) => 2,
             Self::Api(ApiError::Connection(_)) => 4,
@@ -67,6 +64,6 @@ mod tests {
             code(CliError::Api(ApiError::Connection(String::new()))),
             is(4)
         );
-        assert_eq!(code(CliError::NotWired("x")), is(1));
+        assert_eq!(code(CliError::Failed(String::new())), is(1));
     }
 }

@@ -2,9 +2,14 @@
 
 use super::CliError;
 use super::output::Output;
+use crate::store::sqlite::{self, LEDGER_FILE, export};
 use clap::Subcommand;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// Lines read ahead of a slow reader of the output.
+const LINES_WAITING_MAX: usize = 256;
 
 /// Export or verify the log of a data folder
 #[derive(Debug, clap::Args)]
@@ -67,16 +72,50 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     }
 }
 
-/// To be filled: pages through the log after `after` and writes one line each.
-async fn export_events(
-    _data_dir: PathBuf,
-    _after: u64,
-    _out: &mut Output,
-) -> Result<ExitCode, CliError> {
-    Err(CliError::NotWired("events export"))
+/// Runs work that blocks away from the threads that serve sockets.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
+) -> Result<T, CliError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| CliError::Failed(error.to_string()))?
 }
 
-/// To be filled: reads every row and reports.
-async fn verify_events(_data_dir: PathBuf, _out: &mut Output) -> Result<ExitCode, CliError> {
-    Err(CliError::NotWired("events verify"))
+/// Writes the log from after `after` to its present end; a server may be writing to it.
+async fn export_events(data_dir: PathBuf, after: u64, out: &mut Output) -> Result<ExitCode, CliError> {
+    let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
+    let (sender, mut lines) = mpsc::channel::<String>(LINES_WAITING_MAX);
+    let reader = tokio::task::spawn_blocking(move || {
+        for event in export::Export::open(&data_dir.join(LEDGER_FILE), after).map_err(|e| failed(&e))? {
+            let event = event.map_err(|e| failed(&e))?;
+            let line = serde_json::to_string(&event).map_err(|e| failed(&e))?;
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+        Ok::<(), CliError>(())
+    });
+    while let Some(line) = lines.recv().await {
+        out.line_of_many(&line)?;
+    }
+    out.flush()?;
+    drop(lines);
+    reader.await.map_err(|error| CliError::Failed(error.to_string()))??;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads every row, reports, and exits with 1 when one cannot be believed.
+async fn verify_events(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
+    let path = data_dir.join(LEDGER_FILE);
+    let report =
+        blocking(move || sqlite::verify(&path, |_, _| ()).map_err(|e| CliError::Failed(e.to_string()))).await?;
+    if out.is_json() {
+        out.value(&serde_json::json!({"sound": report.is_sound(), "report": report}))?;
+    } else {
+        out.lines(report.faults.iter().map(ToString::to_string))?;
+        if report.more_faults > 0 {
+            out.lines([format!("and {} more", report.more_faults)])?;
+        }
+        let verdict = if report.is_sound() { "sound" } else { "DAMAGED" };
+        out.lines([format!("{verdict}: {} events in {} flows", report.events, report.streams)])?;
+    }
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -51,6 +51,17 @@ impl Output {
         self.writer.flush()
     }
 
+    /// One line of many, without a flush.
+    pub(super) fn line_of_many(&mut self, line: &str) -> io::Result<()> {
+        self.writer.write_all(line.as_bytes())?;
+        self.writer.write_all(b"\n")
+    }
+
+    /// Hands over what was written.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
     /// Lines of text.
     pub(super) fn lines<T: AsRef<str>>(
         &mut self,

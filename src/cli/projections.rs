@@ -2,9 +2,17 @@
 
 use super::CliError;
 use super::output::Output;
+use crate::clock::{SharedClock, SystemClock};
+use crate::server::READ_MODELS_FILE;
+use crate::store::lock::DataDirLock;
+use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
+use crate::subscription::runner;
 use clap::Subcommand;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use taskledger_projections::ReadModels;
 
 /// Rebuild what queries read
 #[derive(Debug, clap::Args)]
@@ -38,7 +46,34 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
     }
 }
 
-/// To be filled: rebuilds the read models of a data folder and reports.
-async fn rebuild_projections(_data_dir: PathBuf, _out: &mut Output) -> Result<ExitCode, CliError> {
-    Err(CliError::NotWired("projections rebuild"))
+/// Rebuilds the read models of a data folder that no server uses.
+async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
+    let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
+    if !data_dir.join(LEDGER_FILE).exists() {
+        return Err(CliError::Failed(format!("there is no log in `{}`", data_dir.display())));
+    }
+    let _lock = DataDirLock::acquire(&data_dir).map_err(|e| failed(&e))?;
+    let clock: SharedClock = Arc::new(SystemClock::default());
+    let store = Arc::new(SqliteStore::open(sqlite::Options::new(&data_dir, clock)).map_err(|e| failed(&e))?);
+    let options = taskledger_projections::Options::new(data_dir.join(READ_MODELS_FILE));
+    let (models, _) = ReadModels::open(&options).await.map_err(|e| failed(&e))?;
+    let terminal = std::io::stderr().is_terminal();
+    let progress = |at, head| {
+        if terminal {
+            eprint!("\r{at} of {head} events");
+        }
+    };
+    let rebuilt = runner::rebuild(store.clone(), &models, progress).await;
+    store.close().await;
+    models.close().await.map_err(|e| failed(&e))?;
+    if terminal {
+        eprintln!();
+    }
+    let position = rebuilt.map_err(CliError::Failed)?;
+    if out.is_json() {
+        out.value(&serde_json::json!({"position": position}))?;
+    } else {
+        out.lines([format!("rebuilt from {position} events")])?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

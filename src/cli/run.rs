@@ -5,12 +5,16 @@ mod screen;
 
 use super::input::{Params, read_workflow};
 use super::output::Output;
-use super::{Api, CliError, HttpApi};
+use super::{Api, CliError, HttpApi, LocalApi};
+use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
+use crate::engine::executor::Registry;
+use crate::server::{self, Server, StartError};
 use follow::{Follow, Pace};
 use futures_util::future::BoxFuture;
 use screen::Screen;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Run a workflow and show it as it completes
@@ -65,9 +69,14 @@ pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliErr
     }
 }
 
-/// To be filled: opens the engine on the data folder; calls through `LocalApi`.
-async fn open_embedded(_config: EngineConfig) -> Result<Embedded, CliError> {
-    Err(CliError::NotWired("run without --url"))
+/// Opens the engine on the data folder; calls go through the same dispatcher as in a server.
+async fn open_embedded(config: EngineConfig) -> Result<Embedded, CliError> {
+    let clock: SharedClock = Arc::new(SystemClock::default());
+    let failed = |error: StartError| CliError::Failed(error.to_string());
+    let registry = server::executors(Registry::builder(), &config).map_err(failed)?;
+    let server = Server::open(&config.data_dir, registry, clock.clone()).await.map_err(failed)?;
+    let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));
+    Ok(Embedded { api, close: Box::pin(server.close()) })
 }
 
 async fn execute(api: &dyn Api, params: Params, out: &mut Output) -> Result<ExitCode, CliError> {

@@ -1,0 +1,212 @@
+//! Puts the parts of a server together, and takes them apart in the right order.
+//!
+//! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
+//! program of your own that brings its executors (`examples/custom_executor.rs`).
+
+use crate::application::ports::Executors;
+use crate::application::{App, Directory, Flows, Positions, RowCache, Validation, flows, rows};
+use crate::clock::SharedClock;
+use crate::config::EngineConfig;
+use crate::engine::executor::{BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins};
+use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
+use crate::store::lock::{DataDirLock, LockError};
+use crate::store::sqlite::{self, OpenError, SqliteStore};
+use crate::store::{EventStore, Fence};
+use crate::subscription::runner;
+use crate::transport::jsonrpc::Dispatcher;
+use crate::transport::jsonrpc::methods::{self, Context};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_projections::{self as projections, ReadModels};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// File of the read models in the data folder; may be deleted while no server runs.
+pub const READ_MODELS_FILE: &str = "read_models.db";
+/// Flows with open runs that are woken at a time after a start.
+const RECOVERY_PAGE: u32 = 256;
+/// How often the reconciler looks for flows with open runs that nobody attends to.
+const RECONCILE_EVERY: Duration = Duration::from_secs(30);
+
+/// The server cannot start; the operator can mend it.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The folder cannot be made.
+    #[error("cannot use the data folder `{path}`: {source}")]
+    DataDir {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Another process uses the folder.
+    #[error(transparent)]
+    Locked(#[from] LockError),
+    /// The log cannot be opened.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// The log was opened but does not answer.
+    #[error("the log cannot be used: {0}")]
+    Store(#[from] crate::store::Error),
+    /// The read models cannot be opened or made.
+    #[error("the read models cannot be used: {}", chain(.0))]
+    ReadModels(#[from] projections::Error),
+    /// A built-in executor cannot be set up.
+    #[error("{}", chain(.0))]
+    BuiltIn(#[from] BuiltInError),
+    /// The executors do not fit together.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |e| e.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// A running server without doors: calls go through its dispatcher.
+pub struct Server {
+    context: Arc<Context>,
+    dispatcher: Arc<Dispatcher<Context>>,
+    store: Arc<SqliteStore>,
+    stop: CancellationToken,
+    services: TaskTracker,
+    _lock: DataDirLock,
+}
+
+/// The executors that the configuration asks for, next to those that `builder` has.
+///
+/// # Errors
+/// [`StartError`]: a program is missing, a name is taken, a limit names no executor.
+pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Registry, StartError> {
+    let command = (!config.allowed_commands.is_empty()).then(|| command::Options::allowing(&config.allowed_commands));
+    let options = BuiltInOptions { disk_path: Some(config.data_dir.clone()), command };
+    let builder = with_built_ins(builder, options)?;
+    let limited = config.executor_limits.iter().fold(builder, |builder, l| builder.concurrency(&l.name, l.limit));
+    Ok(limited.build()?)
+}
+
+impl Server {
+    /// Opens the data folder and starts everything behind the doors. Flows that were running when
+    /// the last server ended go on.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn open(data_dir: &Path, registry: Registry, clock: SharedClock) -> Result<Self, StartError> {
+        let unusable = |source| StartError::DataDir { path: data_dir.to_owned(), source };
+        std::fs::create_dir_all(data_dir).map_err(unusable)?;
+        let lock = DataDirLock::acquire(data_dir)?;
+        let store = Arc::new(SqliteStore::open(sqlite::Options::new(data_dir, clock.clone()))?);
+        let token = store.raise_fence("writer").await?;
+        let fence = Some(Fence { name: Arc::from("writer"), token });
+        let (queries, found) = ReadModels::open(&projections::Options::new(data_dir.join(READ_MODELS_FILE))).await?;
+        tracing::info!(head = *store.watch().borrow(), read_models = ?found, "the data folder is open");
+        let stop = CancellationToken::new();
+        let services = TaskTracker::new();
+        let log: Arc<dyn EventStore> = store.clone();
+        let queries = Arc::new(queries);
+        let (service, projections) = runner::Service::new(log.clone(), queries.clone(), runner::Options::default()).await?;
+        services.spawn(service.run(stop.child_token()));
+
+        let catalog = Arc::new(Catalog::new(registry));
+        let executors: Arc<dyn Executors> = catalog.clone();
+        let (row_cache, positions) = (Arc::new(RowCache::new(rows::BYTES_MAX)), Arc::new(Positions::default()));
+        let (flows, woken) = Flows::new(flows::Parts {
+            store: log.clone(),
+            clock: clock.clone(),
+            executors: executors.clone(),
+            rows: row_cache.clone(),
+            positions: positions.clone(),
+            fence,
+            idle_bytes_max: flows::IDLE_BYTES_MAX,
+            stop: stop.clone(),
+        });
+        let validation = Arc::new(Validation::new(executors));
+        let source = JobSource::new(log.clone(), row_cache.clone());
+        let engine = Engine::new(&flows, catalog.clone(), source, validation.clone(), clock.clone());
+        flows.set_attempts(engine.clone());
+        services.spawn(flows.clone().run(woken, stop.child_token()));
+        let app = App {
+            directory: Directory::new(log.clone(), clock.clone(), row_cache.clone()),
+            store: log,
+            clock: clock.clone(),
+            flows,
+            projections,
+            queries,
+            validation,
+            rows: row_cache,
+            positions,
+        };
+        let context = Arc::new(Context { app, catalog, engine });
+        services.spawn(reconcile(context.clone(), stop.child_token()));
+        let dispatcher = Arc::new(Dispatcher::new(context.clone(), methods::table(), clock));
+        Ok(Self { context, dispatcher, store, stop, services, _lock: lock })
+    }
+
+    /// Where calls go.
+    #[must_use]
+    pub fn dispatcher(&self) -> &Arc<Dispatcher<Context>> {
+        &self.dispatcher
+    }
+
+    /// What calls work on.
+    #[must_use]
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Cancelled when the server must stop by itself, because another one has taken over.
+    #[must_use]
+    pub fn stopped(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Stops executors, lets every mailbox finish, then the read models, then the log. Attempts
+    /// that were under way are interrupted: the next start decides about them.
+    pub async fn close(self) {
+        self.context.engine.shut_down().await;
+        self.context.app.flows.drain().await;
+        self.stop.cancel();
+        self.services.close();
+        self.services.wait().await;
+        self.store.close().await;
+    }
+}
+
+/// Wakes flows with open runs: all of them after a start, and now and then those whose wake-up was
+/// lost. Needs no input, does no harm when there is nothing to do.
+async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
+    let head = *context.app.store.watch().borrow();
+    loop {
+        let reached = tokio::select! {
+            () = stop.cancelled() => return,
+            reached = context.app.projections.wait_for(head, RECONCILE_EVERY) => reached,
+        };
+        if reached.is_ok() {
+            break;
+        }
+        tracing::warn!(head, "flows that were running wait for the read models to catch up");
+    }
+    loop {
+        let mut after = None;
+        loop {
+            let page = match context.app.queries.open_runs(after, RECOVERY_PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::error!(error = %error, "open runs cannot be read");
+                    break;
+                }
+            };
+            let Some(last) = page.last() else { break };
+            after = Some(last.flow_id);
+            page.iter().for_each(|run| context.app.flows.wake(run.flow_id));
+            tokio::task::yield_now().await;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RECONCILE_EVERY) => {}
+        }
+    }
+}

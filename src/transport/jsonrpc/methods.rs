@@ -1,0 +1,298 @@
+//! The one method table: what each method is called, reads, and asks of the application.
+
+use super::dispatch::{Call, Method};
+use super::encode::Outcome;
+use super::error::{ErrorKind, RpcError};
+use super::params::{cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree, update};
+use crate::application::{App, Error};
+use crate::engine::{Catalog, Dispatcher as Engine};
+use crate::transport::system;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::future::Future;
+use std::sync::Arc;
+use taskledger_domain::flow::{Kind, Rejection};
+use taskledger_domain::violation::Violation;
+use taskledger_projections::{Cursor, ListFilter, Start};
+
+/// What the methods work on.
+#[derive(Debug)]
+pub struct Context {
+    /// Commands and queries.
+    pub app: App,
+    /// The executors, for `system.executors`.
+    pub catalog: Arc<Catalog>,
+    /// The attempts, for `system.health`.
+    pub engine: Arc<Engine>,
+}
+
+/// Handlers are plain functions; this gives them the form of the table.
+fn boxed(future: impl Future<Output = Outcome> + Send + 'static) -> BoxFuture<'static, Outcome> {
+    future.boxed()
+}
+
+/// All methods, in the order in which the protocol lists them.
+#[must_use]
+pub fn table() -> Vec<Method<Context>> {
+    let mut methods = tasks();
+    methods.extend(queries());
+    methods.extend(system_methods());
+    methods
+}
+
+fn tasks() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "tasks.create",
+            title: "Create Tasks",
+            summary: "Create a task, a task tree, or a list of tasks",
+            tags: &["task", "create"],
+            params: create::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    let list = create::read(&call.params)?;
+                    answer(&context, context.app.create(call.caller, list).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.update",
+            title: "Update Task",
+            summary: "Change fields of a task",
+            tags: &["task", "update"],
+            params: update::Params::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = update::Params::read(&call.params)?;
+                    answer(&context, context.app.update(call.caller, p.task_id, p.updates).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.delete",
+            title: "Delete Task",
+            summary: "Delete a pending task, with `cascade` everything below it too",
+            tags: &["task", "delete"],
+            params: delete::Params::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = delete::Params::read(&call.params)?;
+                    answer(&context, context.app.delete(call.caller, p.task_id, p.cascade).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.execute",
+            title: "Execute Task Tree",
+            summary: "Execute a complete task tree with multiple tasks",
+            tags: &["task", "orchestration", "workflow", "execution"],
+            params: execute::Params::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    refuse_streaming(&call)?;
+                    let p = execute::Params::read(&call.params)?;
+                    answer(&context, context.app.execute(call.caller, p.target, p.options).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.cancel",
+            title: "Cancel Task",
+            summary: "Cancel a pending or running task",
+            tags: &["task", "cancel"],
+            params: cancel::Params::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = cancel::Params::read(&call.params)?;
+                    answer(&context, context.app.cancel(call.caller, p.task_id, p.cascade, p.reason).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.copy",
+            title: "Copy Task",
+            summary: "Copy a task or a task tree for re-execution",
+            tags: &["task", "copy"],
+            params: copy::Params::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = copy::Params::read(&call.params)?;
+                    let done = context.app.copy(call.caller, p.task_id, p.copy_children, p.parent_id).await;
+                    answer(&context, done)
+                })
+            },
+        },
+        Method {
+            name: "tasks.retry",
+            title: "Retry Task",
+            summary: "Run a failed task again, with the pending tasks behind it",
+            tags: &["task", "retry"],
+            params: retry::Params::NAMES,
+            changes_state: true,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = retry::Params::read(&call.params)?;
+                    answer(&context, context.app.retry(call.caller, p.task_id).await)
+                })
+            },
+        },
+    ]
+}
+
+fn queries() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "tasks.get",
+            title: "Get Task",
+            summary: "Show a task",
+            tags: &["task", "read"],
+            params: get::Params::NAMES,
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = get::Params::read(&call.params)?;
+                    answer(&context, context.app.get(p.task_id, p.consistency).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.list",
+            title: "List Tasks",
+            summary: "List tasks with filters",
+            tags: &["task", "read"],
+            params: list::Params::NAMES,
+            changes_state: false,
+            handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
+        },
+        Method {
+            name: "tasks.tree",
+            title: "Get Task Tree",
+            summary: "Show a task with all its descendants",
+            tags: &["task", "read"],
+            params: tree::Params::NAMES,
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = tree::Params::read(&call.params)?;
+                    answer(&context, context.app.tree(p.task_id, p.consistency).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.children",
+            title: "Get Children",
+            summary: "Show the direct children of a task",
+            tags: &["task", "read"],
+            params: children::Params::NAMES,
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = children::Params::read(&call.params)?;
+                    answer(&context, context.app.children(p.parent_id, p.consistency).await)
+                })
+            },
+        },
+    ]
+}
+
+fn system_methods() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "system.health",
+            title: "Health",
+            summary: "Show how the server is",
+            tags: &["system"],
+            params: health::Params::NAMES,
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    health::Params::read(&call.params)?;
+                    Ok(system::health(&context).await)
+                })
+            },
+        },
+        Method {
+            name: "system.executors",
+            title: "Executors",
+            summary: "List the executors with their schemas and limits",
+            tags: &["system"],
+            params: executors::Params::NAMES,
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    executors::Params::read(&call.params)?;
+                    Ok(system::executors(&context))
+                })
+            },
+        },
+    ]
+}
+
+async fn list_tasks(context: &Context, call: &Call) -> Outcome {
+    let p = list::Params::read(&call.params)?;
+    let start = match &p.cursor {
+        None => Start::Offset(p.offset),
+        Some(text) => Start::After(Cursor::parse(text, p.order).map_err(|_| {
+            let expected = "a `next_cursor` of the same list, with the same `order`";
+            vec![Violation::of("cursor", "not a cursor of this list", expected, &Value::String(text.clone()))]
+        })?),
+    };
+    let filter = ListFilter {
+        status: p.status,
+        user_id: p.user_id.map(Arc::from),
+        root_only: p.root_only,
+        parent_id: p.parent_id,
+        name: p.name.map(Arc::from),
+        priority: p.priority,
+        created_after: p.created_after,
+        created_before: p.created_before,
+    };
+    answer(context, context.app.list(filter, p.order, start, p.limit, p.consistency).await)
+}
+
+/// A caller that asks for a stream must not be left with an answer that is none.
+fn refuse_streaming(call: &Call) -> Result<(), RpcError> {
+    let asked = call.metadata.as_ref().and_then(|m| m.get("stream")).is_some_and(|v| *v == Value::Bool(true));
+    if !asked {
+        return Ok(());
+    }
+    let fault = execute::no_streaming();
+    let path = ["metadata".into(), "stream".into()];
+    Err(vec![Violation::new(&path, fault.reason, fault.expected, &Value::Bool(true))].into())
+}
+
+fn answer(context: &Context, answer: crate::application::Answer) -> Outcome {
+    answer.map_err(|error| match error {
+        Error::Refused(rejection) => refused(*rejection),
+        Error::Busy { reason, retry_after_ms } => RpcError::busy(&reason, retry_after_ms),
+        Error::OutcomeUnknown => RpcError::internal_answer("outcome unknown; retry with the same idempotency key"),
+        Error::Failed(failure) => RpcError::internal(&*context.app.clock, &failure),
+    })
+}
+
+/// The row of the error table for each family of refusals.
+fn refused(rejection: Rejection) -> RpcError {
+    let kind = match rejection.kind {
+        Kind::NotFound => ErrorKind::TaskNotFound,
+        Kind::Invalid => ErrorKind::InvalidParams,
+        Kind::InvalidTree => ErrorKind::InvalidTree,
+        Kind::InvalidParent => ErrorKind::InvalidParent,
+        Kind::InvalidDependency => ErrorKind::InvalidDependency,
+        Kind::Circular => ErrorKind::CircularDependency,
+        Kind::ExecutorNotFound => ErrorKind::ExecutorNotFound,
+        Kind::AlreadyExecuting => ErrorKind::AlreadyExecuting,
+        Kind::InvalidTransition => ErrorKind::InvalidTransition,
+        Kind::CannotDelete => ErrorKind::NotDeletable,
+        // Neither leaves the engine and the application; if one does, it is our fault.
+        Kind::StaleAttempt | Kind::SpecificationMoved => ErrorKind::Internal,
+    };
+    let error = RpcError::new(kind, rejection.violations);
+    rejection.details.into_iter().fold(error, |error, (member, value)| error.with(&member, value))
+}

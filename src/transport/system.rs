@@ -1,0 +1,90 @@
+//! `system.health` and `system.executors`: what the server says of itself.
+
+use super::http::{Check, Readiness};
+use super::jsonrpc::methods::Context;
+use crate::subscription::runner::State;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).expect("JSON can always be written")
+}
+
+/// `system.health`: checks and figures. `status` is `ok` or `degraded`.
+pub async fn health(context: &Context) -> Box<RawValue> {
+    let checks = checks(context).await;
+    let ok = checks.iter().all(|c| c.ok);
+    let (flows, idle_bytes) = context.app.flows.resident();
+    let head = *context.app.store.watch().borrow();
+    let checkpoint = context.app.projections.checkpoint();
+    let slots: serde_json::Map<String, Value> = context
+        .app
+        .flows
+        .slots()
+        .usage()
+        .into_iter()
+        .map(|(name, taken, limit)| (name, json!({"running": taken, "limit": limit})))
+        .collect();
+    raw(&json!({
+        "status": if ok { "ok" } else { "degraded" },
+        "version": env!("CARGO_PKG_VERSION"),
+        "time": context.app.clock.now(),
+        "checks": checks,
+        "log": {"head": head},
+        "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint)},
+        "flows": {"resident": flows, "idle_bytes": idle_bytes},
+        "executors": slots,
+    }))
+}
+
+/// `system.executors`, by name.
+#[must_use]
+pub fn executors(context: &Context) -> Box<RawValue> {
+    let list: Vec<Value> = context
+        .catalog
+        .iter()
+        .map(|registered| {
+            let d = registered.description();
+            json!({
+                "name": d.name,
+                "aliases": d.aliases,
+                "summary": d.summary,
+                "idempotent": d.idempotent,
+                "input_schema": d.input_schema,
+                "limit": registered.limit(),
+            })
+        })
+        .collect();
+    raw(&json!({"executors": list}))
+}
+
+async fn checks(context: &Context) -> Vec<Check> {
+    let log = match context.app.store.head().await {
+        Ok(head) => Check { name: "log", ok: true, detail: format!("{head} events") },
+        Err(error) => Check { name: "log", ok: false, detail: error.to_string() },
+    };
+    vec![log, projections(context)]
+}
+
+/// Readiness for load balancers, from the same checks.
+#[derive(Debug)]
+pub struct Ready(pub Arc<Context>);
+
+impl Readiness for Ready {
+    fn check(&self) -> BoxFuture<'_, Vec<Check>> {
+        checks(&self.0).boxed()
+    }
+}
+
+fn projections(context: &Context) -> Check {
+    let at = context.app.projections.checkpoint();
+    let (ok, detail) = match context.app.projections.state() {
+        State::Running => (true, format!("at {at}")),
+        State::Retrying { reason } => (false, format!("at {at}, trying again: {reason}")),
+        State::Failed { position, reason } => (false, format!("stopped before {position}: {reason}")),
+    };
+    Check { name: "projections", ok, detail }
+}
