@@ -1,0 +1,9 @@
+//! The whole server as a process: the real program on a free port with a data folder of its own,
+//! spoken to as its users do. What happened is read from the recorded events, not from memory.
+
+mod log;
+mod program;
+mod random;
+mod server;
+mod workflow;
+mod workflows;
