@@ -1,9 +1,12 @@
 //! The whole server as a process: the real program on a free port with a data folder of its own,
 //! spoken to as its users do. What happened is read from the recorded events, not from memory.
 
+mod crash;
 mod log;
+mod model;
 mod program;
 mod random;
+mod read_models;
 mod server;
 mod workflow;
 mod workflows;
