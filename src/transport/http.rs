@@ -114,16 +114,14 @@ pub struct Service<C> {
 pub struct Handle {
     /// Where it listens.
     pub local_addr: SocketAddr,
-    connections: Arc<Semaphore>,
-    connections_max: usize,
+    connections: TaskTracker,
 }
 
 impl Handle {
     /// Connections that are open.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.connections_max
-            .saturating_sub(self.connections.available_permits())
+        self.connections.len()
     }
 }
 
@@ -149,8 +147,7 @@ impl<C: Send + Sync + 'static> Service<C> {
         ));
         let handle = Handle {
             local_addr,
-            connections: Arc::clone(&door.connections),
-            connections_max: options.connections_max,
+            connections: door.connections.clone(),
         };
         let service = Self {
             listener,
@@ -168,7 +165,8 @@ impl<C: Send + Sync + 'static> Service<C> {
             door,
             options,
         } = self;
-        let tracker = TaskTracker::new();
+        let room = Arc::new(Semaphore::new(options.connections_max));
+        let tracker = door.connections.clone();
         let connections = Arc::new(Connections {
             router: router::router(Arc::clone(&door)),
             timeouts: Timeouts {
@@ -182,7 +180,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             let accepted = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
-                accepted = accept(&listener, &door.connections) => accepted,
+                accepted = accept(&listener, &room) => accepted,
             };
             let connections = Arc::clone(&connections);
             let (stream, permit) = accepted;

@@ -257,11 +257,11 @@ fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<C
         Params::Positional(values) => by_name(method.params, values)?,
     };
     let mut idempotency = None;
-    if let Some(key) = request
+    let key = request
         .metadata
         .as_ref()
-        .and_then(|m| m.get("idempotency_key"))
-    {
+        .and_then(|m| m.get("idempotency_key"));
+    if let Some(key) = key.filter(|key| !key.is_null()) {
         let key = idempotency_key(key)?;
         if method.changes_state {
             idempotency = Some(Idempotency {
