@@ -86,13 +86,14 @@ pub struct BindError {
 
 impl BindError {
     fn new(listen: &str, source: io::Error) -> Self {
-        let hint = match source.kind() {
-            io::ErrorKind::AddrInUse => {
-                "another program listens there; choose another address with `--listen`"
-            }
-            io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-            io::ErrorKind::PermissionDenied => "not permitted; ports below 1024 need privileges",
-            _ => "the address must be `host:port`, for example `127.0.0.1:8000`",
+        let hint = if source.kind() == io::ErrorKind::AddrInUse {
+            "another program listens there; choose another address with `--listen`"
+        } else if source.kind() == io::ErrorKind::AddrNotAvailable {
+            "this machine has no such address"
+        } else if source.kind() == io::ErrorKind::PermissionDenied {
+            "not permitted; ports below 1024 need privileges"
+        } else {
+            "the address must be `host:port`, for example `127.0.0.1:8000`"
         };
         Self {
             listen: listen.to_owned(),

@@ -15,6 +15,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// The servers of the tests answer with at most so much.
+pub const ANSWER_BYTES_MAX: usize = 8_000_000;
+
 /// A running server. Ends with the test.
 pub struct Server {
     pub fake: Arc<Fake>,
@@ -35,7 +38,9 @@ impl Server {
         };
         let fake = Arc::new(fake);
         let clock = Arc::new(SystemClock::default());
-        let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&fake), methods(), clock.clone()));
+        let dispatcher = Dispatcher::new(Arc::clone(&fake), methods(), clock.clone())
+            .with_answer_bytes_max(ANSWER_BYTES_MAX);
+        let dispatcher = Arc::new(dispatcher);
         let (service, handle) = Service::bind(options, dispatcher, fake.clone(), clock)
             .await
             .unwrap();
