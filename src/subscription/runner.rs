@@ -1,0 +1,306 @@
+//! Keeps the read models up with the log.
+//!
+//! Owns: the loop that reads a batch, folds it and tells everybody how far it is. Transient errors
+//! are retried for ever with growing pauses; an event that cannot be folded, or a damaged row of
+//! the log, stops the projection there, for people to see: it is never skipped.
+
+use super::feed::Feed;
+use crate::store::{self, EventStore};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::{Position, Recorded};
+use taskledger_projections::{Error as ReadError, ReadModels};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How the runner behaves when something does not work.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Pause after the first failure.
+    pub retry_first: Duration,
+    /// Pause that no later one exceeds; each is twice the one before.
+    pub retry_max: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            retry_first: Duration::from_millis(50),
+            retry_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How the projection stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It follows the log.
+    Running,
+    /// The last try failed; it tries again.
+    Retrying {
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// It has stopped for good before an event that it cannot fold.
+    Failed {
+        /// The event.
+        position: Position,
+        /// Why.
+        reason: Arc<str>,
+    },
+}
+
+/// The read models have not come as far as was asked for in time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the read models are at position {checkpoint}, {wanted} is wanted")]
+pub struct Lagging {
+    /// Where they are.
+    pub checkpoint: Position,
+    /// What was asked for.
+    pub wanted: Position,
+    /// True: waiting longer does not help, the projection has stopped.
+    pub stopped: bool,
+}
+
+/// Drives the read models.
+pub struct Service {
+    store: Arc<dyn EventStore>,
+    read_models: Arc<ReadModels>,
+    options: Options,
+    checkpoint: watch::Sender<Position>,
+    state: watch::Sender<State>,
+}
+
+/// What others may know of the projection. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    checkpoint: watch::Receiver<Position>,
+    state: watch::Receiver<State>,
+    head: watch::Receiver<Position>,
+}
+
+/// How a batch ended.
+enum Step {
+    Done,
+    Again(String),
+    Stop(Position, String),
+}
+
+impl Service {
+    /// A runner that stands where the read models are.
+    ///
+    /// # Errors
+    /// The read models cannot be read.
+    pub async fn new(
+        store: Arc<dyn EventStore>,
+        read_models: Arc<ReadModels>,
+        options: Options,
+    ) -> Result<(Self, Handle), ReadError> {
+        let position = read_models.checkpoint().await?;
+        let (checkpoint, checkpoint_seen) = watch::channel(position);
+        let (state, state_seen) = watch::channel(State::Running);
+        let handle = Handle {
+            checkpoint: checkpoint_seen,
+            state: state_seen,
+            head: store.watch(),
+        };
+        let service = Self {
+            store,
+            read_models,
+            options,
+            checkpoint,
+            state,
+        };
+        Ok((service, handle))
+    }
+
+    /// Follows the log until `stop`, or until an event cannot be folded (then it waits for `stop`
+    /// in [`State::Failed`]). A batch that is under way when `stop` comes is finished.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut feed = Feed::new(Arc::clone(&self.store), 0);
+        let mut pause = self.options.retry_first;
+        let mut started = false;
+        loop {
+            let step = if started {
+                self.follow(&mut feed, &stop).await
+            } else {
+                self.start(&mut feed).await
+            };
+            if stop.is_cancelled() {
+                return;
+            }
+            match step {
+                Step::Done => {
+                    started = true;
+                    pause = self.options.retry_first;
+                    self.show(State::Running);
+                }
+                Step::Again(reason) => {
+                    tracing::warn!(
+                        position = feed.position(),
+                        reason,
+                        "the read models could not be updated, trying again"
+                    );
+                    self.show(State::Retrying {
+                        reason: reason.into(),
+                    });
+                    // What was read but not folded is read again.
+                    started = false;
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    pause = (pause * 2).min(self.options.retry_max);
+                }
+                Step::Stop(position, reason) => {
+                    tracing::error!(
+                        position,
+                        reason,
+                        "the read models have stopped before an event that cannot be projected"
+                    );
+                    self.show(State::Failed {
+                        position,
+                        reason: reason.into(),
+                    });
+                    stop.cancelled().await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Finds the place to go on from. Read models from the future belong to another log (a backup
+    /// was restored): they are emptied.
+    async fn start(&self, feed: &mut Feed) -> Step {
+        let mut position = match self.read_models.checkpoint().await {
+            Ok(position) => position,
+            Err(error) => return unfolded(&error),
+        };
+        let head = match self.store.head().await {
+            Ok(head) => head,
+            Err(error) => return unread(&error),
+        };
+        if position > head {
+            tracing::warn!(
+                position,
+                head,
+                "the read models are ahead of the log (was a backup restored?), rebuilding them"
+            );
+            if let Err(error) = self.read_models.clear().await {
+                return unfolded(&error);
+            }
+            position = 0;
+        }
+        feed.seek(position);
+        self.checkpoint.send_replace(position);
+        Step::Done
+    }
+
+    async fn follow(&self, feed: &mut Feed, stop: &CancellationToken) -> Step {
+        let next = tokio::select! {
+            () = stop.cancelled() => return Step::Done,
+            next = feed.next() => next,
+        };
+        match next {
+            Ok(events) => self.fold(&events).await,
+            Err(error) => unread(&error),
+        }
+    }
+
+    async fn fold(&self, events: &[Arc<Recorded>]) -> Step {
+        match self.read_models.apply(events).await {
+            Ok(position) => {
+                self.checkpoint.send_replace(position);
+                Step::Done
+            }
+            Err(error) => {
+                if let Ok(position) = self.read_models.checkpoint().await {
+                    self.checkpoint.send_replace(position);
+                }
+                unfolded(&error)
+            }
+        }
+    }
+
+    fn show(&self, state: State) {
+        self.state.send_if_modified(|shown| {
+            let changed = *shown != state;
+            *shown = state;
+            changed
+        });
+    }
+}
+
+fn unread(error: &store::Error) -> Step {
+    match error {
+        store::Error::Corrupt { position, .. } => Step::Stop(*position, error.to_string()),
+        store::Error::Unavailable(_) | store::Error::NotWritable(_) => {
+            Step::Again(error.to_string())
+        }
+    }
+}
+
+fn unfolded(error: &ReadError) -> Step {
+    match error {
+        ReadError::Poison { position, reason } => Step::Stop(*position, reason.clone()),
+        ReadError::Unavailable(source) => Step::Again(format!("{error}: {source}")),
+        ReadError::Migration(source) => Step::Again(format!("{error}: {source}")),
+        ReadError::File { source, .. } => Step::Again(format!("{error}: {source}")),
+        ReadError::CheckpointMoved { .. }
+        | ReadError::Damaged(_)
+        | ReadError::TooLarge { .. }
+        | ReadError::BadCursor => Step::Again(error.to_string()),
+    }
+}
+
+impl Handle {
+    /// Position of the last event that the rows contain.
+    #[must_use]
+    pub fn checkpoint(&self) -> Position {
+        *self.checkpoint.borrow()
+    }
+
+    /// How the projection stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Events between the rows and the end of the log as this process knows it.
+    #[must_use]
+    pub fn lag(&self) -> u64 {
+        let head = *self.head.borrow();
+        head.saturating_sub(self.checkpoint())
+    }
+
+    /// Waits until the rows contain the event at `position`. Cost: O(1) when they do already.
+    ///
+    /// # Errors
+    /// [`Lagging`] after `timeout`, or at once when the projection has stopped before it.
+    pub async fn wait_for(&self, position: Position, timeout: Duration) -> Result<(), Lagging> {
+        if self.checkpoint() >= position {
+            return Ok(());
+        }
+        let mut checkpoint = self.checkpoint.clone();
+        let mut state = self.state.clone();
+        let failed = |state: &State| matches!(state, State::Failed { .. });
+        let reached = async {
+            tokio::select! {
+                biased;
+                reached = checkpoint.wait_for(|&p| p >= position) => reached.is_ok(),
+                _ = state.wait_for(failed) => false,
+            }
+        };
+        let outcome = tokio::time::timeout(timeout, reached).await;
+        // A stop that came together with the last rows does not make them stale.
+        let now = self.checkpoint();
+        if now >= position {
+            return Ok(());
+        }
+        Err(Lagging {
+            checkpoint: now,
+            wanted: position,
+            stopped: outcome.is_ok(),
+        })
+    }
+}
