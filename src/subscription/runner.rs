@@ -234,7 +234,7 @@ impl Service {
 fn unread(error: &store::Error) -> Step {
     match error {
         store::Error::Corrupt { position, .. } => Step::Stop(*position, error.to_string()),
-        store::Error::Unavailable(_) | store::Error::NotWritable(_) => {
+        store::Error::Unavailable(_) | store::Error::NotWritable(_) | store::Error::Invalid(_) => {
             Step::Again(error.to_string())
         }
     }

@@ -1,6 +1,11 @@
 //! Histories for tests: a small flow engine that only makes sequences that a log could hold, and
 //! keeps a naive picture of what reads should show.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -141,10 +146,7 @@ impl World {
         let name = ["fetch", "merge", "report"][self.dice.below(3)];
         let run_id = parent.and_then(|p| {
             let run = p.run_id?;
-            self.runs
-                .iter()
-                .any(|r| r.0 == run && r.3)
-                .then_some(run)
+            self.runs.iter().any(|r| r.0 == run && r.3).then_some(run)
         });
         let priority = Priority::ALL[self.dice.below(4)];
         let event = Event::TaskCreated(TaskCreated {
