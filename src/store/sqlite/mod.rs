@@ -30,6 +30,7 @@ use committer::{Committer, Request, Size, Write};
 use readers::Readers;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use taskledger_domain::Position;
@@ -89,6 +90,7 @@ pub struct SqliteStore {
     threads: Mutex<Option<Threads>>,
     ring: Arc<Ring>,
     head: watch::Receiver<Position>,
+    commits: Arc<AtomicU64>,
     /// Payload bytes that may still enter the queue.
     queue_bytes: Arc<Semaphore>,
 }
@@ -132,6 +134,7 @@ impl SqliteStore {
         let (readers, mut threads) = Readers::start(&path)?;
         let (queue, requests) = mpsc::channel(QUEUE_LEN_MAX);
         let (checkpoints, helper) = checkpoint::Checkpoints::start(&path, queue.downgrade())?;
+        let commits = checkpoints.commits();
         let (head_sender, head) = watch::channel(at);
         let ring = Arc::new(Ring::default());
         let committer = Committer {
@@ -165,6 +168,7 @@ impl SqliteStore {
             threads: Mutex::new(Some(threads)),
             ring,
             head,
+            commits,
             queue_bytes: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
         })
     }

@@ -8,6 +8,7 @@ use super::{SqliteStore, closed, failure, writer};
 use crate::store::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
 use tokio::sync::{oneshot, watch};
 
@@ -105,6 +106,10 @@ impl EventStore for SqliteStore {
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {
         self.readers()?.run(move |q| q.stream_head(stream)).await
+    }
+
+    fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
     }
 
     fn watch(&self) -> watch::Receiver<Position> {
