@@ -144,6 +144,7 @@ impl SqliteStore {
             head: head_sender,
             checkpoints,
             on_fatal: options.on_fatal,
+            refusing: false,
         };
         let thread = std::thread::Builder::new()
             .name("log-committer".to_owned())
