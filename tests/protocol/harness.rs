@@ -177,13 +177,10 @@ impl Client {
     }
 
     async fn more(&mut self) -> Option<()> {
-        let mut piece = [0; 64 * 1024];
-        match self.stream.read(&mut piece).await {
+        self.buffer.reserve(64 * 1024);
+        match self.stream.read_buf(&mut self.buffer).await {
             Ok(0) | Err(_) => None,
-            Ok(n) => {
-                self.buffer.extend_from_slice(&piece[..n]);
-                Some(())
-            }
+            Ok(_) => Some(()),
         }
     }
 }
