@@ -50,8 +50,8 @@ pub struct Options {
     pub header_timeout: Duration,
     /// From the end of a request's headers to its answer, the receiving of the body included.
     pub request_timeout: Duration,
-    /// A connection on which no request runs and to which nothing is written is closed after this,
-    /// or at the latest after twice as long.
+    /// A connection on which no request runs and no answer is being sent is closed after this, or
+    /// at the latest after twice as long.
     pub idle_timeout: Duration,
     /// What requests that are under way get to finish once the server is told to stop.
     pub shutdown_grace: Duration,

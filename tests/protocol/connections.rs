@@ -57,29 +57,31 @@ async fn http2_serves_many_requests_at_once_on_one_connection() {
 #[tokio::test]
 async fn a_connection_that_sends_its_headers_slowly_or_not_at_all_is_closed() {
     let options = Options {
-        header_timeout: Duration::from_millis(50),
+        header_timeout: Duration::from_millis(250),
         ..Options::default()
     };
     let server = Server::with(options, Fake::default()).await;
-    for beginning in [
+    let beginnings = [
         "",
         "P",
         "PRI * HT",
         "POST / HTTP/1.1\r\nhost: t\r\nx: ",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    ] {
+    ];
+    join_all(beginnings.map(async |beginning| {
         let mut client = server.connect().await;
         client.send(beginning).await;
-        client.closed().await;
-    }
+        client.closed().await
+    }))
+    .await;
     assert_eq!(server.post(call("echo", 1)).await.status, 200);
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_and_one_with_a_running_request_is_not() {
     let options = Options {
-        header_timeout: Duration::from_millis(20),
-        idle_timeout: Duration::from_millis(20),
+        header_timeout: Duration::from_millis(250),
+        idle_timeout: Duration::from_millis(250),
         ..Options::default()
     };
     let server = Server::with(options, Fake::default()).await;

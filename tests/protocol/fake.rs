@@ -12,17 +12,17 @@ use taskledger_domain::TaskId;
 use tokio::sync::Semaphore;
 
 /// What the fakes have seen, and what holds them.
-pub struct Fake {
+pub(crate) struct Fake {
     /// Names of executed calls with the `n` of their parameters, in order.
-    pub calls: Mutex<Vec<String>>,
+    pub(crate) calls: Mutex<Vec<String>>,
     /// One permit for each call that has begun to wait.
-    pub waiting: Semaphore,
+    pub(crate) waiting: Semaphore,
     /// One permit lets one waiting call go on.
-    pub gate: Semaphore,
+    pub(crate) gate: Semaphore,
     /// One permit for each call that was held and has ended.
-    pub ended: Semaphore,
-    pub clock: SharedClock,
-    pub ready: bool,
+    pub(crate) ended: Semaphore,
+    pub(crate) clock: SharedClock,
+    pub(crate) ready: bool,
 }
 
 impl Default for Fake {
@@ -39,7 +39,7 @@ impl Default for Fake {
 }
 
 impl Fake {
-    pub fn calls(&self) -> Vec<String> {
+    pub(crate) fn calls(&self) -> Vec<String> {
         self.calls.lock().unwrap().clone()
     }
 
@@ -86,7 +86,7 @@ fn method(
 }
 
 /// The method table.
-pub fn methods() -> Vec<Method<Fake>> {
+pub(crate) fn methods() -> Vec<Method<Fake>> {
     vec![
         method("test.echo", false, |fake, call| {
             Box::pin(async move {

@@ -16,22 +16,22 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The servers of the tests answer with at most so much.
-pub const ANSWER_BYTES_MAX: usize = 8_000_000;
+pub(crate) const ANSWER_BYTES_MAX: usize = 8_000_000;
 
 /// A running server. Ends with the test.
-pub struct Server {
-    pub fake: Arc<Fake>,
-    pub handle: Handle,
-    pub stop: CancellationToken,
-    pub running: JoinHandle<()>,
+pub(crate) struct Server {
+    pub(crate) fake: Arc<Fake>,
+    pub(crate) handle: Handle,
+    pub(crate) stop: CancellationToken,
+    pub(crate) running: JoinHandle<()>,
 }
 
 impl Server {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(Options::default(), Fake::default()).await
     }
 
-    pub async fn with(options: Options, fake: Fake) -> Self {
+    pub(crate) async fn with(options: Options, fake: Fake) -> Self {
         let options = Options {
             listen: "127.0.0.1:0".to_owned(),
             ..options
@@ -54,63 +54,63 @@ impl Server {
         }
     }
 
-    pub fn addr(&self) -> SocketAddr {
+    pub(crate) fn addr(&self) -> SocketAddr {
         self.handle.local_addr
     }
 
-    pub async fn connect(&self) -> Client {
+    pub(crate) async fn connect(&self) -> Client {
         Client::connect(self.addr()).await
     }
 
     /// The answer to one body on a fresh connection.
-    pub async fn post(&self, body: impl AsRef<[u8]>) -> Answer {
+    pub(crate) async fn post(&self, body: impl AsRef<[u8]>) -> Answer {
         self.connect().await.post("/", body).await
     }
 
     /// The JSON of the answer to one body; its status must be 200.
-    pub async fn call(&self, body: impl AsRef<[u8]>) -> Value {
+    pub(crate) async fn call(&self, body: impl AsRef<[u8]>) -> Value {
         self.post(body).await.ok()
     }
 }
 
 /// An HTTP answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    pub fn ok(&self) -> Value {
+    pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         assert_eq!(self.header("content-type"), Some("application/json"));
         self.json()
     }
 
     /// The code of the error in the body.
-    pub fn code(&self) -> Option<i64> {
+    pub(crate) fn code(&self) -> Option<i64> {
         self.json()["error"]["code"].as_i64()
     }
 }
 
 /// HTTP/1.1, byte by byte.
-pub struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Client {
-    pub async fn connect(addr: SocketAddr) -> Self {
+    pub(crate) async fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self {
@@ -119,24 +119,24 @@ impl Client {
         }
     }
 
-    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    pub async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub(crate) async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
         self.send(request(path, "", body)).await;
         self.read().await
     }
 
     /// The next answer.
-    pub async fn read(&mut self) -> Answer {
+    pub(crate) async fn read(&mut self) -> Answer {
         self.try_read()
             .await
             .expect("the server closed the connection")
     }
 
     /// The next answer; `None` when the connection ends before it.
-    pub async fn try_read(&mut self) -> Option<Answer> {
+    pub(crate) async fn try_read(&mut self) -> Option<Answer> {
         let head_end = loop {
             if let Some(at) = self.buffer.windows(4).position(|w| w == b"\r\n\r\n") {
                 break at;
@@ -171,25 +171,22 @@ impl Client {
     }
 
     /// Waits until the server closes the connection; whatever it still sends is returned.
-    pub async fn closed(&mut self) -> Vec<u8> {
+    pub(crate) async fn closed(&mut self) -> Vec<u8> {
         while self.more().await.is_some() {}
         std::mem::take(&mut self.buffer)
     }
 
     async fn more(&mut self) -> Option<()> {
-        let mut piece = [0; 64 * 1024];
-        match self.stream.read(&mut piece).await {
+        self.buffer.reserve(64 * 1024);
+        match self.stream.read_buf(&mut self.buffer).await {
             Ok(0) | Err(_) => None,
-            Ok(n) => {
-                self.buffer.extend_from_slice(&piece[..n]);
-                Some(())
-            }
+            Ok(_) => Some(()),
         }
     }
 }
 
 /// The bytes of a `POST` of JSON with `extra` header lines.
-pub fn request(path: &str, extra: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn request(path: &str, extra: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{extra}\r\n",
@@ -200,10 +197,10 @@ pub fn request(path: &str, extra: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
 
 /// HTTP/2 with prior knowledge.
 #[derive(Clone)]
-pub struct Http2(hyper::client::conn::http2::SendRequest<Body>);
+pub(crate) struct Http2(hyper::client::conn::http2::SendRequest<Body>);
 
 impl Http2 {
-    pub async fn connect(addr: SocketAddr) -> Self {
+    pub(crate) async fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).await.unwrap();
         let (sender, connection) =
             hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -213,7 +210,7 @@ impl Http2 {
         Self(sender)
     }
 
-    pub async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub(crate) async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
         let request = Request::post(format!("http://t{path}"))
             .header("content-type", "application/json")
             .body(Body::from(Bytes::copy_from_slice(body.as_ref())))

@@ -242,7 +242,7 @@ async fn a_valid_trace_context_reaches_the_caller_and_another_does_not() {
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_answered_and_the_rest_of_its_batch_is_not_started() {
     let options = Options {
-        request_timeout: Duration::from_millis(50),
+        request_timeout: Duration::from_millis(250),
         ..Options::default()
     };
     let server = Server::with(options, Fake::default()).await;
@@ -272,7 +272,7 @@ async fn a_call_that_takes_too_long_is_answered_and_the_rest_of_its_batch_is_not
 #[tokio::test]
 async fn a_body_that_does_not_arrive_in_time_is_refused() {
     let options = Options {
-        request_timeout: Duration::from_millis(50),
+        request_timeout: Duration::from_millis(250),
         ..Options::default()
     };
     let server = Server::with(options, Fake::default()).await;

@@ -3,22 +3,22 @@
 use serde_json::Value;
 
 /// A call with this text as its id.
-pub fn with_id(id: &str) -> String {
+pub(crate) fn with_id(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"test.echo","id":{id}}}"#)
 }
 
 /// `depth` arrays in one another.
-pub fn nested(depth: usize) -> String {
+pub(crate) fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
-pub fn is_parse_error(answer: &Value) -> bool {
+pub(crate) fn is_parse_error(answer: &Value) -> bool {
     answer["error"]["code"] == -32700
         && answer["error"]["message"] == "Parse error"
         && answer.as_object().unwrap().get("id") == Some(&Value::Null)
 }
 
-pub fn is_invalid_request(answer: &Value) -> bool {
+pub(crate) fn is_invalid_request(answer: &Value) -> bool {
     answer["error"]["code"] == -32600
         && answer["error"]["message"] == "Invalid Request"
         && answer["error"]["data"]["errors"].is_array()

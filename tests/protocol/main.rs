@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod calls;
+mod clients;
 mod connections;
 mod envelope;
 mod fake;
