@@ -289,8 +289,8 @@ impl Writer {
         // future is dropped half-way.
         self.position = None;
         let mut tx = self.db.begin_with("BEGIN IMMEDIATE").await?;
-        self.projector.apply(&mut tx, new).await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to).await?;
+        self.projector.apply(&mut tx, new).await?;
         tx.commit().await?;
         self.position = Some(to);
         Ok(to)

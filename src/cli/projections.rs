@@ -6,7 +6,7 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::server::READ_MODELS_FILE;
 use crate::store::lock::DataDirLock;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
-use crate::subscription::runner;
+use crate::subscription::rebuild::rebuild;
 use clap::Subcommand;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -63,13 +63,13 @@ async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<Exit
             eprint!("\r{at} of {head} events");
         }
     };
-    let rebuilt = runner::rebuild(store.clone(), &models, progress).await;
+    let rebuilt = rebuild(store.clone(), &models, progress).await;
     store.close().await;
     models.close().await.map_err(|e| failed(&e))?;
     if terminal {
         eprintln!();
     }
-    let position = rebuilt.map_err(CliError::Failed)?;
+    let position = rebuilt.map_err(|e| failed(&e))?;
     if out.is_json() {
         out.value(&serde_json::json!({"position": position}))?;
     } else {

@@ -33,7 +33,7 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         "version": env!("CARGO_PKG_VERSION"),
         "time": context.app.clock.now(),
         "checks": checks,
-        "log": {"head": head},
+        "log": {"head": head, "commits": context.app.store.commits()},
         "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint)},
         "flows": {"resident": flows, "idle_bytes": idle_bytes},
         "executors": slots,
