@@ -323,6 +323,7 @@ const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM attempts;
     DELETE FROM runs;
     DELETE FROM flow_summary;
+    DELETE FROM rootless_flows;
     DELETE FROM open_runs;
     DELETE FROM task_counts;
     DELETE FROM created_buckets;

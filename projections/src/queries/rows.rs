@@ -145,7 +145,7 @@ fn required(row: &TaskRow) -> impl Iterator<Item = TaskId> {
 const NUMBER: &str = "SELECT created_position
     FROM tasks
     WHERE id = $1";
-/// By primary key.
+/// Relies on the index runs_id.
 const RUN: &str = "SELECT run_id, state, pending, in_progress, completed, failed, cancelled
     FROM runs
     WHERE run_id = $1 AND task_id = $2";

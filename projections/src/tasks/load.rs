@@ -195,17 +195,25 @@ fn begins_flow(recorded: &Recorded) -> bool {
     matches!(recorded.event.as_ref(), Event::TaskCreated(e) if e.parent_id.is_none())
 }
 
-/// By primary key.
+/// By the index tasks_id (the root has the flow's id), then by key.
 static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "SELECT s.flow_id, s.flow_no, s.pending, s.in_progress, s.completed, s.failed,
-            s.cancelled, s.progress_sum, s.waiting, s.deadlines, s.open_runs, s.last_position,
-            o.next_due_at
-        FROM flow_summary s
-        LEFT JOIN open_runs o ON o.flow_id = s.flow_id
-        WHERE s.flow_id IN (VALUES",
+        "WITH wanted(id) AS (VALUES",
         1,
-        ")",
+        ")
+        SELECT s.flow_id, s.flow_no, s.pending, s.in_progress, s.completed, s.failed,
+            s.cancelled, s.progress_sum, s.waiting, s.deadlines, s.open_runs, s.last_position,
+            s.rootless, o.next_due_at
+        FROM (
+            SELECT t.flow_no
+            FROM wanted
+            JOIN tasks t ON t.id = wanted.id
+            UNION ALL
+            SELECT r.flow_no
+            FROM wanted
+            JOIN rootless_flows r ON r.flow_id = wanted.id) f
+        JOIN flow_summary s ON s.flow_no = f.flow_no
+        LEFT JOIN open_runs o ON o.flow_no = s.flow_no",
     )
 });
 
@@ -244,10 +252,10 @@ static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     )
 });
 
-/// By primary key.
+/// By the index runs_id.
 static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "SELECT run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
+        "SELECT run_no, run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
             cancelled, started_at, ended_at
         FROM runs
         WHERE run_id IN (VALUES",
