@@ -1,5 +1,6 @@
 //! Feeding the read models: whatever the batches, interruptions and caches, the rows are those
 //! that the log means.
+#![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
 mod common;
 

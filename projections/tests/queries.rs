@@ -1,4 +1,5 @@
 //! What people ask, against naive answers.
+#![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
 mod common;
 

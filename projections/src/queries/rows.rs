@@ -11,7 +11,7 @@ use taskledger_domain::task::Status;
 use taskledger_domain::{Payload, RunId, TaskId};
 
 /// Tasks that are read at once while a limit in bytes is watched.
-const CHUNK: usize = 64;
+const CHUNK: usize = 128;
 
 /// The key of a task.
 pub(super) async fn number(db: &mut SqliteConnection, id: TaskId) -> Result<Option<i64>, Error> {

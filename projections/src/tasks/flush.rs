@@ -391,3 +391,66 @@ const COVERED: &str = "SELECT status, COUNT(*)
 const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)
     FROM tasks
     WHERE flow_no = $1 AND next_attempt_at IS NOT NULL";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, ReadModels};
+    use sqlx::AssertSqlSafe;
+
+    /// Tables, and their names within the statements.
+    const STORED: [&str; 12] = [
+        "tasks",
+        "task_bodies",
+        "attempts",
+        "runs",
+        "flow_summary",
+        "rootless_flows",
+        "open_runs",
+        "t",
+        "c",
+        "s",
+        "o",
+        "r",
+    ];
+
+    #[tokio::test]
+    async fn no_statement_of_a_batch_walks_over_a_table() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let options = Options::new(folder.path().join("read_models.db"));
+        let (models, _) = ReadModels::open(&options).await.expect("a fresh file");
+        let statements = [
+            UPDATE_FIGURES.text(),
+            UPDATE_STATE.text(),
+            UPDATE_DEFINITION.text(),
+            UPDATE_DEPENDENCIES.text(),
+            UPDATE_SPECIFICATIONS.text(),
+            DELETE_TASKS.text(),
+            DELETE_BODIES.text(),
+            DELETE_ATTEMPTS.text(),
+            DELETE_FLOWS.text(),
+            DELETE_OPEN_RUNS.text(),
+            COVER.text(),
+            COVERED,
+            NEXT_ATTEMPT,
+            super::super::load::FLOWS.text(),
+            super::super::load::TASKS.text(),
+            super::super::load::WHOLE_FLOWS.text(),
+            super::super::load::RUNS.text(),
+        ];
+        for sql in statements {
+            let plan: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
+                    .fetch_all(&models.readers)
+                    .await
+                    .expect("a plan");
+            for (.., step) in &plan {
+                let walked = step.strip_prefix("SCAN ").and_then(|s| s.split(' ').next());
+                assert!(
+                    walked.is_none_or(|name| !STORED.contains(&name)),
+                    "{step} in {plan:?}"
+                );
+            }
+        }
+    }
+}

@@ -196,7 +196,7 @@ fn begins_flow(recorded: &Recorded) -> bool {
 }
 
 /// By the index tasks_id (the root has the flow's id), then by key.
-static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH wanted(id) AS (VALUES",
         1,
@@ -218,7 +218,7 @@ static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
 });
 
 /// Tasks and their ancestors. By the index tasks_id, then by key.
-static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH RECURSIVE up(no) AS (
             SELECT created_position
@@ -240,7 +240,7 @@ static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
 });
 
 /// By the index tasks_flow_ordinal.
-static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         &format!(
             "SELECT {COLUMNS}
@@ -253,7 +253,7 @@ static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
 });
 
 /// By the index runs_id.
-static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "SELECT run_no, run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
             cancelled, started_at, ended_at
