@@ -1,4 +1,5 @@
 //! The read models follow the log: catching up, living, failing, being rebuilt.
+#![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicUsize, Ordering};

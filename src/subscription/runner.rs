@@ -130,8 +130,9 @@ impl Service {
                 return;
             }
             match step {
+                // Finding the place again does not yet prove that it works again.
+                Step::Done if !started => started = true,
                 Step::Done => {
-                    started = true;
                     pause = self.options.retry_first;
                     self.show(State::Running);
                 }
