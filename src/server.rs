@@ -50,20 +50,14 @@ pub enum StartError {
     #[error("the log cannot be used: {0}")]
     Store(#[from] crate::store::Error),
     /// The read models cannot be opened or made.
-    #[error("the read models cannot be used: {}", chain(.0))]
+    #[error("the read models cannot be used")]
     ReadModels(#[from] projections::Error),
     /// A built-in executor cannot be set up.
-    #[error("{}", chain(.0))]
+    #[error(transparent)]
     BuiltIn(#[from] BuiltInError),
     /// The executors do not fit together.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |e| e.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// A running server without doors: calls go through its dispatcher.
@@ -112,7 +106,7 @@ impl Server {
 
         let catalog = Arc::new(Catalog::new(registry));
         let executors: Arc<dyn Executors> = catalog.clone();
-        let (row_cache, positions) = (Arc::new(RowCache::new(rows::BYTES_MAX)), Arc::new(Positions::default()));
+        let (row_cache, positions) = (Arc::new(RowCache::new(rows::BYTES_MAX)), Arc::new(Positions::after(*store.watch().borrow())));
         let (flows, woken) = Flows::new(flows::Parts {
             store: log.clone(),
             clock: clock.clone(),
@@ -190,7 +184,7 @@ async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
         tracing::warn!(head, "flows that were running wait for the read models to catch up");
     }
     loop {
-        let mut after = None;
+        let mut after = 0;
         loop {
             let page = match context.app.queries.open_runs(after, RECOVERY_PAGE).await {
                 Ok(page) => page,
@@ -200,7 +194,7 @@ async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
                 }
             };
             let Some(last) = page.last() else { break };
-            after = Some(last.flow_id);
+            after = last.created_position;
             page.iter().for_each(|run| context.app.flows.wake(run.flow_id));
             tokio::task::yield_now().await;
         }

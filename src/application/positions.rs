@@ -10,8 +10,10 @@ const FLOWS_BEFORE_SWEEP: usize = 10_000;
 
 /// Last positions of flows that the read models may not have reached. Memory: bounded by the lag of
 /// the read models, which is bounded itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Positions {
+    /// Head of the log when this server started: what was written before belongs to any flow.
+    start: Position,
     inner: Mutex<Inner>,
 }
 
@@ -23,6 +25,12 @@ struct Inner {
 }
 
 impl Positions {
+    /// Nothing is known of flows but that all of them end at `head` or before.
+    #[must_use]
+    pub fn after(head: Position) -> Self {
+        Self { start: head, inner: Mutex::default() }
+    }
+
     /// The flow has an event at this position.
     pub fn advance(&self, flow: FlowId, position: Position) {
         let mut inner = self.inner.lock().expect("no code panics while it holds the positions");
@@ -47,6 +55,7 @@ impl Positions {
                 inner.last.remove(&flow);
                 0
             }
+            None if checkpoint < self.start => self.start,
             None => 0,
         }
     }

@@ -15,7 +15,12 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program without the settings of whoever runs the tests.
 pub(crate) fn command() -> Command {
-    let mut command = Command::new(PROGRAM);
+    command_of(PROGRAM)
+}
+
+/// Another program, with as little around it.
+pub(crate) fn command_of(program: &str) -> Command {
+    let mut command = Command::new(program);
     command.env_clear().envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME"));
     command.kill_on_drop(true);
     command
