@@ -2,7 +2,7 @@
 
 use crate::log::Event;
 use crate::random::Random;
-use crate::server::{Api, NoResult};
+use crate::server::{Api, NoResult, TOO_BUSY};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -144,11 +144,8 @@ impl Client {
                         | ("tasks.delete", -32009 | -32001)
                         | ("tasks.update", -32001)
                 );
-                // While it ends, a server may refuse what it can no longer do.
-                if refusal.code == -32603 || refusal.code == -32013 {
-                    self.open = Some(command);
-                    return None;
-                }
+                // Too busy: nothing was done.
+                let explained = explained || refusal.code == TOO_BUSY;
                 assert!(explained, "{command:?}: {refusal:?}");
                 Some(Err(refusal.code))
             }
@@ -194,10 +191,7 @@ impl Client {
             }
             Effect::Renamed { flow, task, name } => self.flows[flow].tasks[task].name = name,
             Effect::Executed { flow } => self.flows[flow].runs.push(run()),
-            Effect::Cancelled { flow, task } => {
-                self.flows[flow].tasks[task].cancelled = true;
-                // A group takes along what is below it and still open.
-            }
+            Effect::Cancelled { flow, task } => self.flows[flow].tasks[task].cancelled = true,
             Effect::Deleted { flow, task } => self.flows[flow].tasks[task].deleted = true,
         }
     }
@@ -233,7 +227,7 @@ impl Client {
         tasks.map(|task| (task.id.as_str(), (!task.deleted).then_some(task.name.as_str())))
     }
 
-    /// How often the flows with a mark were created in the log.
+    /// The marks of its flows.
     pub(crate) fn marks(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().map(|flow| flow.mark.as_str())
     }
@@ -257,7 +251,7 @@ pub(crate) struct Found {
     pub(crate) flows: HashMap<String, Vec<String>>,
     /// Runs, and whether they have ended.
     pub(crate) runs: HashMap<String, bool>,
-    /// Names given by `TaskRenamed`, with how often.
+    /// Names given by `TaskRenamed`, and how often.
     pub(crate) renamed: HashMap<String, usize>,
 }
 

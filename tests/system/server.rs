@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(25);
 
+/// The error that passes: read models are behind, or a queue is full.
+pub(crate) const TOO_BUSY: i64 = -32013;
+
 /// A data folder that is deleted with the value.
 pub(crate) struct Folder {
     place: TempDir,
@@ -222,12 +225,14 @@ impl Api {
         }
     }
 
-    /// The result of a call that must succeed.
+    /// The result of a call that must succeed, at once or when the server is less busy.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
-        match self.try_call(method, params.clone(), None).await {
-            Ok(result) => result,
+        self.eventually(method, async || match self.try_call(method, params.clone(), None).await {
+            Ok(result) => Some(result),
+            Err(NoResult::Refused(refusal)) if refusal.code == TOO_BUSY => None,
             Err(error) => panic!("{method} {}: {error:?}", shortened(&params)),
-        }
+        })
+        .await
     }
 
     /// The refusal of a call that must be refused.
@@ -241,12 +246,7 @@ impl Api {
     /// The task's run, once it has ended.
     pub(crate) async fn run_of(&self, task: &Value) -> Value {
         self.eventually("the run ends", async || {
-            let run = match self.try_call("tasks.get", json!({"task_id": task}), None).await {
-                Ok(mut task) => task["run"].take(),
-                // The read models are behind, which passes.
-                Err(NoResult::Refused(refusal)) if refusal.code == -32013 => return None,
-                Err(error) => panic!("{error:?}"),
-            };
+            let run = self.call("tasks.get", json!({"task_id": task})).await["run"].take();
             (run["state"] != "running").then_some(run)
         })
         .await
@@ -262,7 +262,7 @@ impl Api {
                 return found;
             }
         }
-        panic!("in vain awaited that {what}");
+        panic!("in vain awaited: {what}");
     }
 }
 
