@@ -50,11 +50,16 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
 async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
     if !data_dir.join(LEDGER_FILE).exists() {
-        return Err(CliError::Failed(format!("there is no log in `{}`", data_dir.display())));
+        return Err(CliError::Failed(format!(
+            "there is no log in `{}`",
+            data_dir.display()
+        )));
     }
     let _lock = DataDirLock::acquire(&data_dir).map_err(|e| failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
-    let store = Arc::new(SqliteStore::open(sqlite::Options::new(&data_dir, clock)).map_err(|e| failed(&e))?);
+    let store = Arc::new(
+        SqliteStore::open(sqlite::Options::new(&data_dir, clock)).map_err(|e| failed(&e))?,
+    );
     let options = taskledger_projections::Options::new(data_dir.join(READ_MODELS_FILE));
     let (models, _) = ReadModels::open(&options).await.map_err(|e| failed(&e))?;
     let terminal = std::io::stderr().is_terminal();
