@@ -51,7 +51,14 @@ impl Batch {
     }
 
     /// Adds the events of an accepted order, decided at `now`, the flow's state being `flow` after them.
-    pub(super) fn add(&mut self, flow: &Flow, id: FlowId, order: &Order, events: Vec<Event>, now: Timestamp) -> Vec<ClaimKey> {
+    pub(super) fn add(
+        &mut self,
+        flow: &Flow,
+        id: FlowId,
+        order: &Order,
+        events: Vec<Event>,
+        now: Timestamp,
+    ) -> Vec<ClaimKey> {
         if self.events.is_empty() {
             self.expected = flow.version() - events.len() as Version;
         }
@@ -62,16 +69,28 @@ impl Batch {
             {
                 let key = ClaimKey::Task(created.task_id);
                 claimed.push(key.clone());
-                self.claims.push(NewClaim { key, value: Arc::from(id.to_string()), expires_at: None });
+                self.claims.push(NewClaim {
+                    key,
+                    value: Arc::from(id.to_string()),
+                    expires_at: None,
+                });
             }
             let event_id = EventId(order.mint());
             match schedule::react(flow, &event) {
                 Some(Effect::Launch(launch)) => {
-                    self.starts.push((launch.method.clone(), launch.task, launch.attempt));
+                    self.starts
+                        .push((launch.method.clone(), launch.task, launch.attempt));
                     let metadata = order.metadata.clone();
-                    self.effects.push(Consequence::Launch(Box::new(Started { flow: id, launch, event: event_id, metadata })));
+                    self.effects.push(Consequence::Launch(Box::new(Started {
+                        flow: id,
+                        launch,
+                        event: event_id,
+                        metadata,
+                    })));
                 }
-                Some(Effect::Stop { task, attempt }) => self.effects.push(Consequence::Stop(task, attempt)),
+                Some(Effect::Stop { task, attempt }) => {
+                    self.effects.push(Consequence::Stop(task, attempt))
+                }
                 None => {}
             }
             let new = NewEvent::new(event_id, now, order.metadata.clone(), event);
@@ -82,18 +101,33 @@ impl Batch {
     }
 
     /// Claims the order's idempotency key, with the answer that its repetitions get.
-    pub(super) fn claim_request(&mut self, order: &Order, done: Done, now: Timestamp) -> Option<ClaimKey> {
+    pub(super) fn claim_request(
+        &mut self,
+        order: &Order,
+        done: Done,
+        now: Timestamp,
+    ) -> Option<ClaimKey> {
         let repeatable = order.repeatable.as_ref()?;
         let key = ClaimKey::Request(repeatable.key.clone());
         let value = repeatable.claim_value(done);
         let expires_at = Some(now.plus_ms(super::idempotency::KEY_LIFETIME_MS));
-        self.claims.push(NewClaim { key: key.clone(), value: Arc::from(value), expires_at });
+        self.claims.push(NewClaim {
+            key: key.clone(),
+            value: Arc::from(value),
+            expires_at,
+        });
         Some(key)
     }
 
     pub(super) fn append(&self, stream: FlowId, fence: Option<Fence>) -> Append {
         let (events, claims) = (self.events.clone(), self.claims.clone());
-        Append { stream, expected: self.expected, events, claims, fence }
+        Append {
+            stream,
+            expected: self.expected,
+            events,
+            claims,
+            fence,
+        }
     }
 }
 
@@ -109,7 +143,10 @@ impl Entry {
     pub(super) fn answer_decided(self, position: taskledger_domain::Position) {
         match &self.decision {
             Ok(done) => {
-                let reply = Reply::Done { done: *done, position };
+                let reply = Reply::Done {
+                    done: *done,
+                    position,
+                };
                 self.answer(Ok(reply));
             }
             Err(rejection) => {

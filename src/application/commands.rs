@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use taskledger_domain::flow::{Command, Done, Event, Execute, Kind, Rejection, RunKind, Specification, Update};
+use taskledger_domain::flow::{
+    Command, Done, Event, Execute, Kind, Rejection, RunKind, Specification, Update,
+};
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies, stored_ref};
 use taskledger_domain::task::spec::Updates;
@@ -40,7 +42,10 @@ pub struct ExecuteOptions {
 
 impl Default for ExecuteOptions {
     fn default() -> Self {
-        Self { allow_unknown_executors: false, executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT }
+        Self {
+            allow_unknown_executors: false,
+            executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+        }
     }
 }
 
@@ -75,7 +80,8 @@ impl App {
         });
         let claims_root = resolved.chosen_ids.contains(&flow.root());
         let command = Command::Create(resolved.tasks);
-        self.command(caller, "tasks.create", flow, command, claims_root, answer).await
+        self.command(caller, "tasks.create", flow, command, claims_root, answer)
+            .await
     }
 
     /// `tasks.execute`. spec: interface / tasks.execute
@@ -84,7 +90,10 @@ impl App {
     /// [`Error`].
     pub async fn execute(&self, caller: Caller, target: Target, options: ExecuteOptions) -> Answer {
         match target {
-            Target::Stored(task) => self.run(caller, "tasks.execute", task, RunKind::Execute, options).await,
+            Target::Stored(task) => {
+                self.run(caller, "tasks.execute", task, RunKind::Execute, options)
+                    .await
+            }
             Target::New(list) => {
                 let caller = speaking_for(caller, &list);
                 self.check_specifications(&list).await?;
@@ -94,7 +103,9 @@ impl App {
                 let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
                 let aliases = alias_map(&resolved);
                 let answer: AnswerOf = Arc::new(move |_| {
-                    raw(&json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}))
+                    raw(
+                        &json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}),
+                    )
                 });
                 let claims_root = resolved.chosen_ids.contains(&task);
                 let command = Command::Execute(Execute {
@@ -105,7 +116,8 @@ impl App {
                     allow_unknown_executors: options.allow_unknown_executors,
                     executor_wait_ms: options.executor_wait_ms,
                 });
-                self.command(caller, "tasks.execute", flow, command, claims_root, answer).await
+                self.command(caller, "tasks.execute", flow, command, claims_root, answer)
+                    .await
             }
         }
     }
@@ -115,7 +127,14 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn retry(&self, caller: Caller, task: TaskId) -> Answer {
-        self.run(caller, "tasks.retry", task, RunKind::Retry, ExecuteOptions::default()).await
+        self.run(
+            caller,
+            "tasks.retry",
+            task,
+            RunKind::Retry,
+            ExecuteOptions::default(),
+        )
+        .await
     }
 
     async fn run(
@@ -129,8 +148,9 @@ impl App {
         let flow = self.flow_of("task_id", task).await?;
         let run_id = RunId(self.clock.uuid());
         let root = flow.root();
-        let answer: AnswerOf =
-            Arc::new(move |_| raw(&json!({"root_task_id": root, "status": "started", "run_id": run_id})));
+        let answer: AnswerOf = Arc::new(move |_| {
+            raw(&json!({"root_task_id": root, "status": "started", "run_id": run_id}))
+        });
         let command = Command::Execute(Execute {
             create: Vec::new(),
             task,
@@ -139,7 +159,8 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
         });
-        self.command(caller, method, flow, command, false, answer).await
+        self.command(caller, method, flow, command, false, answer)
+            .await
     }
 
     /// `tasks.update`. spec: interface / tasks.update
@@ -151,34 +172,67 @@ impl App {
         let parent = match &updates.parent {
             None => None,
             Some(None) => Some(None),
-            Some(Some(reference)) => stored_ref(reference).map_err(|v| faults.push(v)).ok().map(Some),
+            Some(Some(reference)) => stored_ref(reference)
+                .map_err(|v| faults.push(v))
+                .ok()
+                .map(Some),
         };
         let dependencies = updates.dependencies.as_ref().and_then(|given| {
-            resolve_dependencies(given, stored_ref).map_err(|mut list| faults.append(&mut list)).ok()
+            resolve_dependencies(given, stored_ref)
+                .map_err(|mut list| faults.append(&mut list))
+                .ok()
         });
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
         let flow = self.flow_of("task_id", task).await?;
-        let respecifies = updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
-        let answer: AnswerOf = Arc::new(move |done| raw(&json!({"id": task, "status": status_of(done)})));
+        let respecifies =
+            updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
+        let answer: AnswerOf =
+            Arc::new(move |done| raw(&json!({"id": task, "status": status_of(done)})));
         for _ in 0..UPDATE_ROUNDS_MAX {
-            let current = if respecifies { Some(self.specification(flow, task).await?) } else { None };
+            let current = if respecifies {
+                Some(self.specification(flow, task).await?)
+            } else {
+                None
+            };
             if let Some((_, specification)) = &current {
                 let merged = specification.clone().updated(&updates);
-                let faults = self.validation.check(vec![(vec!["updates".into()], merged)]).await;
+                let faults = self
+                    .validation
+                    .check(vec![(vec!["updates".into()], merged)])
+                    .await;
                 if !faults.is_empty() {
                     return Err(Error::invalid(faults));
                 }
             }
             let (updates, dependencies) = (updates.clone(), dependencies.clone());
-            let command = Command::Update(Update { task, updates, dependencies, parent, current });
-            match self.command(caller.clone(), "tasks.update", flow, command, false, answer.clone()).await {
+            let command = Command::Update(Update {
+                task,
+                updates,
+                dependencies,
+                parent,
+                current,
+            });
+            match self
+                .command(
+                    caller.clone(),
+                    "tasks.update",
+                    flow,
+                    command,
+                    false,
+                    answer.clone(),
+                )
+                .await
+            {
                 Err(Error::Refused(rejection)) if rejection.kind == Kind::SpecificationMoved => {}
                 other => return other,
             }
         }
-        Err(Error::Busy { reason: "the task is being changed by others".to_owned(), retry_after_ms: 100 })
+        Err(Error::Busy {
+            reason: "the task is being changed by others".to_owned(),
+            retry_after_ms: 100,
+        })
     }
 
     /// `tasks.delete`. spec: interface / tasks.delete
@@ -188,18 +242,38 @@ impl App {
     pub async fn delete(&self, caller: Caller, task: TaskId, cascade: bool) -> Answer {
         let flow = self.flow_of("task_id", task).await?;
         let answer: AnswerOf = Arc::new(|_| raw(&json!({"success": true})));
-        self.command(caller, "tasks.delete", flow, Command::Delete { task, cascade }, false, answer).await
+        self.command(
+            caller,
+            "tasks.delete",
+            flow,
+            Command::Delete { task, cascade },
+            false,
+            answer,
+        )
+        .await
     }
 
     /// `tasks.cancel`. spec: interface / tasks.cancel
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn cancel(&self, caller: Caller, task: TaskId, cascade: bool, reason: Option<String>) -> Answer {
+    pub async fn cancel(
+        &self,
+        caller: Caller,
+        task: TaskId,
+        cascade: bool,
+        reason: Option<String>,
+    ) -> Answer {
         let flow = self.flow_of("task_id", task).await?;
-        let answer: AnswerOf = Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
-        let command = Command::Cancel { task, cascade, reason };
-        self.command(caller, "tasks.cancel", flow, command, false, answer).await
+        let answer: AnswerOf =
+            Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
+        let command = Command::Cancel {
+            task,
+            cascade,
+            reason,
+        };
+        self.command(caller, "tasks.cancel", flow, command, false, answer)
+            .await
     }
 
     /// Sends a command to its flow, once for each idempotency key.
@@ -217,7 +291,9 @@ impl App {
         if let Some(first) = self.first_answer(repeatable.as_ref()).await? {
             return Ok(first);
         }
-        let mut order = self.flows.order(Some(command), None, metadata(&caller), false);
+        let mut order = self
+            .flows
+            .order(Some(command), None, metadata(&caller), false);
         order.claims_root = claims_root;
         order.repeatable.clone_from(&repeatable);
         order.bytes = weight(&order);
@@ -233,16 +309,28 @@ impl App {
         }
     }
 
-    async fn first_answer(&self, repeatable: Option<&Repeatable>) -> Result<Option<Box<RawValue>>, Error> {
-        let Some(repeatable) = repeatable else { return Ok(None) };
+    async fn first_answer(
+        &self,
+        repeatable: Option<&Repeatable>,
+    ) -> Result<Option<Box<RawValue>>, Error> {
+        let Some(repeatable) = repeatable else {
+            return Ok(None);
+        };
         let key = ClaimKey::Request(repeatable.key.clone());
         let held = self.store.claims(&[key], self.clock.now()).await?;
-        held.into_iter().next().flatten().map(|value| repeatable.repeat(&value)).transpose()
+        held.into_iter()
+            .next()
+            .flatten()
+            .map(|value| repeatable.repeat(&value))
+            .transpose()
     }
 
     /// The flow of a stored task, named in the member `field`.
     pub(super) async fn flow_of(&self, field: &str, task: TaskId) -> Result<FlowId, Error> {
-        self.directory.flow_of(task).await?.ok_or_else(|| Rejection::not_found(field, task).into())
+        self.directory
+            .flow_of(task)
+            .await?
+            .ok_or_else(|| Rejection::not_found(field, task).into())
     }
 
     /// The flow that new tasks begin or join.
@@ -250,21 +338,38 @@ impl App {
         let mut taken = Vec::new();
         for &id in &resolved.chosen_ids {
             if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved.tasks.iter().find(|t| t.id == id).map(|t| t.path.clone()).unwrap_or_default();
+                let path = resolved
+                    .tasks
+                    .iter()
+                    .find(|t| t.id == id)
+                    .map(|t| t.path.clone())
+                    .unwrap_or_default();
                 let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
                 let expected = "an id that no task has or ever had";
-                taken.push(Violation::new(&path, "Id is taken", expected, &Value::String(id.to_string())));
+                taken.push(Violation::new(
+                    &path,
+                    "Id is taken",
+                    expected,
+                    &Value::String(id.to_string()),
+                ));
             }
         }
         if !taken.is_empty() {
             return Err(Error::invalid(taken));
         }
-        let Some(parent) = resolved.joins else { return Ok(resolved.tasks[0].id.as_flow()) };
+        let Some(parent) = resolved.joins else {
+            return Ok(resolved.tasks[0].id.as_flow());
+        };
         match self.directory.flow_of(parent).await? {
             Some(flow) => Ok(flow),
             None => {
                 let actual = Value::String(parent.to_string());
-                let fault = Violation::of("parent_id", "Parent task not found", "the id of a stored task", &actual);
+                let fault = Violation::of(
+                    "parent_id",
+                    "Parent task not found",
+                    "the id of a stored task",
+                    &actual,
+                );
                 Err(Rejection::one(Kind::InvalidParent, fault).into())
             }
         }
@@ -275,10 +380,20 @@ impl App {
         let mut faults = Vec::new();
         for &id in &resolved.chosen_ids {
             if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved.tasks.iter().find(|t| t.id == id).map(|t| t.path.clone()).unwrap_or_default();
+                let path = resolved
+                    .tasks
+                    .iter()
+                    .find(|t| t.id == id)
+                    .map(|t| t.path.clone())
+                    .unwrap_or_default();
                 let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
                 let actual = Value::String(id.to_string());
-                faults.push(Violation::new(&path, "Task is stored already", "a new id; use task_id to run a stored task", &actual));
+                faults.push(Violation::new(
+                    &path,
+                    "Task is stored already",
+                    "a new id; use task_id to run a stored task",
+                    &actual,
+                ));
             }
         }
         if !faults.is_empty() {
@@ -286,27 +401,50 @@ impl App {
         }
         if let Some(parent) = resolved.joins {
             let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
-            let fault = Violation::of("parent_id", "Parent is not in this call", expected, &Value::String(parent.to_string()));
+            let fault = Violation::of(
+                "parent_id",
+                "Parent is not in this call",
+                expected,
+                &Value::String(parent.to_string()),
+            );
             return Err(Rejection::one(Kind::InvalidParent, fault).into());
         }
         Ok(())
     }
 
     async fn check_specifications(&self, list: &TaskList) -> Result<(), Error> {
-        let specifications = list.specifications().map(|(path, s)| (path.to_vec(), s.clone())).collect();
+        let specifications = list
+            .specifications()
+            .map(|(path, s)| (path.to_vec(), s.clone()))
+            .collect();
         let faults = self.validation.check(specifications).await;
-        if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::invalid(faults))
+        }
     }
 
     /// The current specification of a live task and the version of the event that holds it.
-    async fn specification(&self, flow: FlowId, task: TaskId) -> Result<(Version, Specification), Error> {
-        let at = self.flows.look(flow, engine_metadata(), move |state| state.task(task).map(|t| t.spec_at)).await?;
+    async fn specification(
+        &self,
+        flow: FlowId,
+        task: TaskId,
+    ) -> Result<(Version, Specification), Error> {
+        let at = self
+            .flows
+            .look(flow, engine_metadata(), move |state| {
+                state.task(task).map(|t| t.spec_at)
+            })
+            .await?;
         let at = at.ok_or_else(|| Rejection::not_found("task_id", task))?;
         let events = self.store.read_versions(flow, &[at]).await?;
         match events.first().map(|e| e.event.as_ref()) {
             Some(Event::TaskCreated(e)) => Ok((at, e.specification.clone())),
             Some(Event::TaskRespecified(e)) => Ok((at, e.specification.clone())),
-            _ => Err(Failure::Broken(format!("event {at} of flow {flow} holds no specification")).into()),
+            _ => Err(
+                Failure::Broken(format!("event {at} of flow {flow} holds no specification")).into(),
+            ),
         }
     }
 }
@@ -322,7 +460,11 @@ fn speaking_for(mut caller: Caller, list: &TaskList) -> Caller {
 }
 
 fn alias_map(resolved: &ResolvedTasks) -> Map<String, Value> {
-    resolved.aliases.iter().map(|(alias, id)| (alias.clone(), json!(id))).collect()
+    resolved
+        .aliases
+        .iter()
+        .map(|(alias, id)| (alias.clone(), json!(id)))
+        .collect()
 }
 
 fn status_of(done: Done) -> &'static str {
@@ -343,7 +485,12 @@ pub(super) fn metadata(caller: &Caller) -> Metadata {
 }
 
 pub(super) fn engine_metadata() -> Metadata {
-    Metadata { actor: Arc::from("engine"), correlation: Arc::from("look"), causation: None, trace: None }
+    Metadata {
+        actor: Arc::from("engine"),
+        correlation: Arc::from("look"),
+        causation: None,
+        trace: None,
+    }
 }
 
 /// What an order holds in a mailbox, roughly.
@@ -364,8 +511,12 @@ fn weight(order: &Order) -> usize {
         | None => return order.bytes,
     };
     let payload = |s: &Specification| {
-        let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
+        let text =
+            |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
         s.inputs.as_str().len() + text(&s.schemas) + text(&s.params)
     };
-    tasks.iter().map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24).sum()
+    tasks
+        .iter()
+        .map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24)
+        .sum()
 }

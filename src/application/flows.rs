@@ -124,7 +124,9 @@ impl Flows {
     }
 
     pub(super) fn attempts(&self) -> &Arc<dyn Attempts> {
-        self.attempts.get().expect("attempts are set before the first command")
+        self.attempts
+            .get()
+            .expect("attempts are set before the first command")
     }
 
     /// The slots.
@@ -134,7 +136,11 @@ impl Flows {
     }
 
     /// Wakes flows whose time has come or for which a slot is free, until cancelled.
-    pub async fn run(self: Arc<Self>, mut woken: mpsc::UnboundedReceiver<FlowId>, cancel: CancellationToken) {
+    pub async fn run(
+        self: Arc<Self>,
+        mut woken: mpsc::UnboundedReceiver<FlowId>,
+        cancel: CancellationToken,
+    ) {
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
@@ -163,9 +169,25 @@ impl Flows {
         self.order(Some(command), None, metadata, true)
     }
 
-    pub(super) fn order(&self, command: Option<Command>, look: Option<Look>, metadata: Metadata, engine: bool) -> Order {
+    pub(super) fn order(
+        &self,
+        command: Option<Command>,
+        look: Option<Look>,
+        metadata: Metadata,
+        engine: bool,
+    ) -> Order {
         let clock = self.clock.clone();
-        Order { command, look, metadata, claims_root: false, repeatable: None, engine, reply: None, clock, bytes: 256 }
+        Order {
+            command,
+            look,
+            metadata,
+            claims_root: false,
+            repeatable: None,
+            engine,
+            reply: None,
+            clock,
+            bytes: 256,
+        }
     }
 
     /// Sends an order whose answer nobody waits for.
@@ -203,12 +225,17 @@ impl Flows {
                 }
                 Put::Full => {
                     let reason = format!("{} commands wait for the flow", mailbox::COMMANDS_MAX);
-                    return Err(Error::Busy { reason, retry_after_ms: 100 });
+                    return Err(Error::Busy {
+                        reason,
+                        retry_after_ms: 100,
+                    });
                 }
                 Put::Retired(back) => order = back,
             }
         }
-        answer.await.unwrap_or_else(|_| Err(Failure::ShuttingDown.into()))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Failure::ShuttingDown.into()))
     }
 
     /// Looks at the state of a flow once everything decided before is durable.
@@ -225,19 +252,30 @@ impl Flows {
         let look: Look = Box::new(move |state| {
             let _ = tx.send(look(state));
         });
-        self.ask(flow, self.order(None, Some(look), metadata, false)).await?;
-        rx.await.map_err(|_| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
+        self.ask(flow, self.order(None, Some(look), metadata, false))
+            .await?;
+        rx.await
+            .map_err(|_| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
     }
 
     fn mailbox(&self, flow: FlowId) -> Arc<Mailbox> {
-        let mut hot = self.hot.lock().expect("no code panics while it holds the registry");
+        let mut hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
         hot.forget_idle(flow);
-        hot.mailboxes.entry(flow).or_insert_with(|| Arc::new(Mailbox::new(flow))).clone()
+        hot.mailboxes
+            .entry(flow)
+            .or_insert_with(|| Arc::new(Mailbox::new(flow)))
+            .clone()
     }
 
     /// A mailbox has become idle and keeps a state of this weight; the coldest are dropped.
     pub(super) fn parked(&self, flow: FlowId, weight: usize) {
-        let mut hot = self.hot.lock().expect("no code panics while it holds the registry");
+        let mut hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
         hot.forget_idle(flow);
         hot.stamp += 1;
         let stamp = hot.stamp;
@@ -247,7 +285,10 @@ impl Flows {
         while hot.idle_bytes > self.idle_bytes_max
             && let Some((&stamp, &(coldest, _))) = hot.idle.first_key_value()
         {
-            debug_assert!(hot.idle_at.get(&coldest) == Some(&stamp), "both indexes name the same flows");
+            debug_assert!(
+                hot.idle_at.get(&coldest) == Some(&stamp),
+                "both indexes name the same flows"
+            );
             hot.forget_idle(coldest);
             if hot.mailboxes.get(&coldest).is_some_and(|m| m.retire()) {
                 hot.mailboxes.remove(&coldest);
@@ -265,7 +306,11 @@ impl Flows {
 
     pub(super) fn save_snapshot(self: &Arc<Self>, id: FlowId, flow: &Flow) {
         let flows = self.clone();
-        let snapshot = Snapshot { version: flow.version(), format: snapshot::FORMAT, bytes: snapshot::encode(flow) };
+        let snapshot = Snapshot {
+            version: flow.version(),
+            format: snapshot::FORMAT,
+            bytes: snapshot::encode(flow),
+        };
         self.tasks.spawn(async move {
             if let Err(error) = flows.store.save_snapshot(id, snapshot).await {
                 tracing::warn!(flow.id = %id, error = %error, "a snapshot was not stored");
@@ -290,7 +335,10 @@ impl Flows {
     /// Flows in memory, idle ones included, and bytes of the idle ones.
     #[must_use]
     pub fn resident(&self) -> (usize, usize) {
-        let hot = self.hot.lock().expect("no code panics while it holds the registry");
+        let hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
         (hot.mailboxes.len(), hot.idle_bytes)
     }
 }

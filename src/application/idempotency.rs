@@ -29,7 +29,9 @@ pub struct Repeatable {
 
 impl fmt::Debug for Repeatable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Repeatable").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
+        f.debug_struct("Repeatable")
+            .field("fingerprint", &self.fingerprint)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,14 +46,24 @@ impl Repeatable {
     #[must_use]
     pub fn of(caller: &Caller, method: &str, answer: AnswerOf) -> Option<Self> {
         let idempotency = caller.idempotency.as_ref()?;
-        let key = Arc::from(format!("{}\u{1f}{method}\u{1f}{}", caller.principal, idempotency.key));
-        Some(Self { key, fingerprint: idempotency.fingerprint.clone(), answer })
+        let key = Arc::from(format!(
+            "{}\u{1f}{method}\u{1f}{}",
+            caller.principal, idempotency.key
+        ));
+        Some(Self {
+            key,
+            fingerprint: idempotency.fingerprint.clone(),
+            answer,
+        })
     }
 
     /// What the claim on the key holds once the command is accepted.
     #[must_use]
     pub fn claim_value(&self, done: Done) -> String {
-        let stored = Stored { fingerprint: self.fingerprint.to_string(), answer: (self.answer)(done) };
+        let stored = Stored {
+            fingerprint: self.fingerprint.to_string(),
+            answer: (self.answer)(done),
+        };
         serde_json::to_string(&stored).expect("text and JSON can be written as JSON")
     }
 
@@ -60,14 +72,22 @@ impl Repeatable {
     /// # Errors
     /// `Refused`: the key was used with another body.
     pub fn repeat(&self, claim_value: &str) -> Result<Box<RawValue>, Error> {
-        let stored: Stored = serde_json::from_str(claim_value)
-            .map_err(|e| super::error::Failure::Broken(format!("claim of an idempotency key cannot be read: {e}")))?;
+        let stored: Stored = serde_json::from_str(claim_value).map_err(|e| {
+            super::error::Failure::Broken(format!(
+                "claim of an idempotency key cannot be read: {e}"
+            ))
+        })?;
         if *stored.fingerprint == *self.fingerprint {
             return Ok(stored.answer);
         }
         let key = self.key.rsplit('\u{1f}').next().unwrap_or_default();
         let path = ["metadata".into(), "idempotency_key".into()];
         let expected = "the body that was sent with this key before, or a new key";
-        Err(Error::invalid(vec![Violation::new(&path, "Key was used with another body", expected, &Value::from(key))]))
+        Err(Error::invalid(vec![Violation::new(
+            &path,
+            "Key was used with another body",
+            expected,
+            &Value::from(key),
+        )]))
     }
 }

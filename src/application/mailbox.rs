@@ -80,7 +80,9 @@ pub struct Order {
 
 impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Order").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("Order")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,7 +113,10 @@ struct Inner {
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").field("queued", &self.queue.len()).field("driven", &self.driven).finish_non_exhaustive()
+        f.debug_struct("Inner")
+            .field("queued", &self.queue.len())
+            .field("driven", &self.driven)
+            .finish_non_exhaustive()
     }
 }
 
@@ -139,11 +144,17 @@ pub(super) enum Put {
 
 impl Mailbox {
     pub(super) fn new(flow: FlowId) -> Self {
-        Self { flow, inner: Mutex::default(), arrived: Notify::new() }
+        Self {
+            flow,
+            inner: Mutex::default(),
+            arrived: Notify::new(),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("no code panics while it holds a mailbox")
+        self.inner
+            .lock()
+            .expect("no code panics while it holds a mailbox")
     }
 
     /// Puts an order into the queue. Orders of the engine always fit.
@@ -152,7 +163,9 @@ impl Mailbox {
         if inner.retired {
             return Put::Retired(order);
         }
-        if !order.engine && (inner.queue.len() >= COMMANDS_MAX || inner.bytes + order.bytes > BYTES_MAX) {
+        if !order.engine
+            && (inner.queue.len() >= COMMANDS_MAX || inner.bytes + order.bytes > BYTES_MAX)
+        {
             return Put::Full;
         }
         inner.bytes += order.bytes;
@@ -199,7 +212,14 @@ impl Mailbox {
 /// Decides, appends and answers until the mailbox is empty.
 pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
     let state = mailbox.inner().parked.take();
-    let driver = Driver { flows: &flows, mailbox: &mailbox, state, next: Batch::default(), again: VecDeque::new(), conflicts: 0 };
+    let driver = Driver {
+        flows: &flows,
+        mailbox: &mailbox,
+        state,
+        next: Batch::default(),
+        again: VecDeque::new(),
+        conflicts: 0,
+    };
     driver.run().await;
 }
 
@@ -267,9 +287,14 @@ impl<'a> Driver<'a> {
     /// Decides what has arrived, until the next append is full.
     async fn decide_waiting(&mut self, in_flight: bool) {
         while !self.next.is_full() {
-            let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else { return };
+            let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
+                return;
+            };
             if self.state.is_none() {
-                assert!(!in_flight, "the state is resident while an append is in flight");
+                assert!(
+                    !in_flight,
+                    "the state is resident while an append is in flight"
+                );
                 match loading::load(self.flows, self.mailbox.flow).await {
                     Ok((state, recovery)) => {
                         self.state = Some(state);
@@ -278,7 +303,11 @@ impl<'a> Driver<'a> {
                         }
                     }
                     Err(error) => {
-                        let entry = Entry { order, decision: Ok(Done::Ok), claims: Vec::new() };
+                        let entry = Entry {
+                            order,
+                            decision: Ok(Done::Ok),
+                            claims: Vec::new(),
+                        };
                         self.refuse(entry, error);
                         continue;
                     }
@@ -289,28 +318,48 @@ impl<'a> Driver<'a> {
     }
 
     fn decide(&mut self, mut order: Order) {
-        let resident = self.state.as_mut().expect("loaded before the first decision");
+        let resident = self
+            .state
+            .as_mut()
+            .expect("loaded before the first decision");
         if let Some(look) = order.look.take() {
             look(&resident.flow);
-            self.next.entries.push(Entry { order, decision: Ok(Done::Ok), claims: Vec::new() });
+            self.next.entries.push(Entry {
+                order,
+                decision: Ok(Done::Ok),
+                claims: Vec::new(),
+            });
             return;
         }
-        let command = order.command.take().expect("an order is a command or a look");
+        let command = order
+            .command
+            .take()
+            .expect("an order is a command or a look");
         let now = self.flows.clock.now();
         let mut capacity = self.flows.slots.turn(self.mailbox.flow);
         let decided = resident.flow.handle(&command, now, &mut capacity);
         drop(capacity);
         order.command = Some(command);
         let entry = match decided {
-            Err(rejection) => Entry { order, decision: Err(rejection), claims: Vec::new() },
+            Err(rejection) => Entry {
+                order,
+                decision: Err(rejection),
+                claims: Vec::new(),
+            },
             Ok((events, done)) => {
-                let mut claims = self.next.add(&resident.flow, self.mailbox.flow, &order, events, now);
+                let mut claims =
+                    self.next
+                        .add(&resident.flow, self.mailbox.flow, &order, events, now);
                 // Without events there is no append that could hold the claim; a repetition of a
                 // command that changes nothing changes nothing again.
                 if !self.next.events.is_empty() {
                     claims.extend(self.next.claim_request(&order, done, now));
                 }
-                Entry { order, decision: Ok(done), claims }
+                Entry {
+                    order,
+                    decision: Ok(done),
+                    claims,
+                }
             }
         };
         self.next.entries.push(entry);
@@ -323,7 +372,10 @@ impl<'a> Driver<'a> {
                 tracing::debug!(flow.id = %self.mailbox.flow, actual, "somebody else wrote to the flow");
                 self.conflicts += 1;
                 if self.conflicts > CONFLICT_ROUNDS_MAX {
-                    let busy = || Error::Busy { reason: "other writers hold the flow".to_owned(), retry_after_ms: 100 };
+                    let busy = || Error::Busy {
+                        reason: "other writers hold the flow".to_owned(),
+                        retry_after_ms: 100,
+                    };
                     self.fail(batch, busy);
                 } else {
                     self.decide_again(batch, None);
@@ -332,7 +384,12 @@ impl<'a> Driver<'a> {
             Ok(Outcome::Exists { key, value }) => self.decide_again(batch, Some((key, value))),
             Ok(Outcome::Fenced) => {
                 self.flows.fenced();
-                self.fail(batch, || Failure::Store(store::Error::Unavailable("another server has taken over".to_owned())).into());
+                self.fail(batch, || {
+                    Failure::Store(store::Error::Unavailable(
+                        "another server has taken over".to_owned(),
+                    ))
+                    .into()
+                });
             }
             Ok(Outcome::Unknown) => self.resolve(batch).await,
             Err(error) => {
@@ -349,12 +406,18 @@ impl<'a> Driver<'a> {
             state.position = position;
         }
         self.flows.committed(self.mailbox.flow, recorded);
-        let Batch { entries, effects, .. } = batch;
-        entries.into_iter().for_each(|entry| entry.answer_decided(position));
+        let Batch {
+            entries, effects, ..
+        } = batch;
+        entries
+            .into_iter()
+            .for_each(|entry| entry.answer_decided(position));
         for effect in effects {
             match effect {
                 Consequence::Launch(started) => self.flows.attempts().launch(*started),
-                Consequence::Stop(task, attempt) => self.flows.attempts().stop(self.mailbox.flow, task, attempt),
+                Consequence::Stop(task, attempt) => {
+                    self.flows.attempts().stop(self.mailbox.flow, task, attempt)
+                }
             }
         }
     }
@@ -362,7 +425,10 @@ impl<'a> Driver<'a> {
     /// Answers entries that changed nothing, decided on a state that is durable.
     fn answer_all(&self, batch: Batch) {
         let position = self.state.as_ref().map_or(0, |s| s.position);
-        batch.entries.into_iter().for_each(|entry| entry.answer_decided(position));
+        batch
+            .entries
+            .into_iter()
+            .for_each(|entry| entry.answer_decided(position));
     }
 
     /// Drops the working state; everything that rested on it is decided anew. The one that lost a
@@ -382,7 +448,10 @@ impl<'a> Driver<'a> {
                 self.again.push_back(entry.order);
             } else {
                 // A look has run already; its sender finds out when it acts on it.
-                entry.answer(Ok(Reply::Done { done: Done::Ok, position: 0 }));
+                entry.answer(Ok(Reply::Done {
+                    done: Done::Ok,
+                    position: 0,
+                }));
             }
         }
         self.again.extend(waiting);
@@ -403,7 +472,10 @@ impl<'a> Driver<'a> {
     fn refuse(&self, entry: Entry, error: Error) {
         if entry.order.reply.is_none() {
             tracing::warn!(flow.id = %self.mailbox.flow, error = %error, "a wake-up of the flow is put off");
-            self.flows.timers.set(self.mailbox.flow, Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)));
+            self.flows.timers.set(
+                self.mailbox.flow,
+                Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)),
+            );
         }
         entry.answer(Err(error));
     }
@@ -444,9 +516,15 @@ impl<'a> Driver<'a> {
     }
 
     fn set_timer(&self) {
-        let Some(state) = self.state.as_ref() else { return };
+        let Some(state) = self.state.as_ref() else {
+            return;
+        };
         let due = if state.flow.has_active_run() {
-            schedule::next_due(&state.flow, self.flows.clock.now(), &self.flows.slots.view())
+            schedule::next_due(
+                &state.flow,
+                self.flows.clock.now(),
+                &self.flows.slots.view(),
+            )
         } else {
             None
         };
@@ -457,10 +535,17 @@ impl<'a> Driver<'a> {
 fn lost_claim(entry: &Entry, key: &ClaimKey, value: &str) -> Result<Reply, Error> {
     match (key, &entry.order.repeatable) {
         (ClaimKey::Request(_), Some(repeatable)) => repeatable.repeat(value).map(Reply::Repeated),
-        (ClaimKey::Request(_), None) => Err(Failure::Broken("a claim without a request".to_owned()).into()),
+        (ClaimKey::Request(_), None) => {
+            Err(Failure::Broken("a claim without a request".to_owned()).into())
+        }
         (ClaimKey::Task(id), _) => {
             let expected = "an id that no task has or ever had";
-            let fault = Violation::of("id", "Id is taken", expected, &serde_json::Value::String(id.to_string()));
+            let fault = Violation::of(
+                "id",
+                "Id is taken",
+                expected,
+                &serde_json::Value::String(id.to_string()),
+            );
             Err(Rejection::one(Kind::Invalid, fault).into())
         }
     }

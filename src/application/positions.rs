@@ -28,12 +28,18 @@ impl Positions {
     /// Nothing is known of flows but that all of them end at `head` or before.
     #[must_use]
     pub fn after(head: Position) -> Self {
-        Self { start: head, inner: Mutex::default() }
+        Self {
+            start: head,
+            inner: Mutex::default(),
+        }
     }
 
     /// The flow has an event at this position.
     pub fn advance(&self, flow: FlowId, position: Position) {
-        let mut inner = self.inner.lock().expect("no code panics while it holds the positions");
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the positions");
         let last = inner.last.entry(flow).or_default();
         *last = position.max(*last);
         if inner.last.len() > inner.sweep_at.max(FLOWS_BEFORE_SWEEP) {
@@ -47,7 +53,10 @@ impl Positions {
     /// What the read models must have reached to show all of the flow; 0 when they have, given that
     /// they are at `checkpoint`.
     pub fn awaited(&self, flow: FlowId, checkpoint: Position) -> Position {
-        let mut inner = self.inner.lock().expect("no code panics while it holds the positions");
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the positions");
         inner.checkpoint = checkpoint.max(inner.checkpoint);
         match inner.last.get(&flow).copied() {
             Some(position) if position > checkpoint => position,

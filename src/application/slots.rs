@@ -34,7 +34,9 @@ impl Lane {
     }
 
     fn withdraw(&mut self, flow: FlowId) -> bool {
-        self.ranks.remove(&flow).is_some_and(|rank| self.waiting.remove(&rank).is_some())
+        self.ranks
+            .remove(&flow)
+            .is_some_and(|rank| self.waiting.remove(&rank).is_some())
     }
 }
 
@@ -51,11 +53,20 @@ impl Slots {
     /// A pool for these executors, and the flows that it wants woken.
     pub fn new(executors: Arc<dyn Executors>) -> (Self, mpsc::UnboundedReceiver<FlowId>) {
         let (wake, woken) = mpsc::unbounded_channel();
-        (Self { lanes: Mutex::new(HashMap::new()), executors, wake }, woken)
+        (
+            Self {
+                lanes: Mutex::new(HashMap::new()),
+                executors,
+                wake,
+            },
+            woken,
+        )
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
-        self.lanes.lock().expect("no code panics while it holds the slots")
+        self.lanes
+            .lock()
+            .expect("no code panics while it holds the slots")
     }
 
     fn take(&self, flow: FlowId, request: &SlotRequest<'_>) -> bool {
@@ -69,7 +80,12 @@ impl Slots {
         });
         let rank = (request.priority, request.since, flow);
         let free = lane.free();
-        let ahead = lane.waiting.range(..rank).filter(|((_, _, other), _)| *other != flow).take(free).count();
+        let ahead = lane
+            .waiting
+            .range(..rank)
+            .filter(|((_, _, other), _)| *other != flow)
+            .take(free)
+            .count();
         if free > ahead {
             lane.taken.insert((request.task, request.attempt));
             return true;
@@ -128,7 +144,10 @@ impl Slots {
     /// Attempts under way, and the limit, by executor.
     #[must_use]
     pub fn usage(&self) -> Vec<(String, usize, usize)> {
-        self.lanes().iter().map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit)).collect()
+        self.lanes()
+            .iter()
+            .map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit))
+            .collect()
     }
 
     /// The pool as the rules see it during a turn of `flow`.

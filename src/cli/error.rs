@@ -68,7 +68,10 @@ mod tests {
         #[error("cannot open")]
         struct Inner(#[source] io::Error);
         let error = Outer(Inner(io::Error::other("disk on fire")));
-        assert_eq!(CliError::failed(&error).to_string(), "cannot start: cannot open: disk on fire");
+        assert_eq!(
+            CliError::failed(&error).to_string(),
+            "cannot start: cannot open: disk on fire"
+        );
     }
 
     #[test]

@@ -41,8 +41,11 @@ async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
     // Before anything else, so that a signal that arrives while the server starts is not a death.
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
-    let registry = server::executors(Registry::builder(), &config.engine).map_err(|e| CliError::failed(&e))?;
-    let server = Server::open(&config.engine.data_dir, registry, clock.clone()).await.map_err(|e| CliError::failed(&e))?;
+    let registry =
+        server::executors(Registry::builder(), &config.engine).map_err(|e| CliError::failed(&e))?;
+    let server = Server::open(&config.engine.data_dir, registry, clock.clone())
+        .await
+        .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
@@ -57,11 +60,15 @@ async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     tracing::info!(address = %handle.local_addr, data = %config.engine.data_dir.display(), "listening");
     service.run(shutdown).await;
-    signals.abort();
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
+    signals.abort();
     tracing::info!("stopped");
-    Ok(if taken_over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if taken_over {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Ctrl-C and SIGTERM.
@@ -72,7 +79,10 @@ struct Signals {
 
 impl Signals {
     fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     async fn next(&mut self) {

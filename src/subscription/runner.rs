@@ -20,13 +20,21 @@ pub struct Options {
     pub retry_first: Duration,
     /// Pause that no later one exceeds; each is twice the one before.
     pub retry_max: Duration,
+    /// How long commits are gathered into one transaction of the read models, when no reader waits
+    /// and fewer than [`GATHER_EVENTS_MAX`] have come: a transaction for each commit would cost
+    /// more than the commits themselves.
+    pub gather: Duration,
 }
+
+/// Events that are folded without gathering more.
+pub const GATHER_EVENTS_MAX: u64 = 512;
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             retry_first: Duration::from_millis(50),
             retry_max: Duration::from_secs(5),
+            gather: Duration::from_millis(5),
         }
     }
 }
@@ -69,6 +77,7 @@ pub struct Service {
     options: Options,
     checkpoint: watch::Sender<Position>,
     state: watch::Sender<State>,
+    wanted: watch::Receiver<Position>,
 }
 
 /// What others may know of the projection. Cheap to clone.
@@ -77,6 +86,8 @@ pub struct Handle {
     checkpoint: watch::Receiver<Position>,
     state: watch::Receiver<State>,
     head: watch::Receiver<Position>,
+    /// The furthest position that a reader waits for, or has waited for.
+    wanted: Arc<watch::Sender<Position>>,
 }
 
 /// How a batch ended.
@@ -99,10 +110,12 @@ impl Service {
         let position = read_models.checkpoint().await?;
         let (checkpoint, checkpoint_seen) = watch::channel(position);
         let (state, state_seen) = watch::channel(State::Running);
+        let (wanted, wanted_seen) = watch::channel(0);
         let handle = Handle {
             checkpoint: checkpoint_seen,
             state: state_seen,
             head: store.watch(),
+            wanted: Arc::new(wanted),
         };
         let service = Self {
             store,
@@ -110,6 +123,7 @@ impl Service {
             options,
             checkpoint,
             state,
+            wanted: wanted_seen,
         };
         Ok((service, handle))
     }
@@ -200,11 +214,27 @@ impl Service {
     async fn follow(&self, feed: &mut Feed, stop: &CancellationToken) -> Step {
         let next = tokio::select! {
             () = stop.cancelled() => return Step::Done,
-            next = feed.next() => next,
+            next = async {
+                self.gather(feed.position()).await;
+                feed.next().await
+            } => next,
         };
         match next {
             Ok(events) => self.fold(&events).await,
             Err(error) => unread(&error),
+        }
+    }
+
+    /// Waits until there is something behind `position` and it is time to fold it.
+    async fn gather(&self, position: Position) {
+        let (mut head, mut wanted) = (self.store.watch(), self.wanted.clone());
+        if head.wait_for(|at| *at > position).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            _ = wanted.wait_for(|at| *at > position) => {}
+            _ = head.wait_for(|at| *at >= position + GATHER_EVENTS_MAX) => {}
+            () = tokio::time::sleep(self.options.gather) => {}
         }
     }
 
@@ -282,6 +312,11 @@ impl Handle {
         if self.checkpoint() >= position {
             return Ok(());
         }
+        self.wanted.send_if_modified(|wanted| {
+            let further = position > *wanted;
+            *wanted = position.max(*wanted);
+            further
+        });
         let mut checkpoint = self.checkpoint.clone();
         let mut state = self.state.clone();
         let failed = |state: &State| matches!(state, State::Failed { .. });

@@ -23,7 +23,10 @@ const BATCH_LEN: usize = 100;
 
 fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number")),
+    )
 }
 
 /// Counts answers, and wakes whoever waits for the last of them.
@@ -34,7 +37,10 @@ struct Countdown {
 
 impl Countdown {
     fn from(left: u64) -> Arc<Self> {
-        Arc::new(Self { left: AtomicU64::new(left), over: Notify::new() })
+        Arc::new(Self {
+            left: AtomicU64::new(left),
+            over: Notify::new(),
+        })
     }
 
     fn count(&self) {
@@ -62,13 +68,20 @@ async fn work_until_killed(server: Server, clients: &mut Vec<Client>, answers: u
     let working: Vec<_> = working.collect();
     countdown.over.notified().await;
     server.kill().await;
-    clients.extend(join_all(working).await.into_iter().map(|client| client.unwrap()));
+    clients.extend(
+        join_all(working)
+            .await
+            .into_iter()
+            .map(|client| client.unwrap()),
+    );
 }
 
 /// What must hold of the log whenever the server is down.
 async fn check_log(folder: &Folder, clients: &[Client]) -> Vec<Event> {
     let data = folder.data();
-    let report = program::run(["events", "verify", "--data-dir", data.to_str().unwrap()]).await.done();
+    let report = program::run(["events", "verify", "--data-dir", data.to_str().unwrap()])
+        .await
+        .done();
     assert!(report.starts_with("sound"), "{report}");
     let events = log::export(folder).await;
     log::assert_dense(&events);
@@ -80,7 +93,11 @@ async fn check_log(folder: &Folder, clients: &[Client]) -> Vec<Event> {
             assert_eq!(found.flows[mark].len(), 1, "{mark} was created once");
         }
     }
-    assert!(found.renamed.values().all(|times| *times == 1), "{:?}", found.renamed);
+    assert!(
+        found.renamed.values().all(|times| *times == 1),
+        "{:?}",
+        found.renamed
+    );
     events
 }
 
@@ -91,7 +108,11 @@ async fn check_answers(server: &Server, clients: &[Client]) {
         let calls = part.iter().enumerate().map(|(i, (id, _))| {
             json!({"jsonrpc": "2.0", "id": i, "method": "tasks.get", "params": {"task_id": id}})
         });
-        let (_, answers) = server.api.post(json!(calls.collect::<Vec<_>>()).to_string()).await.unwrap();
+        let (_, answers) = server
+            .api
+            .post(json!(calls.collect::<Vec<_>>()).to_string())
+            .await
+            .unwrap();
         let answers = answers.as_array().unwrap();
         assert_eq!(answers.len(), part.len());
         for answer in answers {
@@ -106,19 +127,25 @@ async fn check_answers(server: &Server, clients: &[Client]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what_was_running() {
-    let seed = setting("TASKLEDGER_TEST_SEED").unwrap_or(u64::from(std::process::id()) << 16 | 0x1ed9);
+    let seed =
+        setting("TASKLEDGER_TEST_SEED").unwrap_or(u64::from(std::process::id()) << 16 | 0x1ed9);
     let kills = setting("TASKLEDGER_TEST_KILLS").unwrap_or(KILLS);
     println!("TASKLEDGER_TEST_SEED={seed} TASKLEDGER_TEST_KILLS={kills}");
     let mut random = Random::new(seed);
     let folder = Folder::new();
-    let mut clients: Vec<_> = (0..CLIENTS).map(|number| Client::new(number, seed)).collect();
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|number| Client::new(number, seed))
+        .collect();
     for kill in 0..kills {
         let server = Server::start(&folder).await;
         join_all(clients.iter_mut().map(|client| client.repeat(&server.api))).await;
         let answers = 1 + random.below(ANSWERS_MAX);
         work_until_killed(server, &mut clients, answers).await;
         let events = check_log(&folder, &clients).await;
-        println!("kill {kill} after {answers} answers, {} events", events.len());
+        println!(
+            "kill {kill} after {answers} answers, {} events",
+            events.len()
+        );
     }
 
     let server = Server::start(&folder).await;
@@ -126,7 +153,10 @@ async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what
     server
         .api
         .eventually("nothing is in progress", async || {
-            let list = server.api.call("tasks.list", json!({"status": "in_progress", "limit": 1})).await;
+            let list = server
+                .api
+                .call("tasks.list", json!({"status": "in_progress", "limit": 1}))
+                .await;
             (list["total"] == 0).then_some(())
         })
         .await;
@@ -146,5 +176,9 @@ async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what
     assert!(clients.iter().map(Client::flows).sum::<usize>() > 0);
     let kept = dump(&folder.read_models()).await;
     let rebuilt = dump_of_rebuilt_copy(&folder).await;
-    assert!(kept == rebuilt, "the read models differ from a replay of {} events", events.len());
+    assert!(
+        kept == rebuilt,
+        "the read models differ from a replay of {} events",
+        events.len()
+    );
 }

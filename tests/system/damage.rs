@@ -29,29 +29,62 @@ async fn a_damaged_row_is_named_and_its_flow_refuses_while_others_go_on() {
     server.stop().await;
     damage(&folder, 2);
 
-    let verify = ["events", "verify", "--data-dir", folder.data().to_str().unwrap()].map(str::to_owned);
+    let verify = [
+        "events",
+        "verify",
+        "--data-dir",
+        folder.data().to_str().unwrap(),
+    ]
+    .map(str::to_owned);
     let verified = program::run(&verify).await;
     assert_eq!(verified.code, Some(1), "{verified:?}");
     let named = format!("position 2, flow `{}`", precious.as_str().unwrap());
-    assert!(verified.out.contains(&named) && verified.out.contains("DAMAGED"), "{verified:?}");
+    assert!(
+        verified.out.contains(&named) && verified.out.contains("DAMAGED"),
+        "{verified:?}"
+    );
 
     let server = Server::start(&folder).await;
     let rename = |id: &Value| json!({"task_id": id, "updates": {"name": "renamed"}});
-    let refused = server.api.try_call("tasks.update", rename(&precious), None).await;
-    let Err(NoResult::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    let refused = server
+        .api
+        .try_call("tasks.update", rename(&precious), None)
+        .await;
+    let Err(NoResult::Refused(refusal)) = refused else {
+        panic!("{refused:?}")
+    };
     assert_eq!(refusal.code, -32603, "{refusal:?}");
-    let error_id = refusal.data["error_id"].as_str().expect("the log has the cause").to_owned();
+    let error_id = refusal.data["error_id"]
+        .as_str()
+        .expect("the log has the cause")
+        .to_owned();
     for id in [&first, &third] {
         server.api.call("tasks.update", rename(id)).await;
-        assert_eq!(server.api.call("tasks.get", json!({"task_id": id})).await["name"], "renamed");
+        assert_eq!(
+            server.api.call("tasks.get", json!({"task_id": id})).await["name"],
+            "renamed"
+        );
     }
     let said = server.stop().await;
-    let cause = said.lines().find(|line| line.contains(&error_id)).expect("the cause is logged");
+    let cause = said
+        .lines()
+        .find(|line| line.contains(&error_id))
+        .expect("the cause is logged");
     assert!(cause.contains("position 2"), "{cause}");
 
-    let export = program::run(["events", "export", "--data-dir", folder.data().to_str().unwrap()]).await;
+    let export = program::run([
+        "events",
+        "export",
+        "--data-dir",
+        folder.data().to_str().unwrap(),
+    ])
+    .await;
     assert_eq!(export.code, Some(1), "{export:?}");
-    assert_eq!(export.out.lines().count(), 1, "what precedes the damage is given: {export:?}");
+    assert_eq!(
+        export.out.lines().count(),
+        1,
+        "what precedes the damage is given: {export:?}"
+    );
     assert!(export.err.contains("position 2"), "{export:?}");
 }
 
@@ -67,7 +100,14 @@ async fn read_models_are_not_built_past_a_damaged_row() {
     std::fs::remove_file(folder.read_models()).unwrap();
 
     let data = folder.data();
-    let rebuilt = program::run(["projections", "rebuild", "--data-dir", data.to_str().unwrap()]).await.refused(1);
+    let rebuilt = program::run([
+        "projections",
+        "rebuild",
+        "--data-dir",
+        data.to_str().unwrap(),
+    ])
+    .await
+    .refused(1);
     assert!(rebuilt.contains("position 2"), "{rebuilt}");
 
     let server = Server::start(&folder).await;
@@ -80,10 +120,19 @@ async fn read_models_are_not_built_past_a_damaged_row() {
         .await;
     assert!(health["checks"].to_string().contains('2'), "{health}");
     let list = server.api.refusal("tasks.list", json!({})).await;
-    assert_eq!(list.code, -32013, "rows behind the damage are not left out in silence: {list:?}");
+    assert_eq!(
+        list.code, -32013,
+        "rows behind the damage are not left out in silence: {list:?}"
+    );
     for id in [first, third] {
-        let task = server.api.refusal("tasks.get", json!({"task_id": id})).await;
-        assert_eq!(task.code, -32013, "a task that exists is not called unknown: {task:?}");
+        let task = server
+            .api
+            .refusal("tasks.get", json!({"task_id": id}))
+            .await;
+        assert_eq!(
+            task.code, -32013,
+            "a task that exists is not called unknown: {task:?}"
+        );
     }
     server.stop().await;
 }

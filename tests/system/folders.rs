@@ -6,7 +6,14 @@ use serde_json::json;
 use std::path::Path;
 
 async fn serve(data: &Path, address: &str) -> Ended {
-    run(["serve", "--listen", address, "--data-dir", data.to_str().unwrap()]).await
+    run([
+        "serve",
+        "--listen",
+        address,
+        "--data-dir",
+        data.to_str().unwrap(),
+    ])
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -18,7 +25,10 @@ async fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
 
     assert!(refused.contains("is in use by process"), "{refused}");
     assert!(refused.contains("--data-dir"), "{refused}");
-    server.api.call("tasks.create", json!({"name": "still here"})).await;
+    server
+        .api
+        .call("tasks.create", json!({"name": "still here"}))
+        .await;
     server.kill().await;
     Server::start(&folder).await.stop().await;
 }
@@ -27,11 +37,20 @@ async fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
 async fn an_address_that_is_taken_is_named() {
     let (folder, other) = (Folder::new(), Folder::new());
     let server = Server::start(&folder).await;
-    let address = server.api.url.trim_start_matches("http://").trim_end_matches('/');
+    let address = server
+        .api
+        .url
+        .trim_start_matches("http://")
+        .trim_end_matches('/');
 
     let refused = serve(&other.data(), address).await.refused(1);
 
-    assert!(refused.contains(&format!("cannot listen on `{address}`: another program listens there")), "{refused}");
+    assert!(
+        refused.contains(&format!(
+            "cannot listen on `{address}`: another program listens there"
+        )),
+        "{refused}"
+    );
     server.stop().await;
 }
 
@@ -46,8 +65,13 @@ async fn a_folder_that_cannot_be_made_is_named() {
         assert!(refused.contains(&named), "{refused}");
     }
     // The kernel refuses every new folder here, also to root.
-    let refused = serve(Path::new("/proc/taskledger"), "127.0.0.1:0").await.refused(1);
-    assert!(refused.contains("cannot use the data folder `/proc/taskledger`"), "{refused}");
+    let refused = serve(Path::new("/proc/taskledger"), "127.0.0.1:0")
+        .await
+        .refused(1);
+    assert!(
+        refused.contains("cannot use the data folder `/proc/taskledger`"),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,14 +15,22 @@ const TASKS_MAX: usize = 100;
 /// A shell in which files cannot grow, which becomes the server.
 async fn start_limited(folder: &Folder) -> Server {
     let mut command = program::command_of("sh");
-    command.args(["-c", "ulimit -f \"$0\" && exec \"$@\"", BLOCKS, program::PROGRAM]);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.data());
+    command.args([
+        "-c",
+        "ulimit -f \"$0\" && exec \"$@\"",
+        BLOCKS,
+        program::PROGRAM,
+    ]);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(folder.data());
     Server::spawn(command, folder.path()).await
 }
 
 /// Creates a task with much in it; its id, or the code of the refusal.
 async fn create(api: &Api, number: usize) -> Result<String, i64> {
-    let params = json!({"name": format!("task {number}"), "inputs": {"text": "x".repeat(INPUTS_BYTES)}});
+    let params =
+        json!({"name": format!("task {number}"), "inputs": {"text": "x".repeat(INPUTS_BYTES)}});
     match api.try_call("tasks.create", params, None).await {
         Ok(created) => Ok(created["id"].as_str().unwrap().to_owned()),
         Err(NoResult::Refused(refusal)) => Err(refusal.code),
@@ -45,7 +53,12 @@ async fn a_full_disk_refuses_writes_and_keeps_what_was_acknowledged_readable() {
             break;
         }
     }
-    assert_eq!(refused, [-32603, -32603, -32603], "after {} tasks", acknowledged.len());
+    assert_eq!(
+        refused,
+        [-32603, -32603, -32603],
+        "after {} tasks",
+        acknowledged.len()
+    );
     assert!(acknowledged.len() > 3, "{acknowledged:?}");
     assert!(server.runs(), "{}", server.logged());
     for (number, id) in &acknowledged {
@@ -53,7 +66,10 @@ async fn a_full_disk_refuses_writes_and_keeps_what_was_acknowledged_readable() {
         assert_eq!(task["name"], json!(format!("task {number}")));
     }
     let small = json!({"task_id": acknowledged[0].1, "updates": {"name": "renamed"}});
-    let _ = server.api.try_call("tasks.update", small.clone(), None).await;
+    let _ = server
+        .api
+        .try_call("tasks.update", small.clone(), None)
+        .await;
     server.stop().await;
 
     let server = Server::start(&folder).await;
@@ -62,10 +78,16 @@ async fn a_full_disk_refuses_writes_and_keeps_what_was_acknowledged_readable() {
         assert_eq!(task["inputs"]["text"].as_str().unwrap().len(), INPUTS_BYTES);
     }
     server.api.call("tasks.update", small).await;
-    create(&server.api, TASKS_MAX).await.expect("there is space again");
+    create(&server.api, TASKS_MAX)
+        .await
+        .expect("there is space again");
     server.stop().await;
     let events = log::export(&folder).await;
     log::assert_dense(&events);
     let created = events.iter().filter(|e| e.kind == "TaskCreated").count();
-    assert_eq!(created, acknowledged.len() + 1, "a refused task is not in the log");
+    assert_eq!(
+        created,
+        acknowledged.len() + 1,
+        "a refused task is not in the log"
+    );
 }

@@ -30,14 +30,17 @@ impl Event {
 /// The whole log; works beside a running server and after one was killed.
 pub(crate) async fn export(folder: &Folder) -> Vec<Event> {
     let data = folder.data();
-    let text = program::run(["events", "export", "--data-dir", data.to_str().unwrap()]).await.done();
+    let text = program::run(["events", "export", "--data-dir", data.to_str().unwrap()])
+        .await
+        .done();
     text.lines().map(parse).collect()
 }
 
 fn parse(line: &str) -> Event {
     let mut value: Value = serde_json::from_str(line).unwrap();
     let text = |member: &str| value[member].as_str().unwrap().to_owned();
-    let time = chrono::DateTime::parse_from_rfc3339(value["recorded_at"].as_str().unwrap()).unwrap();
+    let time =
+        chrono::DateTime::parse_from_rfc3339(value["recorded_at"].as_str().unwrap()).unwrap();
     Event {
         position: value["position"].as_u64().unwrap(),
         flow: text("flow_id"),
@@ -71,24 +74,37 @@ pub(crate) fn assert_started_in_order(events: &[Event]) {
         match event.kind.as_str() {
             "TaskCreated" | "DependenciesChanged" => {
                 let list = event.data["dependencies"].as_array().into_iter().flatten();
-                let list = list.map(|d| (d["id"].as_str().unwrap(), d["required"].as_bool().unwrap()));
+                let list =
+                    list.map(|d| (d["id"].as_str().unwrap(), d["required"].as_bool().unwrap()));
                 waits.insert(task, list.collect());
             }
             "TaskStarted" => {
                 for (dependency, required) in &waits[task] {
                     let found = status.get(dependency).copied().unwrap_or("pending");
-                    let good = found == "completed" || (!required && matches!(found, "failed" | "cancelled"));
+                    let good = found == "completed"
+                        || (!required && matches!(found, "failed" | "cancelled"));
                     assert!(good, "{task} started while {dependency} was {found}");
                 }
                 let attempt = event.data["attempt"].as_u64().unwrap();
-                assert_eq!(attempts.insert(task, attempt).unwrap_or(0) + 1, attempt, "{event:?}");
+                assert_eq!(
+                    attempts.insert(task, attempt).unwrap_or(0) + 1,
+                    attempt,
+                    "{event:?}"
+                );
                 status.insert(task, "in_progress");
             }
             "TaskCompleted" | "TaskFailed" => {
                 let attempt = event.data["attempt"].as_u64().unwrap();
                 assert!(ended.insert((task, attempt)), "ended twice: {event:?}");
                 assert_eq!(status.get(task).copied(), Some("in_progress"), "{event:?}");
-                status.insert(task, if event.kind == "TaskCompleted" { "completed" } else { "failed" });
+                status.insert(
+                    task,
+                    if event.kind == "TaskCompleted" {
+                        "completed"
+                    } else {
+                        "failed"
+                    },
+                );
             }
             "TaskCancelled" => {
                 status.insert(task, "cancelled");

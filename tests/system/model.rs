@@ -22,11 +22,27 @@ pub(crate) struct Command {
 #[derive(Debug, Clone)]
 enum Effect {
     /// A flow of so many tasks, which all have names that begin with the mark.
-    Created { mark: String, len: usize, runs: bool },
-    Renamed { flow: usize, task: usize, name: String },
-    Executed { flow: usize },
-    Cancelled { flow: usize, task: usize },
-    Deleted { flow: usize, task: usize },
+    Created {
+        mark: String,
+        len: usize,
+        runs: bool,
+    },
+    Renamed {
+        flow: usize,
+        task: usize,
+        name: String,
+    },
+    Executed {
+        flow: usize,
+    },
+    Cancelled {
+        flow: usize,
+        task: usize,
+    },
+    Deleted {
+        flow: usize,
+        task: usize,
+    },
 }
 
 /// A flow of this client.
@@ -62,7 +78,13 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(number: usize, seed: u64) -> Self {
         let random = Random::new(seed ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95));
-        Self { number, random, counter: 0, flows: Vec::new(), open: None }
+        Self {
+            number,
+            random,
+            counter: 0,
+            flows: Vec::new(),
+            open: None,
+        }
     }
 
     /// Acknowledged flows.
@@ -74,24 +96,57 @@ impl Client {
     pub(crate) fn next(&mut self) -> Command {
         self.counter += 1;
         let mark = format!("c{}-{}.", self.number, self.counter);
-        let kind = if self.flows.is_empty() { 0 } else { self.random.below(10) };
+        let kind = if self.flows.is_empty() {
+            0
+        } else {
+            self.random.below(10)
+        };
         let (method, params, effect) = match kind {
             0 => {
                 let (list, len) = self.tree(&mark);
-                ("tasks.create", json!({ "tasks": list }), Effect::Created { mark: mark.clone(), len, runs: false })
+                (
+                    "tasks.create",
+                    json!({ "tasks": list }),
+                    Effect::Created {
+                        mark: mark.clone(),
+                        len,
+                        runs: false,
+                    },
+                )
             }
             1 => {
                 let name = format!("{mark}single");
                 let params = json!({"name": name, "schemas": {"method": "echo_executor"}});
-                ("tasks.create", params, Effect::Created { mark: mark.clone(), len: 1, runs: false })
+                (
+                    "tasks.create",
+                    params,
+                    Effect::Created {
+                        mark: mark.clone(),
+                        len: 1,
+                        runs: false,
+                    },
+                )
             }
             2 | 3 => {
                 let (list, len) = self.tree(&mark);
-                ("tasks.execute", json!({ "tasks": list }), Effect::Created { mark: mark.clone(), len, runs: true })
+                (
+                    "tasks.execute",
+                    json!({ "tasks": list }),
+                    Effect::Created {
+                        mark: mark.clone(),
+                        len,
+                        runs: true,
+                    },
+                )
             }
             _ => self.change(kind, &mark),
         };
-        Command { method, params, key: format!("key-{mark}"), effect }
+        Command {
+            method,
+            params,
+            key: format!("key-{mark}"),
+            effect,
+        }
     }
 
     /// A command for a task that exists.
@@ -105,9 +160,21 @@ impl Client {
                 let params = json!({"task_id": id, "updates": {"name": name}});
                 ("tasks.update", params, Effect::Renamed { flow, task, name })
             }
-            6 | 7 => ("tasks.execute", json!({"task_id": self.flows[flow].root}), Effect::Executed { flow }),
-            8 => ("tasks.cancel", json!({"task_id": id}), Effect::Cancelled { flow, task }),
-            _ => ("tasks.delete", json!({"task_id": id}), Effect::Deleted { flow, task }),
+            6 | 7 => (
+                "tasks.execute",
+                json!({"task_id": self.flows[flow].root}),
+                Effect::Executed { flow },
+            ),
+            8 => (
+                "tasks.cancel",
+                json!({"task_id": id}),
+                Effect::Cancelled { flow, task },
+            ),
+            _ => (
+                "tasks.delete",
+                json!({"task_id": id}),
+                Effect::Deleted { flow, task },
+            ),
         }
     }
 
@@ -117,7 +184,11 @@ impl Client {
         let mut list = vec![json!({"id": "t0", "name": format!("{mark}0")})];
         for i in 1..len {
             let waits = i > 1 && self.random.below(2) == 0;
-            let method = if self.random.below(2) == 0 { "echo_executor" } else { "sleep_executor" };
+            let method = if self.random.below(2) == 0 {
+                "echo_executor"
+            } else {
+                "sleep_executor"
+            };
             list.push(json!({
                 "id": format!("t{i}"), "parent_id": "t0", "name": format!("{mark}{i}"),
                 "schemas": {"method": method}, "inputs": {"duration_ms": self.random.below(30)},
@@ -131,7 +202,10 @@ impl Client {
     /// Sends a command; `None` when there is no answer, and then it stays open. A refusal that the
     /// state of a task explains is an answer without an effect.
     pub(crate) async fn send(&mut self, api: &Api, command: Command) -> Option<Result<Value, i64>> {
-        match api.try_call(command.method, command.params.clone(), Some(&command.key)).await {
+        match api
+            .try_call(command.method, command.params.clone(), Some(&command.key))
+            .await
+        {
             Ok(result) => {
                 self.acknowledge(&command, &result);
                 Some(Ok(result))
@@ -158,10 +232,17 @@ impl Client {
 
     /// Sends the command that had no answer again, twice: one effect, one answer.
     pub(crate) async fn repeat(&mut self, api: &Api) {
-        let Some(command) = self.open.take() else { return };
-        let first = self.send(api, command.clone()).await.expect("a server that runs answers");
+        let Some(command) = self.open.take() else {
+            return;
+        };
+        let first = self
+            .send(api, command.clone())
+            .await
+            .expect("a server that runs answers");
         let known = self.flows.len();
-        let again = api.try_call(command.method, command.params.clone(), Some(&command.key)).await;
+        let again = api
+            .try_call(command.method, command.params.clone(), Some(&command.key))
+            .await;
         match (first, again) {
             (Ok(first), Ok(again)) => assert_eq!(first, again, "{command:?}"),
             (Err(_), Err(NoResult::Refused(_))) => {}
@@ -171,10 +252,19 @@ impl Client {
     }
 
     fn acknowledge(&mut self, command: &Command, result: &Value) {
-        let run = || result["run_id"].as_str().expect("a run has an id").to_owned();
+        let run = || {
+            result["run_id"]
+                .as_str()
+                .expect("a run has an id")
+                .to_owned()
+        };
         match command.effect.clone() {
             Effect::Created { mark, len, runs } => {
-                let root = if runs { &result["root_task_id"] } else { &result["id"] };
+                let root = if runs {
+                    &result["root_task_id"]
+                } else {
+                    &result["id"]
+                };
                 let root = root.as_str().unwrap().to_owned();
                 let mut tasks = Vec::new();
                 for i in 0..len {
@@ -184,10 +274,20 @@ impl Client {
                         let id = result["task_ids"][format!("t{i}")].as_str().unwrap();
                         (id.to_owned(), format!("{mark}{i}"))
                     };
-                    tasks.push(Task { id, name, cancelled: false, deleted: false });
+                    tasks.push(Task {
+                        id,
+                        name,
+                        cancelled: false,
+                        deleted: false,
+                    });
                 }
                 let runs = if runs { vec![run()] } else { Vec::new() };
-                self.flows.push(Flow { root, mark, tasks, runs });
+                self.flows.push(Flow {
+                    root,
+                    mark,
+                    tasks,
+                    runs,
+                });
             }
             Effect::Renamed { flow, task, name } => self.flows[flow].tasks[task].name = name,
             Effect::Executed { flow } => self.flows[flow].runs.push(run()),
@@ -199,7 +299,11 @@ impl Client {
     /// Everything acknowledged is in the log, and what has no answer is there whole or not at all.
     pub(crate) fn check(&self, log: &Found) {
         for flow in &self.flows {
-            assert_eq!(log.created.get(&flow.mark), Some(&flow.tasks.len()), "{flow:?}");
+            assert_eq!(
+                log.created.get(&flow.mark),
+                Some(&flow.tasks.len()),
+                "{flow:?}"
+            );
             for run in &flow.runs {
                 assert!(log.runs.contains_key(run), "run {run} of {flow:?}");
             }
@@ -215,16 +319,28 @@ impl Client {
                 assert!(found.deleted || !task.deleted, "{task:?}: {found:?}");
             }
         }
-        if let Some(Command { effect: Effect::Created { mark, len, .. }, .. }) = &self.open {
+        if let Some(Command {
+            effect: Effect::Created { mark, len, .. },
+            ..
+        }) = &self.open
+        {
             let found = log.created.get(mark);
-            assert!(found.is_none_or(|found| found == len), "{found:?} of {len} tasks of {mark}");
+            assert!(
+                found.is_none_or(|found| found == len),
+                "{found:?} of {len} tasks of {mark}"
+            );
         }
     }
 
     /// Each task as the server shows it: ids with the names that they must have, `None` if deleted.
     pub(crate) fn expected(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let tasks = self.flows.iter().flat_map(|flow| &flow.tasks);
-        tasks.map(|task| (task.id.as_str(), (!task.deleted).then_some(task.name.as_str())))
+        tasks.map(|task| {
+            (
+                task.id.as_str(),
+                (!task.deleted).then_some(task.name.as_str()),
+            )
+        })
     }
 
     /// The marks of its flows.
@@ -269,7 +385,13 @@ impl Found {
                     if !flows.contains(&event.flow) {
                         flows.push(event.flow.clone());
                     }
-                    found.tasks.insert(task, FoundTask { name, ..FoundTask::default() });
+                    found.tasks.insert(
+                        task,
+                        FoundTask {
+                            name,
+                            ..FoundTask::default()
+                        },
+                    );
                 }
                 "TaskRenamed" => {
                     let name = event.text("name").to_owned();
@@ -279,7 +401,13 @@ impl Found {
                 "TaskCancelled" => found.tasks.get_mut(&task).unwrap().cancelled = true,
                 "TaskDeleted" => found.tasks.get_mut(&task).unwrap().deleted = true,
                 "RunStarted" => {
-                    assert!(found.runs.insert(event.text("run_id").to_owned(), false).is_none(), "{event:?}");
+                    assert!(
+                        found
+                            .runs
+                            .insert(event.text("run_id").to_owned(), false)
+                            .is_none(),
+                        "{event:?}"
+                    );
                 }
                 "RunEnded" => {
                     let before = found.runs.insert(event.text("run_id").to_owned(), true);

@@ -21,7 +21,9 @@ pub(crate) fn command() -> Command {
 /// Another program, with as little around it.
 pub(crate) fn command_of(program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME"));
+    command
+        .env_clear()
+        .envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME"));
     command.kill_on_drop(true);
     command
 }
@@ -68,7 +70,10 @@ pub(crate) async fn run_with<A: AsRef<OsStr>>(
 
 /// Runs a prepared command to its end.
 pub(crate) async fn end(mut command: Command, input: &str) -> Ended {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let waited = tokio::time::timeout(COMMAND_TIMEOUT, async {
@@ -77,9 +82,17 @@ pub(crate) async fn end(mut command: Command, input: &str) -> Ended {
         drop(stdin);
         child.wait_with_output().await.unwrap()
     });
-    let Output { status, stdout, stderr } = waited.await.expect("the command ends in time");
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = waited.await.expect("the command ends in time");
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    let ended = Ended { code: status.code(), out: text(stdout), err: text(stderr) };
+    let ended = Ended {
+        code: status.code(),
+        out: text(stdout),
+        err: text(stderr),
+    };
     assert!(!ended.err.contains("panicked"), "{ended:?}");
     ended
 }

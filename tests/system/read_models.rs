@@ -20,14 +20,24 @@ pub(crate) async fn dump_of_rebuilt_copy(folder: &Folder) -> String {
     let copy = Folder::new();
     std::fs::create_dir(copy.data()).unwrap();
     std::fs::copy(folder.ledger(), copy.ledger()).unwrap();
-    let said = program::run(["projections", "rebuild", "--data-dir", copy.data().to_str().unwrap()]).await.done();
+    let said = program::run([
+        "projections",
+        "rebuild",
+        "--data-dir",
+        copy.data().to_str().unwrap(),
+    ])
+    .await
+    .done();
     assert!(said.starts_with("rebuilt from "), "{said}");
     dump(&copy.read_models()).await
 }
 
 /// Runs a small workflow; gives its root.
 async fn given_a_workflow(server: &Server) -> serde_json::Value {
-    let started = server.api.call("tasks.execute", Workflow::fork_join(5, 1).request()).await;
+    let started = server
+        .api
+        .call("tasks.execute", Workflow::fork_join(5, 1).request())
+        .await;
     let root = started["root_task_id"].clone();
     assert_eq!(server.api.run_of(&root).await["state"], "completed");
     root
@@ -38,7 +48,10 @@ async fn deleted_read_models_come_back_with_the_next_start() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
     let root = given_a_workflow(&server).await;
-    let tree = server.api.call("tasks.tree", json!({"task_id": root})).await;
+    let tree = server
+        .api
+        .call("tasks.tree", json!({"task_id": root}))
+        .await;
     server.stop().await;
     let before = dump(&folder.read_models()).await;
     for suffix in ["", "-wal", "-shm"] {
@@ -48,7 +61,13 @@ async fn deleted_read_models_come_back_with_the_next_start() {
 
     let server = Server::start(&folder).await;
 
-    assert_eq!(server.api.call("tasks.tree", json!({"task_id": root})).await, tree);
+    assert_eq!(
+        server
+            .api
+            .call("tasks.tree", json!({"task_id": root}))
+            .await,
+        tree
+    );
     server.stop().await;
     assert_eq!(dump(&folder.read_models()).await, before);
 }
@@ -57,7 +76,13 @@ async fn deleted_read_models_come_back_with_the_next_start() {
 async fn read_models_are_rebuilt_on_purpose_but_not_under_a_server() {
     let folder = Folder::new();
     let data = folder.data();
-    let rebuild = ["--json", "projections", "rebuild", "--data-dir", data.to_str().unwrap()];
+    let rebuild = [
+        "--json",
+        "projections",
+        "rebuild",
+        "--data-dir",
+        data.to_str().unwrap(),
+    ];
     let server = Server::start(&folder).await;
     given_a_workflow(&server).await;
 
@@ -66,7 +91,8 @@ async fn read_models_are_rebuilt_on_purpose_but_not_under_a_server() {
     assert!(refused.contains("is in use by process"), "{refused}");
     server.stop().await;
     let before = dump(&folder.read_models()).await;
-    let rebuilt: serde_json::Value = serde_json::from_str(&program::run(rebuild).await.done()).unwrap();
+    let rebuilt: serde_json::Value =
+        serde_json::from_str(&program::run(rebuild).await.done()).unwrap();
     assert!(rebuilt["position"].as_u64().unwrap() > 10, "{rebuilt}");
     assert_eq!(dump(&folder.read_models()).await, before);
 }
@@ -77,7 +103,11 @@ async fn a_file_that_is_no_read_model_does_not_cost_the_log() {
     let server = Server::start(&folder).await;
     let root = given_a_workflow(&server).await;
     server.stop().await;
-    std::fs::write(folder.read_models(), "no database at all, but long enough to look at".repeat(100)).unwrap();
+    std::fs::write(
+        folder.read_models(),
+        "no database at all, but long enough to look at".repeat(100),
+    )
+    .unwrap();
 
     let server = Server::start(&folder).await;
 
@@ -89,7 +119,12 @@ async fn a_file_that_is_no_read_model_does_not_cost_the_log() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn there_is_nothing_to_rebuild_without_a_log() {
     let folder = Folder::new();
-    let arguments = ["projections", "rebuild", "--data-dir", folder.path().to_str().unwrap()];
+    let arguments = [
+        "projections",
+        "rebuild",
+        "--data-dir",
+        folder.path().to_str().unwrap(),
+    ];
     let refused = program::run(arguments).await.refused(1);
     assert!(refused.contains("there is no log in"), "{refused}");
 }

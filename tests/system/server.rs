@@ -35,7 +35,9 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        Self { place: tempfile::tempdir().unwrap() }
+        Self {
+            place: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// The data folder; a file beside it is not part of it.
@@ -74,13 +76,20 @@ impl Server {
     /// The same with more arguments.
     pub(crate) async fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
         let mut command = program::command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.data()).args(arguments);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(folder.data())
+            .args(arguments);
         Self::spawn(command, folder.path()).await
     }
 
     /// Starts a prepared command, which becomes a server, and waits until it listens.
     pub(crate) async fn spawn(mut command: Command, folder: &Path) -> Self {
-        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let err = Arc::new(Mutex::new(String::new()));
@@ -90,7 +99,12 @@ impl Server {
             Ok(Ok(address)) => address,
             Ok(Err(_)) | Err(_) => panic!("the server did not start: {}", err.lock().unwrap()),
         };
-        Self { child, api: Api::new(&format!("http://{address}/")), err, reader }
+        Self {
+            child,
+            api: Api::new(&format!("http://{address}/")),
+            err,
+            reader,
+        }
     }
 
     /// Ends the process at once, whatever it does.
@@ -126,7 +140,9 @@ impl Server {
             (&mut self.reader).await.unwrap();
             status
         };
-        let status = tokio::time::timeout(STOP_TIMEOUT, ended).await.expect("the server ends in time");
+        let status = tokio::time::timeout(STOP_TIMEOUT, ended)
+            .await
+            .expect("the server ends in time");
         let err = self.err.lock().unwrap();
         assert!(!err.contains("panicked"), "{err}");
         status
@@ -146,7 +162,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let err = self.err.lock().unwrap();
-        assert!(std::thread::panicking() || !err.contains("panicked"), "{err}");
+        assert!(
+            std::thread::panicking() || !err.contains("panicked"),
+            "{err}"
+        );
     }
 }
 
@@ -195,26 +214,51 @@ pub(crate) struct Api {
 
 impl Api {
     fn new(url: &str) -> Self {
-        let http = reqwest::Client::builder().no_proxy().timeout(CALL_TIMEOUT).build().unwrap();
-        Self { http, url: url.to_owned() }
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(CALL_TIMEOUT)
+            .build()
+            .unwrap();
+        Self {
+            http,
+            url: url.to_owned(),
+        }
     }
 
     /// Sends a body; gives the HTTP status and the answer.
-    pub(crate) async fn post(&self, body: impl Into<reqwest::Body>) -> reqwest::Result<(u16, Value)> {
-        let request = self.http.post(&self.url).header("content-type", "application/json").body(body);
+    pub(crate) async fn post(
+        &self,
+        body: impl Into<reqwest::Body>,
+    ) -> reqwest::Result<(u16, Value)> {
+        let request = self
+            .http
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .body(body);
         let response = request.send().await?;
         let status = response.status().as_u16();
         let bytes = response.bytes().await?;
-        Ok((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)))
+        Ok((
+            status,
+            serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        ))
     }
 
     /// Calls a method, under an idempotency key if one is given.
-    pub(crate) async fn try_call(&self, method: &str, params: Value, key: Option<&str>) -> Result<Value, NoResult> {
+    pub(crate) async fn try_call(
+        &self,
+        method: &str,
+        params: Value,
+        key: Option<&str>,
+    ) -> Result<Value, NoResult> {
         let mut request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         if let Some(key) = key {
             request["metadata"] = json!({"idempotency_key": key});
         }
-        let (_, mut answer) = self.post(request.to_string()).await.map_err(|_| NoResult::Broken)?;
+        let (_, mut answer) = self
+            .post(request.to_string())
+            .await
+            .map_err(|_| NoResult::Broken)?;
         match (answer.get("result"), answer.get("error")) {
             (Some(_), None) => Ok(answer["result"].take()),
             (None, Some(error)) => Err(NoResult::Refused(Refusal {
@@ -227,10 +271,12 @@ impl Api {
 
     /// The result of a call that must succeed, at once or when the server is less busy.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
-        self.eventually(method, async || match self.try_call(method, params.clone(), None).await {
-            Ok(result) => Some(result),
-            Err(NoResult::Refused(refusal)) if refusal.code == TOO_BUSY => None,
-            Err(error) => panic!("{method} {}: {error:?}", shortened(&params)),
+        self.eventually(method, async || {
+            match self.try_call(method, params.clone(), None).await {
+                Ok(result) => Some(result),
+                Err(NoResult::Refused(refusal)) if refusal.code == TOO_BUSY => None,
+                Err(error) => panic!("{method} {}: {error:?}", shortened(&params)),
+            }
         })
         .await
     }
@@ -253,7 +299,11 @@ impl Api {
     }
 
     /// Asks again and again until `look` finds something.
-    pub(crate) async fn eventually<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    pub(crate) async fn eventually<T>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> Option<T>,
+    ) -> T {
         let until = Instant::now() + PATIENCE;
         let mut pace = tokio::time::interval(PAUSE);
         while Instant::now() < until {

@@ -30,8 +30,13 @@ async fn calls_that_are_under_way_are_answered_before_the_server_ends() {
         calls.push(tokio::spawn(async move {
             let mut acknowledged = Vec::new();
             // Until the server takes no more.
-            while let Ok(created) =
-                api.try_call("tasks.create", json!({"name": format!("client {client}")}), None).await
+            while let Ok(created) = api
+                .try_call(
+                    "tasks.create",
+                    json!({"name": format!("client {client}")}),
+                    None,
+                )
+                .await
             {
                 acknowledged.push(created["id"].as_str().unwrap().to_owned());
             }
@@ -55,14 +60,22 @@ async fn calls_that_are_under_way_are_answered_before_the_server_ends() {
     }
     let events = log::export(&folder).await;
     assert!(acknowledged.len() > 100);
-    assert_eq!(events.len(), acknowledged.len(), "every write was answered, every answer was written");
+    assert_eq!(
+        events.len(),
+        acknowledged.len(),
+        "every write was answered, every answer was written"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idempotent_task_that_was_interrupted_runs_again_after_the_restart() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
-    let root = given_running(&server, one_task("sleep_executor", &json!({"duration_ms": 800}))).await;
+    let root = given_running(
+        &server,
+        one_task("sleep_executor", &json!({"duration_ms": 800})),
+    )
+    .await;
     server.stop().await;
 
     let server = Server::start(&folder).await;
@@ -70,7 +83,11 @@ async fn an_idempotent_task_that_was_interrupted_runs_again_after_the_restart() 
 
     assert_eq!(run["state"], "completed", "{run}");
     let task = server.api.call("tasks.get", json!({"task_id": root})).await;
-    assert_eq!((&task["status"], &task["attempt"]), (&json!("completed"), &json!(2)), "{task}");
+    assert_eq!(
+        (&task["status"], &task["attempt"]),
+        (&json!("completed"), &json!(2)),
+        "{task}"
+    );
     server.stop().await;
     log::assert_started_in_order(&log::export(&folder).await);
 }
@@ -94,7 +111,10 @@ async fn a_program_that_was_interrupted_is_not_run_again_unless_retries_allow_it
     let task = server.api.call("tasks.get", json!({"task_id": once})).await;
     assert_eq!(task["error"], "interrupted by a restart of the server");
     assert_eq!(server.api.run_of(&again).await["state"], "completed");
-    let task = server.api.call("tasks.get", json!({"task_id": again})).await;
+    let task = server
+        .api
+        .call("tasks.get", json!({"task_id": again}))
+        .await;
     assert_eq!(task["attempt"], 2, "{task}");
     server.stop().await;
 }

@@ -21,16 +21,31 @@ pub(crate) struct Sleep {
 impl Workflow {
     /// Each waits for the one before.
     pub(crate) fn chain(len: usize, ms: u64) -> Self {
-        let tasks = (0..len).map(|i| Sleep { ms, after: i.checked_sub(1).into_iter().collect() });
-        Self { name: "chain", tasks: tasks.collect() }
+        let tasks = (0..len).map(|i| Sleep {
+            ms,
+            after: i.checked_sub(1).into_iter().collect(),
+        });
+        Self {
+            name: "chain",
+            tasks: tasks.collect(),
+        }
     }
 
     /// One, then `width` at once, then one that waits for all.
     pub(crate) fn fork_join(width: usize, ms: u64) -> Self {
-        let mut tasks = vec![Sleep { ms, after: Vec::new() }];
+        let mut tasks = vec![Sleep {
+            ms,
+            after: Vec::new(),
+        }];
         tasks.extend((0..width).map(|_| Sleep { ms, after: vec![0] }));
-        tasks.push(Sleep { ms, after: (1..=width).collect() });
-        Self { name: "fork-join", tasks }
+        tasks.push(Sleep {
+            ms,
+            after: (1..=width).collect(),
+        });
+        Self {
+            name: "fork-join",
+            tasks,
+        }
     }
 
     /// Levels in which each task waits for two neighbours of the level before.
@@ -40,11 +55,18 @@ impl Workflow {
             for place in 0..width {
                 let ms = 60 + random.below(100);
                 let above = |place: usize| (level - 1) * width + place % width;
-                let after = if level == 0 { Vec::new() } else { vec![above(place), above(place + 1)] };
+                let after = if level == 0 {
+                    Vec::new()
+                } else {
+                    vec![above(place), above(place + 1)]
+                };
                 tasks.push(Sleep { ms, after });
             }
         }
-        Self { name: "mesh", tasks }
+        Self {
+            name: "mesh",
+            tasks,
+        }
     }
 
     /// Milliseconds of the longest path: no scheduler is faster.
@@ -61,7 +83,11 @@ impl Workflow {
     pub(crate) fn request(&self) -> Value {
         let mut tasks = vec![json!({"id": "root", "name": self.name})];
         tasks.extend(self.tasks.iter().enumerate().map(|(i, task)| {
-            let after: Vec<Value> = task.after.iter().map(|d| json!({"id": format!("t{d}")})).collect();
+            let after: Vec<Value> = task
+                .after
+                .iter()
+                .map(|d| json!({"id": format!("t{d}")}))
+                .collect();
             json!({
                 "id": format!("t{i}"), "parent_id": "root", "name": format!("task {i}"),
                 "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": task.ms},

@@ -36,8 +36,11 @@ async fn workflows_run_in_order_and_little_longer_than_their_critical_path() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
     let mut random = Random::new(7);
-    let workflows =
-        [Workflow::chain(15, 100), Workflow::fork_join(220, 500), Workflow::mesh(12, 20, &mut random)];
+    let workflows = [
+        Workflow::chain(15, 100),
+        Workflow::fork_join(220, 500),
+        Workflow::mesh(12, 20, &mut random),
+    ];
     for workflow in &workflows {
         let best_possible = workflow.critical_path_ms();
         let allowed = best_possible + best_possible / 10 + 50;
@@ -45,11 +48,22 @@ async fn workflows_run_in_order_and_little_longer_than_their_critical_path() {
         while spans.iter().all(|span| *span > allowed) && spans.len() < ROUNDS_MAX {
             let flow = run(&server, workflow).await;
             let span = makespan_ms(&log::export(&folder).await, &flow);
-            assert!(span >= best_possible, "{}: {span} ms is too fast to be true", workflow.name);
+            assert!(
+                span >= best_possible,
+                "{}: {span} ms is too fast to be true",
+                workflow.name
+            );
             spans.push(span);
         }
-        println!("{}: critical path {best_possible} ms, makespans {spans:?} ms", workflow.name);
-        assert!(spans.last().unwrap() <= &allowed, "{}: {spans:?}, allowed {allowed}", workflow.name);
+        println!(
+            "{}: critical path {best_possible} ms, makespans {spans:?} ms",
+            workflow.name
+        );
+        assert!(
+            spans.last().unwrap() <= &allowed,
+            "{}: {spans:?}, allowed {allowed}",
+            workflow.name
+        );
     }
     server.stop().await;
 
@@ -76,15 +90,23 @@ async fn with_one_slot_tasks_start_by_priority_across_flows() {
             json!({"id": format!("t{i}"), "parent_id": "root", "name": "t", "priority": priority,
                    "schemas": {"method": "sleep_executor"}, "inputs": inputs})
         }));
-        let started = server.api.call("tasks.execute", json!({"tasks": tasks.clone()})).await;
+        let started = server
+            .api
+            .call("tasks.execute", json!({"tasks": tasks.clone()}))
+            .await;
         for task in &tasks[1..] {
-            let id = started["task_ids"][task["id"].as_str().unwrap()].as_str().unwrap();
+            let id = started["task_ids"][task["id"].as_str().unwrap()]
+                .as_str()
+                .unwrap();
             priorities.insert(id.to_owned(), task["priority"].as_u64().unwrap());
         }
         roots.push(started["root_task_id"].clone());
     }
 
-    server.api.call("tasks.cancel", json!({"task_id": first})).await;
+    server
+        .api
+        .call("tasks.cancel", json!({"task_id": first}))
+        .await;
     for root in &roots {
         assert_eq!(server.api.run_of(root).await["state"], "completed");
     }
@@ -94,7 +116,9 @@ async fn with_one_slot_tasks_start_by_priority_across_flows() {
     let mut running = 0;
     let mut started = Vec::new();
     for event in &events {
-        let Some(priority) = priorities.get(event.task()) else { continue };
+        let Some(priority) = priorities.get(event.task()) else {
+            continue;
+        };
         match event.kind.as_str() {
             "TaskStarted" => {
                 running += 1;
@@ -134,7 +158,11 @@ async fn a_failed_required_dependency_holds_its_dependents_back_and_an_optional_
 
     assert_eq!(run["state"], "failed", "{run}");
     let status = async |alias: &str| -> Value {
-        server.api.call("tasks.get", json!({"task_id": started["task_ids"][alias]})).await["status"].take()
+        server
+            .api
+            .call("tasks.get", json!({"task_id": started["task_ids"][alias]}))
+            .await["status"]
+            .take()
     };
     assert_eq!(status("fails").await, "failed");
     assert_eq!(status("strict").await, "pending");

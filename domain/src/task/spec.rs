@@ -243,7 +243,10 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
 /// `timeout_seconds` of checked `params`, in milliseconds.
 #[must_use]
 pub fn timeout_ms(params: &Map<String, Value>) -> Option<u64> {
-    params.get("timeout_seconds").and_then(Value::as_f64).map(|seconds| (seconds * 1000.0) as u64)
+    params
+        .get("timeout_seconds")
+        .and_then(Value::as_f64)
+        .map(|seconds| (seconds * 1000.0) as u64)
 }
 
 /// Whether `text` has the form of a UUID of any version.
