@@ -1,6 +1,8 @@
 //! The whole server as a process: the real program on a free port with a data folder of its own,
 //! spoken to as its users do. What happened is read from the recorded events, not from memory.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
 mod bad_bodies;
 mod bad_calls;
 mod cli;
