@@ -3,7 +3,7 @@
 use super::App;
 use super::caller::Caller;
 use super::error::{Error, Failure};
-use super::idempotency::{AnswerOf, Repeatable};
+use super::idempotency::{self, AnswerOf, Repeatable};
 use super::mailbox::{Order, Reply};
 use crate::store::ClaimKey;
 use serde::Serialize;
@@ -58,6 +58,10 @@ impl App {
     /// [`Error`].
     pub async fn create(&self, caller: Caller, list: TaskList) -> Answer {
         let caller = speaking_for(caller, &list);
+        self.once(&caller, "tasks.create", self.create_tasks(caller.clone(), list)).await
+    }
+
+    async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
         self.check_specifications(&list).await?;
         let single = list.len() == 1;
         let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
@@ -87,27 +91,31 @@ impl App {
             Target::Stored(task) => self.run(caller, "tasks.execute", task, RunKind::Execute, options).await,
             Target::New(list) => {
                 let caller = speaking_for(caller, &list);
-                self.check_specifications(&list).await?;
-                let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
-                self.refuse_stored(&resolved).await?;
-                let task = resolved.tasks[0].id;
-                let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-                let aliases = alias_map(&resolved);
-                let answer: AnswerOf = Arc::new(move |_| {
-                    raw(&json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}))
-                });
-                let claims_root = resolved.chosen_ids.contains(&task);
-                let command = Command::Execute(Execute {
-                    create: resolved.tasks,
-                    task,
-                    kind: RunKind::Execute,
-                    run_id,
-                    allow_unknown_executors: options.allow_unknown_executors,
-                    executor_wait_ms: options.executor_wait_ms,
-                });
-                self.command(caller, "tasks.execute", flow, command, claims_root, answer).await
+                self.once(&caller, "tasks.execute", self.execute_tasks(caller.clone(), list, options)).await
             }
         }
+    }
+
+    async fn execute_tasks(&self, caller: Caller, list: TaskList, options: ExecuteOptions) -> Answer {
+        self.check_specifications(&list).await?;
+        let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
+        self.refuse_stored(&resolved).await?;
+        let task = resolved.tasks[0].id;
+        let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
+        let aliases = alias_map(&resolved);
+        let answer: AnswerOf = Arc::new(move |_| {
+            raw(&json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}))
+        });
+        let claims_root = resolved.chosen_ids.contains(&task);
+        let command = Command::Execute(Execute {
+            create: resolved.tasks,
+            task,
+            kind: RunKind::Execute,
+            run_id,
+            allow_unknown_executors: options.allow_unknown_executors,
+            executor_wait_ms: options.executor_wait_ms,
+        });
+        self.command(caller, "tasks.execute", flow, command, claims_root, answer).await
     }
 
     /// `tasks.retry`: runs a failed task, the pending tasks behind it and the failed groups around.
@@ -139,7 +147,7 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
         });
-        self.command(caller, method, flow, command, false, answer).await
+        self.once(&caller, method, self.command(caller.clone(), method, flow, command, false, answer)).await
     }
 
     /// `tasks.update`. spec: interface / tasks.update
@@ -159,20 +167,26 @@ impl App {
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
+        let update = Update { task, updates, dependencies, parent, current: None };
+        self.once(&caller, "tasks.update", self.update_task(caller.clone(), update)).await
+    }
+
+    async fn update_task(&self, caller: Caller, update: Update) -> Answer {
+        let Update { task, updates, .. } = &update;
+        let task = *task;
         let flow = self.flow_of("task_id", task).await?;
         let respecifies = updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
         let answer: AnswerOf = Arc::new(move |done| raw(&json!({"id": task, "status": status_of(done)})));
         for _ in 0..UPDATE_ROUNDS_MAX {
             let current = if respecifies { Some(self.specification(flow, task).await?) } else { None };
             if let Some((_, specification)) = &current {
-                let merged = specification.clone().updated(&updates);
+                let merged = specification.clone().updated(updates);
                 let faults = self.validation.check(vec![(vec!["updates".into()], merged)]).await;
                 if !faults.is_empty() {
                     return Err(Error::invalid(faults));
                 }
             }
-            let (updates, dependencies) = (updates.clone(), dependencies.clone());
-            let command = Command::Update(Update { task, updates, dependencies, parent, current });
+            let command = Command::Update(Update { current, ..update.clone() });
             match self.command(caller.clone(), "tasks.update", flow, command, false, answer.clone()).await {
                 Err(Error::Refused(rejection)) if rejection.kind == Kind::SpecificationMoved => {}
                 other => return other,
@@ -188,7 +202,8 @@ impl App {
     pub async fn delete(&self, caller: Caller, task: TaskId, cascade: bool) -> Answer {
         let flow = self.flow_of("task_id", task).await?;
         let answer: AnswerOf = Arc::new(|_| raw(&json!({"success": true})));
-        self.command(caller, "tasks.delete", flow, Command::Delete { task, cascade }, false, answer).await
+        let command = Command::Delete { task, cascade };
+        self.once(&caller, "tasks.delete", self.command(caller.clone(), "tasks.delete", flow, command, false, answer)).await
     }
 
     /// `tasks.cancel`. spec: interface / tasks.cancel
@@ -199,10 +214,35 @@ impl App {
         let flow = self.flow_of("task_id", task).await?;
         let answer: AnswerOf = Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
         let command = Command::Cancel { task, cascade, reason };
-        self.command(caller, "tasks.cancel", flow, command, false, answer).await
+        self.once(&caller, "tasks.cancel", self.command(caller.clone(), "tasks.cancel", flow, command, false, answer)).await
     }
 
-    /// Sends a command to its flow, once for each idempotency key.
+    /// Makes a call unless one with its idempotency key was accepted before: that one's answer is
+    /// repeated. Comes before every check that looks at what is stored, because the first call may
+    /// have changed that.
+    pub(super) async fn once(&self, caller: &Caller, method: &str, call: impl Future<Output = Answer>) -> Answer {
+        if let Some(first) = self.first_answer(caller, method).await? {
+            return Ok(first);
+        }
+        match call.await {
+            // The first call may have won between our look and the refusal.
+            Err(Error::Refused(rejection)) => match self.first_answer(caller, method).await? {
+                Some(first) => Ok(first),
+                None => Err(Error::Refused(rejection)),
+            },
+            other => other,
+        }
+    }
+
+    async fn first_answer(&self, caller: &Caller, method: &str) -> Result<Option<Box<RawValue>>, Error> {
+        let Some(key) = idempotency::claimed_key(caller, method) else { return Ok(None) };
+        let Some(idempotency) = &caller.idempotency else { return Ok(None) };
+        let held = self.store.claims(&[ClaimKey::Request(key)], self.clock.now()).await?;
+        let held = held.into_iter().next().flatten();
+        held.map(|value| idempotency::repeat(idempotency, &value)).transpose()
+    }
+
+    /// Sends a command to its flow.
     pub(super) async fn command(
         &self,
         caller: Caller,
@@ -213,31 +253,15 @@ impl App {
         answer: AnswerOf,
     ) -> Answer {
         self.refuse_when_behind()?;
-        let repeatable = Repeatable::of(&caller, method, answer.clone());
-        if let Some(first) = self.first_answer(repeatable.as_ref()).await? {
-            return Ok(first);
-        }
         let mut order = self.flows.order(Some(command), None, metadata(&caller), false);
         order.claims_root = claims_root;
-        order.repeatable.clone_from(&repeatable);
+        order.repeatable = Repeatable::of(&caller, method, answer.clone());
         order.bytes = weight(&order);
         match self.flows.ask(flow, order).await {
             Ok(Reply::Done { done, .. }) => Ok(answer(done)),
             Ok(Reply::Repeated(first)) => Ok(first),
-            // The first call with this key may have won between our look and the decision.
-            Err(Error::Refused(rejection)) => match self.first_answer(repeatable.as_ref()).await? {
-                Some(first) => Ok(first),
-                None => Err(Error::Refused(rejection)),
-            },
             Err(error) => Err(error),
         }
-    }
-
-    async fn first_answer(&self, repeatable: Option<&Repeatable>) -> Result<Option<Box<RawValue>>, Error> {
-        let Some(repeatable) = repeatable else { return Ok(None) };
-        let key = ClaimKey::Request(repeatable.key.clone());
-        let held = self.store.claims(&[key], self.clock.now()).await?;
-        held.into_iter().next().flatten().map(|value| repeatable.repeat(&value)).transpose()
     }
 
     /// The flow of a stored task, named in the member `field`.
@@ -348,12 +372,20 @@ pub(super) fn engine_metadata() -> Metadata {
 
 /// What an order holds in a mailbox, roughly.
 fn weight(order: &Order) -> usize {
+    let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
+    let payload = |s: &Specification| s.inputs.as_str().len() + text(&s.schemas) + text(&s.params);
     let tasks = match &order.command {
         Some(Command::Create(tasks)) => tasks.as_slice(),
         Some(Command::Execute(execute)) => &execute.create,
+        Some(Command::Update(update)) => {
+            let Updates { inputs, schemas, params, .. } = &update.updates;
+            let raw = [schemas.as_ref().and_then(|s| s.as_ref().map(|s| &s.raw)), params.as_ref().and_then(|p| p.as_ref().map(|p| &p.raw))];
+            let raw: usize = raw.into_iter().flatten().map(|p| p.as_str().len()).sum();
+            let dependencies = update.dependencies.as_ref().map_or(0, |d| d.len() * 24);
+            return order.bytes + text(inputs) + raw + dependencies + update.current.as_ref().map_or(0, |(_, s)| payload(s));
+        }
         Some(
-            Command::Update(_)
-            | Command::Delete { .. }
+            Command::Delete { .. }
             | Command::Cancel { .. }
             | Command::Complete { .. }
             | Command::Fail { .. }
@@ -362,10 +394,6 @@ fn weight(order: &Order) -> usize {
             | Command::Wake,
         )
         | None => return order.bytes,
-    };
-    let payload = |s: &Specification| {
-        let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
-        s.inputs.as_str().len() + text(&s.schemas) + text(&s.params)
     };
     tasks.iter().map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24).sum()
 }

@@ -32,6 +32,10 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn copy(&self, caller: Caller, task: TaskId, copy_children: bool, parent: Option<TaskId>) -> Answer {
+        self.once(&caller, "tasks.copy", self.copy_task(caller.clone(), task, copy_children, parent)).await
+    }
+
+    async fn copy_task(&self, caller: Caller, task: TaskId, copy_children: bool, parent: Option<TaskId>) -> Answer {
         let source = self.flow_of("task_id", task).await?;
         let target = match parent {
             None => None,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::Event;
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Blocker, Change, TaskRow, TaskView};
 
 /// Bytes of rows kept, roughly.
@@ -40,6 +40,8 @@ struct FlowRows {
     rows: HashMap<TaskId, Arc<TaskRow>>,
     /// Runs and their roots.
     runs: Vec<(RunId, TaskId)>,
+    /// Version of the last event taken in.
+    version: Version,
     bytes: usize,
     stamp: u64,
 }
@@ -76,6 +78,11 @@ impl RowCache {
             inner.flows.insert(flow_id, FlowRows::default());
         }
         let Some(flow) = inner.flows.get_mut(&flow_id) else { return };
+        if flow.version + 1 != first.version {
+            // Something was written that this server was not told of.
+            return inner.forget(flow_id);
+        }
+        flow.version += recorded.len() as Version;
         inner.bytes -= flow.bytes;
         for event in recorded {
             flow.apply(event, &mut inner.flow_of);
@@ -92,6 +99,14 @@ impl RowCache {
             && let Some((_, &oldest)) = inner.order.first_key_value()
         {
             inner.forget(oldest);
+        }
+    }
+
+    /// The flow is known to have this version: rows of another one are forgotten.
+    pub fn confirm(&self, flow: FlowId, version: Version) {
+        let mut inner = self.inner();
+        if inner.flows.get(&flow).is_some_and(|held| held.version != version) {
+            inner.forget(flow);
         }
     }
 
