@@ -4,7 +4,9 @@ use crate::support::delete;
 use taskledger_domain::testing::{Scenario, execute, given, group, id, task};
 
 fn copied(s: &Scenario, name: &str, children: bool) -> Vec<taskledger_domain::TaskId> {
-    s.flow.copy_set(id(name), children).expect("the task exists")
+    s.flow
+        .copy_set(id(name), children)
+        .expect("the task exists")
 }
 
 fn flow() -> Scenario {
@@ -25,7 +27,10 @@ fn without_children_only_the_task_is_copied() {
 
 #[test]
 fn with_children_what_a_run_would_cover_is_copied_shared_dependencies_once() {
-    assert_eq!(copied(&flow(), "g", true), ["g", "a", "b", "shared"].map(id));
+    assert_eq!(
+        copied(&flow(), "g", true),
+        ["g", "a", "b", "shared"].map(id)
+    );
 }
 
 #[test]
@@ -44,7 +49,10 @@ fn the_asked_task_comes_first_and_parents_before_children() {
 
 #[test]
 fn the_status_does_not_matter_and_deleted_tasks_are_left_out() {
-    let s = flow().when(execute("shared")).accepted().completes("shared");
+    let s = flow()
+        .when(execute("shared"))
+        .accepted()
+        .completes("shared");
     let s = s.when(delete("b")).accepted();
     assert_eq!(copied(&s, "g", true), ["g", "a", "shared"].map(id));
     assert_eq!(s.flow.copy_set(id("b"), true), None);

@@ -8,10 +8,24 @@ use taskledger_domain::testing::{START, execute, given, group, id, task};
 
 #[test]
 fn an_attempt_fails_when_its_deadline_passes() {
-    let s = given(vec![task("a").deadline_ms(100)]).when(execute("a")).accepted();
-    assert_eq!(next_due(&s.flow, s.now, &s.server), Some(START.plus_ms(100)));
-    let s = s.after_ms(99).then(&[("a", InProgress)]).after_ms(1).then(&[("a", Failed)]).runs(false);
-    assert!(error_of(&s, "a").contains("deadline"), "{}", error_of(&s, "a"));
+    let s = given(vec![task("a").deadline_ms(100)])
+        .when(execute("a"))
+        .accepted();
+    assert_eq!(
+        next_due(&s.flow, s.now, &s.server),
+        Some(START.plus_ms(100))
+    );
+    let s = s
+        .after_ms(99)
+        .then(&[("a", InProgress)])
+        .after_ms(1)
+        .then(&[("a", Failed)])
+        .runs(false);
+    assert!(
+        error_of(&s, "a").contains("deadline"),
+        "{}",
+        error_of(&s, "a")
+    );
     let reason = s.history.iter().rev().find_map(|(_, e)| match e {
         Event::TaskFailed(e) => Some(e.reason),
         _ => None,
@@ -23,7 +37,11 @@ fn an_attempt_fails_when_its_deadline_passes() {
 fn a_task_whose_deadline_passes_before_it_could_start_is_cancelled_with_a_reason() {
     let mut s = given(vec![task("a").deadline_ms(100)]);
     s.server.slots = 0;
-    let s = s.when(execute("a")).accepted().then(&[("a", Pending)]).after_ms(100);
+    let s = s
+        .when(execute("a"))
+        .accepted()
+        .then(&[("a", Pending)])
+        .after_ms(100);
     let s = s.then(&[("a", Cancelled)]).runs(false);
     assert!(error_of(&s, "a").contains("before the task could start"));
     let reason = s.history.iter().rev().find_map(|(_, e)| match e {
@@ -59,7 +77,9 @@ fn descendants_inherit_a_deadline_and_the_earliest_counts() {
     assert_eq!(["r", "g", "a", "b"].map(deadline), expected);
     let s = s.when(execute("r")).accepted().after_ms(50);
     let s = s.then(&[("a", Failed), ("b", InProgress)]).after_ms(50);
-    let _ = s.then(&[("b", Failed), ("g", Failed), ("r", Failed)]).runs(false);
+    let _ = s
+        .then(&[("b", Failed), ("g", Failed), ("r", Failed)])
+        .runs(false);
 }
 
 #[test]
@@ -80,7 +100,11 @@ fn a_group_fails_at_its_deadline() {
 
 #[test]
 fn executing_over_a_deadline_that_has_passed_is_invalid() {
-    let mut s = given(vec![group("r"), task("a").under("r").deadline_ms(10), task("b").under("r")]);
+    let mut s = given(vec![
+        group("r"),
+        task("a").under("r").deadline_ms(10),
+        task("b").under("r"),
+    ]);
     s.now = START.plus_ms(10);
     let refused = s.clone().when(execute("r")).rejects(Kind::Invalid);
     let fault = &refusal(&refused).violations[0];
@@ -93,30 +117,51 @@ fn executing_over_a_deadline_that_has_passed_is_invalid() {
 fn a_passed_deadline_of_a_new_task_is_named_where_it_stands() {
     let mut a = task("a").under("r").deadline_ms(0);
     a.path = vec!["tasks".into(), 1.into()];
-    let s = given(vec![]).when(create_and_execute(vec![group("r"), a])).rejects(Kind::Invalid);
+    let s = given(vec![])
+        .when(create_and_execute(vec![group("r"), a]))
+        .rejects(Kind::Invalid);
     let fault = &refusal(&s).violations[0];
     assert_eq!(crate::support::path(fault), "tasks/1/params/deadline");
 }
 
 #[test]
 fn a_passed_deadline_of_a_completed_task_does_not_matter() {
-    let s = given(vec![group("r"), task("a").under("r").deadline_ms(10), task("b").under("r")]);
+    let s = given(vec![
+        group("r"),
+        task("a").under("r").deadline_ms(10),
+        task("b").under("r"),
+    ]);
     let s = s.when(execute("a")).accepted().completes("a").after_ms(20);
-    let _ = s.when(execute("r")).accepted().then(&[("a", Completed), ("b", InProgress)]);
+    let _ = s
+        .when(execute("r"))
+        .accepted()
+        .then(&[("a", Completed), ("b", InProgress)]);
 }
 
 #[test]
 fn a_deadline_counts_only_while_a_run_covers_the_task() {
-    let _ = given(vec![task("a").deadline_ms(10)]).after_ms(20).then(&[("a", Pending)]);
+    let _ = given(vec![task("a").deadline_ms(10)])
+        .after_ms(20)
+        .then(&[("a", Pending)]);
 }
 
 #[test]
 fn a_changed_deadline_counts_at_once_for_all_descendants() {
-    let s = given(vec![group("r"), task("x").under("r"), group("g").under("r").after(&["x"]), task("a").under("g").after(&["x"])]);
+    let s = given(vec![
+        group("r"),
+        task("x").under("r"),
+        group("g").under("r").after(&["x"]),
+        task("a").under("g").after(&["x"]),
+    ]);
     let s = s.when(execute("r")).accepted();
     let s = updating(s, change("g").deadline(Some(START.plus_ms(30)))).accepted();
-    assert_eq!(s.flow.task(id("a")).unwrap().deadline, Some(START.plus_ms(30)));
-    let s = s.after_ms(30).then(&[("g", Cancelled), ("a", Cancelled), ("x", InProgress)]);
+    assert_eq!(
+        s.flow.task(id("a")).unwrap().deadline,
+        Some(START.plus_ms(30))
+    );
+    let s = s
+        .after_ms(30)
+        .then(&[("g", Cancelled), ("a", Cancelled), ("x", InProgress)]);
     assert_eq!(s.flow, s.replayed());
     let s = given(vec![group("g").deadline_ms(30), task("a").under("g")]);
     let s = updating(s, change("g").deadline(None)).accepted();
@@ -125,8 +170,13 @@ fn a_changed_deadline_counts_at_once_for_all_descendants() {
 
 #[test]
 fn a_new_child_inherits_the_deadline_too() {
-    let s = given(vec![group("r").deadline_ms(40)]).when(create(vec![task("a").under("r")])).accepted();
-    assert_eq!(s.flow.task(id("a")).unwrap().deadline, Some(START.plus_ms(40)));
+    let s = given(vec![group("r").deadline_ms(40)])
+        .when(create(vec![task("a").under("r")]))
+        .accepted();
+    assert_eq!(
+        s.flow.task(id("a")).unwrap().deadline,
+        Some(START.plus_ms(40))
+    );
 }
 
 #[test]
@@ -140,6 +190,9 @@ fn moving_a_task_gives_it_the_deadline_of_its_new_ancestors() {
     ]);
     let s = updating(s, change("a").parent(Some("late"))).accepted();
     for name in ["a", "b"] {
-        assert_eq!(s.flow.task(id(name)).unwrap().deadline, Some(START.plus_ms(90)));
+        assert_eq!(
+            s.flow.task(id(name)).unwrap().deadline,
+            Some(START.plus_ms(90))
+        );
     }
 }

@@ -8,13 +8,20 @@ use taskledger_domain::task::call::NewTask;
 use taskledger_domain::testing::{execute, given, group, id, task};
 
 fn pair(b: NewTask) -> taskledger_domain::testing::Scenario {
-    given(vec![group("r"), task("a").under("r"), b.under("r")]).when(execute("r")).accepted()
+    given(vec![group("r"), task("a").under("r"), b.under("r")])
+        .when(execute("r"))
+        .accepted()
 }
 
 #[test]
 fn a_required_dependency_is_satisfied_only_by_completion() {
-    let _ = pair(task("b").after(&["a"])).then(&[("b", Pending)]).completes("a").then(&[("b", InProgress)]);
-    let _ = pair(task("b").after(&["a"])).fails("a").then(&[("b", Pending)]);
+    let _ = pair(task("b").after(&["a"]))
+        .then(&[("b", Pending)])
+        .completes("a")
+        .then(&[("b", InProgress)]);
+    let _ = pair(task("b").after(&["a"]))
+        .fails("a")
+        .then(&[("b", Pending)]);
     let s = pair(task("b").after(&["a"])).when(cancel("a")).accepted();
     let _ = s.then(&[("a", Cancelled), ("b", Pending)]);
 }
@@ -75,24 +82,35 @@ fn a_blocked_dependency_blocks_its_dependents_optional_or_not() {
 
 #[test]
 fn dependencies_order_tasks_in_any_order_of_writing() {
-    let _ = given(vec![group("r"), task("b").under("r").after(&["a"]), task("a").under("r")])
-        .when(execute("r"))
-        .accepted()
-        .then(&[("a", InProgress), ("b", Pending)])
-        .completes("a")
-        .then(&[("b", InProgress)]);
+    let _ = given(vec![
+        group("r"),
+        task("b").under("r").after(&["a"]),
+        task("a").under("r"),
+    ])
+    .when(execute("r"))
+    .accepted()
+    .then(&[("a", InProgress), ("b", Pending)])
+    .completes("a")
+    .then(&[("b", InProgress)]);
 }
 
 #[test]
 fn dependencies_keep_the_order_in_which_they_were_written() {
     let s = given(vec![
         group("r"),
-        task("x").under("r").after(&["late"]).after_any(&["r"]).after(&["early"]),
+        task("x")
+            .under("r")
+            .after(&["late"])
+            .after_any(&["r"])
+            .after(&["early"]),
         task("early").under("r"),
         task("late").under("r"),
     ]);
     let expected = [("late", true), ("r", false), ("early", true)];
-    let expected = expected.map(|(n, required)| Dependency { id: id(n), required });
+    let expected = expected.map(|(n, required)| Dependency {
+        id: id(n),
+        required,
+    });
     assert_eq!(s.flow.task(id("x")).unwrap().dependencies, expected);
 }
 
@@ -102,20 +120,33 @@ fn a_dependency_must_name_a_task_of_the_same_flow() {
         .when(crate::support::delete("gone"))
         .accepted();
     for missing in ["nobody", "gone"] {
-        let s = s.clone().when(create(vec![task("a").under("r").after(&[missing])]));
+        let s = s
+            .clone()
+            .when(create(vec![task("a").under("r").after(&[missing])]));
         let s = s.rejects(Kind::InvalidDependency);
-        assert_eq!(refusal(&s).violations[0].reason, "Dependency task not found");
+        assert_eq!(
+            refusal(&s).violations[0].reason,
+            "Dependency task not found"
+        );
     }
 }
 
 #[test]
 fn a_task_must_not_depend_on_itself() {
     let s = given(vec![group("r"), task("a").under("r")]);
-    let created = s.clone().when(create(vec![task("b").under("r").after(&["b"])]));
+    let created = s
+        .clone()
+        .when(create(vec![task("b").under("r").after(&["b"])]));
     let created = created.rejects(Kind::Circular);
-    assert_eq!(listed(refusal(&created), "cycle"), [id("b").to_string(), id("b").to_string()]);
+    assert_eq!(
+        listed(refusal(&created), "cycle"),
+        [id("b").to_string(), id("b").to_string()]
+    );
     let updated = updating(s, change("a").dependencies(&["a"])).rejects(Kind::Circular);
-    assert_eq!(listed(refusal(&updated), "cycle"), [id("a").to_string(), id("a").to_string()]);
+    assert_eq!(
+        listed(refusal(&updated), "cycle"),
+        [id("a").to_string(), id("a").to_string()]
+    );
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn a_list_of_a_million_faults_is_refused_with_few_violations() {
         let found = faults(params);
         assert!(!found.is_empty() && found.len() <= 100, "{}", found.len());
     }
-    let unknown: serde_json::Map<_, _> = (0..100_000).map(|n| (format!("k{n}"), json!(n))).collect();
+    let unknown: serde_json::Map<_, _> =
+        (0..100_000).map(|n| (format!("k{n}"), json!(n))).collect();
     assert_eq!(faults(Value::Object(unknown.clone())).len(), 100);
     let mut listed = unknown.clone();
     listed.insert("tasks".to_owned(), json!([{"name": "a"}]));
@@ -44,7 +45,10 @@ fn a_list_of_a_million_faults_is_refused_with_few_violations() {
     let found = faults(json!({"name": "a", "dependencies": [unknown.clone()]}));
     assert_eq!(found.len(), 100);
     assert_eq!(faults(json!({"task": {"name": "a"}, "x": 1})).len(), 1);
-    assert_eq!(crate::support::update_faults(Value::Object(unknown)).len(), 100);
+    assert_eq!(
+        crate::support::update_faults(Value::Object(unknown)).len(),
+        100
+    );
 }
 
 #[test]
@@ -53,11 +57,21 @@ fn many_bad_roots_and_parents_are_refused_with_few_violations() {
     let stored = "660e8400-e29b-41d4-a716-446655440001";
     let mut joining = roots.clone();
     joining[0]["parent_id"] = json!(stored);
-    let children: Vec<_> = (1..MANY).map(|_| json!({"name": "c", "parent_id": stored})).collect();
-    for tasks in [json!(roots), json!(joining), json!([{"name": "r", "children": children}])] {
+    let children: Vec<_> = (1..MANY)
+        .map(|_| json!({"name": "c", "parent_id": stored}))
+        .collect();
+    for tasks in [
+        json!(roots),
+        json!(joining),
+        json!([{"name": "r", "children": children}]),
+    ] {
         let rejection = resolved_tasks(tasks).unwrap_err();
         assert_eq!(rejection.kind, Kind::InvalidTree);
-        assert!(rejection.violations.len() <= 100, "{}", rejection.violations.len());
+        assert!(
+            rejection.violations.len() <= 100,
+            "{}",
+            rejection.violations.len()
+        );
     }
 }
 
@@ -73,7 +87,9 @@ fn a_deep_tree_is_parsed_without_recursion_and_refused() {
         n += 1;
         id(&n.to_string())
     });
-    let s = given(vec![]).when(create(tasks.unwrap().tasks)).rejects(Kind::InvalidTree);
+    let s = given(vec![])
+        .when(create(tasks.unwrap().tasks))
+        .rejects(Kind::InvalidTree);
     assert_eq!(refusal(&s).violations.len(), 100);
 }
 
@@ -84,7 +100,11 @@ fn a_fan_in_of_20_000_runs_is_cancelled_and_deleted() {
     let sink = fan(task("sink").under("r").after(&all), |t| t);
     let s = sink.clone().when(execute("r")).accepted();
     assert_eq!(s.server.granted.len(), MANY - 2);
-    let s = s.when(cancel("r")).accepted().then(&[("sink", Cancelled)]).runs(false);
+    let s = s
+        .when(cancel("r"))
+        .accepted()
+        .then(&[("sink", Cancelled)])
+        .runs(false);
     assert_eq!(s.flow, s.replayed());
     let s = sink.when(delete_all("r")).accepted();
     assert_eq!(s.status("sink"), None);
@@ -101,7 +121,9 @@ fn a_hub_with_20_000_dependents_completes_is_rewired_and_deleted() {
 
 #[test]
 fn a_task_in_a_run_may_be_given_20_000_dependencies() {
-    let s = fan(task("x").under("r").after(&["0"]), |t| t).when(execute("r")).accepted();
+    let s = fan(task("x").under("r").after(&["0"]), |t| t)
+        .when(execute("r"))
+        .accepted();
     let all = names();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let s = updating(s, change("x").dependencies(&all)).accepted();
@@ -112,18 +134,38 @@ fn a_task_in_a_run_may_be_given_20_000_dependencies() {
 #[test]
 fn twenty_thousand_open_groups_beside_many_unknown_methods_are_decided() {
     let n = 5000;
-    let mut tasks = vec![group("top"), group("r").under("top"), group("w").under("top")];
+    let mut tasks = vec![
+        group("top"),
+        group("r").under("top"),
+        group("w").under("top"),
+    ];
     tasks.push(task("bad").under("r"));
     for k in 0..n {
         tasks.push(group(&format!("g{k}")).under("r"));
-        tasks.push(task(&format!("t{k}")).under(&format!("g{k}")).after(&["bad"]));
+        tasks.push(
+            task(&format!("t{k}"))
+                .under(&format!("g{k}"))
+                .after(&["bad"]),
+        );
     }
     for k in 0..n {
-        tasks.push(task(&format!("w{k}")).under("w").method(&format!("unknown{k}")));
+        tasks.push(
+            task(&format!("w{k}"))
+                .under("w")
+                .method(&format!("unknown{k}")),
+        );
     }
-    let s = given(tasks).when(execute_unknown("w", "one", 1_000_000)).accepted();
-    let s = s.when(execute_unknown("r", "two", 1_000_000)).accepted().fails("bad");
-    assert_eq!(s.status("g4999"), Some(taskledger_domain::task::Status::Failed));
+    let s = given(tasks)
+        .when(execute_unknown("w", "one", 1_000_000))
+        .accepted();
+    let s = s
+        .when(execute_unknown("r", "two", 1_000_000))
+        .accepted()
+        .fails("bad");
+    assert_eq!(
+        s.status("g4999"),
+        Some(taskledger_domain::task::Status::Failed)
+    );
     let _ = s.runs(true);
 }
 
@@ -135,7 +177,9 @@ fn five_thousand_runs_of_one_flow_begin_and_end() {
     let mut s = given(tasks);
     for k in 0..n {
         let name = k.to_string();
-        s = s.when(execute_unknown(&name, &format!("run{k}"), 1)).accepted();
+        s = s
+            .when(execute_unknown(&name, &format!("run{k}"), 1))
+            .accepted();
     }
     for k in 0..n {
         s = s.completes(&k.to_string());
@@ -175,7 +219,11 @@ fn a_damaged_snapshot_is_an_error_and_never_a_panic() {
             damaged[at] ^= flip;
             // Some damage gives another sound state; using it must not panic either.
             if let Ok(flow) = snapshot::decode(&damaged) {
-                let _ = (flow.copy_set(id("r"), true), flow.task(id("b")), flow.weight_bytes());
+                let _ = (
+                    flow.copy_set(id("r"), true),
+                    flow.task(id("b")),
+                    flow.weight_bytes(),
+                );
                 let _ = taskledger_domain::schedule::resume(&flow);
             }
         }

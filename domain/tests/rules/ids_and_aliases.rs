@@ -1,12 +1,12 @@
 //! Ids, aliases and names within a call. spec: semantics / Ids
 
-use crate::support::{fields, faults, minted, resolved, resolved_tasks};
+use crate::support::{faults, fields, minted, resolved, resolved_tasks};
 use serde_json::json;
+use taskledger_domain::TaskId;
 use taskledger_domain::flow::{Kind, Rejection};
 use taskledger_domain::task::call::{ResolvedTasks, stored_ref};
 use taskledger_domain::task::spec::TaskRef;
 use taskledger_domain::testing::id;
-use taskledger_domain::TaskId;
 
 const V4: &str = "550e8400-e29b-41d4-a716-446655440000";
 const OTHER_V4: &str = "660e8400-e29b-41d4-a716-446655440001";
@@ -127,7 +127,8 @@ fn an_ambiguous_name_is_an_error_only_when_it_is_referenced() {
 #[test]
 fn duplicate_ids_are_invalid_also_in_another_case() {
     for (first, second) in [("a", "a"), (V4, V4), (V4, &*V4.to_uppercase())] {
-        let tasks = json!([{"id": first, "name": "x"}, {"id": second, "name": "y", "parent_id": first}]);
+        let tasks =
+            json!([{"id": first, "name": "x"}, {"id": second, "name": "y", "parent_id": first}]);
         let rejection = refused(resolved_tasks(tasks), Kind::Invalid);
         assert_eq!(rejection.violations[0].reason, "Duplicate id");
     }
@@ -164,12 +165,24 @@ fn a_reference_that_means_nothing_is_invalid_and_all_are_reported() {
         ])),
         Kind::Invalid,
     );
-    let reasons: Vec<_> = rejection.violations.iter().map(|v| v.reason.as_str()).collect();
+    let reasons: Vec<_> = rejection
+        .violations
+        .iter()
+        .map(|v| v.reason.as_str())
+        .collect();
     assert_eq!(reasons, ["Invalid UUID format"; 3]);
-    let paths: Vec<_> = rejection.violations.iter().map(crate::support::path).collect();
+    let paths: Vec<_> = rejection
+        .violations
+        .iter()
+        .map(crate::support::path)
+        .collect();
     assert_eq!(
         paths,
-        ["tasks/1/parent_id", "tasks/1/dependencies/0/id", "tasks/1/dependencies/1/id"]
+        [
+            "tasks/1/parent_id",
+            "tasks/1/dependencies/0/id",
+            "tasks/1/dependencies/1/id"
+        ]
     );
 }
 
@@ -194,7 +207,10 @@ fn where_a_stored_id_is_expected_other_text_is_an_invalid_uuid() {
     assert_eq!(stored_ref(&reference(V4)).unwrap().to_string(), V4);
     for text in ["task1", V1, "", " 550e8400-e29b-41d4-a716-446655440000"] {
         let fault = stored_ref(&reference(text)).unwrap_err();
-        assert_eq!((fault.field.as_str(), fault.reason.as_str()), ("task_id", "Invalid UUID format"));
+        assert_eq!(
+            (fault.field.as_str(), fault.reason.as_str()),
+            ("task_id", "Invalid UUID format")
+        );
     }
 }
 
@@ -205,9 +221,14 @@ fn an_id_that_a_task_has_or_ever_had_is_refused() {
         .when(crate::support::delete("a"))
         .accepted();
     for taken in ["a", "b", "r"] {
-        let s = s.clone().when(crate::support::create(vec![task(taken).under("r")]));
+        let s = s
+            .clone()
+            .when(crate::support::create(vec![task(taken).under("r")]));
         let s = s.rejects(Kind::Invalid);
-        assert_eq!(crate::support::refusal(&s).violations[0].reason, "Id is taken");
+        assert_eq!(
+            crate::support::refusal(&s).violations[0].reason,
+            "Id is taken"
+        );
     }
     assert_eq!(s.flow.size(), 3);
 }

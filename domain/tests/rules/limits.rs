@@ -18,7 +18,10 @@ fn the_limits_are_those_of_the_semantics() {
     assert_eq!(limits::TASKS_PER_FLOW_MAX, 100_000);
     assert_eq!(limits::PAYLOAD_BYTES_MAX, 1 << 20);
     assert_eq!(limits::NAME_CHARS_MAX, 255);
-    assert_eq!((limits::LIST_LIMIT_DEFAULT, limits::LIST_LIMIT_MAX), (100, 1000));
+    assert_eq!(
+        (limits::LIST_LIMIT_DEFAULT, limits::LIST_LIMIT_MAX),
+        (100, 1000)
+    );
     assert_eq!(limits::EXECUTOR_WAIT_MS_DEFAULT, 300_000);
     assert_eq!(limits::INTERRUPTIONS_PER_RUN_MAX, 3);
 }
@@ -77,16 +80,22 @@ fn inputs_schemas_and_params_are_at_most_1_mib_of_json_each() {
 #[test]
 fn a_flow_has_at_most_100_000_tasks_deleted_ones_included() {
     let many = |from: usize, to: usize| {
-        (from..to).map(|n| task(&n.to_string()).under("r")).collect::<Vec<_>>()
+        (from..to)
+            .map(|n| task(&n.to_string()).under("r"))
+            .collect::<Vec<_>>()
     };
     let mut s = given(vec![group("r")]);
     for k in 0..5 {
-        s = s.when(create(many(1 + k * 19_999, 1 + (k + 1) * 19_999))).accepted();
+        s = s
+            .when(create(many(1 + k * 19_999, 1 + (k + 1) * 19_999)))
+            .accepted();
     }
     s = s.when(create(many(99_996, 100_000))).accepted();
     assert_eq!(s.flow.size(), 100_000);
     let s = s.when(crate::support::delete("5")).accepted();
-    let s = s.when(create(many(100_000, 100_001))).rejects(Kind::Invalid);
+    let s = s
+        .when(create(many(100_000, 100_001)))
+        .rejects(Kind::Invalid);
     let fault = &refusal(&s).violations[0];
     assert_eq!(fault.reason, "Flow is too large");
     assert_eq!(fault.actual, json!(100_001));
@@ -99,7 +108,10 @@ fn a_refusal_reports_at_most_100_violations() {
     assert_eq!(parse_tasks(&Value::Array(tasks)).unwrap_err().len(), 100);
     let deps: Vec<_> = (0..300).map(|i| json!({"id": format!("no{i}")})).collect();
     let rejection = resolved_tasks(json!([{"name": "a", "dependencies": deps}])).unwrap_err();
-    assert_eq!((rejection.kind, rejection.violations.len()), (Kind::Invalid, 100));
+    assert_eq!(
+        (rejection.kind, rejection.violations.len()),
+        (Kind::Invalid, 100)
+    );
     let names: Vec<String> = (0..300).map(|i| format!("no{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let s = given(vec![group("r")])

@@ -32,16 +32,30 @@ fn tasks_of_equal_priority_start_in_order_of_becoming_ready() {
     );
     let s = s.when(execute("r")).accepted();
     let s = s.after_ms(1).completes("y").then(&[("early", InProgress)]);
-    let s = s.after_ms(1).completes("x").then(&[("hog", InProgress), ("late", Pending)]);
+    let s = s
+        .after_ms(1)
+        .completes("x")
+        .then(&[("hog", InProgress), ("late", Pending)]);
     let _ = s.completes("early").then(&[("late", InProgress)]);
 }
 
 #[test]
 fn priority_beats_age() {
-    let s = with_slots(1, given(vec![group("r"), task("x").under("r"), task("old").under("r")]));
+    let s = with_slots(
+        1,
+        given(vec![
+            group("r"),
+            task("x").under("r"),
+            task("old").under("r"),
+        ]),
+    );
     let s = s.when(execute("r")).accepted().after_ms(50);
-    let s = s.when(create(vec![task("urgent").under("r").priority(1)])).accepted();
-    let _ = s.completes("x").then(&[("urgent", InProgress), ("old", Pending)]);
+    let s = s
+        .when(create(vec![task("urgent").under("r").priority(1)]))
+        .accepted();
+    let _ = s
+        .completes("x")
+        .then(&[("urgent", InProgress), ("old", Pending)]);
 }
 
 #[test]
@@ -54,9 +68,19 @@ fn tasks_that_became_ready_together_start_in_order_of_creation() {
 
 #[test]
 fn without_a_slot_nothing_starts_and_a_freed_slot_is_used() {
-    let s = with_slots(1, given(vec![group("r"), task("a").under("r"), task("b").under("r")]));
-    let s = s.when(execute("r")).accepted().then(&[("a", InProgress), ("b", Pending)]);
-    let s = s.after_ms(5).then(&[("b", Pending)]).completes("a").then(&[("b", InProgress)]);
+    let s = with_slots(
+        1,
+        given(vec![group("r"), task("a").under("r"), task("b").under("r")]),
+    );
+    let s = s
+        .when(execute("r"))
+        .accepted()
+        .then(&[("a", InProgress), ("b", Pending)]);
+    let s = s
+        .after_ms(5)
+        .then(&[("b", Pending)])
+        .completes("a")
+        .then(&[("b", InProgress)]);
     assert_eq!(s.server.slots, 0);
 }
 
@@ -68,7 +92,11 @@ fn a_delayed_retry_does_not_keep_others_from_starting() {
         task("b").under("r").priority(0).after_any(&["x"]),
         task("x").under("r"),
     ]);
-    let s = s.when(execute("r")).accepted().fails("a").then(&[("a", Pending)]);
+    let s = s
+        .when(execute("r"))
+        .accepted()
+        .fails("a")
+        .then(&[("a", Pending)]);
     let _ = s.completes("x").then(&[("a", Pending), ("b", InProgress)]);
 }
 
@@ -84,7 +112,12 @@ fn an_executor_without_slots_does_not_hold_up_another_one() {
             true
         }
         fn take_slot(&mut self, attempt: &taskledger_domain::flow::SlotRequest<'_>) -> bool {
-            self.0.push(format!("{} {} {}", attempt.method, attempt.attempt, attempt.priority.get()));
+            self.0.push(format!(
+                "{} {} {}",
+                attempt.method,
+                attempt.attempt,
+                attempt.priority.get()
+            ));
             attempt.method == "once"
         }
     }

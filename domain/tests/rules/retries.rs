@@ -5,15 +5,19 @@ use taskledger_domain::flow::{Event, FailureReason, Kind, RequeueReason};
 use taskledger_domain::schedule::next_due;
 use taskledger_domain::task::RetryPolicy;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
-use taskledger_domain::testing::{Scenario, START, execute, given, group, retry, task};
+use taskledger_domain::testing::{START, Scenario, execute, given, group, retry, task};
 
 fn one(attempts: u32, delay_ms: u64) -> Scenario {
-    given(vec![task("a").attempts(attempts, delay_ms)]).when(execute("a")).accepted()
+    given(vec![task("a").attempts(attempts, delay_ms)])
+        .when(execute("a"))
+        .accepted()
 }
 
 #[test]
 fn a_failure_with_retries_left_appends_failed_and_pending_together() {
-    let s = one(2, 500).when(fail("a", 1, FailureReason::Executor)).accepted();
+    let s = one(2, 500)
+        .when(fail("a", 1, FailureReason::Executor))
+        .accepted();
     let (events, _) = s.last.as_ref().unwrap();
     let [Event::TaskFailed(failed), Event::TaskRequeued(requeued)] = &events[..] else {
         panic!("{events:?}");
@@ -26,7 +30,11 @@ fn a_failure_with_retries_left_appends_failed_and_pending_together() {
 
 #[test]
 fn the_last_failure_is_final() {
-    let s = one(2, 0).fails("a").then(&[("a", InProgress)]).fails("a").then(&[("a", Failed)]);
+    let s = one(2, 0)
+        .fails("a")
+        .then(&[("a", InProgress)])
+        .fails("a")
+        .then(&[("a", Failed)]);
     let last = s.history.iter().rev().find_map(|(_, e)| match e {
         Event::TaskFailed(e) => Some(e.will_retry),
         _ => None,
@@ -39,8 +47,15 @@ fn the_last_failure_is_final() {
 #[test]
 fn the_next_attempt_waits_for_its_time() {
     let s = one(2, 500).fails("a");
-    assert_eq!(next_due(&s.flow, s.now, &s.server), Some(START.plus_ms(500)));
-    let s = s.after_ms(499).then(&[("a", Pending)]).after_ms(1).then(&[("a", InProgress)]);
+    assert_eq!(
+        next_due(&s.flow, s.now, &s.server),
+        Some(START.plus_ms(500))
+    );
+    let s = s
+        .after_ms(499)
+        .then(&[("a", Pending)])
+        .after_ms(1)
+        .then(&[("a", InProgress)]);
     assert_eq!(next_due(&s.flow, s.now, &s.server), None);
 }
 
@@ -75,22 +90,38 @@ fn only_failures_that_another_attempt_could_mend_are_retried() {
         (FailureReason::Group, Failed),
     ];
     for (reason, expected) in cases {
-        let _ = one(3, 10).when(fail("a", 1, reason)).accepted().then(&[("a", expected)]);
+        let _ = one(3, 10)
+            .when(fail("a", 1, reason))
+            .accepted()
+            .then(&[("a", expected)]);
     }
 }
 
 #[test]
 fn a_retry_that_would_begin_after_the_deadline_is_not_made() {
-    let s = given(vec![task("a").attempts(3, 500).deadline_ms(500)]).when(execute("a")).accepted();
+    let s = given(vec![task("a").attempts(3, 500).deadline_ms(500)])
+        .when(execute("a"))
+        .accepted();
     let _ = s.fails("a").then(&[("a", Failed)]).runs(false);
-    let s = given(vec![task("a").attempts(3, 499).deadline_ms(500)]).when(execute("a")).accepted();
+    let s = given(vec![task("a").attempts(3, 499).deadline_ms(500)])
+        .when(execute("a"))
+        .accepted();
     let _ = s.fails("a").then(&[("a", Pending)]).runs(true);
 }
 
 #[test]
 fn a_task_between_two_attempts_can_be_cancelled_and_deleted() {
-    let _ = one(2, 500).fails("a").when(cancel("a")).accepted().then(&[("a", Cancelled)]).runs(false);
-    let s = one(2, 500).fails("a").when(delete("a")).accepted().runs(false);
+    let _ = one(2, 500)
+        .fails("a")
+        .when(cancel("a"))
+        .accepted()
+        .then(&[("a", Cancelled)])
+        .runs(false);
+    let s = one(2, 500)
+        .fails("a")
+        .when(delete("a"))
+        .accepted()
+        .runs(false);
     assert_eq!(s.status("a"), None);
 }
 
@@ -106,9 +137,15 @@ fn delays_never_overflow() {
         assert_eq!(policy.delay_ms_after(attempt), Some(u64::MAX));
     }
     assert_eq!(policy.delay_ms_after(u32::MAX), None);
-    let zero = RetryPolicy { initial_delay_ms: 0, ..policy };
+    let zero = RetryPolicy {
+        initial_delay_ms: 0,
+        ..policy
+    };
     assert_eq!(zero.delay_ms_after(1000), Some(0));
-    assert_eq!(START.plus_ms(u64::MAX), taskledger_domain::Timestamp::FAR_FUTURE);
+    assert_eq!(
+        START.plus_ms(u64::MAX),
+        taskledger_domain::Timestamp::FAR_FUTURE
+    );
 }
 
 #[test]
@@ -129,10 +166,21 @@ fn retry_runs_the_failed_task_the_pending_ones_behind_it_and_the_failed_groups_a
     .fails("a")
     .fails("bad")
     .completes("d")
-    .then(&[("g", Failed), ("h", Failed), ("r", Failed), ("b", Pending), ("c", Pending)])
+    .then(&[
+        ("g", Failed),
+        ("h", Failed),
+        ("r", Failed),
+        ("b", Pending),
+        ("c", Pending),
+    ])
     .when(retry("a"))
     .accepted()
-    .then(&[("r", InProgress), ("g", InProgress), ("h", InProgress), ("a", InProgress)])
+    .then(&[
+        ("r", InProgress),
+        ("g", InProgress),
+        ("h", InProgress),
+        ("a", InProgress),
+    ])
     .then(&[("bad", Failed), ("behind bad", Pending), ("d", Completed)])
     .completes("a")
     .completes("b")

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use taskledger_domain::flow::{
-    Command, Dependency, Event, Execute, FailureReason, Rejection, RunKind, RunState, Specification,
-    Update,
+    Command, Dependency, Event, Execute, FailureReason, Rejection, RunKind, RunState,
+    Specification, Update,
 };
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, parse_create, parse_tasks};
 use taskledger_domain::task::spec::{self, Params, Schemas, Updates};
@@ -254,9 +254,7 @@ pub(crate) fn minted(n: usize) -> TaskId {
     id(&format!("minted {n}"))
 }
 
-fn resolve(
-    list: taskledger_domain::task::call::TaskList,
-) -> Result<ResolvedTasks, Rejection> {
+fn resolve(list: taskledger_domain::task::call::TaskList) -> Result<ResolvedTasks, Rejection> {
     let mut n = 0;
     list.resolve(|| {
         n += 1;
@@ -276,12 +274,16 @@ pub(crate) fn resolved_tasks(tasks: Value) -> Result<ResolvedTasks, Rejection> {
 
 /// Faults of the parameters of `tasks.create`.
 pub(crate) fn faults(params: Value) -> Vec<Violation> {
-    parse_create(params.as_object().expect("an object")).err().unwrap_or_default()
+    parse_create(params.as_object().expect("an object"))
+        .err()
+        .unwrap_or_default()
 }
 
 /// Faults of `updates`.
 pub(crate) fn update_faults(updates: Value) -> Vec<Violation> {
-    spec::updates(updates.as_object().expect("an object")).err().unwrap_or_default()
+    spec::updates(updates.as_object().expect("an object"))
+        .err()
+        .unwrap_or_default()
 }
 
 /// Fields of faults, in order.

@@ -11,8 +11,16 @@ use taskledger_domain::testing::{given, group, id, task};
 const STORED: &str = "660e8400-e29b-41d4-a716-446655440001";
 
 fn shape(tasks: &[NewTask]) -> Vec<(&str, Option<&str>)> {
-    let name = |wanted| tasks.iter().find(|t| t.id == wanted).map(|t| t.name.as_str());
-    tasks.iter().map(|t| (t.name.as_str(), t.parent.and_then(name))).collect()
+    let name = |wanted| {
+        tasks
+            .iter()
+            .find(|t| t.id == wanted)
+            .map(|t| t.name.as_str())
+    };
+    tasks
+        .iter()
+        .map(|t| (t.name.as_str(), t.parent.and_then(name)))
+        .collect()
 }
 
 #[test]
@@ -26,7 +34,12 @@ fn create_takes_a_tree_of_tasks_with_children() {
     let r = resolved(json!({"name": "a", "children": [
         {"name": "b", "children": [{"name": "c"}]}, {"name": "d", "children": []},
     ]}));
-    let expected = [("a", None), ("b", Some("a")), ("c", Some("b")), ("d", Some("a"))];
+    let expected = [
+        ("a", None),
+        ("b", Some("a")),
+        ("c", Some("b")),
+        ("d", Some("a")),
+    ];
     assert_eq!(shape(&r.unwrap().tasks), expected);
 }
 
@@ -37,7 +50,10 @@ fn create_takes_tree_nodes_of_the_data_model() {
         {"task": {"name": "c"}},
     ]}))
     .unwrap();
-    assert_eq!(shape(&r.tasks), [("a", None), ("b", Some("a")), ("c", Some("a"))]);
+    assert_eq!(
+        shape(&r.tasks),
+        [("a", None), ("b", Some("a")), ("c", Some("a"))]
+    );
     assert_eq!(r.tasks[1].dependencies[0].id, minted(2));
 }
 
@@ -47,7 +63,11 @@ fn create_takes_a_flat_list_in_any_order() {
         {"name": "c", "parent_id": "b"}, {"name": "b", "parent_id": "a"}, {"name": "a"},
     ]}));
     let expected = [("a", None), ("b", Some("a")), ("c", Some("b"))];
-    assert_eq!(shape(&r.unwrap().tasks), expected, "parents stand before children");
+    assert_eq!(
+        shape(&r.unwrap().tasks),
+        expected,
+        "parents stand before children"
+    );
 }
 
 #[test]
@@ -56,7 +76,12 @@ fn forms_may_be_mixed_and_siblings_keep_their_order() {
         {"name": "a", "children": [{"task": {"name": "b"}}, {"name": "c"}]},
         {"name": "d", "parent_id": "a"},
     ]}));
-    let expected = [("a", None), ("b", Some("a")), ("c", Some("a")), ("d", Some("a"))];
+    let expected = [
+        ("a", None),
+        ("b", Some("a")),
+        ("c", Some("a")),
+        ("d", Some("a")),
+    ];
     assert_eq!(shape(&r.unwrap().tasks), expected);
 }
 
@@ -73,7 +98,10 @@ fn an_empty_list_and_wrong_types_are_invalid() {
         (json!({"name": "a", "children": [3]}), "children/0"),
         (json!({"task": 1}), "task"),
         (json!({"task": {"name": "a"}, "extra": 1}), "extra"),
-        (json!({"task": {"name": "a", "children": []}}), "task/children"),
+        (
+            json!({"task": {"name": "a", "children": []}}),
+            "task/children",
+        ),
         (json!({"tasks": [{"name": "a"}], "name": "b"}), "name"),
     ] {
         let found = faults(params.clone());
@@ -106,7 +134,10 @@ fn a_parent_that_contradicts_the_nesting_is_an_invalid_tree() {
         resolved(json!({"id": "a", "name": "a", "children": [{"name": "b", "parent_id": parent}]}))
     };
     assert_eq!(nested(json!("a")).unwrap().tasks[1].parent, Some(minted(0)));
-    assert_eq!(nested(json!(null)).unwrap().tasks[1].parent, Some(minted(0)));
+    assert_eq!(
+        nested(json!(null)).unwrap().tasks[1].parent,
+        Some(minted(0))
+    );
     for other in ["b", STORED] {
         assert_eq!(nested(json!(other)).unwrap_err().kind, Kind::InvalidTree);
     }
@@ -171,7 +202,10 @@ fn a_flow_never_gets_a_second_root() {
 #[test]
 fn a_call_is_all_or_nothing() {
     let s = given(vec![group("r")])
-        .when(create(vec![task("a").under("r"), task("b").under("nobody")]))
+        .when(create(vec![
+            task("a").under("r"),
+            task("b").under("nobody"),
+        ]))
         .rejects(Kind::InvalidParent);
     assert_eq!((s.flow.size(), s.status("a")), (1, None));
 }
@@ -204,9 +238,13 @@ fn chain(levels: usize) -> Vec<NewTask> {
 fn a_tree_has_at_most_60_levels() {
     let s = given(chain(60));
     assert_eq!(s.flow.size(), 60);
-    let s = s.when(create(vec![task("deep").under("59")])).rejects(Kind::InvalidTree);
+    let s = s
+        .when(create(vec![task("deep").under("59")]))
+        .rejects(Kind::InvalidTree);
     assert_eq!(refusal(&s).violations[0].actual, json!(61));
-    let _ = given(vec![]).when(create(chain(61))).rejects(Kind::InvalidTree);
+    let _ = given(vec![])
+        .when(create(chain(61)))
+        .rejects(Kind::InvalidTree);
 }
 
 #[test]

@@ -72,7 +72,11 @@ fn user_and_parent_change_while_pending() {
             "in_progress" => Some(Kind::AlreadyExecuting),
             _ => Some(Kind::InvalidTransition),
         };
-        for wanted in [change("b").user(Some("bob")), change("b").user(None), change("b").parent(Some("g"))] {
+        for wanted in [
+            change("b").user(Some("bob")),
+            change("b").user(None),
+            change("b").parent(Some("g")),
+        ] {
             let after = updating(s.clone(), wanted);
             assert_eq!(after.last.as_ref().err().map(|r| r.kind), kind, "{status}");
         }
@@ -94,14 +98,23 @@ fn a_changed_specification_is_carried_whole_by_its_event() {
         panic!("{:?}", s.history.last());
     };
     assert_eq!(e.specification.inputs.as_str(), r#"{"x":1}"#);
-    assert_eq!(e.specification.method.as_deref(), Some("echo"), "the rest is kept");
+    assert_eq!(
+        e.specification.method.as_deref(),
+        Some("echo"),
+        "the rest is kept"
+    );
     assert_eq!(s.flow.task(id("b")).unwrap().spec_at, s.flow.version());
 }
 
 #[test]
 fn values_that_are_what_they_were_change_nothing() {
     let s = family();
-    let wanted = change("b").inputs("{}").priority(2).user(Some("ann")).parent(Some("r")).dependencies(&[]);
+    let wanted = change("b")
+        .inputs("{}")
+        .priority(2)
+        .user(Some("ann"))
+        .parent(Some("r"))
+        .dependencies(&[]);
     let s = updating(s, wanted).accepted();
     assert!(s.last.as_ref().unwrap().0.is_empty(), "{:?}", s.last);
     assert_eq!(s.last.unwrap().1, Done::Status(Pending));
@@ -112,7 +125,9 @@ fn an_update_on_an_older_specification_must_be_built_again() {
     let old = change("b").inputs(r#"{"x":1}"#).seen(&family());
     let s = updating(family(), change("b").inputs(r#"{"y":1}"#)).accepted();
     let s = s.when(old).rejects(Kind::SpecificationMoved);
-    let _ = s.when(change("b").inputs("{}").unseen()).rejects(Kind::SpecificationMoved);
+    let _ = s
+        .when(change("b").inputs("{}").unseen())
+        .rejects(Kind::SpecificationMoved);
 }
 
 #[test]
@@ -146,15 +161,28 @@ fn a_move_keeps_the_tree_within_60_levels() {
 
 #[test]
 fn siblings_stay_in_order_of_creation_after_a_move() {
-    let s = given(vec![group("r"), group("g").under("r"), task("a").under("g"), task("b").under("r")]);
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("a").under("g"),
+        task("b").under("r"),
+    ]);
     let s = updating(s, change("a").parent(Some("r"))).accepted();
     let s = s.when(crate::support::delete("g")).accepted();
-    assert_eq!(s.flow.copy_set(id("r"), true).unwrap(), ["r", "a", "b"].map(id));
+    assert_eq!(
+        s.flow.copy_set(id("r"), true).unwrap(),
+        ["r", "a", "b"].map(id)
+    );
 }
 
 #[test]
 fn while_a_run_covers_a_task_its_parent_cannot_change() {
-    let s = given(vec![group("r"), group("g").under("r"), task("x").under("r"), task("a").under("r").after(&["x"])]);
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("x").under("r"),
+        task("a").under("r").after(&["x"]),
+    ]);
     let s = s.when(execute("r")).accepted();
     let _ = updating(s.clone(), change("a").parent(Some("g"))).rejects(Kind::AlreadyExecuting);
     let _ = updating(s, change("a").parent(Some("r"))).accepted();
@@ -162,7 +190,12 @@ fn while_a_run_covers_a_task_its_parent_cannot_change() {
 
 #[test]
 fn while_a_run_covers_a_task_it_cannot_change_between_group_and_method() {
-    let s = given(vec![group("r"), task("x").under("r"), task("a").under("r").after(&["x"]), group("g").under("r").after(&["x"])]);
+    let s = given(vec![
+        group("r"),
+        task("x").under("r"),
+        task("a").under("r").after(&["x"]),
+        group("g").under("r").after(&["x"]),
+    ]);
     let idle = s.clone();
     let s = s.when(execute("r")).accepted();
     for wanted in [change("a").method(None), change("g").method(Some("echo"))] {
@@ -174,7 +207,11 @@ fn while_a_run_covers_a_task_it_cannot_change_between_group_and_method() {
     let s = updating(idle, change("g").method(Some("echo"))).accepted();
     assert_eq!(s.flow.task(id("a")).unwrap().method, None);
     assert_eq!(s.flow, s.replayed());
-    let s = s.when(execute("r")).accepted().completes("x").then(&[("a", Completed), ("g", InProgress)]);
+    let s = s
+        .when(execute("r"))
+        .accepted()
+        .completes("x")
+        .then(&[("a", Completed), ("g", InProgress)]);
     let _ = s.completes("g").then(&[("r", Completed)]);
 }
 
@@ -189,28 +226,52 @@ fn while_a_run_covers_a_task_new_dependencies_are_covered_or_completed() {
         task("out").under("top"),
         task("done").under("top"),
     ]);
-    let s = s.when(execute("done")).accepted().completes("done").when(execute("r")).accepted();
+    let s = s
+        .when(execute("done"))
+        .accepted()
+        .completes("done")
+        .when(execute("r"))
+        .accepted();
     let refused = updating(s.clone(), change("a").dependencies(&["x", "out"]));
     let refused = refused.rejects(Kind::AlreadyExecuting);
-    assert_eq!(path(&refusal(&refused).violations[0]), "updates/dependencies/1/id");
+    assert_eq!(
+        path(&refusal(&refused).violations[0]),
+        "updates/dependencies/1/id"
+    );
     let s = updating(s, change("a").dependencies(&["done", "y"])).accepted();
-    let s = s.then(&[("a", Pending)]).completes("y").then(&[("a", InProgress)]);
+    let s = s
+        .then(&[("a", Pending)])
+        .completes("y")
+        .then(&[("a", InProgress)]);
     let _ = s.completes("a").completes("x").then(&[("r", Completed)]);
 }
 
 #[test]
 fn dropping_the_last_unsatisfied_dependency_starts_the_task() {
-    let s = given(vec![group("r"), task("x").under("r"), task("a").under("r").after(&["x"])]);
+    let s = given(vec![
+        group("r"),
+        task("x").under("r"),
+        task("a").under("r").after(&["x"]),
+    ]);
     let s = s.when(execute("r")).accepted();
-    let s = updating(s, change("a").dependencies(&[])).accepted().then(&[("a", InProgress)]);
+    let s = updating(s, change("a").dependencies(&[]))
+        .accepted()
+        .then(&[("a", InProgress)]);
     assert_eq!(s.flow, s.replayed());
 }
 
 #[test]
 fn a_new_dependency_makes_a_waiting_task_wait_longer() {
-    let mut s = given(vec![group("r"), task("x").under("r").priority(0), task("a").under("r")]);
+    let mut s = given(vec![
+        group("r"),
+        task("x").under("r").priority(0),
+        task("a").under("r"),
+    ]);
     s.server.slots = 1;
-    let s = s.when(execute("r")).accepted().then(&[("x", InProgress), ("a", Pending)]);
+    let s = s
+        .when(execute("r"))
+        .accepted()
+        .then(&[("x", InProgress), ("a", Pending)]);
     let s = updating(s, change("a").dependencies(&["x"])).accepted();
     let _ = s.fails("x").then(&[("a", Pending)]).runs(false);
 }
@@ -220,7 +281,10 @@ fn updated_dependencies_must_exist_in_the_flow() {
     let s = updating(family(), change("b").dependencies(&["a", "n1", "n2"]));
     let s = s.rejects(Kind::InvalidDependency);
     let paths: Vec<_> = refusal(&s).violations.iter().map(path).collect();
-    assert_eq!(paths, ["updates/dependencies/1/id", "updates/dependencies/2/id"]);
+    assert_eq!(
+        paths,
+        ["updates/dependencies/1/id", "updates/dependencies/2/id"]
+    );
 }
 
 #[test]
@@ -233,8 +297,19 @@ fn updates_refuse_id_server_written_and_unknown_fields_all_at_once() {
     let mut paths: Vec<_> = found.iter().map(path).collect();
     paths.sort_unstable();
     let fields = [
-        "children", "dependencies", "id", "inputs", "more", "name", "params", "parent_id",
-        "priority", "result", "schemas/method", "status", "user_id",
+        "children",
+        "dependencies",
+        "id",
+        "inputs",
+        "more",
+        "name",
+        "params",
+        "parent_id",
+        "priority",
+        "result",
+        "schemas/method",
+        "status",
+        "user_id",
     ];
     assert_eq!(paths, fields.map(|f| format!("updates/{f}")));
 }
@@ -244,7 +319,10 @@ fn an_empty_update_and_null_members_are_accepted() {
     assert!(update_faults(json!({})).is_empty());
     let nulls = json!({"user_id": null, "parent_id": null, "schemas": null, "params": null, "priority": null});
     let updates = spec::updates(nulls.as_object().unwrap()).unwrap();
-    assert_eq!((updates.user_id, updates.schemas, updates.params), (Some(None), Some(None), Some(None)));
+    assert_eq!(
+        (updates.user_id, updates.schemas, updates.params),
+        (Some(None), Some(None), Some(None))
+    );
     assert_eq!(updates.parent, Some(None));
     assert_eq!(updates.priority.map(|p| p.get()), Some(2));
     assert_eq!((updates.name, updates.inputs), (None, None));
@@ -252,10 +330,17 @@ fn an_empty_update_and_null_members_are_accepted() {
 
 #[test]
 fn a_priority_that_changes_while_a_task_waits_changes_its_place() {
-    let mut s = given(vec![group("r"), task("a").under("r"), task("b").under("r"), task("c").under("r")]);
+    let mut s = given(vec![
+        group("r"),
+        task("a").under("r"),
+        task("b").under("r"),
+        task("c").under("r"),
+    ]);
     s.server.slots = 1;
     let s = s.when(execute("r")).accepted().then(&[("a", InProgress)]);
-    let s = updating(s, change("c").priority(0)).accepted().completes("a");
+    let s = updating(s, change("c").priority(0))
+        .accepted()
+        .completes("a");
     let _ = s.then(&[("b", Pending), ("c", InProgress)]);
 }
 
@@ -263,15 +348,25 @@ fn a_priority_that_changes_while_a_task_waits_changes_its_place() {
 fn an_update_of_several_fields_is_all_or_nothing() {
     let s = family();
     let before = s.flow.clone();
-    let s = updating(s, change("b").name("n").priority(0).dependencies(&["nobody"]));
+    let s = updating(
+        s,
+        change("b").name("n").priority(0).dependencies(&["nobody"]),
+    );
     assert_eq!(s.rejects(Kind::InvalidDependency).flow, before);
 }
 
 #[test]
 fn a_cycle_by_update_is_refused_with_its_tasks() {
-    let s = given(vec![group("r"), task("a").under("r").after(&["b"]), task("b").under("r")]);
+    let s = given(vec![
+        group("r"),
+        task("a").under("r").after(&["b"]),
+        task("b").under("r"),
+    ]);
     let s = updating(s, change("b").dependencies(&["a"])).rejects(Kind::Circular);
-    assert_eq!(listed(refusal(&s), "cycle"), ["b", "a", "b"].map(|n| id(n).to_string()));
+    assert_eq!(
+        listed(refusal(&s), "cycle"),
+        ["b", "a", "b"].map(|n| id(n).to_string())
+    );
 }
 
 #[test]
