@@ -254,7 +254,7 @@ impl Flow {
     /// Effective deadlines of a task and everything below it. The tasks must not be linked, or the
     /// deadline must not have changed. Cost: O(subtree).
     pub(super) fn refresh_deadlines(&mut self, top: u32) {
-        if self.tasks.is_empty() {
+        if self.tasks.get(top as usize).is_none_or(|t| t.deleted) {
             return;
         }
         for i in self.subtree(top) {
