@@ -9,6 +9,7 @@ pub mod caller;
 mod commands;
 mod copying;
 mod directory;
+mod driver;
 pub mod error;
 pub mod flows;
 pub mod idempotency;

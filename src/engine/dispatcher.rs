@@ -11,8 +11,10 @@ use super::job_source::JobSource;
 use crate::application::ports::{Attempts, Started};
 use crate::application::{Flows, Validation};
 use crate::clock::SharedClock;
+use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use taskledger_domain::flow::{Command, FailureReason};
@@ -98,7 +100,12 @@ impl Dispatcher {
             return;
         };
         let key = (started.launch.task, started.launch.attempt);
-        let (outcome, progress) = self.run(&flows, &started, cancel).await;
+        // Whatever breaks, the slot is given back and the task does not stay in progress.
+        let run = AssertUnwindSafe(self.run(&flows, &started, cancel)).catch_unwind();
+        let (outcome, progress) = run.await.unwrap_or_else(|_| {
+            let error = "the attempt could not be carried out: an invariant of the server is broken".to_owned();
+            (AttemptOutcome::Failed { reason: FailureReason::Executor, error }, Progress::ZERO)
+        });
         flows.slots().release(&started.launch.method, key.0, key.1);
         let (task, attempt) = key;
         let command = match outcome {
