@@ -20,16 +20,19 @@ mkdir -p "$data"
 log="$data/server.log"
 url="http://$listen"
 
+touch "$log"
+seen=$(wc -c <"$log")
+said() { tail -c "+$((seen + 1))" "$log"; }
 nohup "$program" serve --listen "$listen" --data-dir "$data" --allow-command "$programs" \
-    >/dev/null 2>"$log" </dev/null &
+    >/dev/null 2>>"$log" </dev/null &
 server=$!
 
 # Until it listens, at most 10 seconds; a server that cannot start says why.
 for _ in $(seq 100); do
-    if grep -q '"message":"listening"' "$log"; then break; fi
+    if grep -q '"message":"listening"' <(said); then break; fi
     if ! kill -0 "$server" 2>/dev/null; then
         echo "the server did not start:" >&2
-        tail -n 3 "$log" >&2
+        said >&2
         exit 1
     fi
     sleep 0.1
