@@ -1,7 +1,7 @@
 //! Commands that were decided together and become one append.
 
 use super::error::{Error, Failure};
-use super::mailbox::{self, Order, Reply};
+use super::mailbox::{Begins, self, Order, Reply};
 use super::ports::Started;
 use super::slots::Held;
 use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
@@ -88,7 +88,7 @@ impl Batch {
         let mut claimed = Vec::new();
         for event in events {
             if let Event::TaskCreated(created) = &event
-                && (created.parent_id.is_some() || order.claims_root)
+                && (created.parent_id.is_some() || order.begins == Begins::Chosen)
             {
                 let key = ClaimKey::Task(created.task_id);
                 claimed.push(key.clone());

@@ -4,7 +4,7 @@ use super::App;
 use super::caller::Caller;
 use super::error::{Error, Failure};
 use super::idempotency::{self, AnswerOf, Repeatable};
-use super::mailbox::{Order, Reply};
+use super::mailbox::{Begins, Order, Reply};
 use crate::store::ClaimKey;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -77,9 +77,13 @@ impl App {
             }
             raw(&result)
         });
-        let claims_root = resolved.chosen_ids.contains(&flow.root());
+        let begins = match resolved.joins {
+            Some(_) => Begins::No,
+            None if resolved.chosen_ids.contains(&flow.root()) => Begins::Chosen,
+            None => Begins::Minted,
+        };
         let command = Command::Create(resolved.tasks);
-        self.command(caller, "tasks.create", flow, command, claims_root, answer).await
+        self.command(caller, "tasks.create", flow, command, begins, answer).await
     }
 
     /// `tasks.execute`. spec: interface / tasks.execute
@@ -106,7 +110,7 @@ impl App {
         let answer: AnswerOf = Arc::new(move |_| {
             raw(&json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}))
         });
-        let claims_root = resolved.chosen_ids.contains(&task);
+        let begins = if resolved.chosen_ids.contains(&task) { Begins::Chosen } else { Begins::Minted };
         let command = Command::Execute(Execute {
             create: resolved.tasks,
             task,
@@ -115,7 +119,7 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
         });
-        self.command(caller, "tasks.execute", flow, command, claims_root, answer).await
+        self.command(caller, "tasks.execute", flow, command, begins, answer).await
     }
 
     /// `tasks.retry`: runs a failed task, the pending tasks behind it and the failed groups around.
@@ -147,7 +151,7 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
         });
-        self.once(&caller, method, self.command(caller.clone(), method, flow, command, false, answer)).await
+        self.once(&caller, method, self.command(caller.clone(), method, flow, command, Begins::No, answer)).await
     }
 
     /// `tasks.update`. spec: interface / tasks.update
@@ -187,7 +191,7 @@ impl App {
                 }
             }
             let command = Command::Update(Update { current, ..update.clone() });
-            match self.command(caller.clone(), "tasks.update", flow, command, false, answer.clone()).await {
+            match self.command(caller.clone(), "tasks.update", flow, command, Begins::No, answer.clone()).await {
                 Err(Error::Refused(rejection)) if rejection.kind == Kind::SpecificationMoved => {}
                 other => return other,
             }
@@ -203,7 +207,7 @@ impl App {
         let flow = self.flow_of("task_id", task).await?;
         let answer: AnswerOf = Arc::new(|_| raw(&json!({"success": true})));
         let command = Command::Delete { task, cascade };
-        self.once(&caller, "tasks.delete", self.command(caller.clone(), "tasks.delete", flow, command, false, answer)).await
+        self.once(&caller, "tasks.delete", self.command(caller.clone(), "tasks.delete", flow, command, Begins::No, answer)).await
     }
 
     /// `tasks.cancel`. spec: interface / tasks.cancel
@@ -214,7 +218,7 @@ impl App {
         let flow = self.flow_of("task_id", task).await?;
         let answer: AnswerOf = Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
         let command = Command::Cancel { task, cascade, reason };
-        self.once(&caller, "tasks.cancel", self.command(caller.clone(), "tasks.cancel", flow, command, false, answer)).await
+        self.once(&caller, "tasks.cancel", self.command(caller.clone(), "tasks.cancel", flow, command, Begins::No, answer)).await
     }
 
     /// Makes a call unless one with its idempotency key was accepted before: that one's answer is
@@ -249,12 +253,12 @@ impl App {
         method: &'static str,
         flow: FlowId,
         command: Command,
-        claims_root: bool,
+        begins: Begins,
         answer: AnswerOf,
     ) -> Answer {
         self.refuse_when_behind()?;
         let mut order = self.flows.order(Some(command), None, metadata(&caller), false);
-        order.claims_root = claims_root;
+        order.begins = begins;
         order.repeatable = Repeatable::of(&caller, method, answer.clone());
         order.bytes = weight(&order);
         match self.flows.ask(flow, order).await {

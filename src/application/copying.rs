@@ -6,6 +6,7 @@ use super::caller::Caller;
 use super::commands::{Answer, engine_metadata, raw};
 use super::error::{Error, Failure};
 use super::idempotency::AnswerOf;
+use super::mailbox::Begins;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,7 +91,8 @@ impl App {
             }))
         });
         let flow = target.unwrap_or(copied.as_flow());
-        self.command(caller, "tasks.copy", flow, Command::Create(tasks), false, answer).await
+        let begins = if target.is_some() { Begins::No } else { Begins::Minted };
+        self.command(caller, "tasks.copy", flow, Command::Create(tasks), begins, answer).await
     }
 
     /// Names and specifications, in the plan's order.

@@ -9,7 +9,7 @@ use super::batch::{Batch, Consequence, Decision, Entry};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
-use super::mailbox::{Mailbox, Order, Reply, Resident};
+use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
 use crate::store::{self, ClaimKey, Outcome, Resolution};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -112,13 +112,9 @@ impl<'a> Driver<'a> {
             let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else { return };
             if self.state.is_none() {
                 assert!(!in_flight, "the state is resident while an append is in flight");
-                match loading::load(self.flows, self.mailbox.flow).await {
-                    Ok((state, recovery)) => {
-                        self.state = Some(state);
-                        if let Some(recovery) = recovery {
-                            self.decide(recovery);
-                        }
-                    }
+                match self.load(&order).await {
+                    Ok(Some(recovery)) => self.decide(recovery),
+                    Ok(None) => {}
                     Err(error) => {
                         // While it cannot be loaded it must not keep slots from others.
                         if self.flows.slots.give_way(self.mailbox.flow) {
@@ -131,6 +127,17 @@ impl<'a> Driver<'a> {
             }
             self.decide(order);
         }
+    }
+
+    /// Brings the flow into memory for `order`; gives the order that must be decided before it.
+    async fn load(&mut self, order: &Order) -> Result<Option<Order>, Error> {
+        if order.begins == Begins::Minted {
+            self.state = Some(Resident::default());
+            return Ok(None);
+        }
+        let (state, recovery) = loading::load(self.flows, self.mailbox.flow).await?;
+        self.state = Some(state);
+        Ok(recovery)
     }
 
     fn decide(&mut self, mut order: Order) {
@@ -236,6 +243,10 @@ impl<'a> Driver<'a> {
             // Loading finds anew who is alive; what was found before may miss attempts of this turn.
             if matches!(entry.order.command, Some(Command::Recover { .. })) {
                 entry.order.command = Some(Command::Wake);
+            }
+            // Somebody has written to the flow: from now on it is loaded.
+            if entry.order.begins == Begins::Minted {
+                entry.order.begins = Begins::No;
             }
             self.again.push_back(entry.order);
         }

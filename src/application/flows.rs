@@ -3,7 +3,7 @@
 
 use super::error::{Error, Failure};
 use super::driver;
-use super::mailbox::{self, Look, Mailbox, Order, Put, Reply};
+use super::mailbox::{self, Begins, Look, Mailbox, Order, Put, Reply};
 use super::ports::{Attempts, Executors};
 use super::positions::Positions;
 use super::rows::RowCache;
@@ -166,7 +166,7 @@ impl Flows {
 
     pub(super) fn order(&self, command: Option<Command>, look: Option<Look>, metadata: Metadata, engine: bool) -> Order {
         let clock = self.clock.clone();
-        Order { command, look, metadata, claims_root: false, repeatable: None, engine, reply: None, clock, bytes: 256 }
+        Order { command, look, metadata, begins: Begins::No, repeatable: None, engine, reply: None, clock, bytes: 256 }
     }
 
     /// Sends an order whose answer nobody waits for.

@@ -36,6 +36,17 @@ pub enum Reply {
 /// state that it saw did not become durable; the last run counts.
 pub type Look = Box<dyn FnMut(&Flow) + Send>;
 
+/// Whether an order begins its flow, and who chose the flow's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// The flow is stored, or is not there.
+    No,
+    /// A fresh random id: nothing of the flow can be stored, so nothing is loaded.
+    Minted,
+    /// The caller's id: it is claimed like that of any other task.
+    Chosen,
+}
+
 /// A command on its way, or a look at the state.
 pub struct Order {
     /// What to do; `None` for a look.
@@ -44,8 +55,8 @@ pub struct Order {
     pub look: Option<Look>,
     /// Goes into its events.
     pub metadata: Metadata,
-    /// Whether the caller chose the root's id, which is then claimed like any other.
-    pub claims_root: bool,
+    /// Whether it begins the flow.
+    pub begins: Begins,
     /// The idempotency key.
     pub repeatable: Option<Repeatable>,
     /// From the engine: bounded by its slots and timers, so it is never turned away.
@@ -103,7 +114,7 @@ impl fmt::Debug for Inner {
 }
 
 /// A flow in memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Resident {
     pub(super) flow: Flow,
     /// Version of the newest snapshot.
