@@ -13,14 +13,21 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(address: &str) -> Result<Self, String> {
-        let stream = TcpStream::connect(address).await.map_err(|e| format!("{address}: {e}"))?;
+        let stream = TcpStream::connect(address)
+            .await
+            .map_err(|e| format!("{address}: {e}"))?;
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
-        Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024) })
+        Ok(Self {
+            stream,
+            buffer: Vec::with_capacity(64 * 1024),
+        })
     }
 
     /// Calls a method and returns its result.
     pub(crate) async fn call(&mut self, method: &str, params: &Value) -> Result<Value, String> {
-        let body = serde_json::json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1}).to_string();
+        let body =
+            serde_json::json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
+                .to_string();
         let answer = self.post(&body).await?;
         let mut answer: Value = serde_json::from_slice(answer).map_err(|e| e.to_string())?;
         match answer.get_mut("result") {
@@ -36,14 +43,23 @@ impl Client {
             body.len()
         );
         let request = [head.as_bytes(), body.as_bytes()].concat();
-        self.stream.write_all(&request).await.map_err(|e| e.to_string())?;
+        self.stream
+            .write_all(&request)
+            .await
+            .map_err(|e| e.to_string())?;
         self.buffer.clear();
         loop {
-            let read = self.stream.read_buf(&mut self.buffer).await.map_err(|e| e.to_string())?;
+            let read = self
+                .stream
+                .read_buf(&mut self.buffer)
+                .await
+                .map_err(|e| e.to_string())?;
             if read == 0 {
                 return Err("the server closed the connection".to_owned());
             }
-            let Some(end) = find(&self.buffer, b"\r\n\r\n") else { continue };
+            let Some(end) = find(&self.buffer, b"\r\n\r\n") else {
+                continue;
+            };
             let length = content_length(&self.buffer[..end])?;
             let total = end + 4 + length;
             if self.buffer.len() >= total {

@@ -42,8 +42,12 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = runtime.map_err(|e| e.to_string()).and_then(|runtime| runtime.block_on(run(&args)));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let result = runtime
+        .map_err(|e| e.to_string())
+        .and_then(|runtime| runtime.block_on(run(&args)));
     match result {
         Ok(report) => {
             if args.json {
@@ -62,9 +66,18 @@ fn main() -> ExitCode {
 
 async fn run(args: &Args) -> Result<Report, String> {
     let mut report = Report::default();
-    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    std::fs::create_dir_all(&args.data_dir).map_err(|e| format!("{}: {e}", args.data_dir.display()))?;
-    report.row("disk: append 4 KiB + fdatasync, p50", "us", &disk::sync_us(&args.data_dir, args.rounds)?);
+    let wanted = |name: &str| {
+        args.only
+            .as_ref()
+            .is_none_or(|only| name.contains(only.as_str()))
+    };
+    std::fs::create_dir_all(&args.data_dir)
+        .map_err(|e| format!("{}: {e}", args.data_dir.display()))?;
+    report.row(
+        "disk: append 4 KiB + fdatasync, p50",
+        "us",
+        &disk::sync_us(&args.data_dir, args.rounds)?,
+    );
     if wanted("start") {
         scenarios::start(args, &mut report).await?;
     }
@@ -78,10 +91,24 @@ async fn run(args: &Args) -> Result<Report, String> {
         scenarios::get(args, &server, 64, &mut report).await?;
     }
     if wanted("chain") {
-        scenarios::workflow(args, &server, "chain of 100", scenarios::chain(100), &mut report).await?;
+        scenarios::workflow(
+            args,
+            &server,
+            "chain of 100",
+            scenarios::chain(100),
+            &mut report,
+        )
+        .await?;
     }
     if wanted("fan") {
-        scenarios::workflow(args, &server, "fan-out 500 with fan-in", scenarios::fan(500), &mut report).await?;
+        scenarios::workflow(
+            args,
+            &server,
+            "fan-out 500 with fan-in",
+            scenarios::fan(500),
+            &mut report,
+        )
+        .await?;
     }
     report.row("memory after the load", "MB", &[server.memory_mb()?]);
     server.stop();

@@ -32,7 +32,12 @@ struct Round {
 }
 
 /// Calls from `connections` connections, one after the other on each, for `seconds`.
-async fn load(server: &Server, connections: usize, seconds: u64, body: impl Fn(usize) -> String) -> Result<Round, String> {
+async fn load(
+    server: &Server,
+    connections: usize,
+    seconds: u64,
+    body: impl Fn(usize) -> String,
+) -> Result<Round, String> {
     let until = Instant::now() + Duration::from_secs(seconds);
     let began = Instant::now();
     let mut tasks = Vec::with_capacity(connections);
@@ -57,29 +62,45 @@ async fn load(server: &Server, connections: usize, seconds: u64, body: impl Fn(u
         times.append(&mut task.await.map_err(|e| e.to_string())??);
     }
     let per_second = times.len() as f64 / began.elapsed().as_secs_f64();
-    Ok(Round { per_second, p50_ms: percentile(&mut times, 50.0), p99_ms: percentile(&mut times, 99.0) })
+    Ok(Round {
+        per_second,
+        p50_ms: percentile(&mut times, 50.0),
+        p99_ms: percentile(&mut times, 99.0),
+    })
 }
 
 async fn health(server: &Server) -> Result<Value, String> {
-    Client::connect(&server.address).await?.call("system.health", &json!({})).await
+    Client::connect(&server.address)
+        .await?
+        .call("system.health", &json!({}))
+        .await
 }
 
 /// `tasks.create`, one task a call; each round ends with a strong `tasks.list`, so the read models
 /// have caught up.
-pub(crate) async fn create(args: &Args, server: &Server, connections: usize, report: &mut Report) -> Result<(), String> {
+pub(crate) async fn create(
+    args: &Args,
+    server: &Server,
+    connections: usize,
+    report: &mut Report,
+) -> Result<(), String> {
     let body = json!({"jsonrpc": "2.0", "method": "tasks.create", "id": 1, "params": {
         "name": "Measured task", "user_id": "bench", "priority": 2,
         "inputs": {"url": "https://example.com", "timeout": 60},
         "schemas": {"method": "echo_executor"}, "dependencies": []}})
     .to_string();
     load(server, connections, 1, |_| body.clone()).await?;
-    let (mut rate, mut p50, mut p99, mut syncs, mut cpu, mut caught_up) = (vec![], vec![], vec![], vec![], vec![], vec![]);
+    let (mut rate, mut p50, mut p99, mut syncs, mut cpu, mut caught_up) =
+        (vec![], vec![], vec![], vec![], vec![], vec![]);
     for _ in 0..args.rounds {
         let (before, cpu_before) = (health(server).await?, server.cpu_seconds()?);
         let round = load(server, connections, args.seconds, |_| body.clone()).await?;
         let (after, cpu_after) = (health(server).await?, server.cpu_seconds()?);
         let waited = Instant::now();
-        Client::connect(&server.address).await?.call("tasks.list", &json!({"limit": 1})).await?;
+        Client::connect(&server.address)
+            .await?
+            .call("tasks.list", &json!({"limit": 1}))
+            .await?;
         caught_up.push(waited.elapsed().as_secs_f64() * 1e3);
         let figure = |health: &Value, name: &str| health["log"][name].as_f64().unwrap_or(0.0);
         let tasks = figure(&after, "head") - figure(&before, "head");
@@ -100,9 +121,19 @@ pub(crate) async fn create(args: &Args, server: &Server, connections: usize, rep
 }
 
 /// `tasks.get` of one task.
-pub(crate) async fn get(args: &Args, server: &Server, connections: usize, report: &mut Report) -> Result<(), String> {
+pub(crate) async fn get(
+    args: &Args,
+    server: &Server,
+    connections: usize,
+    report: &mut Report,
+) -> Result<(), String> {
     let mut client = Client::connect(&server.address).await?;
-    let created = client.call("tasks.create", &json!({"name": "Read task", "inputs": {"a": 1}})).await?;
+    let created = client
+        .call(
+            "tasks.create",
+            &json!({"name": "Read task", "inputs": {"a": 1}}),
+        )
+        .await?;
     let body = json!({"jsonrpc": "2.0", "method": "tasks.get", "id": 1, "params": {"task_id": created["id"]}}).to_string();
     let (mut rate, mut p99) = (vec![], vec![]);
     for _ in 0..args.rounds {
@@ -110,8 +141,16 @@ pub(crate) async fn get(args: &Args, server: &Server, connections: usize, report
         rate.push(round.per_second);
         p99.push(round.p99_ms);
     }
-    report.row(format!("tasks.get, {connections} connections: rate"), "1/s", &rate);
-    report.row(format!("tasks.get, {connections} connections: p99"), "ms", &p99);
+    report.row(
+        format!("tasks.get, {connections} connections: rate"),
+        "1/s",
+        &rate,
+    );
+    report.row(
+        format!("tasks.get, {connections} connections: p99"),
+        "ms",
+        &p99,
+    );
     Ok(())
 }
 
@@ -119,21 +158,31 @@ pub(crate) async fn get(args: &Args, server: &Server, connections: usize, report
 pub(crate) fn chain(len: usize) -> Value {
     let mut tasks = vec![json!({"id": "root", "name": "chain"})];
     for k in 0..len {
-        let waits: Vec<Value> = k.checked_sub(1).map(|before| json!({"id": format!("t{before}")})).into_iter().collect();
-        tasks.push(json!({"id": format!("t{k}"), "parent_id": "root", "name": format!("task {k}"),
-            "schemas": {"method": "echo_executor"}, "inputs": {"k": k}, "dependencies": waits}));
+        let waits: Vec<Value> = k
+            .checked_sub(1)
+            .map(|before| json!({"id": format!("t{before}")}))
+            .into_iter()
+            .collect();
+        tasks.push(
+            json!({"id": format!("t{k}"), "parent_id": "root", "name": format!("task {k}"),
+            "schemas": {"method": "echo_executor"}, "inputs": {"k": k}, "dependencies": waits}),
+        );
     }
     json!({ "tasks": tasks })
 }
 
 /// One task, `width` tasks that wait for it, one that waits for all of them.
 pub(crate) fn fan(width: usize) -> Value {
-    let task = |id: String, waits: Vec<Value>| {
-        json!({"id": id, "parent_id": "root", "name": id, "schemas": {"method": "echo_executor"}, "dependencies": waits})
-    };
-    let mut tasks = vec![json!({"id": "root", "name": "fan"}), task("first".to_owned(), vec![])];
+    let task = |id: String, waits: Vec<Value>| json!({"id": id, "parent_id": "root", "name": id, "schemas": {"method": "echo_executor"}, "dependencies": waits});
+    let mut tasks = vec![
+        json!({"id": "root", "name": "fan"}),
+        task("first".to_owned(), vec![]),
+    ];
     tasks.extend((0..width).map(|k| task(format!("t{k}"), vec![json!({"id": "first"})])));
-    tasks.push(task("last".to_owned(), (0..width).map(|k| json!({"id": format!("t{k}")})).collect()));
+    tasks.push(task(
+        "last".to_owned(),
+        (0..width).map(|k| json!({"id": format!("t{k}")})).collect(),
+    ));
     json!({ "tasks": tasks })
 }
 
@@ -149,7 +198,9 @@ pub(crate) async fn workflow(
     let mut client = Client::connect(&server.address).await?;
     let (mut seen, mut syncs) = (vec![], vec![]);
     for round in 0..=args.rounds {
-        let before = health(server).await?["log"]["commits"].as_f64().unwrap_or(0.0);
+        let before = health(server).await?["log"]["commits"]
+            .as_f64()
+            .unwrap_or(0.0);
         let began = Instant::now();
         let started = client.call("tasks.execute", &params).await?;
         let get = json!({"task_id": started["root_task_id"]});
@@ -162,7 +213,9 @@ pub(crate) async fn workflow(
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let after = health(server).await?["log"]["commits"].as_f64().unwrap_or(0.0);
+        let after = health(server).await?["log"]["commits"]
+            .as_f64()
+            .unwrap_or(0.0);
         // The first round warms up.
         if round > 0 {
             seen.push(began.elapsed().as_secs_f64() * 1e3);

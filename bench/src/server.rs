@@ -22,13 +22,30 @@ impl Server {
         let address = format!("127.0.0.1:{port}");
         let began = Instant::now();
         let child = Command::new(program)
-            .args(["serve", "--listen", &address, "--log-level", "error", "--data-dir"])
+            .args([
+                "serve",
+                "--listen",
+                &address,
+                "--log-level",
+                "error",
+                "--data-dir",
+            ])
             .arg(data_dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|e| format!("{}: {e}; build it with `cargo build --release`", program.display()))?;
-        let mut server = Self { child, address, data_dir: data_dir.to_owned(), started_in: Duration::ZERO };
+            .map_err(|e| {
+                format!(
+                    "{}: {e}; build it with `cargo build --release`",
+                    program.display()
+                )
+            })?;
+        let mut server = Self {
+            child,
+            address,
+            data_dir: data_dir.to_owned(),
+            started_in: Duration::ZERO,
+        };
         while began.elapsed() < Duration::from_secs(30) {
             if let Ok(mut client) = Client::connect(&server.address).await {
                 client.call("system.health", &serde_json::json!({})).await?;
@@ -42,9 +59,18 @@ impl Server {
 
     /// Resident memory.
     pub(crate) fn memory_mb(&self) -> Result<f64, String> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).map_err(|e| e.to_string())?;
-        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-        let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse().map_err(|_| "VmRSS is no number")?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+            .map_err(|e| e.to_string())?;
+        let line = status
+            .lines()
+            .find_map(|l| l.strip_prefix("VmRSS:"))
+            .ok_or("no VmRSS")?;
+        let kib: f64 = line
+            .trim()
+            .trim_end_matches(" kB")
+            .trim()
+            .parse()
+            .map_err(|_| "VmRSS is no number")?;
         Ok(kib / 1024.0)
     }
 
@@ -52,9 +78,20 @@ impl Server {
     pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
         /// Clock ticks a second: fixed at 100 in what Linux shows to programs.
         const TICKS: f64 = 100.0;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).map_err(|e| e.to_string())?;
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-        let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
+            .map_err(|e| e.to_string())?;
+        let fields: Vec<&str> = stat
+            .rsplit(") ")
+            .next()
+            .unwrap_or_default()
+            .split(' ')
+            .collect();
+        let ticks = |i: usize| {
+            fields
+                .get(i)
+                .and_then(|f| f.parse::<f64>().ok())
+                .unwrap_or(0.0)
+        };
         Ok((ticks(11) + ticks(12)) / TICKS)
     }
 

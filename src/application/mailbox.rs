@@ -71,7 +71,9 @@ pub struct Order {
 
 impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Order").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("Order")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +111,10 @@ struct Inner {
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").field("queued", &self.queue.len()).field("driven", &self.driven).finish_non_exhaustive()
+        f.debug_struct("Inner")
+            .field("queued", &self.queue.len())
+            .field("driven", &self.driven)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,11 +142,17 @@ pub(super) enum Put {
 
 impl Mailbox {
     pub(super) fn new(flow: FlowId) -> Self {
-        Self { flow, inner: Mutex::default(), arrived: Notify::new() }
+        Self {
+            flow,
+            inner: Mutex::default(),
+            arrived: Notify::new(),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("no code panics while it holds a mailbox")
+        self.inner
+            .lock()
+            .expect("no code panics while it holds a mailbox")
     }
 
     /// Puts an order into the queue. Orders of the engine always fit, and so does an order larger
