@@ -114,7 +114,9 @@ impl Slots {
 
     /// The flow is being looked at: it registers anew if it still has to wait.
     fn withdraw(&self, flow: FlowId) -> bool {
-        self.lanes().values_mut().fold(false, |waited, lane| lane.withdraw(flow) || waited)
+        self.lanes()
+            .values_mut()
+            .fold(false, |waited, lane| lane.withdraw(flow) || waited)
     }
 
     /// The flow cannot take a turn now: others go before it. True when it waited.
@@ -165,7 +167,11 @@ impl Slots {
     #[must_use]
     pub fn turn(self: &Arc<Self>, flow: FlowId) -> Turn<'_> {
         self.withdraw(flow);
-        Turn { slots: self, flow, held: Vec::new() }
+        Turn {
+            slots: self,
+            flow,
+            held: Vec::new(),
+        }
     }
 }
 
@@ -232,7 +238,12 @@ impl Capacity for Turn<'_> {
         let taken = self.slots.take(self.flow, attempt);
         if taken {
             let (slots, method) = (Some(self.slots.clone()), attempt.method.into());
-            self.held.push(Held { slots, method, task: attempt.task, attempt: attempt.attempt });
+            self.held.push(Held {
+                slots,
+                method,
+                task: attempt.task,
+                attempt: attempt.attempt,
+            });
         }
         taken
     }

@@ -103,8 +103,16 @@ impl Dispatcher {
         // Whatever breaks, the slot is given back and the task does not stay in progress.
         let run = AssertUnwindSafe(self.run(&flows, &started, cancel)).catch_unwind();
         let (outcome, progress) = run.await.unwrap_or_else(|_| {
-            let error = "the attempt could not be carried out: an invariant of the server is broken".to_owned();
-            (AttemptOutcome::Failed { reason: FailureReason::Executor, error }, Progress::ZERO)
+            let error =
+                "the attempt could not be carried out: an invariant of the server is broken"
+                    .to_owned();
+            (
+                AttemptOutcome::Failed {
+                    reason: FailureReason::Executor,
+                    error,
+                },
+                Progress::ZERO,
+            )
         });
         flows.slots().release(&started.launch.method, key.0, key.1);
         let (task, attempt) = key;

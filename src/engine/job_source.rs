@@ -48,7 +48,9 @@ impl JobSource {
         if let Some(rows) = self.rows.rows(started.flow, tasks)
             && rows[0].attempt == launch.attempt
             && rows[0].status == Status::InProgress
-            && rows[1..].iter().all(|dependency| dependency.status.is_terminal())
+            && rows[1..]
+                .iter()
+                .all(|dependency| dependency.status.is_terminal())
         {
             return Ok(from_rows(&rows, launch));
         }
