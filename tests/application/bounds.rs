@@ -21,8 +21,11 @@ async fn a_full_mailbox_is_busy_while_outcomes_still_pass() {
     assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
     let hold = stuck(&w, "a").await;
     // One append is being filled behind the one in flight, and one mailbox behind that.
-    let waiting: Vec<_> = (0..2 * COMMANDS_MAX).map(|n| w.rename("a", &format!("name {n}"))).collect();
-    quiet().await;
+    let mut waiting = Vec::new();
+    for half in ["next append", "mailbox"] {
+        waiting.extend((0..COMMANDS_MAX).map(|n| w.rename("a", &format!("{half} {n}"))));
+        quiet().await;
+    }
     assert!(waiting.iter().all(|call| !call.is_finished()));
     let busy = soon(w.rename("a", "one too many")).await.unwrap();
     assert!(is_busy(&busy), "{busy:?}");
@@ -45,8 +48,11 @@ async fn refusals_and_looks_count_too() {
     w.given_flow("root", &["a"]).await;
     let hold = stuck(&w, "root").await;
     let refused = || w.call(|app| async move { app.retry(caller(), id("a")).await });
-    let waiting: Vec<_> = (0..2 * COMMANDS_MAX).map(|_| refused()).collect();
-    quiet().await;
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        waiting.extend((0..COMMANDS_MAX).map(|_| refused()));
+        quiet().await;
+    }
     assert!(is_busy(&soon(refused()).await.unwrap()));
     hold.release();
     for call in waiting {

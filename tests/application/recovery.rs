@@ -175,7 +175,7 @@ async fn a_deadline_fails_what_runs_and_cancels_what_waits() {
     soon(head.changed()).await.unwrap();
     quiet().await;
     assert_eq!((w.status("a").await, w.status("b").await), (Some(Status::Failed), Some(Status::Cancelled)));
-    assert_eq!(w.script.stops(), [(id("a"), 1)]);
+    assert!(w.script.stops().contains(&(id("a"), 1)));
     assert_eq!(w.kinds(flow("root")).await.last(), Some(&"RunEnded"));
 }
 

@@ -1,7 +1,7 @@
 //! A server without doors over a log that misbehaves on command.
 
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::Duration;
@@ -91,11 +91,22 @@ pub(crate) struct Script {
     stopped: Mutex<Vec<(TaskId, u32)>>,
     alive: Mutex<HashSet<(FlowId, TaskId, u32)>>,
     count: watch::Sender<usize>,
+    /// Attempts whose executors run, and how many of a lane did at most.
+    under_way: Mutex<HashMap<(TaskId, u32), String>>,
+    most: Mutex<HashMap<String, usize>>,
 }
 
 impl Attempts for Script {
     fn launch(&self, started: Started) {
         self.alive.lock().unwrap().insert((started.flow, started.launch.task, started.launch.attempt));
+        let mut under_way = self.under_way.lock().unwrap();
+        let method = started.launch.method.clone();
+        under_way.insert((started.launch.task, started.launch.attempt), method.clone());
+        let now = under_way.values().filter(|m| **m == method).count();
+        drop(under_way);
+        let mut most = self.most.lock().unwrap();
+        let most = most.entry(method).or_default();
+        *most = now.max(*most);
         self.launched.lock().unwrap().push(started);
         self.count.send_modify(|n| *n += 1);
     }
@@ -115,6 +126,11 @@ impl Script {
         soon(seen.wait_for(|n| *n >= count)).await.expect("the script lives as long as the test");
     }
 
+    /// How many attempts were launched.
+    pub(crate) fn count(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
     /// Tasks and attempts in the order in which they were launched.
     pub(crate) fn launches(&self) -> Vec<(TaskId, u32)> {
         self.launched.lock().unwrap().iter().map(|s| (s.launch.task, s.launch.attempt)).collect()
@@ -128,6 +144,11 @@ impl Script {
     pub(crate) fn started(&self, task: TaskId) -> Started {
         let launched = self.launched.lock().unwrap();
         launched.iter().rfind(|s| s.launch.task == task).expect("the task was launched").clone()
+    }
+
+    /// How many attempts of a method ran at once, at most.
+    pub(crate) fn most(&self, method: &str) -> usize {
+        self.most.lock().unwrap().get(method).copied().unwrap_or(0)
     }
 
     /// Forgets that attempts run, as a restart does.
@@ -146,9 +167,15 @@ impl Script {
     }
 
     pub(crate) async fn end(&self, task: TaskId, command: impl FnOnce(TaskId, u32) -> Command) {
+        let attempt = self.started(task).launch.attempt;
+        self.end_attempt(task, attempt, command).await;
+    }
+
+    pub(crate) async fn end_attempt(&self, task: TaskId, attempt: u32, command: impl FnOnce(TaskId, u32) -> Command) {
         let flows = self.flows.get().and_then(Weak::upgrade).expect("the flows live as long as the test");
-        let started = self.started(task);
-        let (task, attempt) = (started.launch.task, started.launch.attempt);
+        let of_attempt = |s: &&Started| (s.launch.task, s.launch.attempt) == (task, attempt);
+        let started = self.launched.lock().unwrap().iter().find(of_attempt).expect("it was launched").clone();
+        self.under_way.lock().unwrap().remove(&(task, attempt));
         flows.slots().release(&started.launch.method, task, attempt);
         soon(flows.report(&started, command(task, attempt), &CancellationToken::new())).await;
         self.alive.lock().unwrap().remove(&(started.flow, task, attempt));
@@ -234,6 +261,8 @@ impl World {
             stopped: Mutex::default(),
             alive: Mutex::default(),
             count: watch::channel(0).0,
+            under_way: Mutex::default(),
+            most: Mutex::default(),
         });
         script.flows.set(Arc::downgrade(&flows)).expect("set once");
         flows.set_attempts(script.clone());
@@ -335,6 +364,11 @@ impl World {
     /// What the log holds of a flow.
     pub(crate) async fn history(&self, flow: FlowId) -> Vec<Arc<Recorded>> {
         self.log.inner().read_stream(flow, 0, usize::MAX).await.unwrap()
+    }
+
+    /// The whole log.
+    pub(crate) async fn whole_log(&self) -> Vec<Arc<Recorded>> {
+        self.log.inner().read_all(0, usize::MAX).await.unwrap().events
     }
 
     /// The names of the events of a flow.
