@@ -37,11 +37,14 @@ impl Payload {
         serde_json::from_str(self.0.get()).expect("a payload holds the text of a JSON object")
     }
 
-    /// Reads the text of a JSON object.
+    /// Reads the text of a JSON object. Cost: O(size).
     ///
     /// # Errors
-    /// Text that is no JSON, or JSON that is no object.
+    /// Text that is no JSON, JSON that is no object, or one that is nested more than 127 levels
+    /// deep: no common parser would read it again.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        // The text alone would be taken at any depth, and then `to_map` could not read it.
+        serde_json::from_str::<Map<String, Value>>(text)?;
         serde_json::from_str(text)
     }
 }

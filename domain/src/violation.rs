@@ -81,6 +81,14 @@ impl Violation {
         Self::new(&[field.into()], reason, expected, actual)
     }
 
+    /// Adds a violation to a list that is not full yet ([`limits::VIOLATIONS_MAX`]), so that hostile
+    /// input cannot make the answer larger than itself.
+    pub(crate) fn report(list: &mut Vec<Self>, make: impl FnOnce() -> Self) {
+        if list.len() < limits::VIOLATIONS_MAX {
+            list.push(make());
+        }
+    }
+
     /// The same violation with its path moved below `prefix`.
     #[must_use]
     pub fn below(mut self, prefix: &[PathSegment]) -> Self {

@@ -1,7 +1,7 @@
 //! Commands that were decided together and become one append.
 
 use super::error::{Error, Failure};
-use super::mailbox::{self, Order, Reply};
+use super::mailbox::{self, Begins, Order, Reply};
 use super::ports::Started;
 use super::slots::Held;
 use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
@@ -62,7 +62,9 @@ impl Batch {
 
     /// Refusals and looks add no events, but they wait for an answer too.
     pub(super) fn is_full(&self) -> bool {
-        self.events.len() >= Self::EVENTS_MAX || self.bytes >= Self::BYTES_MAX || self.entries.len() >= mailbox::COMMANDS_MAX
+        self.events.len() >= Self::EVENTS_MAX
+            || self.bytes >= Self::BYTES_MAX
+            || self.entries.len() >= mailbox::COMMANDS_MAX
     }
 
     /// What the claim of an earlier command with the same idempotency key holds.
@@ -81,28 +83,45 @@ impl Batch {
         held: Vec<Held>,
         now: Timestamp,
     ) -> Vec<ClaimKey> {
-        let mut held: HashMap<_, _> = held.into_iter().map(|slot| (slot.attempt(), slot)).collect();
+        let mut held: HashMap<_, _> = held
+            .into_iter()
+            .map(|slot| (slot.attempt(), slot))
+            .collect();
         if self.events.is_empty() {
             self.expected = flow.version() - events.len() as Version;
         }
         let mut claimed = Vec::new();
         for event in events {
             if let Event::TaskCreated(created) = &event
-                && (created.parent_id.is_some() || order.claims_root)
+                && (created.parent_id.is_some() || order.begins == Begins::Chosen)
             {
                 let key = ClaimKey::Task(created.task_id);
                 claimed.push(key.clone());
-                self.claims.push(NewClaim { key, value: Arc::from(id.to_string()), expires_at: None });
+                self.claims.push(NewClaim {
+                    key,
+                    value: Arc::from(id.to_string()),
+                    expires_at: None,
+                });
             }
             let event_id = EventId(order.mint());
             match schedule::react(flow, &event) {
                 Some(Effect::Launch(launch)) => {
-                    let slot = held.remove(&(launch.task, launch.attempt)).expect("an attempt starts with a slot of this turn");
+                    let slot = held
+                        .remove(&(launch.task, launch.attempt))
+                        .expect("an attempt starts with a slot of this turn");
                     let metadata = order.metadata.clone();
-                    let started = Started { flow: id, launch, event: event_id, metadata };
-                    self.effects.push(Consequence::Launch(Box::new(started), slot));
+                    let started = Started {
+                        flow: id,
+                        launch,
+                        event: event_id,
+                        metadata,
+                    };
+                    self.effects
+                        .push(Consequence::Launch(Box::new(started), slot));
                 }
-                Some(Effect::Stop { task, attempt }) => self.effects.push(Consequence::Stop(task, attempt)),
+                Some(Effect::Stop { task, attempt }) => {
+                    self.effects.push(Consequence::Stop(task, attempt))
+                }
                 None => {}
             }
             let new = NewEvent::new(event_id, now, order.metadata.clone(), event);
@@ -113,21 +132,39 @@ impl Batch {
     }
 
     /// Claims the order's idempotency key, with the answer that its repetitions get.
-    pub(super) fn claim_request(&mut self, order: &Order, done: Done, now: Timestamp) -> Option<ClaimKey> {
+    pub(super) fn claim_request(
+        &mut self,
+        order: &Order,
+        done: Done,
+        now: Timestamp,
+    ) -> Option<ClaimKey> {
         let repeatable = order.repeatable.as_ref()?;
         let key = ClaimKey::Request(repeatable.key.clone());
         let value: Arc<str> = Arc::from(repeatable.claim_value(done));
         self.requests.insert(repeatable.key.clone(), value.clone());
         let expires_at = Some(now.plus_ms(super::idempotency::KEY_LIFETIME_MS));
-        self.claims.push(NewClaim { key: key.clone(), value, expires_at });
+        self.claims.push(NewClaim {
+            key: key.clone(),
+            value,
+            expires_at,
+        });
         Some(key)
     }
 
     /// The append itself; the batch keeps what its conclusion needs.
     pub(super) fn take_append(&mut self, stream: FlowId, fence: Option<Fence>) -> Append {
-        let (events, claims) = (std::mem::take(&mut self.events), std::mem::take(&mut self.claims));
+        let (events, claims) = (
+            std::mem::take(&mut self.events),
+            std::mem::take(&mut self.claims),
+        );
         self.ids = events.iter().map(|e| e.id).collect();
-        Append { stream, expected: self.expected, events, claims, fence }
+        Append {
+            stream,
+            expected: self.expected,
+            events,
+            claims,
+            fence,
+        }
     }
 }
 

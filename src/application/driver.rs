@@ -9,7 +9,7 @@ use super::batch::{Batch, Consequence, Decision, Entry};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
-use super::mailbox::{Mailbox, Order, Reply, Resident};
+use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
 use crate::store::{self, ClaimKey, Outcome, Resolution};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -36,7 +36,14 @@ const WAKE_AGAIN_MS: u64 = 1000;
 /// Decides, appends and answers until the mailbox is empty.
 pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
     let state = mailbox.unpark();
-    let driver = Driver { flows: &flows, mailbox: &mailbox, state, next: Batch::default(), again: VecDeque::new(), rounds: 0 };
+    let driver = Driver {
+        flows: &flows,
+        mailbox: &mailbox,
+        state,
+        next: Batch::default(),
+        again: VecDeque::new(),
+        rounds: 0,
+    };
     // A broken invariant of one flow must not leave its senders without an answer for ever: what the
     // driver held is dropped, slots and replies included, and the flow is loaded anew.
     if AssertUnwindSafe(driver.run()).catch_unwind().await.is_err() {
@@ -96,7 +103,11 @@ impl<'a> Driver<'a> {
                     self.keep_snapshot();
                     self.set_timer();
                     let exists = |s: &&Resident| s.flow.version() > 0;
-                    let weight = self.state.as_ref().filter(exists).map(|s| s.flow.weight_bytes());
+                    let weight = self
+                        .state
+                        .as_ref()
+                        .filter(exists)
+                        .map(|s| s.flow.weight_bytes());
                     match self.mailbox.park(self.state.take()) {
                         Ok(()) => return self.flows.parked(self.mailbox.flow, weight),
                         Err(state) => self.state = state,
@@ -109,16 +120,17 @@ impl<'a> Driver<'a> {
     /// Decides what has arrived, until the next append is full.
     async fn decide_waiting(&mut self, in_flight: bool) {
         while !self.next.is_full() {
-            let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else { return };
+            let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
+                return;
+            };
             if self.state.is_none() {
-                assert!(!in_flight, "the state is resident while an append is in flight");
-                match loading::load(self.flows, self.mailbox.flow).await {
-                    Ok((state, recovery)) => {
-                        self.state = Some(state);
-                        if let Some(recovery) = recovery {
-                            self.decide(recovery);
-                        }
-                    }
+                assert!(
+                    !in_flight,
+                    "the state is resident while an append is in flight"
+                );
+                match self.load(order.begins).await {
+                    Ok(Some(recovery)) => self.decide(recovery),
+                    Ok(None) => {}
                     Err(error) => {
                         // While it cannot be loaded it must not keep slots from others.
                         if self.flows.slots.give_way(self.mailbox.flow) {
@@ -133,33 +145,69 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Brings the flow into memory for an order that begins it or not; gives the order that must be
+    /// decided before that one.
+    async fn load(&mut self, begins: Begins) -> Result<Option<Order>, Error> {
+        if begins == Begins::Minted {
+            self.state = Some(Resident::default());
+            return Ok(None);
+        }
+        let (state, recovery) = loading::load(self.flows, self.mailbox.flow).await?;
+        self.state = Some(state);
+        Ok(recovery)
+    }
+
     fn decide(&mut self, mut order: Order) {
-        let resident = self.state.as_mut().expect("loaded before the first decision");
+        let resident = self
+            .state
+            .as_mut()
+            .expect("loaded before the first decision");
         if let Some(first) = self.next.first_with_key_of(&order) {
-            self.next.entries.push(Entry { order, decision: Decision::Repeats(first), claims: Vec::new() });
+            self.next.entries.push(Entry {
+                order,
+                decision: Decision::Repeats(first),
+                claims: Vec::new(),
+            });
             return;
         }
         if let Some(look) = &mut order.look {
             look(&resident.flow);
             let decision = Decision::Done(taskledger_domain::flow::Done::Ok);
-            self.next.entries.push(Entry { order, decision, claims: Vec::new() });
+            self.next.entries.push(Entry {
+                order,
+                decision,
+                claims: Vec::new(),
+            });
             return;
         }
-        let command = order.command.as_ref().expect("an order is a command or a look");
+        let command = order
+            .command
+            .as_ref()
+            .expect("an order is a command or a look");
         let now = self.flows.clock.now();
         let mut turn = self.flows.slots.turn(self.mailbox.flow);
         let decided = resident.flow.handle(command, now, &mut turn);
         let held = turn.end();
         let entry = match decided {
-            Err(rejection) => Entry { order, decision: Decision::Refused(rejection), claims: Vec::new() },
+            Err(rejection) => Entry {
+                order,
+                decision: Decision::Refused(rejection),
+                claims: Vec::new(),
+            },
             Ok((events, done)) => {
-                let mut claims = self.next.add(&resident.flow, self.mailbox.flow, &order, events, held, now);
+                let mut claims =
+                    self.next
+                        .add(&resident.flow, self.mailbox.flow, &order, events, held, now);
                 // Without events there is no append that could hold the claim; a repetition of a
                 // command that changes nothing changes nothing again.
                 if !self.next.events.is_empty() {
                     claims.extend(self.next.claim_request(&order, done, now));
                 }
-                Entry { order, decision: Decision::Done(done), claims }
+                Entry {
+                    order,
+                    decision: Decision::Done(done),
+                    claims,
+                }
             }
         };
         self.next.entries.push(entry);
@@ -175,7 +223,12 @@ impl<'a> Driver<'a> {
             Ok(Outcome::Exists { key, value }) => self.decide_again(batch, Some((key, value))),
             Ok(Outcome::Fenced) => {
                 self.flows.fenced();
-                self.fail(batch, || Failure::Store(store::Error::Unavailable("another server has taken over".to_owned())).into());
+                self.fail(batch, || {
+                    Failure::Store(store::Error::Unavailable(
+                        "another server has taken over".to_owned(),
+                    ))
+                    .into()
+                });
             }
             Ok(Outcome::Unknown) => self.resolve(batch).await,
             Err(error) => {
@@ -192,15 +245,21 @@ impl<'a> Driver<'a> {
             state.position = position;
         }
         self.flows.committed(self.mailbox.flow, recorded);
-        let Batch { entries, effects, .. } = batch;
-        entries.into_iter().for_each(|entry| entry.answer_decided(position));
+        let Batch {
+            entries, effects, ..
+        } = batch;
+        entries
+            .into_iter()
+            .for_each(|entry| entry.answer_decided(position));
         for effect in effects {
             match effect {
                 Consequence::Launch(started, slot) => {
                     slot.keep();
                     self.flows.attempts().launch(*started);
                 }
-                Consequence::Stop(task, attempt) => self.flows.attempts().stop(self.mailbox.flow, task, attempt),
+                Consequence::Stop(task, attempt) => {
+                    self.flows.attempts().stop(self.mailbox.flow, task, attempt)
+                }
             }
         }
     }
@@ -208,14 +267,20 @@ impl<'a> Driver<'a> {
     /// Answers entries that changed nothing, decided on a state that is durable.
     fn answer_all(&self, batch: Batch) {
         let position = self.state.as_ref().map_or(0, |s| s.position);
-        batch.entries.into_iter().for_each(|entry| entry.answer_decided(position));
+        batch
+            .entries
+            .into_iter()
+            .for_each(|entry| entry.answer_decided(position));
     }
 
     /// The append is not in the log: another round, unless there were enough.
     fn not_written(&mut self, batch: Batch) {
         self.rounds += 1;
         if self.rounds > CONFLICT_ROUNDS_MAX {
-            self.fail(batch, || Error::Busy { reason: "other writers hold the flow".to_owned(), retry_after_ms: 100 });
+            self.fail(batch, || Error::Busy {
+                reason: "other writers hold the flow".to_owned(),
+                retry_after_ms: 100,
+            });
         } else {
             self.decide_again(batch, None);
         }
@@ -237,9 +302,16 @@ impl<'a> Driver<'a> {
             if matches!(entry.order.command, Some(Command::Recover { .. })) {
                 entry.order.command = Some(Command::Wake);
             }
+            // Somebody has written to the flow: from now on it is loaded.
+            if entry.order.begins == Begins::Minted {
+                entry.order.begins = Begins::No;
+            }
             self.again.push_back(entry.order);
         }
-        assert!(lost.is_none(), "a claim that is taken belongs to one of the commands of its append");
+        assert!(
+            lost.is_none(),
+            "a claim that is taken belongs to one of the commands of its append"
+        );
         self.again.extend(waiting);
     }
 
@@ -275,14 +347,22 @@ impl<'a> Driver<'a> {
     }
 
     fn wake_later(&self) {
-        self.flows.timers.set(self.mailbox.flow, Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)));
+        self.flows.timers.set(
+            self.mailbox.flow,
+            Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)),
+        );
     }
 
     /// Finds out what became of an append, for as long as answers may wait.
     async fn resolve(&mut self, batch: Batch) {
         let until = Instant::now() + UNKNOWN_WAIT;
         loop {
-            match timeout_at(until, self.flows.store.resolve(self.mailbox.flow, &batch.ids)).await {
+            match timeout_at(
+                until,
+                self.flows.store.resolve(self.mailbox.flow, &batch.ids),
+            )
+            .await
+            {
                 Ok(Ok(Resolution::Appended(recorded))) => return self.appended(batch, &recorded),
                 Ok(Ok(Resolution::Absent)) => return self.not_written(batch),
                 Ok(Err(error)) if Instant::now() < until => {
@@ -310,9 +390,15 @@ impl<'a> Driver<'a> {
     }
 
     fn set_timer(&self) {
-        let Some(state) = self.state.as_ref() else { return };
+        let Some(state) = self.state.as_ref() else {
+            return;
+        };
         let due = if state.flow.has_active_run() {
-            schedule::next_due(&state.flow, self.flows.clock.now(), &self.flows.slots.view())
+            schedule::next_due(
+                &state.flow,
+                self.flows.clock.now(),
+                &self.flows.slots.view(),
+            )
         } else {
             None
         };
@@ -323,10 +409,17 @@ impl<'a> Driver<'a> {
 fn lost_claim(order: &Order, key: &ClaimKey, value: &str) -> Result<Reply, Error> {
     match (key, &order.repeatable) {
         (ClaimKey::Request(_), Some(repeatable)) => repeatable.repeat(value).map(Reply::Repeated),
-        (ClaimKey::Request(_), None) => Err(Failure::Broken("a claim without a request".to_owned()).into()),
+        (ClaimKey::Request(_), None) => {
+            Err(Failure::Broken("a claim without a request".to_owned()).into())
+        }
         (ClaimKey::Task(id), _) => {
             let expected = "an id that no task has or ever had";
-            let fault = Violation::of("id", "Id is taken", expected, &serde_json::Value::String(id.to_string()));
+            let fault = Violation::of(
+                "id",
+                "Id is taken",
+                expected,
+                &serde_json::Value::String(id.to_string()),
+            );
             Err(Rejection::one(Kind::Invalid, fault).into())
         }
     }

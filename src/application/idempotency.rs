@@ -29,7 +29,9 @@ pub struct Repeatable {
 
 impl fmt::Debug for Repeatable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Repeatable").field("idempotency", &self.idempotency).finish_non_exhaustive()
+        f.debug_struct("Repeatable")
+            .field("idempotency", &self.idempotency)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,13 +46,20 @@ impl Repeatable {
     #[must_use]
     pub fn of(caller: &Caller, method: &str, answer: AnswerOf) -> Option<Self> {
         let idempotency = caller.idempotency.as_ref()?;
-        Some(Self { key: claimed_key(caller, method)?, idempotency: idempotency.clone(), answer })
+        Some(Self {
+            key: claimed_key(caller, method)?,
+            idempotency: idempotency.clone(),
+            answer,
+        })
     }
 
     /// What the claim on the key holds once the command is accepted.
     #[must_use]
     pub fn claim_value(&self, done: Done) -> String {
-        let stored = Stored { fingerprint: self.idempotency.fingerprint.to_string(), answer: (self.answer)(done) };
+        let stored = Stored {
+            fingerprint: self.idempotency.fingerprint.to_string(),
+            answer: (self.answer)(done),
+        };
         serde_json::to_string(&stored).expect("text and JSON can be written as JSON")
     }
 
@@ -69,7 +78,10 @@ pub fn claimed_key(caller: &Caller, method: &str) -> Option<Arc<str>> {
     let idempotency = caller.idempotency.as_ref()?;
     // The length keeps apart what a principal or a key with the separator in it could mix up.
     let (principal, key) = (&caller.principal, &idempotency.key);
-    Some(Arc::from(format!("{}:{principal}\u{1f}{method}\u{1f}{key}", principal.len())))
+    Some(Arc::from(format!(
+        "{}:{principal}\u{1f}{method}\u{1f}{key}",
+        principal.len()
+    )))
 }
 
 /// The answer to a repetition, from what the claim on its key holds.
@@ -77,13 +89,19 @@ pub fn claimed_key(caller: &Caller, method: &str) -> Option<Arc<str>> {
 /// # Errors
 /// `Refused`: the key was used with another body.
 pub fn repeat(idempotency: &Idempotency, claim_value: &str) -> Result<Box<RawValue>, Error> {
-    let stored: Stored = serde_json::from_str(claim_value)
-        .map_err(|e| super::error::Failure::Broken(format!("claim of an idempotency key cannot be read: {e}")))?;
+    let stored: Stored = serde_json::from_str(claim_value).map_err(|e| {
+        super::error::Failure::Broken(format!("claim of an idempotency key cannot be read: {e}"))
+    })?;
     if *stored.fingerprint == *idempotency.fingerprint {
         return Ok(stored.answer);
     }
     let path = ["metadata".into(), "idempotency_key".into()];
     let expected = "the body that was sent with this key before, or a new key";
     let key = Value::from(&*idempotency.key);
-    Err(Error::invalid(vec![Violation::new(&path, "Key was used with another body", expected, &key)]))
+    Err(Error::invalid(vec![Violation::new(
+        &path,
+        "Key was used with another body",
+        expected,
+        &key,
+    )]))
 }

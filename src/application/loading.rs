@@ -29,18 +29,33 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
                 flow = state;
                 snapshot_version = stored.version;
             }
-            Ok(Ok(_)) => tracing::warn!(flow.id = %id, "a snapshot names another version than it holds; ignored"),
-            Ok(Err(error)) => tracing::warn!(flow.id = %id, error = %error, "a snapshot cannot be read; ignored"),
+            Ok(Ok(_)) => {
+                tracing::warn!(flow.id = %id, "a snapshot names another version than it holds; ignored")
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(flow.id = %id, error = %error, "a snapshot cannot be read; ignored")
+            }
             Err(_) => tracing::warn!(flow.id = %id, "a snapshot holds no valid state; ignored"),
         }
     }
     let mut position = 0;
     loop {
-        let page = flows.store.read_stream(id, flow.version(), PAGE_EVENTS).await?;
+        let page = flows
+            .store
+            .read_stream(id, flow.version(), PAGE_EVENTS)
+            .await?;
         let Some(last) = page.last() else { break };
         position = last.position;
-        if !page.iter().zip(flow.version() + 1..).all(|(e, version)| e.version == version) {
-            return Err(Failure::Broken(format!("the history of flow {id} has a gap after {}", flow.version())).into());
+        if !page
+            .iter()
+            .zip(flow.version() + 1..)
+            .all(|(e, version)| e.version == version)
+        {
+            return Err(Failure::Broken(format!(
+                "the history of flow {id} has a gap after {}",
+                flow.version()
+            ))
+            .into());
         }
         let full = page.len() == PAGE_EVENTS;
         // Replaying a long history is work for the processor: let others run in between.
@@ -55,5 +70,12 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
         let alive = flows.attempts().alive(id).into_iter().collect();
         flows.engine_order(Command::Recover { alive })
     });
-    Ok((Resident { flow, snapshot: snapshot_version, position }, recovery))
+    Ok((
+        Resident {
+            flow,
+            snapshot: snapshot_version,
+            position,
+        },
+        recovery,
+    ))
 }

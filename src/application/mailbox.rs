@@ -36,6 +36,17 @@ pub enum Reply {
 /// state that it saw did not become durable; the last run counts.
 pub type Look = Box<dyn FnMut(&Flow) + Send>;
 
+/// Whether an order begins its flow, and who chose the flow's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// The flow is stored, or is not there.
+    No,
+    /// A fresh random id: nothing of the flow can be stored, so nothing is loaded.
+    Minted,
+    /// The caller's id: it is claimed like that of any other task.
+    Chosen,
+}
+
 /// A command on its way, or a look at the state.
 pub struct Order {
     /// What to do; `None` for a look.
@@ -44,8 +55,8 @@ pub struct Order {
     pub look: Option<Look>,
     /// Goes into its events.
     pub metadata: Metadata,
-    /// Whether the caller chose the root's id, which is then claimed like any other.
-    pub claims_root: bool,
+    /// Whether it begins the flow.
+    pub begins: Begins,
     /// The idempotency key.
     pub repeatable: Option<Repeatable>,
     /// From the engine: bounded by its slots and timers, so it is never turned away.
@@ -60,7 +71,9 @@ pub struct Order {
 
 impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Order").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("Order")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,12 +111,15 @@ struct Inner {
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").field("queued", &self.queue.len()).field("driven", &self.driven).finish_non_exhaustive()
+        f.debug_struct("Inner")
+            .field("queued", &self.queue.len())
+            .field("driven", &self.driven)
+            .finish_non_exhaustive()
     }
 }
 
 /// A flow in memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Resident {
     pub(super) flow: Flow,
     /// Version of the newest snapshot.
@@ -126,11 +142,17 @@ pub(super) enum Put {
 
 impl Mailbox {
     pub(super) fn new(flow: FlowId) -> Self {
-        Self { flow, inner: Mutex::default(), arrived: Notify::new() }
+        Self {
+            flow,
+            inner: Mutex::default(),
+            arrived: Notify::new(),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("no code panics while it holds a mailbox")
+        self.inner
+            .lock()
+            .expect("no code panics while it holds a mailbox")
     }
 
     /// Puts an order into the queue. Orders of the engine always fit, and so does an order larger

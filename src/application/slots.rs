@@ -34,7 +34,9 @@ impl Lane {
     }
 
     fn withdraw(&mut self, flow: FlowId) -> bool {
-        self.ranks.remove(&flow).is_some_and(|rank| self.waiting.remove(&rank).is_some())
+        self.ranks
+            .remove(&flow)
+            .is_some_and(|rank| self.waiting.remove(&rank).is_some())
     }
 }
 
@@ -51,11 +53,20 @@ impl Slots {
     /// A pool for these executors, and the flows that it wants woken.
     pub fn new(executors: Arc<dyn Executors>) -> (Self, mpsc::UnboundedReceiver<FlowId>) {
         let (wake, woken) = mpsc::unbounded_channel();
-        (Self { lanes: Mutex::new(HashMap::new()), executors, wake }, woken)
+        (
+            Self {
+                lanes: Mutex::new(HashMap::new()),
+                executors,
+                wake,
+            },
+            woken,
+        )
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
-        self.lanes.lock().expect("no code panics while it holds the slots")
+        self.lanes
+            .lock()
+            .expect("no code panics while it holds the slots")
     }
 
     fn take(&self, flow: FlowId, request: &SlotRequest<'_>) -> bool {
@@ -69,7 +80,12 @@ impl Slots {
         });
         let rank = (request.priority, request.since, flow);
         let free = lane.free();
-        let ahead = lane.waiting.range(..rank).filter(|((_, _, other), _)| *other != flow).take(free).count();
+        let ahead = lane
+            .waiting
+            .range(..rank)
+            .filter(|((_, _, other), _)| *other != flow)
+            .take(free)
+            .count();
         if free > ahead {
             lane.taken.insert((request.task, request.attempt));
             if lane.ranks.get(&flow) == Some(&rank) {
@@ -98,7 +114,9 @@ impl Slots {
 
     /// The flow is being looked at: it registers anew if it still has to wait.
     fn withdraw(&self, flow: FlowId) -> bool {
-        self.lanes().values_mut().fold(false, |waited, lane| lane.withdraw(flow) || waited)
+        self.lanes()
+            .values_mut()
+            .fold(false, |waited, lane| lane.withdraw(flow) || waited)
     }
 
     /// The flow cannot take a turn now: others go before it. True when it waited.
@@ -139,14 +157,21 @@ impl Slots {
     /// Attempts under way, and the limit, by executor.
     #[must_use]
     pub fn usage(&self) -> Vec<(String, usize, usize)> {
-        self.lanes().iter().map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit)).collect()
+        self.lanes()
+            .iter()
+            .map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit))
+            .collect()
     }
 
     /// The pool as the rules see it during a turn of `flow`.
     #[must_use]
     pub fn turn(self: &Arc<Self>, flow: FlowId) -> Turn<'_> {
         self.withdraw(flow);
-        Turn { slots: self, flow, held: Vec::new() }
+        Turn {
+            slots: self,
+            flow,
+            held: Vec::new(),
+        }
     }
 }
 
@@ -213,7 +238,12 @@ impl Capacity for Turn<'_> {
         let taken = self.slots.take(self.flow, attempt);
         if taken {
             let (slots, method) = (Some(self.slots.clone()), attempt.method.into());
-            self.held.push(Held { slots, method, task: attempt.task, attempt: attempt.attempt });
+            self.held.push(Held {
+                slots,
+                method,
+                task: attempt.task,
+                attempt: attempt.attempt,
+            });
         }
         taken
     }

@@ -84,6 +84,17 @@ async fn flows_that_do_not_exist_leave_nothing_in_memory() {
 }
 
 #[tokio::test]
+async fn a_flow_with_a_fresh_id_is_not_looked_for_in_the_log() {
+    let w = World::new().await;
+    let mut read = w.faults.hold_next_read();
+    assert!(soon(w.create(caller(), json!({"name": "new"}))).await.unwrap().is_ok());
+    let chosen = w.create(caller(), json!({"id": id("chosen"), "name": "chosen"}));
+    soon(read.arrived()).await;
+    read.release();
+    assert!(soon(chosen).await.unwrap().is_ok());
+}
+
+#[tokio::test]
 async fn a_command_that_meets_a_load_is_not_lost() {
     let w = evicting().await;
     w.given_flow("root", &["a"]).await;

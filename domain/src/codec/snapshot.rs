@@ -12,6 +12,11 @@ pub const FORMAT: u32 = 1;
 #[error("the snapshot cannot be read: {0}")]
 pub struct SnapshotError(#[from] postcard::Error);
 
+impl SnapshotError {
+    /// Readable, but no state that events can make.
+    const UNSOUND: Self = Self(postcard::Error::SerdeDeCustom);
+}
+
 /// Writes the primary fields. Cost: O(tasks + edges), about 100 bytes a task.
 #[must_use]
 pub fn encode(flow: &Flow) -> Vec<u8> {
@@ -23,7 +28,10 @@ pub fn encode(flow: &Flow) -> Vec<u8> {
 /// # Errors
 /// [`SnapshotError`]: damaged or of another format; load from events instead.
 pub fn decode(bytes: &[u8]) -> Result<Flow, SnapshotError> {
-    let mut flow: Flow = postcard::from_bytes(bytes)?;
+    let (mut flow, rest) = postcard::take_from_bytes::<Flow>(bytes)?;
+    if !rest.is_empty() || !flow.is_sound() {
+        return Err(SnapshotError::UNSOUND);
+    }
     flow.rebuild();
     Ok(flow)
 }

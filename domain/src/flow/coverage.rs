@@ -70,6 +70,7 @@ struct Marks<'a> {
     flow: &'a Flow,
     /// 0 not covered, 1 covered, 2 covered with everything below it.
     marks: Vec<u8>,
+    found: Vec<u32>,
     queue: Vec<u32>,
 }
 
@@ -78,6 +79,7 @@ impl<'a> Marks<'a> {
         Self {
             flow,
             marks: vec![0; flow.tasks.len()],
+            found: Vec::new(),
             queue: Vec::new(),
         }
     }
@@ -86,6 +88,9 @@ impl<'a> Marks<'a> {
     fn add(&mut self, i: u32, deep: bool) -> bool {
         let mark = &mut self.marks[i as usize];
         let new = *mark == 0;
+        if new {
+            self.found.push(i);
+        }
         let wanted = if deep { 2 } else { 1 };
         if *mark < wanted {
             *mark = wanted;
@@ -111,9 +116,10 @@ impl<'a> Marks<'a> {
         }
     }
 
+    /// Ascending. Cost: O(result), whatever the flow's size.
     fn covered(&self) -> Vec<u32> {
-        (0..self.marks.len() as u32)
-            .filter(|&i| self.marks[i as usize] > 0)
-            .collect()
+        let mut covered = self.found.clone();
+        covered.sort_unstable();
+        covered
     }
 }

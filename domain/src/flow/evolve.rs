@@ -1,7 +1,8 @@
 //! How events change the state. Never refuses: an event is a fact.
 //!
 //! Cost of an event: O(dependents + depth), except `RunStarted` and `RunEnded`, which touch their
-//! members, and `TaskMoved` and changes of a deadline, which touch the subtree.
+//! members, and `TaskMoved` and changes of a deadline, which touch the subtree. An event that
+//! changes who waits for a group makes the run stale: `refresh` then looks at all its members.
 
 use super::event::{Dependency, Event, RunStarted, Specification, TaskCreated};
 use super::state::{Edge, Flow, NONE, Run, Task};
@@ -149,7 +150,9 @@ impl Flow {
                 .expect("the parent's run is active")
                 .members;
             members.push(i);
-            self.at_mut(i).run = run;
+            let task = self.at_mut(i);
+            task.run = run;
+            task.counts = task.is_group().then(Box::default);
             self.count_in_groups(i, Status::Pending, true);
             self.link(i);
         }
@@ -190,6 +193,7 @@ impl Flow {
         match list.binary_search_by_key(&edge.task, |e| e.task) {
             Ok(at) | Err(at) => list.insert(at, edge),
         }
+        self.edges += 1;
         self.edges_to_groups += u32::from(self.at(target).is_group());
         self.at_mut(edge.task).unsatisfied += u32::from(!satisfied);
     }
@@ -213,9 +217,7 @@ impl Flow {
         self.make_runs_stale(&subtree);
         subtree.iter().for_each(|&t| self.unlink(t));
         let from = self.at(i).parent;
-        if from != NONE {
-            self.at_mut(from).children.retain(|&c| c != i);
-        }
+        self.leave_parent(i, from);
         self.at_mut(i).parent = to;
         let siblings = &mut self.at_mut(to).children;
         let at = siblings.partition_point(|&c| c < i);
@@ -247,12 +249,27 @@ impl Flow {
         }
     }
 
+    /// Cost: O(dependencies * log dependents), and moving what stands behind in their lists.
     fn drop_dependencies(&mut self, i: u32) {
         for edge in std::mem::take(&mut self.at_mut(i).dependencies) {
+            self.edges -= 1;
             self.edges_to_groups -= u32::from(self.at(edge.task).is_group());
-            self.at_mut(edge.task).dependents.retain(|d| d.task != i);
+            let list = &mut self.at_mut(edge.task).dependents;
+            if let Ok(at) = list.binary_search_by_key(&i, |d| d.task) {
+                list.remove(at);
+            }
         }
         self.at_mut(i).unsatisfied = 0;
+    }
+
+    /// Children stand in order of creation, so that the place of one is found fast.
+    fn leave_parent(&mut self, i: u32, parent: u32) {
+        if parent != NONE {
+            let siblings = &mut self.at_mut(parent).children;
+            if let Ok(at) = siblings.binary_search(&i) {
+                siblings.remove(at);
+            }
+        }
     }
 
     fn respecified(&mut self, id: TaskId, specification: &Specification) {
@@ -290,15 +307,20 @@ impl Flow {
 
     fn deleted(&mut self, id: TaskId) {
         let i = self.ordinal(id);
-        let status = self.at(i).status;
+        let (status, run, parent) = (self.at(i).status, self.at(i).run, self.at(i).parent);
         self.unlink(i);
         self.count_in_groups(i, status, false);
-        self.drop_dependencies(i);
-        let parent = self.at(i).parent;
-        if parent != NONE {
-            self.at_mut(parent).children.retain(|&c| c != i);
+        if self.edges_to_groups > 0 && !self.at(i).dependencies.is_empty() {
+            // Groups around it may have waited, through it, for a group around them.
+            self.make_stale(run);
         }
-        self.at_mut(i).deleted = true;
+        self.drop_dependencies(i);
+        self.leave_parent(i, parent);
+        let task = self.at_mut(i);
+        task.deleted = true;
+        task.effective_deadline = Timestamp::FAR_FUTURE;
+        task.excluded = 0;
+        task.counts = None;
     }
 
     fn run_started(&mut self, e: &RunStarted, time: Timestamp) {
@@ -316,16 +338,21 @@ impl Flow {
                 running: 0,
                 ready: 0,
                 open_groups: Default::default(),
-                stale: true,
+                stale: false,
             },
         );
+        self.run_keys.insert(e.run_id, key);
+        self.still_runs.insert(key);
+        self.make_stale(key);
         for i in members {
             // A completed task that another active run holds stays with that run.
             if self.at(i).run != NONE {
                 continue;
             }
-            self.refresh_ready_since(i, time);
             let task = self.at_mut(i);
+            // A delay belongs to the run that asked for it.
+            task.next_attempt_at = Timestamp::default();
+            task.ready_since = time;
             task.run = key;
             task.attempts_in_run = 0;
             task.interruptions = 0;
@@ -334,10 +361,14 @@ impl Flow {
     }
 
     fn run_ended(&mut self, id: crate::RunId) {
-        let Some(key) = self.runs.iter().find(|(_, r)| r.id == id).map(|(k, _)| *k) else {
+        let Some(key) = self.run_keys.remove(&id) else {
             return;
         };
-        let members = std::mem::take(&mut self.runs.get_mut(&key).expect("found above").members);
+        let run = self
+            .runs
+            .get_mut(&key)
+            .expect("the index names active runs");
+        let members = std::mem::take(&mut run.members);
         for i in members {
             if self.at(i).run == key {
                 self.unlink(i);
@@ -349,6 +380,8 @@ impl Flow {
             }
         }
         self.runs.remove(&key);
+        self.still_runs.remove(&key);
+        self.stale_runs.remove(&key);
     }
 
     fn ended(&mut self, id: TaskId, status: Status, time: Timestamp) {

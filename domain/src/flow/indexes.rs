@@ -61,8 +61,9 @@ impl Flow {
                 }
             }
             Status::InProgress => count(&mut run.running),
-            Status::Pending | Status::Completed | Status::Failed | Status::Cancelled => {}
+            Status::Pending | Status::Completed | Status::Failed | Status::Cancelled => return,
         }
+        put(&mut self.still_runs, task.run, run.is_still());
     }
 
     /// Changes a task's status and everything that follows from it in other tasks' counters.
@@ -141,24 +142,19 @@ impl Flow {
     pub(super) fn make_stale(&mut self, key: u32) {
         if let Some(run) = self.runs.get_mut(&key) {
             run.stale = true;
+            self.stale_runs.insert(key);
         }
     }
 
     /// Finds out anew who waits for whom in runs whose structure has changed, and counts their
-    /// groups from nothing. Cost: O(members * depth) for such a run, else O(runs).
+    /// groups from nothing. Cost: O(members * depth) for such a run, else O(1).
     pub(crate) fn refresh(&mut self) {
-        let stale: Vec<u32> = self
-            .runs
-            .iter()
-            .filter(|(_, r)| r.stale)
-            .map(|(k, _)| *k)
-            .collect();
-        for key in stale {
+        for key in std::mem::take(&mut self.stale_runs) {
             let members =
                 std::mem::take(&mut self.runs.get_mut(&key).expect("listed above").members);
             self.mark_excluded(key, &members);
             for &i in &members {
-                if self.at(i).is_group() && self.at(i).run == key {
+                if self.at(i).is_group() && self.at(i).run == key && !self.at(i).deleted {
                     self.at_mut(i).counts = Some(Box::default());
                     self.settled_groups.remove(&i);
                 }
@@ -218,12 +214,15 @@ impl Flow {
             .enumerate()
             .map(|(i, t)| (t.id, i as u32))
             .collect();
+        self.run_keys = self.runs.iter().map(|(key, r)| (r.id, *key)).collect();
+        self.still_runs = self.runs.keys().copied().collect();
         let keys: Vec<u32> = self.runs.keys().copied().collect();
         for key in keys {
             self.make_stale(key);
         }
         for i in 0..self.tasks.len() as u32 {
             if self.at(i).deleted {
+                self.at_mut(i).effective_deadline = Timestamp::FAR_FUTURE;
                 continue;
             }
             let parent = self.at(i).parent;
@@ -241,6 +240,7 @@ impl Flow {
                     target.is_group(),
                 );
                 self.at_mut(i).unsatisfied += u32::from(!satisfied);
+                self.edges += 1;
                 self.edges_to_groups += u32::from(to_group);
             }
         }
@@ -254,7 +254,7 @@ impl Flow {
     /// Effective deadlines of a task and everything below it. The tasks must not be linked, or the
     /// deadline must not have changed. Cost: O(subtree).
     pub(super) fn refresh_deadlines(&mut self, top: u32) {
-        if self.tasks.is_empty() {
+        if self.tasks.get(top as usize).is_none_or(|t| t.deleted) {
             return;
         }
         for i in self.subtree(top) {

@@ -7,6 +7,7 @@ mod event;
 mod evolve;
 mod indexes;
 mod rejection;
+mod sound;
 pub(crate) mod state;
 mod waits;
 

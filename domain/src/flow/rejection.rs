@@ -88,6 +88,22 @@ impl Rejection {
         self
     }
 
+    /// The same with the member `cycle`: each task waits for the next, the first is repeated at the
+    /// end. Whole, unless it is longer than any cycle that one call can write
+    /// ([`Self::CYCLE_IDS_MAX`]). spec: semantics / Trees and flows
+    #[must_use]
+    pub fn with_cycle(mut self, ids: impl IntoIterator<Item = TaskId>) -> Self {
+        let ids = ids
+            .into_iter()
+            .take(Self::CYCLE_IDS_MAX)
+            .map(|id| Value::String(id.to_string()))
+            .collect();
+        self.details.insert("cycle".to_owned(), Value::Array(ids));
+        self
+    }
+
+    /// Ids of a cycle listed in a refusal: the tasks of a call, and the first again.
+    pub const CYCLE_IDS_MAX: usize = crate::limits::TASKS_PER_CALL_MAX + 1;
     /// Ids listed in a refusal, so that its answer stays small.
     pub const IDS_MAX: usize = 1000;
 }

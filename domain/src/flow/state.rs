@@ -128,12 +128,22 @@ pub(crate) struct Run {
     pub(crate) stale: bool,
 }
 
+impl Run {
+    /// Nothing of it is running, runnable or awaited.
+    pub(crate) const fn is_still(&self) -> bool {
+        self.running == 0 && self.ready == 0
+    }
+}
+
 /// Strings by number.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Names {
     texts: Vec<Box<str>>,
     #[serde(skip)]
     numbers: HashMap<Box<str>, u32>,
+    /// Bytes of both, roughly.
+    #[serde(skip)]
+    bytes: usize,
 }
 
 impl Names {
@@ -141,10 +151,16 @@ impl Names {
         if let Some(&n) = self.numbers.get(text) {
             return n;
         }
-        let n = u32::try_from(self.texts.len()).expect("fewer names than tasks");
+        let n = u32::try_from(self.texts.len()).expect("fewer names than events in a stream");
         self.texts.push(text.into());
         self.numbers.insert(text.into(), n);
+        self.bytes += Self::weight(text);
         n
+    }
+
+    /// Both copies of a text and what holds them.
+    const fn weight(text: &str) -> usize {
+        2 * (text.len() + 32)
     }
 
     pub(crate) fn text(&self, number: u32) -> Option<&str> {
@@ -158,6 +174,12 @@ impl Names {
             .enumerate()
             .map(|(i, t)| (t.clone(), i as u32))
             .collect();
+        self.bytes = self.texts.iter().map(|t| Self::weight(t)).sum();
+    }
+
+    /// Whether `number` is `NONE` or stands for a text.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        number == NONE || (number as usize) < self.texts.len()
     }
 }
 
@@ -181,6 +203,18 @@ pub struct Flow {
     /// Dependencies whose target is a group; without any, nothing can wait for its own ancestor.
     #[serde(skip)]
     pub(crate) edges_to_groups: u32,
+    /// Dependencies of all tasks.
+    #[serde(skip)]
+    pub(crate) edges: usize,
+    /// Keys of active runs by id.
+    #[serde(skip)]
+    pub(crate) run_keys: HashMap<RunId, u32>,
+    /// Active runs in which nothing is running, runnable or awaited.
+    #[serde(skip)]
+    pub(crate) still_runs: BTreeSet<u32>,
+    /// Active runs whose structure has changed.
+    #[serde(skip)]
+    pub(crate) stale_runs: BTreeSet<u32>,
     /// Ready tasks by method.
     #[serde(skip)]
     pub(crate) ready: BTreeMap<u32, BTreeSet<Rank>>,
@@ -266,19 +300,21 @@ impl Flow {
         })
     }
 
-    /// State of an active run; `None` once it has ended.
+    /// State of an active run; `None` once it has ended. Cost: O(1).
     #[must_use]
     pub fn run_state(&self, id: RunId) -> Option<RunState> {
-        self.runs
-            .values()
-            .find(|r| r.id == id)
-            .map(|_| RunState::Running)
+        self.run_keys.get(&id).map(|_| RunState::Running)
     }
 
     /// Bytes that this state holds, roughly: what the cache of idle flows weighs. Cost: O(1).
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        self.tasks.len() * 320 + 1024
+        // A task, its place in the index, in its parent's children and in its run; an edge stands
+        // in two lists.
+        let task = size_of::<Task>() + 64;
+        let edge = 2 * size_of::<Edge>();
+        let names = self.methods.bytes + self.users.bytes;
+        self.tasks.len() * task + self.edges * edge + names + size_of::<Self>() + 1024
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

@@ -115,22 +115,39 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
 }
 
 /// When the flow must be looked at again although nothing happens: a deadline, a retry that is
-/// due, an executor that has been waited for long enough. Cost: O(methods with ready tasks).
+/// due, an executor that has been waited for long enough. Cost: O(methods with ready tasks); when
+/// runs wait differently long, O(tasks that wait for an executor).
 #[must_use]
 pub fn next_due(flow: &Flow, now: Timestamp, capacity: &dyn Capacity) -> Option<Timestamp> {
     let deadline = flow.deadlines.first().map(|(at, _)| *at);
+    let unknown = |method: &u32| {
+        let name = flow.methods.text(*method);
+        !name.is_some_and(|m| capacity.knows(m))
+    };
+    if settle::waits_differ(flow) {
+        let queues = flow.ready.iter().filter(|(method, _)| unknown(method));
+        let gives_up =
+            queues.flat_map(|(_, queue)| queue.iter().map(|r| settle::gives_up_at(flow, *r)));
+        let delayed = flow
+            .ready
+            .values()
+            .flat_map(settle::firsts)
+            .map(|r| r.since);
+        return gives_up
+            .chain(delayed)
+            .chain(deadline)
+            .filter(|at| *at > now)
+            .min();
+    }
     let ready = flow.ready.iter().flat_map(|(method, queue)| {
-        let known = flow
-            .methods
-            .text(*method)
-            .is_some_and(|m| capacity.knows(m));
+        let unknown = unknown(method);
         settle::firsts(queue).filter_map(move |rank| {
             if rank.since > now {
                 Some(rank.since)
-            } else if known {
-                None // It waits for a slot, and a free slot wakes the flow.
-            } else {
+            } else if unknown {
                 Some(settle::gives_up_at(flow, rank))
+            } else {
+                None // It waits for a slot, and a free slot wakes the flow.
             }
         })
     });

@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 /// Applies consequences to the state and appends their events to `out`, in this order, until
 /// nothing changes: deadlines, groups that begin, groups whose members have ended, starts of
 /// ready tasks, and for each run in which nothing moves any more: its open groups, deepest first, and
-/// then its end. Cost: O(consequences * (dependents + depth) + methods with ready tasks).
+/// then its end. Cost: O(consequences * (dependents + depth)) and, a few times, O(methods with
+/// ready tasks).
 pub(crate) fn settle(
     flow: &mut Flow,
     now: Timestamp,
@@ -59,6 +60,15 @@ pub(super) fn firsts(queue: &BTreeSet<Rank>) -> impl Iterator<Item = Rank> + '_ 
             .copied()
             .filter(|r| r.priority == priority)
     })
+}
+
+/// Whether the oldest of a queue need not be the first to give up, because runs wait differently
+/// long. Cost: O(runs) until two differ.
+pub(super) fn waits_differ(flow: &Flow) -> bool {
+    let mut waits = flow.runs.values().map(|r| r.executor_wait_ms);
+    waits
+        .next()
+        .is_some_and(|first| waits.any(|other| other != first))
 }
 
 /// When a ready task fails because its executor did not appear.
@@ -190,7 +200,7 @@ impl Turn<'_> {
     }
 
     fn give_up_on_unknown_executors(&mut self, capacity: &dyn Capacity) {
-        let several_runs = self.flow.runs.len() > 1;
+        let mut differ = None;
         let mut overdue = Vec::new();
         for (method, queue) in &self.flow.ready {
             let name = self
@@ -202,8 +212,7 @@ impl Turn<'_> {
                 continue;
             }
             let is_overdue = |rank: &Rank| gives_up_at(self.flow, *rank) <= self.now;
-            if several_runs {
-                // Runs wait differently long, so the oldest need not be the first to give up.
+            if *differ.get_or_insert_with(|| waits_differ(self.flow)) {
                 overdue.extend(queue.iter().copied().filter(is_overdue));
             } else {
                 for first in firsts(queue) {
@@ -233,24 +242,25 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs in which nothing is running, runnable or awaited: decides their deepest open group, or
-    /// ends them.
+    /// Runs in which nothing is running, runnable or awaited: decides their open groups, deepest
+    /// first, until something may move again, or ends them.
     fn close_still_runs(&mut self) {
-        let still: Vec<u32> = self
-            .flow
-            .runs
-            .iter()
-            .filter(|(_, r)| r.running == 0 && r.ready == 0)
-            .map(|(key, _)| *key)
-            .collect();
+        let still: Vec<u32> = self.flow.still_runs.iter().copied().collect();
         for key in still {
-            let run = &self.flow.runs[&key];
-            if let Some(&(_, group)) = run.open_groups.first() {
+            let mut decided = false;
+            while let Some(group) = self.deepest_open_group(key) {
                 let event = groups::outcome(self.flow, group);
                 self.emit(event);
-                // What depends on the group may be runnable now.
-                return;
+                decided = true;
+                while !self.flow.settled_groups.is_empty() || !self.flow.ready_groups.is_empty() {
+                    self.begin_groups();
+                    self.end_settled_groups();
+                }
             }
+            if decided {
+                continue;
+            }
+            let run = &self.flow.runs[&key];
             let (run_id, task_id) = (run.id, self.flow.at(run.root).id);
             let (state, counts) = groups::verdict(self.flow, key);
             self.emit(Event::RunEnded(RunEnded {
@@ -260,5 +270,11 @@ impl Turn<'_> {
                 counts,
             }));
         }
+    }
+
+    /// `None` when the run moves, or has no group under way.
+    fn deepest_open_group(&self, key: u32) -> Option<u32> {
+        let run = self.flow.runs.get(&key).filter(|r| r.is_still())?;
+        run.open_groups.first().map(|(_, group)| *group)
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Rejection> {
         }
         let depth = match task.parent {
             None => {
-                if flow.size() > 0 {
+                if flow.size() > 0 || !depths.is_empty() {
                     tree.push(fault(
                         "parent_id",
                         "Flow has a root already",
@@ -101,7 +101,10 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Rejection> {
                     task.id,
                     Violation::new(&path, "Task cannot depend on itself", "another task", &id),
                 ));
-            } else if !local.contains_key(&dependency.id) && flow.live(dependency.id).is_none() {
+            } else if missing.len() < limits::VIOLATIONS_MAX
+                && !local.contains_key(&dependency.id)
+                && flow.live(dependency.id).is_none()
+            {
                 missing.push(Violation::new(
                     &path,
                     "Dependency task not found",
@@ -130,7 +133,7 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Rejection> {
             .map(|(_, fault)| fault)
             .take(limits::VIOLATIONS_MAX)
             .collect();
-        return Err(Rejection::new(Kind::Circular, faults).with_ids("cycle", [id, id]));
+        return Err(Rejection::new(Kind::Circular, faults).with_cycle([id, id]));
     }
     refuse_cycle(tasks, &local)
 }
@@ -160,7 +163,7 @@ fn refuse_cycle(tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Result<(),
         &Value::String(first.id.to_string()),
     );
     let ids = cycle.iter().chain(&cycle[..1]).map(|&i| tasks[i].id);
-    Err(Rejection::one(Kind::Circular, fault).with_ids("cycle", ids))
+    Err(Rejection::one(Kind::Circular, fault).with_cycle(ids))
 }
 
 /// A cycle in the graph with nodes `0..len`, if there is one. Depth-first, without recursion.

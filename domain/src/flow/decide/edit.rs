@@ -1,10 +1,11 @@
 //! `tasks.update`. Cost: O(dependencies) for most fields; O(flow) for a changed dependency list
-//! or parent at worst (search for a cycle, height of the moved subtree).
+//! or parent at worst (search for a cycle, height of the moved subtree). All fields are judged, and
+//! the family of faults that comes first is the answer.
 
 use super::{Decision, find, wrong_status};
 use crate::flow::command::{Done, Update};
 use crate::flow::event::{
-    DependenciesChanged, Dependency, Event, PriorityChanged, TaskMoved, TaskRenamed,
+    DependenciesChanged, Dependency, Event, PriorityChanged, Specification, TaskMoved, TaskRenamed,
     TaskRespecified, UserChanged,
 };
 use crate::flow::rejection::{Kind, Rejection};
@@ -12,6 +13,7 @@ use crate::flow::state::{Flow, NONE, Task};
 use crate::limits;
 use crate::task::Status;
 use crate::{TaskId, Violation};
+use hashbrown::HashSet;
 use serde_json::Value;
 
 pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
@@ -29,25 +31,29 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         .parent
         .filter(|p| *p != flow.tasks.get(task.parent as usize).map(|t| t.id));
 
-    if respecifies || command.dependencies.is_some() {
-        require_status(
+    let mut refusals = Refusals(Vec::new());
+    if user.is_some() || moves.is_some() {
+        refusals.check(require_status(
+            task,
+            &[Status::Pending],
+            "a task that is pending",
+        ));
+    } else if respecifies || command.dependencies.is_some() {
+        refusals.check(require_status(
             task,
             &[Status::Pending, Status::Failed],
             "a task that is pending or failed",
-        )?;
-    }
-    if user.is_some() || moves.is_some() {
-        require_status(task, &[Status::Pending], "a task that is pending")?;
+        ));
     }
     let mut events = Vec::new();
     let task_id = command.task;
-    if let Some(parent) = moves {
-        check_move(flow, i, parent)?;
-        let parent_id = parent.expect("a move to no parent was refused");
+    if let Some(parent) = moves
+        && let Some(parent_id) = refusals.check(check_move(flow, i, parent))
+    {
         events.push(Event::TaskMoved(TaskMoved { task_id, parent_id }));
     }
     if let Some(dependencies) = &command.dependencies {
-        check_dependencies(flow, i, dependencies)?;
+        refusals.check(check_dependencies(flow, i, dependencies));
         if *dependencies != flow.dependencies(task) {
             let dependencies = dependencies.clone();
             events.push(Event::DependenciesChanged(DependenciesChanged {
@@ -56,34 +62,15 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
             }));
         }
     }
-    if respecifies {
-        let Some((version, current)) = command.current.as_ref().filter(|(v, _)| *v == task.spec_at)
-        else {
-            return Err(Rejection::new(Kind::SpecificationMoved, Vec::new()));
-        };
-        debug_assert!(*version > 0, "specifications are held by events");
-        let specification = current.clone().updated(updates);
-        if task.run != NONE && specification.method.is_none() != task.is_group() {
-            let reason =
-                "An active run covers the task, which may not change between group and method";
-            let expected = if task.is_group() {
-                "no `schemas`"
-            } else {
-                "`schemas` with a method"
-            };
-            let actual = specification
-                .method
-                .as_deref()
-                .map_or(Value::Null, Value::from);
-            return Err(busy(Violation::of("schemas", reason, expected, &actual)));
-        }
-        if specification != *current {
-            events.push(Event::TaskRespecified(TaskRespecified {
-                task_id,
-                specification,
-            }));
-        }
+    if respecifies
+        && let Some(Some(specification)) = refusals.check(check_specification(task, command))
+    {
+        events.push(Event::TaskRespecified(TaskRespecified {
+            task_id,
+            specification,
+        }));
     }
+    refusals.first()?;
     if let Some(name) = &updates.name {
         events.push(Event::TaskRenamed(TaskRenamed {
             task_id,
@@ -105,6 +92,55 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
     Ok((events, Done::Status(task.status)))
 }
 
+/// What speaks against an update, field by field.
+struct Refusals(Vec<Rejection>);
+
+impl Refusals {
+    fn check<T>(&mut self, result: Result<T, Rejection>) -> Option<T> {
+        result.map_err(|refusal| self.0.push(refusal)).ok()
+    }
+
+    /// The family that comes first, with all that belongs to it.
+    fn first(self) -> Result<(), Rejection> {
+        let Some(kind) = self.0.iter().map(|r| r.kind).min() else {
+            return Ok(());
+        };
+        let mut all = self.0.into_iter().filter(|r| r.kind == kind);
+        let mut first = all.next().expect("the least kind is one of them");
+        for other in all {
+            first.violations.extend(other.violations);
+            first.details.extend(other.details);
+        }
+        Err(first)
+    }
+}
+
+/// The new specification, if it differs from the present one.
+fn check_specification(task: &Task, command: &Update) -> Result<Option<Specification>, Rejection> {
+    let Some((_, current)) = command
+        .current
+        .as_ref()
+        .filter(|(version, _)| *version == task.spec_at)
+    else {
+        return Err(Rejection::new(Kind::SpecificationMoved, Vec::new()));
+    };
+    let specification = current.clone().updated(&command.updates);
+    if task.run != NONE && specification.method.is_none() != task.is_group() {
+        let reason = "An active run covers the task, which may not change between group and method";
+        let expected = if task.is_group() {
+            "no `schemas`"
+        } else {
+            "`schemas` with a method"
+        };
+        let actual = specification
+            .method
+            .as_deref()
+            .map_or(Value::Null, Value::from);
+        return Err(busy(Violation::of("schemas", reason, expected, &actual)));
+    }
+    Ok(Some(specification).filter(|s| s != current))
+}
+
 fn busy(fault: Violation) -> Rejection {
     Rejection::one(Kind::AlreadyExecuting, fault)
 }
@@ -121,7 +157,8 @@ fn require_status(task: &Task, allowed: &[Status], expected: &str) -> Result<(),
     Err(wrong_status(kind, task, expected))
 }
 
-fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<(), Rejection> {
+/// The new parent. Cost: O(subtree * depth).
+fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<TaskId, Rejection> {
     let tree = |reason: &str, expected: &str, actual: &Value| {
         Err(Rejection::one(
             Kind::InvalidTree,
@@ -176,7 +213,7 @@ fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<(), Rejecti
             &actual,
         )));
     }
-    Ok(())
+    Ok(parent)
 }
 
 fn at_parent() -> [crate::PathSegment; 2] {
@@ -220,7 +257,7 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
             Kind::Circular,
             fault(k, "Task cannot depend on itself", "another task"),
         );
-        return Err(rejection.with_ids("cycle", [id, id]));
+        return Err(rejection.with_cycle([id, id]));
     }
     if let Some((k, path)) = path_back(flow, i, &targets) {
         let ids = path.iter().chain(&path[..1]).map(|&t| flow.at(t).id);
@@ -229,11 +266,11 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
             Kind::Circular,
             fault(k, &reason, "a task that does not wait for this one"),
         );
-        return Err(rejection.with_ids("cycle", ids));
+        return Err(rejection.with_cycle(ids));
     }
     let run = flow.at(i).run;
     if run != NONE {
-        let present: Vec<u32> = flow.at(i).dependencies.iter().map(|e| e.task).collect();
+        let present: HashSet<u32> = flow.at(i).dependencies.iter().map(|e| e.task).collect();
         let stray = targets.iter().position(|t| {
             let target = flow.at(*t);
             !present.contains(t) && target.run != run && target.status != Status::Completed

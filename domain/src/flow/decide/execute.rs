@@ -7,6 +7,7 @@ use crate::flow::rejection::{Kind, Rejection};
 use crate::flow::state::{Flow, NONE};
 use crate::limits;
 use crate::task::Status;
+use crate::task::call::NewTask;
 use crate::{Timestamp, Violation};
 use hashbrown::HashSet;
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub(super) fn execute(
     let flow = if command.create.is_empty() {
         flow
     } else {
+        refuse_passed_new(&command.create, now)?;
         create::check(flow, &command.create)?;
         events = create::events(flow, &command.create);
         let mut copy = flow.clone();
@@ -89,6 +91,36 @@ pub(super) fn execute(
         }));
     }
     Ok((events, Done::Status(flow.at(root).status)))
+}
+
+/// A value that is wrong in itself is told before faults of the tree and the graph.
+fn refuse_passed_new(tasks: &[NewTask], now: Timestamp) -> Result<(), Rejection> {
+    let passed = tasks
+        .iter()
+        .filter_map(|t| Some((t, t.specification.deadline.filter(|d| *d <= now)?)));
+    let faults: Vec<_> = passed
+        .take(limits::VIOLATIONS_MAX)
+        .map(|(task, deadline)| {
+            let path: Vec<_> = task
+                .path
+                .iter()
+                .cloned()
+                .chain(["params".into(), "deadline".into()])
+                .collect();
+            let actual = Value::String(deadline.to_string());
+            Violation::new(
+                &path,
+                "Deadline has passed",
+                "a time in the future",
+                &actual,
+            )
+        })
+        .collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Rejection::new(Kind::Invalid, faults))
+    }
 }
 
 fn refuse_passed_deadlines<'a>(

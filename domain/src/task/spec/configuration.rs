@@ -1,0 +1,211 @@
+//! The members of a task that say what it executes: `inputs`, `schemas`, `params`.
+
+use super::reader::Reader;
+use super::{Params, Schemas, timeout_ms};
+use crate::limits;
+use crate::task::RetryPolicy;
+use crate::{Payload, Timestamp};
+use serde_json::{Map, Value};
+
+impl<'a> Reader<'a> {
+    /// An object member within its size limit, as text.
+    fn object(&mut self, field: &str) -> Option<(&'a Map<String, Value>, Payload)> {
+        let map: &'a Map<String, Value> = self.map;
+        let value = map.get(field)?;
+        let Some(object) = value.as_object() else {
+            self.fault(field, "Wrong type", "a JSON object", value);
+            return None;
+        };
+        let payload = Payload::from_map(object);
+        let bytes = payload.as_str().len();
+        if bytes > limits::PAYLOAD_BYTES_MAX {
+            let reason = format!("Too large: {bytes} bytes of JSON");
+            self.fault(
+                field,
+                reason,
+                format!("at most {} bytes", limits::PAYLOAD_BYTES_MAX),
+                &Value::from(bytes),
+            );
+            return None;
+        }
+        Some((object, payload))
+    }
+
+    pub(super) fn inputs(&mut self) -> Option<Payload> {
+        self.object("inputs").map(|(_, payload)| payload)
+    }
+
+    pub(super) fn schemas(&mut self) -> Option<Option<Schemas>> {
+        if self.map.get("schemas")?.is_null() {
+            return Some(None);
+        }
+        let (object, raw) = self.object("schemas")?;
+        let path = |field: &str| ["schemas".into(), field.into()];
+        if let Some(kind) = object.get("type")
+            && !matches!(kind.as_str(), Some("local" | "remote" | "external"))
+        {
+            let at = self.at(&path("type"));
+            self.report(
+                &at,
+                "Invalid value",
+                "one of: local, remote, external",
+                kind,
+            );
+        }
+        if let Some(schema) = object.get("input_schema")
+            && !schema.is_object()
+        {
+            let at = self.at(&path("input_schema"));
+            self.report(&at, "Wrong type", "a JSON Schema (draft-07) object", schema);
+        }
+        let method = object.get("method");
+        let text = method
+            .and_then(Value::as_str)
+            .filter(|m| !m.is_empty() && m.chars().count() <= limits::KEY_CHARS_MAX);
+        if let Some(text) = text {
+            return Some(Some(Schemas {
+                raw,
+                method: text.to_owned(),
+            }));
+        }
+        let at = self.at(&path("method"));
+        let reason = if method.is_none() {
+            "Required field is missing"
+        } else {
+            "Invalid value"
+        };
+        let expected = "the name of an executor; leave `schemas` out for a group";
+        self.report(&at, reason, expected, method.unwrap_or(&Value::Null));
+        None
+    }
+
+    pub(super) fn params(&mut self) -> Option<Option<Params>> {
+        if self.map.get("params")?.is_null() {
+            return Some(None);
+        }
+        let (object, raw) = self.object("params")?;
+        let path = self.at(&["params".into()]);
+        let mut r = Reader {
+            map: object,
+            path: &path,
+            violations: self.violations,
+        };
+        let (retry, timeout_ms, deadline) = (r.retry(), r.timeout_ms(), r.deadline());
+        Some(Some(Params {
+            raw,
+            retry,
+            timeout_ms,
+            deadline,
+        }))
+    }
+
+    fn retry(&mut self) -> Option<RetryPolicy> {
+        let (count, policy) = (self.map.get("retry_count"), self.map.get("retry"));
+        if let (Some(_), Some(policy)) = (count, policy) {
+            self.fault(
+                "retry",
+                "Conflicts with `retry_count`",
+                "one of `retry` and `retry_count`",
+                policy,
+            );
+            return None;
+        }
+        if let Some(count) = count {
+            let parsed = count
+                .as_u64()
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|n| *n <= limits::RETRIES_MAX);
+            if parsed.is_none() {
+                self.fault(
+                    "retry_count",
+                    "Invalid value",
+                    format!("an integer in 0-{}", limits::RETRIES_MAX),
+                    count,
+                );
+            }
+            return parsed.filter(|n| *n > 0).map(RetryPolicy::extra_attempts);
+        }
+        let policy = policy?;
+        let Some(object) = policy.as_object() else {
+            self.fault(
+                "retry",
+                "Wrong type",
+                "an object {max_attempts, initial_delay_ms, multiplier, max_delay_ms}",
+                policy,
+            );
+            return None;
+        };
+        let path = self.at(&["retry".into()]);
+        let mut r = Reader {
+            map: object,
+            path: &path,
+            violations: self.violations,
+        };
+        r.refuse_unknown(
+            &[
+                "max_attempts",
+                "initial_delay_ms",
+                "multiplier",
+                "max_delay_ms",
+            ],
+            &[],
+        );
+        let attempts_max = u64::from(limits::RETRIES_MAX) + 1;
+        let max_attempts = r.number_in("max_attempts", 1.0, attempts_max as f64, true);
+        if !object.contains_key("max_attempts") {
+            r.fault(
+                "max_attempts",
+                "Required field is missing",
+                format!("an integer in 1-{attempts_max}"),
+                &Value::Null,
+            );
+        }
+        let delay_max = limits::DELAY_MS_MAX as f64;
+        let initial = r.number_in("initial_delay_ms", 0.0, delay_max, false);
+        let multiplier = r.number_in("multiplier", 1.0, 100.0, false);
+        let max_delay = r.number_in("max_delay_ms", 0.0, delay_max, false);
+        Some(RetryPolicy {
+            max_attempts: max_attempts? as u32,
+            initial_delay_ms: initial.map_or(RetryPolicy::INITIAL_DELAY_MS_DEFAULT, |n| n as u64),
+            multiplier: multiplier.unwrap_or(RetryPolicy::MULTIPLIER_DEFAULT),
+            max_delay_ms: max_delay.map_or(RetryPolicy::MAX_DELAY_MS_DEFAULT, |n| n as u64),
+        })
+    }
+
+    fn number_in(&mut self, field: &str, min: f64, max: f64, integer: bool) -> Option<f64> {
+        let value = self.map.get(field)?;
+        let number = value
+            .as_f64()
+            .filter(|n| (min..=max).contains(n) && (!integer || n.fract() == 0.0));
+        if number.is_none() {
+            let kind = if integer { "an integer" } else { "a number" };
+            self.fault(
+                field,
+                "Invalid value",
+                format!("{kind} in {min}-{max}"),
+                value,
+            );
+        }
+        number
+    }
+
+    fn timeout_ms(&mut self) -> Option<u64> {
+        let seconds_max = (limits::DELAY_MS_MAX / 1000) as f64;
+        self.number_in("timeout_seconds", 0.001, seconds_max, false)?;
+        timeout_ms(self.map)
+    }
+
+    fn deadline(&mut self) -> Option<Timestamp> {
+        let value = self.map.get("deadline").filter(|v| !v.is_null())?;
+        let parsed = value.as_str().and_then(|text| Timestamp::parse(text).ok());
+        if parsed.is_none() {
+            self.fault(
+                "deadline",
+                "Invalid timestamp format",
+                "an RFC 3339 date and time with offset",
+                value,
+            );
+        }
+        parsed
+    }
+}

@@ -1,0 +1,536 @@
+//! The rules told a second time, naively: from events alone, with plain loops over all tasks.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use taskledger_domain::flow::{
+    Event, FailureReason, RequeueReason, RunKind, RunState, Specification,
+};
+use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
+use taskledger_domain::{RunId, TaskId, Timestamp};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) parent: Option<TaskId>,
+    pub(crate) dependencies: Vec<(TaskId, bool)>,
+    pub(crate) status: Status,
+    pub(crate) method: Option<String>,
+    pub(crate) attempt: u32,
+    pub(crate) run: Option<RunId>,
+    pub(crate) not_before: Timestamp,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) specification: Specification,
+    pub(crate) spec_at: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) root: TaskId,
+    /// Everything that it covers, also what another run held when it began.
+    pub(crate) members: BTreeSet<TaskId>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Model {
+    pub(crate) version: u64,
+    /// All ids in order of creation, deleted ones included.
+    pub(crate) order: Vec<TaskId>,
+    /// Live tasks.
+    pub(crate) tasks: BTreeMap<TaskId, Task>,
+    pub(crate) runs: HashMap<RunId, Run>,
+    /// Last attempt number of every task that ever was.
+    attempts: HashMap<TaskId, u32>,
+}
+
+impl Model {
+    pub(crate) fn is_group(&self, id: TaskId) -> bool {
+        self.tasks[&id].method.is_none()
+    }
+
+    pub(crate) fn children(&self, id: TaskId) -> Vec<TaskId> {
+        let all = self.tasks.iter();
+        all.filter(|(_, t)| t.parent == Some(id))
+            .map(|(i, _)| *i)
+            .collect()
+    }
+
+    fn ancestors(&self, id: TaskId) -> Vec<TaskId> {
+        let mut list = Vec::new();
+        let mut at = self.tasks[&id].parent;
+        while let Some(parent) = at {
+            assert!(list.len() < 60, "the tree has a cycle or is too deep");
+            list.push(parent);
+            at = self.tasks[&parent].parent;
+        }
+        list
+    }
+
+    pub(crate) fn descendants(&self, id: TaskId) -> Vec<TaskId> {
+        let all = self.tasks.keys().copied();
+        all.filter(|t| self.ancestors(*t).contains(&id)).collect()
+    }
+
+    fn is_satisfied(&self, (target, required): (TaskId, bool)) -> bool {
+        match self.tasks[&target].status {
+            Completed => true,
+            Failed | Cancelled => !required,
+            Pending | InProgress => false,
+        }
+    }
+
+    pub(crate) fn is_ready(&self, id: TaskId) -> bool {
+        let task = &self.tasks[&id];
+        let run = task.run.is_some();
+        run && task.status == Pending && task.dependencies.iter().all(|d| self.is_satisfied(*d))
+    }
+
+    fn deadline(&self, id: TaskId) -> Option<Timestamp> {
+        let around = self.ancestors(id).into_iter().chain([id]);
+        around.filter_map(|t| self.tasks[&t].deadline).min()
+    }
+
+    fn is_tolerated(&self, id: TaskId) -> bool {
+        let all = self.tasks.values().flat_map(|t| &t.dependencies);
+        let mut on_it = all.filter(|(target, _)| *target == id).peekable();
+        on_it.peek().is_some() && on_it.all(|(_, required)| !required)
+    }
+
+    /// "A group waits for all its covered descendants except those that wait, even indirectly, for
+    /// it." Outer groups first; who is left out of an outer group's waiting does not hold it up.
+    fn left_out(&self, run: RunId) -> HashSet<(TaskId, TaskId)> {
+        let held: Vec<TaskId> = self.held(run);
+        let groups: Vec<TaskId> = held.iter().copied().filter(|t| self.is_group(*t)).collect();
+        let inside: HashMap<TaskId, Vec<TaskId>> = groups
+            .iter()
+            .map(|g| {
+                (
+                    *g,
+                    self.descendants(*g)
+                        .into_iter()
+                        .filter(|d| held.contains(d))
+                        .collect(),
+                )
+            })
+            .collect();
+        let mut left_out = HashSet::new();
+        for depth in 0..60 {
+            let mut found = Vec::new();
+            for &group in groups.iter().filter(|g| self.ancestors(**g).len() == depth) {
+                for &inner in &inside[&group] {
+                    if self.waits(inner, group, &held, &inside, &left_out) {
+                        found.push((group, inner));
+                    }
+                }
+            }
+            left_out.extend(found);
+        }
+        left_out
+    }
+
+    fn waits(
+        &self,
+        from: TaskId,
+        target: TaskId,
+        held: &[TaskId],
+        inside: &HashMap<TaskId, Vec<TaskId>>,
+        left_out: &HashSet<(TaskId, TaskId)>,
+    ) -> bool {
+        let (mut seen, mut stack) = (HashSet::new(), vec![from]);
+        while let Some(at) = stack.pop() {
+            let on = self.tasks[&at].dependencies.iter().map(|(t, _)| *t);
+            let on = on.filter(|t| held.contains(t));
+            let within = inside.get(&at).into_iter().flatten().copied();
+            for next in on.chain(within.filter(|d| !left_out.contains(&(at, *d)))) {
+                if next == target {
+                    return true;
+                }
+                if seen.insert(next) {
+                    stack.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// Live tasks that the run holds.
+    fn held(&self, run: RunId) -> Vec<TaskId> {
+        let all = self.tasks.iter();
+        all.filter(|(_, t)| t.run == Some(run))
+            .map(|(i, _)| *i)
+            .collect()
+    }
+
+    /// What a group waits for in its run: counts of open, completed, failed, cancelled.
+    fn awaited(&self, group: TaskId) -> [u32; 4] {
+        let run = self.tasks[&group].run.expect("the group is in a run");
+        let left_out = self.left_out(run);
+        let mut counts = [0; 4];
+        for inner in self.descendants(group) {
+            if self.runs[&run].members.contains(&inner) && !left_out.contains(&(group, inner)) {
+                counts[match self.tasks[&inner].status {
+                    Pending | InProgress => 0,
+                    Completed => 1,
+                    Failed => 2,
+                    Cancelled => 3,
+                }] += 1;
+            }
+        }
+        counts
+    }
+
+    fn is_harmed(&self, group: TaskId) -> bool {
+        let bad = |c: &TaskId| matches!(self.tasks[c].status, Failed | Cancelled);
+        self.children(group)
+            .iter()
+            .any(|c| bad(c) && !self.is_tolerated(*c))
+    }
+
+    /// Nothing of the run is running, runnable, or awaiting a retry or an executor.
+    fn is_still(&self, run: RunId) -> bool {
+        self.held(run).into_iter().all(|t| {
+            let running = self.tasks[&t].status == InProgress && !self.is_group(t);
+            !running && !self.is_ready(t)
+        })
+    }
+
+    /// "The subtree that was asked for; then, repeatedly, the dependencies of covered tasks and the
+    /// whole subtrees of covered groups."
+    fn coverage(&self, root: TaskId) -> BTreeSet<TaskId> {
+        let mut covered: BTreeSet<TaskId> =
+            self.descendants(root).into_iter().chain([root]).collect();
+        loop {
+            let mut more = covered.clone();
+            for task in &covered {
+                more.extend(self.tasks[task].dependencies.iter().map(|(t, _)| *t));
+                if self.is_group(*task) {
+                    more.extend(self.descendants(*task));
+                }
+            }
+            if more.len() == covered.len() {
+                return covered;
+            }
+            covered = more;
+        }
+    }
+
+    fn move_to(&mut self, id: TaskId, status: Status) {
+        let legal = [
+            (Pending, InProgress),
+            (Pending, Cancelled),
+            (InProgress, Completed),
+            (InProgress, Failed),
+            (InProgress, Cancelled),
+            (Failed, Pending),
+        ];
+        let task = self.tasks.get_mut(&id).expect("a live task");
+        assert!(
+            legal.contains(&(task.status, status)),
+            "{id}: {} -> {status}",
+            task.status
+        );
+        task.status = status;
+    }
+
+    fn respecify(&mut self, id: TaskId, s: &Specification) {
+        let version = self.version;
+        let task = self.tasks.get_mut(&id).expect("a live task");
+        (task.method, task.deadline) = (s.method.clone(), s.deadline);
+        (task.specification, task.spec_at) = (s.clone(), version);
+    }
+
+    /// Takes the next event, which must be allowed.
+    pub(crate) fn take(&mut self, event: &Event, now: Timestamp, known: &dyn Fn(&str) -> bool) {
+        self.version += 1;
+        match event {
+            Event::TaskCreated(e) => {
+                assert_eq!(e.ordinal as usize, self.order.len());
+                assert!(
+                    !self.order.contains(&e.task_id),
+                    "ids are never given twice"
+                );
+                assert_eq!(e.parent_id.is_none(), self.order.is_empty(), "one root");
+                let parent_run = e.parent_id.and_then(|p| self.tasks[&p].run);
+                assert_eq!(e.run_id, parent_run, "it joins the run of its parent");
+                self.order.push(e.task_id);
+                self.attempts.insert(e.task_id, 0);
+                if let Some(run) = e.run_id {
+                    let run = self.runs.get_mut(&run).expect("an active run");
+                    run.members.insert(e.task_id);
+                }
+                self.tasks.insert(
+                    e.task_id,
+                    Task {
+                        parent: e.parent_id,
+                        dependencies: e.dependencies.iter().map(|d| (d.id, d.required)).collect(),
+                        status: Pending,
+                        method: e.specification.method.clone(),
+                        attempt: 0,
+                        run: e.run_id,
+                        not_before: now,
+                        deadline: e.specification.deadline,
+                        specification: e.specification.clone(),
+                        spec_at: self.version,
+                    },
+                );
+            }
+            Event::TaskRenamed(_) | Event::PriorityChanged(_) => {}
+            Event::UserChanged(e) => assert_eq!(self.tasks[&e.task_id].status, Pending),
+            Event::TaskMoved(e) => {
+                let task = &self.tasks[&e.task_id];
+                assert_eq!((task.status, task.run), (Pending, None));
+                let inside = self.descendants(e.task_id);
+                assert!(e.parent_id != e.task_id && !inside.contains(&e.parent_id));
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                task.parent = Some(e.parent_id);
+            }
+            Event::DependenciesChanged(e) => {
+                let before = &self.tasks[&e.task_id];
+                assert!(matches!(before.status, Pending | Failed));
+                for d in &e.dependencies {
+                    let old = before.dependencies.iter().any(|(t, _)| *t == d.id);
+                    let target = &self.tasks[&d.id];
+                    let fine = before.run.is_none() || target.run == before.run;
+                    assert!(old || fine || target.status == Completed);
+                }
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                task.dependencies = e.dependencies.iter().map(|d| (d.id, d.required)).collect();
+            }
+            Event::TaskRespecified(e) => {
+                let task = &self.tasks[&e.task_id];
+                assert!(matches!(task.status, Pending | Failed));
+                let same = task.method.is_none() == e.specification.method.is_none();
+                assert!(
+                    task.run.is_none() || same,
+                    "no change between group and method in a run"
+                );
+                self.respecify(e.task_id, &e.specification);
+            }
+            Event::TaskDeleted(e) => {
+                assert_eq!(self.tasks[&e.task_id].status, Pending);
+                assert!(self.children(e.task_id).is_empty());
+                self.tasks.remove(&e.task_id);
+            }
+            Event::RunStarted(e) => {
+                let ordinals = e.covers.iter().flat_map(|(from, to)| *from..=*to);
+                let members: BTreeSet<_> = ordinals.map(|i| self.order[i as usize]).collect();
+                assert!(members.contains(&e.task_id));
+                match e.kind {
+                    RunKind::Execute => assert_eq!(members, self.coverage(e.task_id)),
+                    RunKind::Retry => assert!(members.is_superset(&self.coverage(e.task_id))),
+                }
+                for id in &members {
+                    let task = self.tasks.get_mut(id).expect("only live tasks are covered");
+                    assert!(
+                        task.run.is_none() || task.status == Completed,
+                        "one run a task"
+                    );
+                    if task.run.is_none() {
+                        task.run = Some(e.run_id);
+                        task.not_before = now;
+                    }
+                }
+                self.runs.insert(
+                    e.run_id,
+                    Run {
+                        root: e.task_id,
+                        members,
+                    },
+                );
+            }
+            Event::TaskStarted(e) => {
+                assert!(
+                    self.is_ready(e.task_id),
+                    "started before its dependencies were done"
+                );
+                let task = &self.tasks[&e.task_id];
+                assert_eq!(task.run, Some(e.run_id));
+                assert!(task.not_before <= now, "started before its time");
+                let last = self.attempts.insert(e.task_id, e.attempt);
+                assert_eq!(
+                    last,
+                    Some(e.attempt - 1),
+                    "attempt numbers rise by one, for ever"
+                );
+                self.move_to(e.task_id, InProgress);
+                self.tasks.get_mut(&e.task_id).expect("a live task").attempt = e.attempt;
+            }
+            Event::TaskProgressed(e) => {
+                let task = &self.tasks[&e.task_id];
+                assert_eq!((task.status, task.attempt), (InProgress, e.attempt));
+            }
+            Event::TaskCompleted(e) => {
+                assert_eq!(self.tasks[&e.task_id].attempt, e.attempt);
+                if self.is_group(e.task_id) {
+                    let [open, completed, failed, cancelled] = self.awaited(e.task_id);
+                    assert_eq!(
+                        open, 0,
+                        "a group completes when all that it waits for has ended"
+                    );
+                    assert!(!self.is_harmed(e.task_id));
+                    let result = serde_json::to_value(e.result.to_map()).expect("JSON");
+                    let counts = if self.children(e.task_id).is_empty() {
+                        serde_json::json!({})
+                    } else {
+                        serde_json::json!({"completed": completed, "failed": failed, "cancelled": cancelled})
+                    };
+                    assert_eq!(result, counts);
+                }
+                self.move_to(e.task_id, Completed);
+            }
+            Event::TaskFailed(e) => {
+                assert!(!e.error.is_empty());
+                assert_eq!(self.tasks[&e.task_id].attempt, e.attempt);
+                match e.reason {
+                    FailureReason::Group => {
+                        let run = self.tasks[&e.task_id].run.expect("in a run");
+                        let ended = self.awaited(e.task_id)[0] == 0 && self.is_harmed(e.task_id);
+                        assert!(ended || self.is_still(run), "a group fails too early");
+                    }
+                    FailureReason::ExecutorNotFound => {
+                        let method = self.tasks[&e.task_id].method.as_deref();
+                        assert!(!known(method.expect("a task with a method")));
+                    }
+                    FailureReason::Deadline => assert!(self.deadline(e.task_id) <= Some(now)),
+                    FailureReason::Executor
+                    | FailureReason::Timeout
+                    | FailureReason::Interrupted
+                    | FailureReason::InvalidInputs
+                    | FailureReason::InvalidResult => {}
+                }
+                self.move_to(e.task_id, Failed);
+            }
+            Event::TaskRequeued(e) => {
+                assert_eq!(self.tasks[&e.task_id].run, Some(e.run_id));
+                assert_eq!(
+                    e.next_attempt_at.is_some(),
+                    e.reason == RequeueReason::Retry
+                );
+                self.move_to(e.task_id, Pending);
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                task.not_before = e.next_attempt_at.unwrap_or(now);
+            }
+            Event::TaskCancelled(e) => {
+                assert!(!e.error.is_empty());
+                let task = &self.tasks[&e.task_id];
+                let attempt = (task.status == InProgress).then_some(task.attempt);
+                assert_eq!(e.attempt, attempt);
+                self.move_to(e.task_id, Cancelled);
+            }
+            Event::RunEnded(e) => {
+                assert!(
+                    self.is_still(e.run_id),
+                    "a run ends while something may move"
+                );
+                let held = self.held(e.run_id);
+                let open = held.iter().any(|t| self.tasks[t].status == InProgress);
+                assert!(!open, "a run ends with open groups");
+                let run = self.runs.remove(&e.run_id).expect("an active run");
+                assert_eq!(run.root, e.task_id);
+                self.check_verdict(&run, e.state, &held);
+                let count = |s| {
+                    let live = run.members.iter().filter_map(|m| self.tasks.get(m));
+                    live.filter(|t| t.status == s).count() as u32
+                };
+                let c = e.counts;
+                let counted = [c.pending, c.in_progress, c.completed, c.failed, c.cancelled];
+                assert_eq!(counted, Status::ALL.map(count));
+                for id in held {
+                    self.tasks.get_mut(&id).expect("a live task").run = None;
+                }
+            }
+        }
+    }
+
+    fn check_verdict(&self, run: &Run, state: RunState, held: &[TaskId]) {
+        let root = self.tasks.get(&run.root).map(|t| t.status);
+        match root {
+            Some(Cancelled) => assert_eq!(state, RunState::Cancelled),
+            Some(Failed) => assert_eq!(state, RunState::Failed),
+            Some(Pending) if !self.is_tolerated(run.root) => assert_eq!(state, RunState::Failed),
+            Some(Pending | InProgress | Completed) | None => {}
+        }
+        let all_done = run
+            .members
+            .iter()
+            .filter_map(|m| self.tasks.get(m))
+            .all(|t| t.status == Completed);
+        if all_done {
+            assert_eq!(state, RunState::Completed);
+        }
+        assert!(state != RunState::Running && held.len() <= run.members.len());
+    }
+
+    /// What must hold between two commands: nothing that could have happened was left undone.
+    pub(crate) fn check_rest(
+        &self,
+        now: Timestamp,
+        free_slots: usize,
+        known: &dyn Fn(&str) -> bool,
+    ) {
+        self.check_graph();
+        for (id, task) in &self.tasks {
+            if task.run.is_some() && !task.status.is_terminal() {
+                assert!(
+                    self.deadline(*id).is_none_or(|d| d > now),
+                    "a deadline was missed"
+                );
+            }
+            match task.method.as_deref() {
+                None => {
+                    assert!(!self.is_ready(*id), "a group that could begin did not");
+                    if task.status == InProgress {
+                        assert!(self.awaited(*id)[0] > 0, "a group that could end did not");
+                    }
+                }
+                Some(method) => {
+                    let due = self.is_ready(*id) && task.not_before <= now;
+                    let stuck = due && known(method) && free_slots > 0;
+                    assert!(
+                        !stuck,
+                        "a ready task did not start although a slot was free"
+                    );
+                }
+            }
+            if task.status == InProgress {
+                assert!(
+                    task.run.is_some(),
+                    "a task in progress belongs to an active run"
+                );
+            }
+        }
+        for run in self.runs.keys() {
+            assert!(
+                !self.is_still(*run),
+                "a run in which nothing moves did not end"
+            );
+        }
+    }
+
+    /// No cycle of dependencies (tasks whose dependencies are gone are taken away until none is left).
+    fn check_graph(&self) {
+        let mut left: BTreeSet<TaskId> = self.tasks.keys().copied().collect();
+        for (id, task) in &self.tasks {
+            for (target, _) in &task.dependencies {
+                assert!(left.contains(target), "{id} depends on a task that is gone");
+            }
+            let _ = self.ancestors(*id);
+        }
+        loop {
+            let free: Vec<_> = left
+                .iter()
+                .copied()
+                .filter(|t| {
+                    self.tasks[t]
+                        .dependencies
+                        .iter()
+                        .all(|(d, _)| !left.contains(d))
+                })
+                .collect();
+            if free.is_empty() {
+                break;
+            }
+            free.iter().for_each(|t| {
+                left.remove(t);
+            });
+        }
+        assert!(left.is_empty(), "a cycle of dependencies was accepted");
+    }
+}

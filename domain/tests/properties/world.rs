@@ -1,0 +1,394 @@
+//! A flow, a server, a clock and the model, moved together.
+
+use crate::model::Model;
+use crate::steps::{Draft, Step};
+use hashbrown::HashSet;
+use taskledger_domain::codec::{self, snapshot};
+use taskledger_domain::flow::{
+    Command, Dependency, Event, Execute, FailureReason, Flow, RunKind, Update,
+};
+use taskledger_domain::task::Status::InProgress;
+use taskledger_domain::task::call::NewTask;
+use taskledger_domain::task::spec::{Params, Schemas, Updates};
+use taskledger_domain::task::{Priority, Progress};
+use taskledger_domain::testing::{START, Server, group, id, run};
+use taskledger_domain::{Payload, TaskId, Timestamp, schedule};
+
+pub(crate) struct World {
+    flow: Flow,
+    /// The same, built from events alone.
+    replica: Flow,
+    model: Model,
+    server: Server,
+    slots: usize,
+    now: Timestamp,
+    history: Vec<(Timestamp, Event)>,
+    created: usize,
+    runs: usize,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            flow: Flow::default(),
+            replica: Flow::default(),
+            model: Model::default(),
+            server: Server::default(),
+            slots: 3,
+            now: START,
+            history: Vec::new(),
+            created: 0,
+            runs: 0,
+        }
+    }
+}
+
+/// Tasks of a flow at most, so that the naive model stays fast.
+const TASKS_MAX: usize = 24;
+
+impl World {
+    pub(crate) fn take(&mut self, step: &Step) {
+        match step {
+            Step::Slots(n) => self.slots = usize::from(*n),
+            Step::Ghost(true) => drop(self.server.executors.insert("ghost".to_owned(), true)),
+            Step::Ghost(false) => drop(self.server.executors.remove("ghost")),
+            Step::Wait(ms) => {
+                self.now = self.now.plus_ms(u64::from(*ms) * 100);
+                self.give(&Command::Wake);
+            }
+            Step::Create(_)
+            | Step::Execute { .. }
+            | Step::Rename(_)
+            | Step::Reprioritize(..)
+            | Step::Rewire(..)
+            | Step::Move(..)
+            | Step::ChangeUser(..)
+            | Step::ChangeKind(..)
+            | Step::ChangeDeadline(..)
+            | Step::Delete(..)
+            | Step::Cancel(..)
+            | Step::Complete(..)
+            | Step::Fail(..)
+            | Step::Report(..)
+            | Step::Recover(_) => {
+                if let Some(command) = self.command(step) {
+                    self.give(&command);
+                }
+            }
+        }
+    }
+
+    /// One of all tasks that ever were.
+    fn any(&self, pick: u8) -> Option<TaskId> {
+        let n = self.model.order.len();
+        self.model.order.get(usize::from(pick) % n.max(1)).copied()
+    }
+
+    fn running(&self) -> Vec<(TaskId, u32)> {
+        let all = self.model.tasks.iter();
+        all.filter(|(_, t)| t.status == InProgress && t.method.is_some())
+            .map(|(i, t)| (*i, t.attempt))
+            .collect()
+    }
+
+    /// A running attempt, or a wrong one.
+    fn attempt(&self, pick: u8, stale: bool) -> Option<(TaskId, u32)> {
+        let running = self.running();
+        if stale {
+            let task = self.any(pick)?;
+            return Some((task, u32::from(pick % 5)));
+        }
+        running
+            .get(usize::from(pick) % running.len().max(1))
+            .copied()
+    }
+
+    fn command(&mut self, step: &Step) -> Option<Command> {
+        Some(match step {
+            Step::Create(drafts) => Command::Create(self.drafted(drafts)?),
+            Step::Execute {
+                task,
+                unknown,
+                wait,
+                retry,
+            } => {
+                self.runs += 1;
+                Command::Execute(Execute {
+                    create: Vec::new(),
+                    task: self.any(*task)?,
+                    kind: if *retry {
+                        RunKind::Retry
+                    } else {
+                        RunKind::Execute
+                    },
+                    run_id: run(&format!("run {}", self.runs)),
+                    allow_unknown_executors: *unknown,
+                    executor_wait_ms: u64::from(*wait) * 100,
+                })
+            }
+            Step::Rename(t) => self.update(*t, |u| u.updates.name = Some("new".to_owned()))?,
+            Step::Reprioritize(t, p) => {
+                self.update(*t, |u| u.updates.priority = Priority::new(*p))?
+            }
+            Step::Rewire(t, d) => {
+                let list = self.dependencies(d, &[]);
+                self.update(*t, |u| u.dependencies = Some(list))?
+            }
+            Step::Move(t, p) => {
+                let parent = self.any(*p);
+                self.update(*t, |u| u.parent = Some(parent))?
+            }
+            Step::ChangeUser(t, n) => {
+                let user = (*n > 0).then(|| format!("user {n}"));
+                self.update(*t, |u| u.updates.user_id = Some(user))?
+            }
+            Step::ChangeKind(t, kind) => {
+                let schemas = method(*kind).map(|m| Schemas {
+                    raw: Payload::parse(&format!(r#"{{"method":"{m}"}}"#)).expect("JSON"),
+                    method: m.to_owned(),
+                });
+                self.update(*t, |u| u.updates.schemas = Some(schemas))?
+            }
+            Step::ChangeDeadline(t, d) => {
+                let params = Params {
+                    raw: Payload::empty(),
+                    retry: None,
+                    timeout_ms: None,
+                    deadline: d.map(|n| START.plus_ms(u64::from(n) * 100)),
+                };
+                self.update(*t, |u| u.updates.params = Some(Some(params)))?
+            }
+            Step::Delete(t, cascade) => Command::Delete {
+                task: self.any(*t)?,
+                cascade: *cascade,
+            },
+            Step::Cancel(t, cascade) => Command::Cancel {
+                task: self.any(*t)?,
+                cascade: *cascade,
+                reason: None,
+            },
+            Step::Complete(t, stale) => {
+                let (task, attempt) = self.attempt(*t, *stale)?;
+                Command::Complete {
+                    task,
+                    attempt,
+                    result: Payload::empty(),
+                }
+            }
+            Step::Fail(t, stale, reason) => {
+                let (task, attempt) = self.attempt(*t, *stale)?;
+                let reasons = [
+                    FailureReason::Executor,
+                    FailureReason::Timeout,
+                    FailureReason::InvalidInputs,
+                    FailureReason::InvalidResult,
+                ];
+                let reason = reasons[usize::from(*reason) % reasons.len()];
+                let error = String::new();
+                Command::Fail {
+                    task,
+                    attempt,
+                    error,
+                    reason,
+                    progress: Progress::ZERO,
+                }
+            }
+            Step::Report(t, stale, p) => {
+                let (task, attempt) = self.attempt(*t, *stale)?;
+                let progress = Progress::from_millionths(u32::from(*p) * 4000);
+                Command::Report {
+                    task,
+                    attempt,
+                    progress,
+                }
+            }
+            Step::Recover(mask) => {
+                let running = self.running().into_iter().enumerate();
+                let alive = running
+                    .filter(|(i, _)| mask >> (i % 8) & 1 == 1)
+                    .map(|(_, a)| a);
+                Command::Recover {
+                    alive: alive.collect::<HashSet<_>>(),
+                }
+            }
+            Step::Wait(_) | Step::Slots(_) | Step::Ghost(_) => return None,
+        })
+    }
+
+    fn update(&self, pick: u8, change: impl FnOnce(&mut Update)) -> Option<Command> {
+        let task = self.any(pick)?;
+        let known = self.model.tasks.get(&task);
+        let mut update = Update {
+            task,
+            updates: Updates::default(),
+            dependencies: None,
+            parent: None,
+            current: known.map(|t| (t.spec_at, t.specification.clone())),
+        };
+        change(&mut update);
+        Some(Command::Update(update))
+    }
+
+    fn dependencies(&self, picks: &[(u8, bool)], new: &[TaskId]) -> Vec<Dependency> {
+        let all: Vec<TaskId> = self.model.tasks.keys().chain(new).copied().collect();
+        let mut list: Vec<Dependency> = Vec::new();
+        for (pick, required) in picks.iter().filter(|_| !all.is_empty()) {
+            let id = all[usize::from(*pick) % all.len()];
+            if list.iter().all(|d| d.id != id) {
+                list.push(Dependency {
+                    id,
+                    required: *required,
+                });
+            }
+        }
+        list
+    }
+
+    fn drafted(&mut self, drafts: &[Draft]) -> Option<Vec<NewTask>> {
+        let room = TASKS_MAX.saturating_sub(self.model.order.len());
+        let drafts = &drafts[..drafts.len().min(room)];
+        let names: Vec<String> = (0..drafts.len())
+            .map(|k| format!("t{}", self.created + k))
+            .collect();
+        let ids: Vec<TaskId> = names.iter().map(|n| id(n)).collect();
+        self.created += drafts.len();
+        let live: Vec<TaskId> = self.model.tasks.keys().copied().collect();
+        let mut tasks = Vec::new();
+        for (k, draft) in drafts.iter().enumerate() {
+            let parents: Vec<TaskId> = live.iter().chain(&ids[..k]).copied().collect();
+            let mut task = group(&names[k]);
+            if !self.model.order.is_empty() || k > 0 {
+                task.parent = Some(*parents.get(usize::from(draft.parent) % parents.len().max(1))?);
+            }
+            if let Some(m) = method(draft.kind) {
+                task = task.method(m);
+            }
+            if let Some(n) = draft.deadline {
+                task = task.deadline_ms(u64::from(n) * 100);
+            }
+            if draft.attempts > 1 {
+                task = task.attempts(u32::from(draft.attempts), u64::from(draft.attempts) * 150);
+            }
+            task.dependencies = self.dependencies(&draft.dependencies, &ids);
+            // Mostly backwards, so that most calls have no cycle.
+            if draft.parent % 4 != 0 {
+                task.dependencies.retain(|d| !ids[k..].contains(&d.id));
+            }
+            tasks.push(task.priority(draft.priority));
+        }
+        (!tasks.is_empty()).then_some(tasks)
+    }
+
+    fn give(&mut self, command: &Command) {
+        self.server.slots = self.slots.saturating_sub(self.running().len());
+        let before = self.flow.clone();
+        let answer = self.flow.handle(command, self.now, &mut self.server);
+        let (server, now) = (&self.server, self.now);
+        let known = |m: &str| server.executors.contains_key(m);
+        match answer {
+            Err(refusal) => {
+                assert_eq!(before, self.flow, "{refusal:?} changed the state");
+            }
+            Ok((events, _)) => {
+                for event in &events {
+                    self.model.take(event, now, &known);
+                    self.replica.apply(event, now);
+                    let stored = codec::encode(event);
+                    let read = codec::decode(stored.kind, stored.schema_version, &stored.data);
+                    assert_eq!(&read.expect("an event can be read again"), event);
+                }
+                self.replica.settle_indexes();
+                self.history.extend(events.into_iter().map(|e| (now, e)));
+                self.model.check_rest(now, self.server.slots, &known);
+                self.check_equal();
+            }
+        }
+    }
+
+    fn check_equal(&self) {
+        assert_eq!(self.flow, self.replica, "replay gives another state");
+        let bytes = snapshot::encode(&self.flow);
+        let read = snapshot::decode(&bytes).expect("a snapshot can be read again");
+        assert_eq!(self.flow, read, "rebuilt indexes differ");
+        assert_eq!(self.flow.version(), self.model.version);
+        let mut launched: Vec<_> = schedule::resume(&self.flow)
+            .into_iter()
+            .map(|effect| match effect {
+                schedule::Effect::Launch(l) => (l.task, l.attempt),
+                schedule::Effect::Stop { .. } => panic!("nothing to stop"),
+            })
+            .collect();
+        launched.sort_unstable();
+        assert_eq!(launched, self.running(), "what should be running");
+        for (task, model) in &self.model.tasks {
+            let seen = self.flow.task(*task).expect("a live task");
+            assert_eq!((seen.status, seen.attempt), (model.status, model.attempt));
+            assert_eq!((seen.run_id, seen.spec_at), (model.run, model.spec_at));
+        }
+        let due = schedule::next_due(&self.flow, self.now, &self.server);
+        assert!(due.is_none_or(|d| d > self.now), "what is due was not done");
+    }
+
+    pub(crate) fn check_full_replay(&self) {
+        let mut flow = Flow::default();
+        for (time, event) in &self.history {
+            flow.apply(event, *time);
+        }
+        flow.settle_indexes();
+        assert_eq!(flow, self.flow);
+    }
+
+    /// Every attempt ends, in any way; then every run has ended.
+    pub(crate) fn drive_to_the_end(&mut self, outcomes: &[bool]) {
+        self.slots = self.slots.max(1);
+        // What appeared since the last command, a slot or an executor, wakes the flow.
+        self.give(&Command::Wake);
+        let mut turn = 0;
+        while self.flow.has_active_run() {
+            turn += 1;
+            assert!(turn < 2000, "a run does not end");
+            let running = self.running();
+            let Some((task, attempt)) = running.first().copied() else {
+                // Something is awaited: time must bring it about.
+                let due = schedule::next_due(&self.flow, self.now, &self.server);
+                let free = self.server.slots > 0;
+                self.now = match due {
+                    Some(due) => due,
+                    None if free => panic!("a run waits for nothing"),
+                    None => self.now,
+                };
+                self.give(&Command::Wake);
+                continue;
+            };
+            let command = if outcomes[turn % outcomes.len()] {
+                Command::Complete {
+                    task,
+                    attempt,
+                    result: Payload::empty(),
+                }
+            } else {
+                let (error, reason) = ("boom".to_owned(), FailureReason::Executor);
+                Command::Fail {
+                    task,
+                    attempt,
+                    error,
+                    reason,
+                    progress: Progress::ZERO,
+                }
+            };
+            self.give(&command);
+            self.give(&Command::Wake);
+        }
+        assert!(self.running().is_empty());
+        self.check_full_replay();
+    }
+}
+
+fn method(kind: u8) -> Option<&'static str> {
+    match kind {
+        0..=3 => None,
+        4..=8 => Some("echo"),
+        9 => Some("once"),
+        _ => Some("ghost"),
+    }
+}

@@ -1,0 +1,151 @@
+//! `tasks.delete`. spec: semantics / Methods, tasks.delete; interface / tasks.delete
+
+use crate::support::{
+    cancel, change, create, delete, delete_all, facts, listed, refusal, updating,
+};
+use taskledger_domain::flow::Kind;
+use taskledger_domain::task::Status::Pending;
+use taskledger_domain::testing::{execute, given, group, id, task};
+
+#[test]
+fn a_pending_task_can_be_deleted_and_is_gone_from_reads() {
+    let s = given(vec![group("r"), task("a").under("r")])
+        .when(delete("a"))
+        .accepted();
+    assert!(s.flow.task(id("a")).is_none());
+    assert_eq!(s.flow.size(), 2, "but never from history");
+    assert_eq!(s.flow, s.replayed());
+}
+
+#[test]
+fn only_a_pending_task_can_be_deleted() {
+    let running = given(vec![task("a")]).when(execute("a")).accepted();
+    let done = running.clone().completes("a");
+    let failed = running.clone().fails("a");
+    let cancelled = running.clone().when(cancel("a")).accepted();
+    for s in [running, done, failed, cancelled] {
+        let s = s.when(delete("a")).rejects(Kind::CannotDelete);
+        assert_eq!(refusal(&s).violations[0].field, "status");
+    }
+}
+
+#[test]
+fn a_task_with_children_cannot_be_deleted_and_they_are_listed() {
+    let s = given(vec![group("r"), task("a").under("r"), task("b").under("r")]).when(delete("r"));
+    let s = s.rejects(Kind::CannotDelete);
+    assert_eq!(
+        listed(refusal(&s), "children"),
+        ["a", "b"].map(|n| id(n).to_string())
+    );
+}
+
+#[test]
+fn a_task_with_dependents_cannot_be_deleted_and_they_are_listed() {
+    let s = given(vec![
+        group("r"),
+        task("a").under("r"),
+        task("b").under("r").after(&["a"]),
+        task("c").under("r").after_any(&["a"]),
+    ])
+    .when(delete("a"))
+    .rejects(Kind::CannotDelete);
+    assert_eq!(
+        listed(refusal(&s), "dependents"),
+        ["b", "c"].map(|n| id(n).to_string())
+    );
+    let s = s.when(delete("b")).accepted().when(delete("c")).accepted();
+    let _ = s.when(delete("a")).accepted();
+}
+
+#[test]
+fn children_and_dependents_are_reported_at_once() {
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("a").under("g"),
+        task("b").under("r").after(&["g"]),
+    ]);
+    let s = s.when(delete("g")).rejects(Kind::CannotDelete);
+    assert_eq!(refusal(&s).violations.len(), 2);
+    assert_eq!(listed(refusal(&s), "children").len(), 1);
+    assert_eq!(listed(refusal(&s), "dependents").len(), 1);
+}
+
+#[test]
+fn cascade_deletes_the_subtree_children_first() {
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("a").under("g").after(&["g"]),
+        task("b").under("a").after(&["a"]),
+    ])
+    .when(delete_all("g"))
+    .accepted();
+    let gone: Vec<_> = facts(&s, &["g", "a", "b"])
+        .into_iter()
+        .map(|(_, n)| n)
+        .collect();
+    assert_eq!(gone, ["b", "a", "g"]);
+    assert_eq!(s.flow, s.replayed());
+    let _ = s.then(&[("r", Pending)]);
+}
+
+#[test]
+fn cascade_is_refused_when_something_below_is_not_pending() {
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("a").under("g"),
+    ]);
+    let s = s
+        .when(execute("a"))
+        .accepted()
+        .when(delete_all("g"))
+        .rejects(Kind::CannotDelete);
+    assert_eq!(listed(refusal(&s), "not_pending"), [id("a").to_string()]);
+}
+
+#[test]
+fn cascade_is_refused_when_something_outside_depends_on_the_subtree() {
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("a").under("g"),
+        task("b").under("g").after(&["a"]),
+        task("out").under("r").after(&["a"]),
+    ])
+    .when(delete_all("g"))
+    .rejects(Kind::CannotDelete);
+    assert_eq!(listed(refusal(&s), "dependents"), [id("out").to_string()]);
+    assert_eq!(s.status("a"), Some(Pending));
+}
+
+#[test]
+fn a_deleted_task_is_unknown_afterwards() {
+    let s = given(vec![group("r"), task("a").under("r")])
+        .when(delete("a"))
+        .accepted();
+    let _ = s.clone().when(delete("a")).rejects(Kind::NotFound);
+    let _ = s.clone().when(execute("a")).rejects(Kind::NotFound);
+    let _ = updating(s.clone(), change("r").dependencies(&["a"])).rejects(Kind::InvalidDependency);
+    let _ = s
+        .when(create(vec![task("a").under("r")]))
+        .rejects(Kind::Invalid);
+}
+
+#[test]
+fn a_whole_flow_can_be_deleted() {
+    let s = given(vec![group("r"), task("a").under("r")])
+        .when(delete_all("r"))
+        .accepted();
+    assert_eq!((s.status("r"), s.status("a")), (None, None));
+    assert_eq!(s.flow, s.replayed());
+    let bytes = taskledger_domain::codec::snapshot::encode(&s.flow);
+    assert_eq!(
+        taskledger_domain::codec::snapshot::decode(&bytes).unwrap(),
+        s.flow
+    );
+    let _ = s
+        .when(create(vec![task("b").under("r")]))
+        .rejects(Kind::InvalidParent);
+}

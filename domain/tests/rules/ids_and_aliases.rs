@@ -1,0 +1,253 @@
+//! Ids, aliases and names within a call. spec: semantics / Ids
+
+use crate::support::{faults, fields, minted, resolved, resolved_tasks};
+use serde_json::json;
+use taskledger_domain::TaskId;
+use taskledger_domain::flow::{Kind, Rejection};
+use taskledger_domain::task::call::{ResolvedTasks, stored_ref};
+use taskledger_domain::task::spec::TaskRef;
+use taskledger_domain::testing::id;
+
+const V4: &str = "550e8400-e29b-41d4-a716-446655440000";
+const OTHER_V4: &str = "660e8400-e29b-41d4-a716-446655440001";
+const V1: &str = "550e8400-e29b-11d4-a716-446655440000";
+
+fn refused(result: Result<ResolvedTasks, Rejection>, kind: Kind) -> Rejection {
+    let rejection = result.expect_err("refused");
+    assert_eq!(rejection.kind, kind, "{rejection:?}");
+    rejection
+}
+
+#[test]
+fn create_mints_an_id() {
+    let r = resolved(json!({"name": "a"})).unwrap();
+    assert_eq!(r.tasks[0].id, minted(0));
+    assert!(r.chosen_ids.is_empty());
+}
+
+#[test]
+fn a_caller_may_choose_a_uuid_v4() {
+    let r = resolved(json!({"id": V4, "name": "a"})).unwrap();
+    assert_eq!(r.tasks[0].id, TaskId::parse(V4).unwrap());
+    assert_eq!(r.chosen_ids, [TaskId::parse(V4).unwrap()]);
+}
+
+#[test]
+fn ids_print_in_lower_case() {
+    let r = resolved(json!({"id": V4.to_uppercase(), "name": "a"})).unwrap();
+    assert_eq!(r.tasks[0].id.to_string(), V4);
+    assert_eq!(r.aliases, [(V4.to_owned(), TaskId::parse(V4).unwrap())]);
+}
+
+#[test]
+fn a_uuid_that_is_not_v4_is_invalid_as_id() {
+    for wrong in [
+        V1,
+        "00000000-0000-0000-0000-000000000000",
+        "550e8400-e29b-41d4-c716-446655440000",
+    ] {
+        let found = faults(json!({"id": wrong, "name": "a"}));
+        assert_eq!(fields(&found), ["id"], "{wrong}");
+        assert_eq!(found[0].reason, "Invalid UUID format");
+    }
+}
+
+#[test]
+fn only_the_hyphenated_form_is_a_uuid() {
+    for alias in [
+        "550e8400e29b41d4a716446655440000",
+        "{550e8400-e29b-41d4-a716-446655440000}",
+        "urn:uuid:550e8400-e29b-41d4-a716-446655440000",
+    ] {
+        assert!(TaskId::parse(alias).is_err());
+        let r = resolved(json!({"id": alias, "name": "a"})).unwrap();
+        assert_eq!(r.aliases, [(alias.to_owned(), minted(0))]);
+    }
+}
+
+#[test]
+fn an_id_that_is_no_uuid_is_an_alias_for_parents_and_dependencies() {
+    let r = resolved_tasks(json!([
+        {"id": "task1", "name": "root"},
+        {"id": "task2", "name": "x", "parent_id": "task1"},
+        {"id": "task3", "name": "y", "parent_id": "task1", "dependencies": [{"id": "task2"}]},
+    ]))
+    .unwrap();
+    assert_eq!(r.tasks[2].parent, Some(minted(0)));
+    assert_eq!(r.tasks[2].dependencies[0].id, minted(1));
+    assert_eq!(
+        r.aliases,
+        [("task1", 0), ("task2", 1), ("task3", 2)].map(|(a, n)| (a.to_owned(), minted(n)))
+    );
+    assert_eq!(r.joins, None);
+}
+
+#[test]
+fn a_name_that_is_unique_in_the_call_is_an_alias_too() {
+    let r = resolved_tasks(json!([
+        {"name": "root"},
+        {"name": "x", "parent_id": "root"},
+        {"name": "y", "parent_id": "root", "dependencies": [{"id": "x", "required": false}]},
+    ]))
+    .unwrap();
+    assert_eq!(r.tasks[2].dependencies[0].id, minted(1));
+    assert!(!r.tasks[2].dependencies[0].required);
+    assert_eq!(r.aliases.len(), 3);
+}
+
+#[test]
+fn ids_beat_names() {
+    let r = resolved_tasks(json!([
+        {"id": "a", "name": "root"},
+        {"name": "a", "parent_id": "root"},
+        {"name": "c", "parent_id": "root", "dependencies": [{"id": "a"}]},
+    ]))
+    .unwrap();
+    assert_eq!(r.tasks[2].dependencies[0].id, minted(0));
+    let names: Vec<_> = r.aliases.iter().map(|(a, _)| a.as_str()).collect();
+    assert_eq!(names, ["a", "c"], "a name that an id hides is no alias");
+}
+
+#[test]
+fn an_ambiguous_name_is_an_error_only_when_it_is_referenced() {
+    let twins = json!([
+        {"id": "r", "name": "root"},
+        {"name": "twin", "parent_id": "r"},
+        {"name": "twin", "parent_id": "r"},
+    ]);
+    let r = resolved_tasks(twins.clone()).unwrap();
+    assert_eq!(r.aliases, [("r".to_owned(), minted(0))]);
+    let mut referenced = twins;
+    let user = json!({"name": "z", "parent_id": "r", "dependencies": [{"id": "twin"}]});
+    referenced.as_array_mut().unwrap().push(user);
+    let rejection = refused(resolved_tasks(referenced), Kind::Invalid);
+    assert_eq!(rejection.violations[0].reason, "Ambiguous name");
+}
+
+#[test]
+fn duplicate_ids_are_invalid_also_in_another_case() {
+    for (first, second) in [("a", "a"), (V4, V4), (V4, &*V4.to_uppercase())] {
+        let tasks =
+            json!([{"id": first, "name": "x"}, {"id": second, "name": "y", "parent_id": first}]);
+        let rejection = refused(resolved_tasks(tasks), Kind::Invalid);
+        assert_eq!(rejection.violations[0].reason, "Duplicate id");
+    }
+}
+
+#[test]
+fn aliases_differ_by_case() {
+    let r = resolved_tasks(json!([
+        {"id": "a", "name": "x"},
+        {"id": "A", "name": "y", "parent_id": "a"},
+    ]));
+    assert_eq!(r.unwrap().tasks[1].parent, Some(minted(0)));
+}
+
+#[test]
+fn a_reference_that_is_a_uuid_means_a_task_of_the_call_before_a_stored_one() {
+    let upper = V4.to_uppercase();
+    let r = resolved_tasks(json!([
+        {"id": V4, "name": "root"},
+        {"name": "x", "parent_id": upper, "dependencies": [{"id": OTHER_V4}]},
+    ]))
+    .unwrap();
+    assert_eq!(r.tasks[1].parent, Some(TaskId::parse(V4).unwrap()));
+    let stored = TaskId::parse(OTHER_V4).unwrap();
+    assert_eq!(r.tasks[1].dependencies[0].id, stored);
+}
+
+#[test]
+fn a_reference_that_means_nothing_is_invalid_and_all_are_reported() {
+    let rejection = refused(
+        resolved_tasks(json!([
+            {"id": "r", "name": "root"},
+            {"name": "x", "parent_id": "nobody", "dependencies": [{"id": "none"}, {"id": V1}]},
+        ])),
+        Kind::Invalid,
+    );
+    let reasons: Vec<_> = rejection
+        .violations
+        .iter()
+        .map(|v| v.reason.as_str())
+        .collect();
+    assert_eq!(reasons, ["Invalid UUID format"; 3]);
+    let paths: Vec<_> = rejection
+        .violations
+        .iter()
+        .map(crate::support::path)
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "tasks/1/parent_id",
+            "tasks/1/dependencies/0/id",
+            "tasks/1/dependencies/1/id"
+        ]
+    );
+}
+
+#[test]
+fn the_same_dependency_twice_is_invalid_however_it_is_written() {
+    let rejection = refused(
+        resolved_tasks(json!([
+            {"id": "r", "name": "root"},
+            {"name": "x", "parent_id": "r", "dependencies": [{"id": "r"}, {"id": "root"}]},
+        ])),
+        Kind::Invalid,
+    );
+    assert_eq!(rejection.violations[0].reason, "Duplicate dependency");
+}
+
+#[test]
+fn where_a_stored_id_is_expected_other_text_is_an_invalid_uuid() {
+    let reference = |text: &str| TaskRef {
+        text: text.to_owned(),
+        path: vec!["task_id".into()],
+    };
+    assert_eq!(stored_ref(&reference(V4)).unwrap().to_string(), V4);
+    for text in ["task1", V1, "", " 550e8400-e29b-41d4-a716-446655440000"] {
+        let fault = stored_ref(&reference(text)).unwrap_err();
+        assert_eq!(
+            (fault.field.as_str(), fault.reason.as_str()),
+            ("task_id", "Invalid UUID format")
+        );
+    }
+}
+
+#[test]
+fn an_id_that_a_task_has_or_ever_had_is_refused() {
+    use taskledger_domain::testing::{given, group, task};
+    let s = given(vec![group("r"), task("a").under("r"), task("b").under("r")])
+        .when(crate::support::delete("a"))
+        .accepted();
+    for taken in ["a", "b", "r"] {
+        let s = s
+            .clone()
+            .when(crate::support::create(vec![task(taken).under("r")]));
+        let s = s.rejects(Kind::Invalid);
+        assert_eq!(
+            crate::support::refusal(&s).violations[0].reason,
+            "Id is taken"
+        );
+    }
+    assert_eq!(s.flow.size(), 3);
+}
+
+#[test]
+fn unknown_tasks_are_not_found_by_any_command() {
+    use crate::support::*;
+    use taskledger_domain::testing::{execute, given, group, retry};
+    let s = given(vec![group("r")]);
+    for command in [
+        execute("x"),
+        retry("x"),
+        cancel("x"),
+        delete("x"),
+        change("x").name("y").unseen(),
+        complete("x", 1),
+        report("x", 1, 0.5),
+    ] {
+        let s = s.clone().when(command).rejects(Kind::NotFound);
+        assert_eq!(refusal(&s).violations[0].actual, json!(id("x").to_string()));
+    }
+}

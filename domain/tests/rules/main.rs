@@ -1,0 +1,22 @@
+//! The rules of the protocol and of the decided semantics: given / when / then, one claim a test.
+
+mod cancels;
+mod copies;
+mod deadlines;
+mod deletes;
+mod dependencies;
+mod fields;
+mod groups;
+mod hostile;
+mod ids_and_aliases;
+mod limits;
+mod order;
+mod precedence;
+mod recovery;
+mod retries;
+mod runs;
+mod support;
+mod transitions;
+mod trees;
+mod unknown_executors;
+mod updates;
