@@ -46,7 +46,6 @@ fn main() {
             sample(&large_knot, &command),
         );
     }
-    let (small_idle, large_idle) = (idle(100), idle(limits::TASKS_PER_FLOW_MAX - 500));
     let leaf: Give = Box::new(|_, k| {
         Command::Execute(Execute {
             create: Vec::new(),
@@ -57,11 +56,16 @@ fn main() {
             executor_wait_ms: 0,
         })
     });
-    line(
-        "execute one leaf of an idle flow",
-        sample(&small_idle, &leaf),
-        sample(&large_idle, &leaf),
-    );
+    for (name, knot) in [
+        ("execute one leaf of an idle flow", false),
+        ("execute one leaf, a task waits on a group", true),
+    ] {
+        let (small, large) = (
+            idle(100, knot),
+            idle(limits::TASKS_PER_FLOW_MAX - 500, knot),
+        );
+        line(name, sample(&small, &leaf), sample(&large, &leaf));
+    }
     loading(&large);
 }
 
@@ -171,8 +175,9 @@ fn new(flow: &Flow, k: usize, after: &[taskledger_domain::TaskId]) -> NewTask {
     new
 }
 
-/// About `size` tasks in chains, created in calls of the greatest size, not running.
-fn idle(size: usize) -> Scenario {
+/// About `size` tasks in chains, created in calls of the greatest size, not running; `knot`: with a
+/// task that waits for a group.
+fn idle(size: usize, knot: bool) -> Scenario {
     let mut s = given(vec![group("r")]);
     let mut call = Vec::new();
     for k in 0..size / (CHAIN + 1) {
@@ -193,21 +198,15 @@ fn idle(size: usize) -> Scenario {
                 .accepted();
         }
     }
+    if knot {
+        call.push(task("knot").under("r").after(&["g0"]));
+    }
     s.when(Command::Create(call)).accepted()
 }
 
-/// The same, running; `knot`: with a task that waits for a group.
+/// The same, running.
 fn flow(size: usize, knot: bool) -> Scenario {
-    let s = idle(size);
-    let s = if knot {
-        s.when(Command::Create(vec![
-            task("knot").under("r").after(&["g0"]),
-        ]))
-        .accepted()
-    } else {
-        s
-    };
-    s.when(execute("r")).accepted()
+    idle(size, knot).when(execute("r")).accepted()
 }
 
 /// Microseconds.
