@@ -7,7 +7,9 @@ use crate::application::ports::Executors;
 use crate::application::{App, Directory, Flows, Positions, RowCache, Validation, flows, rows};
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
-use crate::engine::executor::{BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins};
+use crate::engine::executor::{
+    BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
+};
 use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
 use crate::store::lock::{DataDirLock, LockError};
 use crate::store::sqlite::{self, OpenError, SqliteStore};
@@ -81,10 +83,17 @@ pub struct Server {
 /// # Errors
 /// [`StartError`]: a program is missing, a name is taken, a limit names no executor.
 pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Registry, StartError> {
-    let command = (!config.allowed_commands.is_empty()).then(|| command::Options::allowing(&config.allowed_commands));
-    let options = BuiltInOptions { disk_path: Some(config.data_dir.clone()), command };
+    let command = (!config.allowed_commands.is_empty())
+        .then(|| command::Options::allowing(&config.allowed_commands));
+    let options = BuiltInOptions {
+        disk_path: Some(config.data_dir.clone()),
+        command,
+    };
     let builder = with_built_ins(builder, options)?;
-    let limited = config.executor_limits.iter().fold(builder, |builder, l| builder.concurrency(&l.name, l.limit));
+    let limited = config
+        .executor_limits
+        .iter()
+        .fold(builder, |builder, l| builder.concurrency(&l.name, l.limit));
     Ok(limited.build()?)
 }
 
@@ -94,25 +103,43 @@ impl Server {
     ///
     /// # Errors
     /// [`StartError`].
-    pub async fn open(data_dir: &Path, registry: Registry, clock: SharedClock) -> Result<Self, StartError> {
-        let unusable = |source| StartError::DataDir { path: data_dir.to_owned(), source };
+    pub async fn open(
+        data_dir: &Path,
+        registry: Registry,
+        clock: SharedClock,
+    ) -> Result<Self, StartError> {
+        let unusable = |source| StartError::DataDir {
+            path: data_dir.to_owned(),
+            source,
+        };
         std::fs::create_dir_all(data_dir).map_err(unusable)?;
         let lock = DataDirLock::acquire(data_dir)?;
-        let store = Arc::new(SqliteStore::open(sqlite::Options::new(data_dir, clock.clone()))?);
+        let store = Arc::new(SqliteStore::open(sqlite::Options::new(
+            data_dir,
+            clock.clone(),
+        ))?);
         let token = store.raise_fence("writer").await?;
-        let fence = Some(Fence { name: Arc::from("writer"), token });
-        let (queries, found) = ReadModels::open(&projections::Options::new(data_dir.join(READ_MODELS_FILE))).await?;
+        let fence = Some(Fence {
+            name: Arc::from("writer"),
+            token,
+        });
+        let (queries, found) =
+            ReadModels::open(&projections::Options::new(data_dir.join(READ_MODELS_FILE))).await?;
         tracing::info!(head = *store.watch().borrow(), read_models = ?found, "the data folder is open");
         let stop = CancellationToken::new();
         let services = TaskTracker::new();
         let log: Arc<dyn EventStore> = store.clone();
         let queries = Arc::new(queries);
-        let (service, projections) = runner::Service::new(log.clone(), queries.clone(), runner::Options::default()).await?;
+        let (service, projections) =
+            runner::Service::new(log.clone(), queries.clone(), runner::Options::default()).await?;
         services.spawn(service.run(stop.child_token()));
 
         let catalog = Arc::new(Catalog::new(registry));
         let executors: Arc<dyn Executors> = catalog.clone();
-        let (row_cache, positions) = (Arc::new(RowCache::new(rows::BYTES_MAX)), Arc::new(Positions::default()));
+        let (row_cache, positions) = (
+            Arc::new(RowCache::new(rows::BYTES_MAX)),
+            Arc::new(Positions::default()),
+        );
         let (flows, woken) = Flows::new(flows::Parts {
             store: log.clone(),
             clock: clock.clone(),
@@ -125,7 +152,13 @@ impl Server {
         });
         let validation = Arc::new(Validation::new(executors));
         let source = JobSource::new(log.clone(), row_cache.clone());
-        let engine = Engine::new(&flows, catalog.clone(), source, validation.clone(), clock.clone());
+        let engine = Engine::new(
+            &flows,
+            catalog.clone(),
+            source,
+            validation.clone(),
+            clock.clone(),
+        );
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
         let app = App {
@@ -139,10 +172,21 @@ impl Server {
             rows: row_cache,
             positions,
         };
-        let context = Arc::new(Context { app, catalog, engine });
+        let context = Arc::new(Context {
+            app,
+            catalog,
+            engine,
+        });
         services.spawn(reconcile(context.clone(), stop.child_token()));
         let dispatcher = Arc::new(Dispatcher::new(context.clone(), methods::table(), clock));
-        Ok(Self { context, dispatcher, store, stop, services, _lock: lock })
+        Ok(Self {
+            context,
+            dispatcher,
+            store,
+            stop,
+            services,
+            _lock: lock,
+        })
     }
 
     /// Where calls go.
@@ -187,10 +231,13 @@ async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
         if reached.is_ok() {
             break;
         }
-        tracing::warn!(head, "flows that were running wait for the read models to catch up");
+        tracing::warn!(
+            head,
+            "flows that were running wait for the read models to catch up"
+        );
     }
     loop {
-        let mut after = None;
+        let mut after = 0;
         loop {
             let page = match context.app.queries.open_runs(after, RECOVERY_PAGE).await {
                 Ok(page) => page,
@@ -200,8 +247,9 @@ async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
                 }
             };
             let Some(last) = page.last() else { break };
-            after = Some(last.flow_id);
-            page.iter().for_each(|run| context.app.flows.wake(run.flow_id));
+            after = last.created_position;
+            page.iter()
+                .for_each(|run| context.app.flows.wake(run.flow_id));
             tokio::task::yield_now().await;
         }
         tokio::select! {

@@ -1,6 +1,8 @@
 //! The workflow in `examples/` does what its README says, step by step, with the real programs.
 //! (That a server runs it as a whole is another test's claim.)
 
+#![expect(clippy::unwrap_used, reason = "everything in this file is a test")]
+
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -5,13 +5,14 @@ use sqlx::{AssertSqlSafe, Column, Row, TypeInfo, ValueRef};
 use std::fmt::Write;
 
 /// Each table with the order of its rows.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 10] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
     ("attempts", "task_no, attempt"),
-    ("runs", "run_id"),
-    ("flow_summary", "flow_id"),
-    ("open_runs", "flow_id"),
+    ("runs", "run_no"),
+    ("flow_summary", "flow_no"),
+    ("rootless_flows", "flow_id"),
+    ("open_runs", "flow_no"),
     ("task_counts", "user_key, bucket, status, priority, is_root"),
     ("created_buckets", "bucket"),
     ("checkpoints", "name"),

@@ -51,12 +51,10 @@ pub enum Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::ColumnDecode { index, source } => {
-                Self::Damaged(format!("column {index}: {source}"))
-            }
-            other => Self::Unavailable(other),
+        if let sqlx::Error::ColumnDecode { index, source } = &error {
+            return Self::Damaged(format!("column {index}: {source}"));
         }
+        Self::Unavailable(error)
     }
 }
 

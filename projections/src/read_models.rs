@@ -23,8 +23,8 @@ const READERS_DEFAULT: u32 = 4;
 const WRITER_CACHE_KIB: u32 = 8000;
 /// KiB of page cache of each reader.
 const READER_CACHE_KIB: u32 = 2000;
-/// Prepared statements kept by the writer: all of its statements in their three group sizes.
-const WRITER_STATEMENTS: usize = 96;
+/// Prepared statements kept by the writer: all of its statements in their four group sizes.
+const WRITER_STATEMENTS: usize = 128;
 /// Prepared statements kept by each reader: the combinations of list filters are many.
 const READER_STATEMENTS: usize = 48;
 /// How long a statement waits for a lock of another process on the file.
@@ -289,8 +289,8 @@ impl Writer {
         // future is dropped half-way.
         self.position = None;
         let mut tx = self.db.begin_with("BEGIN IMMEDIATE").await?;
-        self.projector.apply(&mut tx, new).await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to).await?;
+        self.projector.apply(&mut tx, new).await?;
         tx.commit().await?;
         self.position = Some(to);
         Ok(to)
@@ -323,6 +323,7 @@ const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM attempts;
     DELETE FROM runs;
     DELETE FROM flow_summary;
+    DELETE FROM rootless_flows;
     DELETE FROM open_runs;
     DELETE FROM task_counts;
     DELETE FROM created_buckets;

@@ -1,9 +1,11 @@
 //! Commands that were decided together and become one append.
 
-use super::error::Error;
-use super::mailbox::{Order, Reply};
+use super::error::{Error, Failure};
+use super::mailbox::{self, Begins, Order, Reply};
 use super::ports::Started;
+use super::slots::Held;
 use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
+use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Done, Event, Flow, Rejection};
 use taskledger_domain::schedule::{self, Effect};
@@ -13,9 +15,18 @@ use taskledger_domain::{EventId, FlowId, TaskId, Timestamp, Version};
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) order: Order,
-    pub(super) decision: Result<Done, Rejection>,
+    pub(super) decision: Decision,
     /// What it claims besides the ids of its tasks.
     pub(super) claims: Vec<ClaimKey>,
+}
+
+/// What a command is answered once the state that it was decided on is durable.
+#[derive(Debug)]
+pub(super) enum Decision {
+    Done(Done),
+    Refused(Rejection),
+    /// It repeats an earlier command of the same append, whose claim holds this.
+    Repeats(Arc<str>),
 }
 
 /// Decided commands, in order, whose answers wait for the same append.
@@ -25,18 +36,21 @@ pub(super) struct Batch {
     pub(super) expected: Version,
     pub(super) entries: Vec<Entry>,
     pub(super) events: Vec<NewEvent>,
+    /// Of the events once they are under way, to ask what became of them.
+    pub(super) ids: Vec<EventId>,
     pub(super) claims: Vec<NewClaim>,
     /// What the engine does once the events are durable.
     pub(super) effects: Vec<Consequence>,
-    /// Attempts for which slots were taken.
-    pub(super) starts: Vec<(String, TaskId, u32)>,
     pub(super) bytes: usize,
+    /// Claimed idempotency keys with the values of their claims.
+    requests: HashMap<Arc<str>, Arc<str>>,
 }
 
 /// An effect with the event that caused it.
 #[derive(Debug)]
 pub(super) enum Consequence {
-    Launch(Box<Started>),
+    /// With its slot, which is free again when the append is not written.
+    Launch(Box<Started>, Held),
     Stop(TaskId, u32),
 }
 
@@ -46,32 +60,68 @@ impl Batch {
     /// Bytes in one append before the next one is begun.
     pub(super) const BYTES_MAX: usize = 1024 * 1024;
 
+    /// Refusals and looks add no events, but they wait for an answer too.
     pub(super) fn is_full(&self) -> bool {
-        self.events.len() >= Self::EVENTS_MAX || self.bytes >= Self::BYTES_MAX
+        self.events.len() >= Self::EVENTS_MAX
+            || self.bytes >= Self::BYTES_MAX
+            || self.entries.len() >= mailbox::COMMANDS_MAX
     }
 
-    /// Adds the events of an accepted order, decided at `now`, the flow's state being `flow` after them.
-    pub(super) fn add(&mut self, flow: &Flow, id: FlowId, order: &Order, events: Vec<Event>, now: Timestamp) -> Vec<ClaimKey> {
+    /// What the claim of an earlier command with the same idempotency key holds.
+    pub(super) fn first_with_key_of(&self, order: &Order) -> Option<Arc<str>> {
+        self.requests.get(&order.repeatable.as_ref()?.key).cloned()
+    }
+
+    /// Adds the events of an accepted order, decided at `now`, the flow's state being `flow` after
+    /// them; `held` are the slots that it took. Returns the ids that it claims.
+    pub(super) fn add(
+        &mut self,
+        flow: &Flow,
+        id: FlowId,
+        order: &Order,
+        events: Vec<Event>,
+        held: Vec<Held>,
+        now: Timestamp,
+    ) -> Vec<ClaimKey> {
+        let mut held: HashMap<_, _> = held
+            .into_iter()
+            .map(|slot| (slot.attempt(), slot))
+            .collect();
         if self.events.is_empty() {
             self.expected = flow.version() - events.len() as Version;
         }
         let mut claimed = Vec::new();
         for event in events {
             if let Event::TaskCreated(created) = &event
-                && (created.parent_id.is_some() || order.claims_root)
+                && (created.parent_id.is_some() || order.begins == Begins::Chosen)
             {
                 let key = ClaimKey::Task(created.task_id);
                 claimed.push(key.clone());
-                self.claims.push(NewClaim { key, value: Arc::from(id.to_string()), expires_at: None });
+                self.claims.push(NewClaim {
+                    key,
+                    value: Arc::from(id.to_string()),
+                    expires_at: None,
+                });
             }
             let event_id = EventId(order.mint());
             match schedule::react(flow, &event) {
                 Some(Effect::Launch(launch)) => {
-                    self.starts.push((launch.method.clone(), launch.task, launch.attempt));
+                    let slot = held
+                        .remove(&(launch.task, launch.attempt))
+                        .expect("an attempt starts with a slot of this turn");
                     let metadata = order.metadata.clone();
-                    self.effects.push(Consequence::Launch(Box::new(Started { flow: id, launch, event: event_id, metadata })));
+                    let started = Started {
+                        flow: id,
+                        launch,
+                        event: event_id,
+                        metadata,
+                    };
+                    self.effects
+                        .push(Consequence::Launch(Box::new(started), slot));
                 }
-                Some(Effect::Stop { task, attempt }) => self.effects.push(Consequence::Stop(task, attempt)),
+                Some(Effect::Stop { task, attempt }) => {
+                    self.effects.push(Consequence::Stop(task, attempt))
+                }
                 None => {}
             }
             let new = NewEvent::new(event_id, now, order.metadata.clone(), event);
@@ -82,40 +132,64 @@ impl Batch {
     }
 
     /// Claims the order's idempotency key, with the answer that its repetitions get.
-    pub(super) fn claim_request(&mut self, order: &Order, done: Done, now: Timestamp) -> Option<ClaimKey> {
+    pub(super) fn claim_request(
+        &mut self,
+        order: &Order,
+        done: Done,
+        now: Timestamp,
+    ) -> Option<ClaimKey> {
         let repeatable = order.repeatable.as_ref()?;
         let key = ClaimKey::Request(repeatable.key.clone());
-        let value = repeatable.claim_value(done);
+        let value: Arc<str> = Arc::from(repeatable.claim_value(done));
+        self.requests.insert(repeatable.key.clone(), value.clone());
         let expires_at = Some(now.plus_ms(super::idempotency::KEY_LIFETIME_MS));
-        self.claims.push(NewClaim { key: key.clone(), value: Arc::from(value), expires_at });
+        self.claims.push(NewClaim {
+            key: key.clone(),
+            value,
+            expires_at,
+        });
         Some(key)
     }
 
-    pub(super) fn append(&self, stream: FlowId, fence: Option<Fence>) -> Append {
-        let (events, claims) = (self.events.clone(), self.claims.clone());
-        Append { stream, expected: self.expected, events, claims, fence }
+    /// The append itself; the batch keeps what its conclusion needs.
+    pub(super) fn take_append(&mut self, stream: FlowId, fence: Option<Fence>) -> Append {
+        let (events, claims) = (
+            std::mem::take(&mut self.events),
+            std::mem::take(&mut self.claims),
+        );
+        self.ids = events.iter().map(|e| e.id).collect();
+        Append {
+            stream,
+            expected: self.expected,
+            events,
+            claims,
+            fence,
+        }
     }
 }
 
 impl Entry {
     /// Tells the sender; one who has gone away is no fault.
     pub(super) fn answer(self, result: Result<Reply, Error>) {
-        if let Some(reply) = self.order.reply {
-            let _ = reply.send(result);
-        }
+        send(self.order, result);
     }
 
     /// The answer that was decided.
     pub(super) fn answer_decided(self, position: taskledger_domain::Position) {
-        match &self.decision {
-            Ok(done) => {
-                let reply = Reply::Done { done: *done, position };
-                self.answer(Ok(reply));
-            }
-            Err(rejection) => {
-                let error = rejection.clone().into();
-                self.answer(Err(error));
-            }
-        }
+        let result = match self.decision {
+            Decision::Done(done) => Ok(Reply::Done { done, position }),
+            Decision::Refused(rejection) => Err(rejection.into()),
+            Decision::Repeats(first) => match &self.order.repeatable {
+                Some(repeatable) => repeatable.repeat(&first).map(Reply::Repeated),
+                None => Err(Failure::Broken("a repetition without a key".to_owned()).into()),
+            },
+        };
+        send(self.order, result);
+    }
+}
+
+fn send(order: Order, result: Result<Reply, Error>) {
+    if let Some(reply) = order.reply {
+        let _ = reply.send(result);
     }
 }

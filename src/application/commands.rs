@@ -3,14 +3,16 @@
 use super::App;
 use super::caller::Caller;
 use super::error::{Error, Failure};
-use super::idempotency::{AnswerOf, Repeatable};
-use super::mailbox::{Order, Reply};
+use super::idempotency::{self, AnswerOf, Repeatable};
+use super::mailbox::{Begins, Order, Reply};
 use crate::store::ClaimKey;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use taskledger_domain::flow::{Command, Done, Event, Execute, Kind, Rejection, RunKind, Specification, Update};
+use taskledger_domain::flow::{
+    Command, Done, Event, Execute, Kind, Rejection, RunKind, Specification, Update,
+};
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies, stored_ref};
 use taskledger_domain::task::spec::Updates;
@@ -40,7 +42,10 @@ pub struct ExecuteOptions {
 
 impl Default for ExecuteOptions {
     fn default() -> Self {
-        Self { allow_unknown_executors: false, executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT }
+        Self {
+            allow_unknown_executors: false,
+            executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+        }
     }
 }
 
@@ -58,6 +63,15 @@ impl App {
     /// [`Error`].
     pub async fn create(&self, caller: Caller, list: TaskList) -> Answer {
         let caller = speaking_for(caller, &list);
+        self.once(
+            &caller,
+            "tasks.create",
+            self.create_tasks(caller.clone(), list),
+        )
+        .await
+    }
+
+    async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
         self.check_specifications(&list).await?;
         let single = list.len() == 1;
         let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
@@ -73,9 +87,14 @@ impl App {
             }
             raw(&result)
         });
-        let claims_root = resolved.chosen_ids.contains(&flow.root());
+        let begins = match resolved.joins {
+            Some(_) => Begins::No,
+            None if resolved.chosen_ids.contains(&flow.root()) => Begins::Chosen,
+            None => Begins::Minted,
+        };
         let command = Command::Create(resolved.tasks);
-        self.command(caller, "tasks.create", flow, command, claims_root, answer).await
+        self.command(caller, "tasks.create", flow, command, begins, answer)
+            .await
     }
 
     /// `tasks.execute`. spec: interface / tasks.execute
@@ -84,30 +103,54 @@ impl App {
     /// [`Error`].
     pub async fn execute(&self, caller: Caller, target: Target, options: ExecuteOptions) -> Answer {
         match target {
-            Target::Stored(task) => self.run(caller, "tasks.execute", task, RunKind::Execute, options).await,
+            Target::Stored(task) => {
+                self.run(caller, "tasks.execute", task, RunKind::Execute, options)
+                    .await
+            }
             Target::New(list) => {
                 let caller = speaking_for(caller, &list);
-                self.check_specifications(&list).await?;
-                let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
-                self.refuse_stored(&resolved).await?;
-                let task = resolved.tasks[0].id;
-                let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-                let aliases = alias_map(&resolved);
-                let answer: AnswerOf = Arc::new(move |_| {
-                    raw(&json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}))
-                });
-                let claims_root = resolved.chosen_ids.contains(&task);
-                let command = Command::Execute(Execute {
-                    create: resolved.tasks,
-                    task,
-                    kind: RunKind::Execute,
-                    run_id,
-                    allow_unknown_executors: options.allow_unknown_executors,
-                    executor_wait_ms: options.executor_wait_ms,
-                });
-                self.command(caller, "tasks.execute", flow, command, claims_root, answer).await
+                self.once(
+                    &caller,
+                    "tasks.execute",
+                    self.execute_tasks(caller.clone(), list, options),
+                )
+                .await
             }
         }
+    }
+
+    async fn execute_tasks(
+        &self,
+        caller: Caller,
+        list: TaskList,
+        options: ExecuteOptions,
+    ) -> Answer {
+        self.check_specifications(&list).await?;
+        let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
+        self.refuse_stored(&resolved).await?;
+        let task = resolved.tasks[0].id;
+        let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
+        let aliases = alias_map(&resolved);
+        let answer: AnswerOf = Arc::new(move |_| {
+            raw(
+                &json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}),
+            )
+        });
+        let begins = if resolved.chosen_ids.contains(&task) {
+            Begins::Chosen
+        } else {
+            Begins::Minted
+        };
+        let command = Command::Execute(Execute {
+            create: resolved.tasks,
+            task,
+            kind: RunKind::Execute,
+            run_id,
+            allow_unknown_executors: options.allow_unknown_executors,
+            executor_wait_ms: options.executor_wait_ms,
+        });
+        self.command(caller, "tasks.execute", flow, command, begins, answer)
+            .await
     }
 
     /// `tasks.retry`: runs a failed task, the pending tasks behind it and the failed groups around.
@@ -115,7 +158,14 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn retry(&self, caller: Caller, task: TaskId) -> Answer {
-        self.run(caller, "tasks.retry", task, RunKind::Retry, ExecuteOptions::default()).await
+        self.run(
+            caller,
+            "tasks.retry",
+            task,
+            RunKind::Retry,
+            ExecuteOptions::default(),
+        )
+        .await
     }
 
     async fn run(
@@ -129,8 +179,9 @@ impl App {
         let flow = self.flow_of("task_id", task).await?;
         let run_id = RunId(self.clock.uuid());
         let root = flow.root();
-        let answer: AnswerOf =
-            Arc::new(move |_| raw(&json!({"root_task_id": root, "status": "started", "run_id": run_id})));
+        let answer: AnswerOf = Arc::new(move |_| {
+            raw(&json!({"root_task_id": root, "status": "started", "run_id": run_id}))
+        });
         let command = Command::Execute(Execute {
             create: Vec::new(),
             task,
@@ -139,7 +190,12 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
         });
-        self.command(caller, method, flow, command, false, answer).await
+        self.once(
+            &caller,
+            method,
+            self.command(caller.clone(), method, flow, command, Begins::No, answer),
+        )
+        .await
     }
 
     /// `tasks.update`. spec: interface / tasks.update
@@ -151,34 +207,81 @@ impl App {
         let parent = match &updates.parent {
             None => None,
             Some(None) => Some(None),
-            Some(Some(reference)) => stored_ref(reference).map_err(|v| faults.push(v)).ok().map(Some),
+            Some(Some(reference)) => stored_ref(reference)
+                .map_err(|v| faults.push(v))
+                .ok()
+                .map(Some),
         };
         let dependencies = updates.dependencies.as_ref().and_then(|given| {
-            resolve_dependencies(given, stored_ref).map_err(|mut list| faults.append(&mut list)).ok()
+            resolve_dependencies(given, stored_ref)
+                .map_err(|mut list| faults.append(&mut list))
+                .ok()
         });
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
+        let update = Update {
+            task,
+            updates,
+            dependencies,
+            parent,
+            current: None,
+        };
+        self.once(
+            &caller,
+            "tasks.update",
+            self.update_task(caller.clone(), update),
+        )
+        .await
+    }
+
+    async fn update_task(&self, caller: Caller, update: Update) -> Answer {
+        let Update { task, updates, .. } = &update;
+        let task = *task;
         let flow = self.flow_of("task_id", task).await?;
-        let respecifies = updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
-        let answer: AnswerOf = Arc::new(move |done| raw(&json!({"id": task, "status": status_of(done)})));
+        let respecifies =
+            updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
+        let answer: AnswerOf =
+            Arc::new(move |done| raw(&json!({"id": task, "status": status_of(done)})));
         for _ in 0..UPDATE_ROUNDS_MAX {
-            let current = if respecifies { Some(self.specification(flow, task).await?) } else { None };
+            let current = if respecifies {
+                Some(self.specification(flow, task).await?)
+            } else {
+                None
+            };
             if let Some((_, specification)) = &current {
-                let merged = specification.clone().updated(&updates);
-                let faults = self.validation.check(vec![(vec!["updates".into()], merged)]).await;
+                let merged = specification.clone().updated(updates);
+                let faults = self
+                    .validation
+                    .check(vec![(vec!["updates".into()], merged)])
+                    .await;
                 if !faults.is_empty() {
                     return Err(Error::invalid(faults));
                 }
             }
-            let (updates, dependencies) = (updates.clone(), dependencies.clone());
-            let command = Command::Update(Update { task, updates, dependencies, parent, current });
-            match self.command(caller.clone(), "tasks.update", flow, command, false, answer.clone()).await {
+            let command = Command::Update(Update {
+                current,
+                ..update.clone()
+            });
+            match self
+                .command(
+                    caller.clone(),
+                    "tasks.update",
+                    flow,
+                    command,
+                    Begins::No,
+                    answer.clone(),
+                )
+                .await
+            {
                 Err(Error::Refused(rejection)) if rejection.kind == Kind::SpecificationMoved => {}
                 other => return other,
             }
         }
-        Err(Error::Busy { reason: "the task is being changed by others".to_owned(), retry_after_ms: 100 })
+        Err(Error::Busy {
+            reason: "the task is being changed by others".to_owned(),
+            retry_after_ms: 100,
+        })
     }
 
     /// `tasks.delete`. spec: interface / tasks.delete
@@ -188,61 +291,128 @@ impl App {
     pub async fn delete(&self, caller: Caller, task: TaskId, cascade: bool) -> Answer {
         let flow = self.flow_of("task_id", task).await?;
         let answer: AnswerOf = Arc::new(|_| raw(&json!({"success": true})));
-        self.command(caller, "tasks.delete", flow, Command::Delete { task, cascade }, false, answer).await
+        let command = Command::Delete { task, cascade };
+        self.once(
+            &caller,
+            "tasks.delete",
+            self.command(
+                caller.clone(),
+                "tasks.delete",
+                flow,
+                command,
+                Begins::No,
+                answer,
+            ),
+        )
+        .await
     }
 
     /// `tasks.cancel`. spec: interface / tasks.cancel
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn cancel(&self, caller: Caller, task: TaskId, cascade: bool, reason: Option<String>) -> Answer {
+    pub async fn cancel(
+        &self,
+        caller: Caller,
+        task: TaskId,
+        cascade: bool,
+        reason: Option<String>,
+    ) -> Answer {
         let flow = self.flow_of("task_id", task).await?;
-        let answer: AnswerOf = Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
-        let command = Command::Cancel { task, cascade, reason };
-        self.command(caller, "tasks.cancel", flow, command, false, answer).await
+        let answer: AnswerOf =
+            Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
+        let command = Command::Cancel {
+            task,
+            cascade,
+            reason,
+        };
+        self.once(
+            &caller,
+            "tasks.cancel",
+            self.command(
+                caller.clone(),
+                "tasks.cancel",
+                flow,
+                command,
+                Begins::No,
+                answer,
+            ),
+        )
+        .await
     }
 
-    /// Sends a command to its flow, once for each idempotency key.
+    /// Makes a call unless one with its idempotency key was accepted before: that one's answer is
+    /// repeated. Comes before every check that looks at what is stored, because the first call may
+    /// have changed that.
+    pub(super) async fn once(
+        &self,
+        caller: &Caller,
+        method: &str,
+        call: impl Future<Output = Answer>,
+    ) -> Answer {
+        if let Some(first) = self.first_answer(caller, method).await? {
+            return Ok(first);
+        }
+        match call.await {
+            // The first call may have won between our look and the refusal.
+            Err(Error::Refused(rejection)) => match self.first_answer(caller, method).await? {
+                Some(first) => Ok(first),
+                None => Err(Error::Refused(rejection)),
+            },
+            other => other,
+        }
+    }
+
+    async fn first_answer(
+        &self,
+        caller: &Caller,
+        method: &str,
+    ) -> Result<Option<Box<RawValue>>, Error> {
+        let Some(key) = idempotency::claimed_key(caller, method) else {
+            return Ok(None);
+        };
+        let Some(idempotency) = &caller.idempotency else {
+            return Ok(None);
+        };
+        let held = self
+            .store
+            .claims(&[ClaimKey::Request(key)], self.clock.now())
+            .await?;
+        let held = held.into_iter().next().flatten();
+        held.map(|value| idempotency::repeat(idempotency, &value))
+            .transpose()
+    }
+
+    /// Sends a command to its flow.
     pub(super) async fn command(
         &self,
         caller: Caller,
         method: &'static str,
         flow: FlowId,
         command: Command,
-        claims_root: bool,
+        begins: Begins,
         answer: AnswerOf,
     ) -> Answer {
         self.refuse_when_behind()?;
-        let repeatable = Repeatable::of(&caller, method, answer.clone());
-        if let Some(first) = self.first_answer(repeatable.as_ref()).await? {
-            return Ok(first);
-        }
-        let mut order = self.flows.order(Some(command), None, metadata(&caller), false);
-        order.claims_root = claims_root;
-        order.repeatable.clone_from(&repeatable);
+        let mut order = self
+            .flows
+            .order(Some(command), None, metadata(&caller), false);
+        order.begins = begins;
+        order.repeatable = Repeatable::of(&caller, method, answer.clone());
         order.bytes = weight(&order);
         match self.flows.ask(flow, order).await {
             Ok(Reply::Done { done, .. }) => Ok(answer(done)),
             Ok(Reply::Repeated(first)) => Ok(first),
-            // The first call with this key may have won between our look and the decision.
-            Err(Error::Refused(rejection)) => match self.first_answer(repeatable.as_ref()).await? {
-                Some(first) => Ok(first),
-                None => Err(Error::Refused(rejection)),
-            },
             Err(error) => Err(error),
         }
     }
 
-    async fn first_answer(&self, repeatable: Option<&Repeatable>) -> Result<Option<Box<RawValue>>, Error> {
-        let Some(repeatable) = repeatable else { return Ok(None) };
-        let key = ClaimKey::Request(repeatable.key.clone());
-        let held = self.store.claims(&[key], self.clock.now()).await?;
-        held.into_iter().next().flatten().map(|value| repeatable.repeat(&value)).transpose()
-    }
-
     /// The flow of a stored task, named in the member `field`.
     pub(super) async fn flow_of(&self, field: &str, task: TaskId) -> Result<FlowId, Error> {
-        self.directory.flow_of(task).await?.ok_or_else(|| Rejection::not_found(field, task).into())
+        self.directory
+            .flow_of(task)
+            .await?
+            .ok_or_else(|| Rejection::not_found(field, task).into())
     }
 
     /// The flow that new tasks begin or join.
@@ -250,21 +420,38 @@ impl App {
         let mut taken = Vec::new();
         for &id in &resolved.chosen_ids {
             if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved.tasks.iter().find(|t| t.id == id).map(|t| t.path.clone()).unwrap_or_default();
+                let path = resolved
+                    .tasks
+                    .iter()
+                    .find(|t| t.id == id)
+                    .map(|t| t.path.clone())
+                    .unwrap_or_default();
                 let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
                 let expected = "an id that no task has or ever had";
-                taken.push(Violation::new(&path, "Id is taken", expected, &Value::String(id.to_string())));
+                taken.push(Violation::new(
+                    &path,
+                    "Id is taken",
+                    expected,
+                    &Value::String(id.to_string()),
+                ));
             }
         }
         if !taken.is_empty() {
             return Err(Error::invalid(taken));
         }
-        let Some(parent) = resolved.joins else { return Ok(resolved.tasks[0].id.as_flow()) };
+        let Some(parent) = resolved.joins else {
+            return Ok(resolved.tasks[0].id.as_flow());
+        };
         match self.directory.flow_of(parent).await? {
             Some(flow) => Ok(flow),
             None => {
                 let actual = Value::String(parent.to_string());
-                let fault = Violation::of("parent_id", "Parent task not found", "the id of a stored task", &actual);
+                let fault = Violation::of(
+                    "parent_id",
+                    "Parent task not found",
+                    "the id of a stored task",
+                    &actual,
+                );
                 Err(Rejection::one(Kind::InvalidParent, fault).into())
             }
         }
@@ -275,10 +462,20 @@ impl App {
         let mut faults = Vec::new();
         for &id in &resolved.chosen_ids {
             if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved.tasks.iter().find(|t| t.id == id).map(|t| t.path.clone()).unwrap_or_default();
+                let path = resolved
+                    .tasks
+                    .iter()
+                    .find(|t| t.id == id)
+                    .map(|t| t.path.clone())
+                    .unwrap_or_default();
                 let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
                 let actual = Value::String(id.to_string());
-                faults.push(Violation::new(&path, "Task is stored already", "a new id; use task_id to run a stored task", &actual));
+                faults.push(Violation::new(
+                    &path,
+                    "Task is stored already",
+                    "a new id; use task_id to run a stored task",
+                    &actual,
+                ));
             }
         }
         if !faults.is_empty() {
@@ -286,27 +483,50 @@ impl App {
         }
         if let Some(parent) = resolved.joins {
             let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
-            let fault = Violation::of("parent_id", "Parent is not in this call", expected, &Value::String(parent.to_string()));
+            let fault = Violation::of(
+                "parent_id",
+                "Parent is not in this call",
+                expected,
+                &Value::String(parent.to_string()),
+            );
             return Err(Rejection::one(Kind::InvalidParent, fault).into());
         }
         Ok(())
     }
 
     async fn check_specifications(&self, list: &TaskList) -> Result<(), Error> {
-        let specifications = list.specifications().map(|(path, s)| (path.to_vec(), s.clone())).collect();
+        let specifications = list
+            .specifications()
+            .map(|(path, s)| (path.to_vec(), s.clone()))
+            .collect();
         let faults = self.validation.check(specifications).await;
-        if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::invalid(faults))
+        }
     }
 
     /// The current specification of a live task and the version of the event that holds it.
-    async fn specification(&self, flow: FlowId, task: TaskId) -> Result<(Version, Specification), Error> {
-        let at = self.flows.look(flow, engine_metadata(), move |state| state.task(task).map(|t| t.spec_at)).await?;
+    async fn specification(
+        &self,
+        flow: FlowId,
+        task: TaskId,
+    ) -> Result<(Version, Specification), Error> {
+        let at = self
+            .flows
+            .look(flow, engine_metadata(), move |state| {
+                state.task(task).map(|t| t.spec_at)
+            })
+            .await?;
         let at = at.ok_or_else(|| Rejection::not_found("task_id", task))?;
         let events = self.store.read_versions(flow, &[at]).await?;
         match events.first().map(|e| e.event.as_ref()) {
             Some(Event::TaskCreated(e)) => Ok((at, e.specification.clone())),
             Some(Event::TaskRespecified(e)) => Ok((at, e.specification.clone())),
-            _ => Err(Failure::Broken(format!("event {at} of flow {flow} holds no specification")).into()),
+            _ => Err(
+                Failure::Broken(format!("event {at} of flow {flow} holds no specification")).into(),
+            ),
         }
     }
 }
@@ -322,7 +542,11 @@ fn speaking_for(mut caller: Caller, list: &TaskList) -> Caller {
 }
 
 fn alias_map(resolved: &ResolvedTasks) -> Map<String, Value> {
-    resolved.aliases.iter().map(|(alias, id)| (alias.clone(), json!(id))).collect()
+    resolved
+        .aliases
+        .iter()
+        .map(|(alias, id)| (alias.clone(), json!(id)))
+        .collect()
 }
 
 fn status_of(done: Done) -> &'static str {
@@ -343,17 +567,42 @@ pub(super) fn metadata(caller: &Caller) -> Metadata {
 }
 
 pub(super) fn engine_metadata() -> Metadata {
-    Metadata { actor: Arc::from("engine"), correlation: Arc::from("look"), causation: None, trace: None }
+    Metadata {
+        actor: Arc::from("engine"),
+        correlation: Arc::from("look"),
+        causation: None,
+        trace: None,
+    }
 }
 
 /// What an order holds in a mailbox, roughly.
 fn weight(order: &Order) -> usize {
+    let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
+    let payload = |s: &Specification| s.inputs.as_str().len() + text(&s.schemas) + text(&s.params);
     let tasks = match &order.command {
         Some(Command::Create(tasks)) => tasks.as_slice(),
         Some(Command::Execute(execute)) => &execute.create,
+        Some(Command::Update(update)) => {
+            let Updates {
+                inputs,
+                schemas,
+                params,
+                ..
+            } = &update.updates;
+            let raw = [
+                schemas.as_ref().and_then(|s| s.as_ref().map(|s| &s.raw)),
+                params.as_ref().and_then(|p| p.as_ref().map(|p| &p.raw)),
+            ];
+            let raw: usize = raw.into_iter().flatten().map(|p| p.as_str().len()).sum();
+            let dependencies = update.dependencies.as_ref().map_or(0, |d| d.len() * 24);
+            return order.bytes
+                + text(inputs)
+                + raw
+                + dependencies
+                + update.current.as_ref().map_or(0, |(_, s)| payload(s));
+        }
         Some(
-            Command::Update(_)
-            | Command::Delete { .. }
+            Command::Delete { .. }
             | Command::Cancel { .. }
             | Command::Complete { .. }
             | Command::Fail { .. }
@@ -363,9 +612,8 @@ fn weight(order: &Order) -> usize {
         )
         | None => return order.bytes,
     };
-    let payload = |s: &Specification| {
-        let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
-        s.inputs.as_str().len() + text(&s.schemas) + text(&s.params)
-    };
-    tasks.iter().map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24).sum()
+    tasks
+        .iter()
+        .map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24)
+        .sum()
 }

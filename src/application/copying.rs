@@ -6,10 +6,13 @@ use super::caller::Caller;
 use super::commands::{Answer, engine_metadata, raw};
 use super::error::{Error, Failure};
 use super::idempotency::AnswerOf;
+use super::mailbox::Begins;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Command, Dependency, Event, Flow, Kind, Rejection, Specification, TaskSummary};
+use taskledger_domain::flow::{
+    Command, Dependency, Event, Flow, Kind, Rejection, Specification, TaskSummary,
+};
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId, Version};
@@ -22,7 +25,9 @@ struct Plan {
 impl Plan {
     fn of(flow: &Flow, task: TaskId, copy_children: bool) -> Option<Self> {
         let ids = flow.copy_set(task, copy_children)?;
-        Some(Self { tasks: ids.into_iter().filter_map(|id| flow.task(id)).collect() })
+        Some(Self {
+            tasks: ids.into_iter().filter_map(|id| flow.task(id)).collect(),
+        })
     }
 }
 
@@ -31,20 +36,55 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn copy(&self, caller: Caller, task: TaskId, copy_children: bool, parent: Option<TaskId>) -> Answer {
+    pub async fn copy(
+        &self,
+        caller: Caller,
+        task: TaskId,
+        copy_children: bool,
+        parent: Option<TaskId>,
+    ) -> Answer {
+        self.once(
+            &caller,
+            "tasks.copy",
+            self.copy_task(caller.clone(), task, copy_children, parent),
+        )
+        .await
+    }
+
+    async fn copy_task(
+        &self,
+        caller: Caller,
+        task: TaskId,
+        copy_children: bool,
+        parent: Option<TaskId>,
+    ) -> Answer {
         let source = self.flow_of("task_id", task).await?;
         let target = match parent {
             None => None,
             Some(parent) => Some(self.directory.flow_of(parent).await?.ok_or_else(|| {
                 let actual = Value::String(parent.to_string());
-                let fault = Violation::of("parent_id", "Parent task not found", "the id of a stored task", &actual);
+                let fault = Violation::of(
+                    "parent_id",
+                    "Parent task not found",
+                    "the id of a stored task",
+                    &actual,
+                );
                 Error::from(Rejection::one(Kind::InvalidParent, fault))
             })?),
         };
-        let plan = self.flows.look(source, engine_metadata(), move |flow| Plan::of(flow, task, copy_children)).await?;
+        let plan = self
+            .flows
+            .look(source, engine_metadata(), move |flow| {
+                Plan::of(flow, task, copy_children)
+            })
+            .await?;
         let plan = plan.ok_or_else(|| Rejection::not_found("task_id", task))?;
         let originals = self.read_originals(source, &plan).await?;
-        let ids: HashMap<TaskId, TaskId> = plan.tasks.iter().map(|t| (t.id, TaskId(self.clock.uuid()))).collect();
+        let ids: HashMap<TaskId, TaskId> = plan
+            .tasks
+            .iter()
+            .map(|t| (t.id, TaskId(self.clock.uuid())))
+            .collect();
         let copied = ids[&task];
         let mut dropped = Vec::new();
         let mut tasks = Vec::with_capacity(plan.tasks.len());
@@ -60,7 +100,12 @@ impl App {
             let above = if summary.id == task {
                 parent
             } else {
-                Some(summary.parent.and_then(|p| ids.get(&p).copied()).unwrap_or(copied))
+                Some(
+                    summary
+                        .parent
+                        .and_then(|p| ids.get(&p).copied())
+                        .unwrap_or(copied),
+                )
             };
             tasks.push(NewTask {
                 id: ids[&summary.id],
@@ -74,8 +119,11 @@ impl App {
                 path: Vec::new(),
             });
         }
-        let task_ids: serde_json::Map<String, Value> =
-            plan.tasks.iter().map(|t| (t.id.to_string(), json!(ids[&t.id]))).collect();
+        let task_ids: serde_json::Map<String, Value> = plan
+            .tasks
+            .iter()
+            .map(|t| (t.id.to_string(), json!(ids[&t.id])))
+            .collect();
         let answer: AnswerOf = Arc::new(move |_| {
             raw(&json!({
                 "original_task_id": task,
@@ -86,14 +134,39 @@ impl App {
             }))
         });
         let flow = target.unwrap_or(copied.as_flow());
-        self.command(caller, "tasks.copy", flow, Command::Create(tasks), false, answer).await
+        let begins = if target.is_some() {
+            Begins::No
+        } else {
+            Begins::Minted
+        };
+        self.command(
+            caller,
+            "tasks.copy",
+            flow,
+            Command::Create(tasks),
+            begins,
+            answer,
+        )
+        .await
     }
 
     /// Names and specifications, in the plan's order.
-    async fn read_originals(&self, flow: FlowId, plan: &Plan) -> Result<Vec<(String, Specification)>, Error> {
-        let versions: Vec<Version> = plan.tasks.iter().flat_map(|t| [t.spec_at, t.name_at]).collect();
+    async fn read_originals(
+        &self,
+        flow: FlowId,
+        plan: &Plan,
+    ) -> Result<Vec<(String, Specification)>, Error> {
+        let versions: Vec<Version> = plan
+            .tasks
+            .iter()
+            .flat_map(|t| [t.spec_at, t.name_at])
+            .collect();
         let events = self.store.read_versions(flow, &versions).await?;
-        let broken = |version: Version| Failure::Broken(format!("event {version} of flow {flow} is not what it should be"));
+        let broken = |version: Version| {
+            Failure::Broken(format!(
+                "event {version} of flow {flow} is not what it should be"
+            ))
+        };
         let mut originals = Vec::with_capacity(plan.tasks.len());
         for (pair, versions) in events.chunks(2).zip(versions.chunks(2)) {
             let specification = match pair.first().map(|e| e.event.as_ref()) {

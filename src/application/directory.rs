@@ -24,7 +24,12 @@ impl Directory {
     /// A directory that remembers nothing yet.
     #[must_use]
     pub fn new(store: Arc<dyn EventStore>, clock: SharedClock, rows: Arc<RowCache>) -> Self {
-        Self { store, clock, rows, found: Mutex::default() }
+        Self {
+            store,
+            clock,
+            rows,
+            found: Mutex::default(),
+        }
     }
 
     /// The flow that has or had this task; `None` when no task ever had the id. Absence is never
@@ -36,19 +41,36 @@ impl Directory {
         if let Some(flow) = self.rows.flow_of(task) {
             return Ok(Some(flow));
         }
-        if let Some(flow) = self.found.lock().expect("no code panics while it holds the directory").0.get(&task) {
+        if let Some(flow) = self
+            .found
+            .lock()
+            .expect("no code panics while it holds the directory")
+            .0
+            .get(&task)
+        {
             return Ok(Some(*flow));
         }
         let flow = if self.store.stream_head(task.as_flow()).await?.is_some() {
             task.as_flow()
         } else {
-            let held = self.store.claims(&[ClaimKey::Task(task)], self.clock.now()).await?;
-            let Some(flow) = held.into_iter().next().flatten().and_then(|value| FlowId::parse(&value).ok()) else {
+            let held = self
+                .store
+                .claims(&[ClaimKey::Task(task)], self.clock.now())
+                .await?;
+            let Some(flow) = held
+                .into_iter()
+                .next()
+                .flatten()
+                .and_then(|value| FlowId::parse(&value).ok())
+            else {
                 return Ok(None);
             };
             flow
         };
-        let mut found = self.found.lock().expect("no code panics while it holds the directory");
+        let mut found = self
+            .found
+            .lock()
+            .expect("no code panics while it holds the directory");
         let (flows, order) = &mut *found;
         if flows.insert(task, flow).is_none() {
             order.push_back(task);

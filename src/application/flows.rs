@@ -1,8 +1,9 @@
 //! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
 //! when memory runs over its bound.
 
+use super::driver;
 use super::error::{Error, Failure};
-use super::mailbox::{self, Look, Mailbox, Order, Put, Reply};
+use super::mailbox::{self, Begins, Look, Mailbox, Order, Put, Reply};
 use super::ports::{Attempts, Executors};
 use super::positions::Positions;
 use super::rows::RowCache;
@@ -16,15 +17,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
-use taskledger_domain::{FlowId, Metadata, Recorded};
+use taskledger_domain::{FlowId, Metadata, Position, Recorded, Version};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Bytes of idle flow states kept in memory.
-pub const IDLE_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const IDLE_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// Flows woken from timers at a time.
 const WAKE_BATCH: usize = 1000;
+/// Bytes of an idle mailbox besides its state.
+const MAILBOX_BYTES: usize = 512;
 
 /// See the module. Everything that mailboxes share.
 pub struct Flows {
@@ -124,7 +127,9 @@ impl Flows {
     }
 
     pub(super) fn attempts(&self) -> &Arc<dyn Attempts> {
-        self.attempts.get().expect("attempts are set before the first command")
+        self.attempts
+            .get()
+            .expect("attempts are set before the first command")
     }
 
     /// The slots.
@@ -134,17 +139,22 @@ impl Flows {
     }
 
     /// Wakes flows whose time has come or for which a slot is free, until cancelled.
-    pub async fn run(self: Arc<Self>, mut woken: mpsc::UnboundedReceiver<FlowId>, cancel: CancellationToken) {
+    pub async fn run(
+        self: Arc<Self>,
+        mut woken: mpsc::UnboundedReceiver<FlowId>,
+        cancel: CancellationToken,
+    ) {
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
                 Some(flow) = woken.recv() => self.wake(flow),
-                () = self.timers.wait() => {
-                    let due = self.timers.take_due(WAKE_BATCH);
-                    due.into_iter().for_each(|flow| self.wake(flow));
-                    self.slots.repeat_wake_ups();
-                }
+                () = self.timers.wait() => self.slots.repeat_wake_ups(),
             }
+            // Whatever woke us: free slots that keep coming must not hold up what is due.
+            self.timers
+                .take_due(WAKE_BATCH)
+                .into_iter()
+                .for_each(|flow| self.wake(flow));
         }
     }
 
@@ -163,9 +173,25 @@ impl Flows {
         self.order(Some(command), None, metadata, true)
     }
 
-    pub(super) fn order(&self, command: Option<Command>, look: Option<Look>, metadata: Metadata, engine: bool) -> Order {
+    pub(super) fn order(
+        &self,
+        command: Option<Command>,
+        look: Option<Look>,
+        metadata: Metadata,
+        engine: bool,
+    ) -> Order {
         let clock = self.clock.clone();
-        Order { command, look, metadata, claims_root: false, repeatable: None, engine, reply: None, clock, bytes: 256 }
+        Order {
+            command,
+            look,
+            metadata,
+            begins: Begins::No,
+            repeatable: None,
+            engine,
+            reply: None,
+            clock,
+            bytes: 256,
+        }
     }
 
     /// Sends an order whose answer nobody waits for.
@@ -175,7 +201,7 @@ impl Flows {
             match mailbox.put(order) {
                 Put::Queued | Put::Full => return,
                 Put::Drive => {
-                    self.tasks.spawn(mailbox::drive(mailbox, self.clone()));
+                    self.tasks.spawn(driver::drive(mailbox, self.clone()));
                     return;
                 }
                 Put::Retired(back) => order = back,
@@ -198,17 +224,23 @@ impl Flows {
             match mailbox.put(order) {
                 Put::Queued => break,
                 Put::Drive => {
-                    self.tasks.spawn(mailbox::drive(mailbox, self.clone()));
+                    self.tasks.spawn(driver::drive(mailbox, self.clone()));
                     break;
                 }
                 Put::Full => {
-                    let reason = format!("{} commands wait for the flow", mailbox::COMMANDS_MAX);
-                    return Err(Error::Busy { reason, retry_after_ms: 100 });
+                    let (commands, bytes) = (mailbox::COMMANDS_MAX, mailbox::BYTES_MAX);
+                    let reason = format!("{commands} commands or {bytes} bytes wait for the flow");
+                    return Err(Error::Busy {
+                        reason,
+                        retry_after_ms: 100,
+                    });
                 }
                 Put::Retired(back) => order = back,
             }
         }
-        answer.await.unwrap_or_else(|_| Err(Failure::ShuttingDown.into()))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Failure::Broken("a command got no answer".to_owned()).into()))
     }
 
     /// Looks at the state of a flow once everything decided before is durable.
@@ -219,26 +251,51 @@ impl Flows {
         self: &Arc<Self>,
         flow: FlowId,
         metadata: Metadata,
-        look: impl FnOnce(&Flow) -> T + Send + 'static,
+        look: impl Fn(&Flow) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let (tx, rx) = oneshot::channel();
+        let seen = Arc::new(Mutex::new(None));
+        let place = seen.clone();
         let look: Look = Box::new(move |state| {
-            let _ = tx.send(look(state));
+            let found = look(state);
+            *place
+                .lock()
+                .expect("no code panics while it holds what was seen") = Some(found);
         });
-        self.ask(flow, self.order(None, Some(look), metadata, false)).await?;
-        rx.await.map_err(|_| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
+        self.ask(flow, self.order(None, Some(look), metadata, false))
+            .await?;
+        let found = seen
+            .lock()
+            .expect("no code panics while it holds what was seen")
+            .take();
+        found.ok_or_else(|| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
     }
 
     fn mailbox(&self, flow: FlowId) -> Arc<Mailbox> {
-        let mut hot = self.hot.lock().expect("no code panics while it holds the registry");
+        let mut hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
         hot.forget_idle(flow);
-        hot.mailboxes.entry(flow).or_insert_with(|| Arc::new(Mailbox::new(flow))).clone()
+        hot.mailboxes
+            .entry(flow)
+            .or_insert_with(|| Arc::new(Mailbox::new(flow)))
+            .clone()
     }
 
-    /// A mailbox has become idle and keeps a state of this weight; the coldest are dropped.
-    pub(super) fn parked(&self, flow: FlowId, weight: usize) {
-        let mut hot = self.hot.lock().expect("no code panics while it holds the registry");
+    /// A mailbox has become idle and keeps a state of this weight; the coldest are dropped. One that
+    /// keeps nothing leaves at once.
+    pub(super) fn parked(&self, flow: FlowId, weight: Option<usize>) {
+        let mut hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
         hot.forget_idle(flow);
+        let Some(weight) = weight.map(|state| state + MAILBOX_BYTES) else {
+            if hot.mailboxes.get(&flow).is_some_and(|m| m.retire()) {
+                hot.mailboxes.remove(&flow);
+            }
+            return;
+        };
         hot.stamp += 1;
         let stamp = hot.stamp;
         hot.idle.insert(stamp, (flow, weight));
@@ -247,12 +304,45 @@ impl Flows {
         while hot.idle_bytes > self.idle_bytes_max
             && let Some((&stamp, &(coldest, _))) = hot.idle.first_key_value()
         {
-            debug_assert!(hot.idle_at.get(&coldest) == Some(&stamp), "both indexes name the same flows");
+            debug_assert!(
+                hot.idle_at.get(&coldest) == Some(&stamp),
+                "both indexes name the same flows"
+            );
             hot.forget_idle(coldest);
             if hot.mailboxes.get(&coldest).is_some_and(|m| m.retire()) {
                 hot.mailboxes.remove(&coldest);
             }
         }
+    }
+
+    /// The driver of a mailbox has died: orders that wait go to a new one.
+    pub(super) fn abandoned(self: &Arc<Self>, mailbox: &Arc<Mailbox>) {
+        let orders = {
+            let mut hot = self
+                .hot
+                .lock()
+                .expect("no code panics while it holds the registry");
+            if hot
+                .mailboxes
+                .get(&mailbox.flow)
+                .is_some_and(|m| Arc::ptr_eq(m, mailbox))
+            {
+                hot.mailboxes.remove(&mailbox.flow);
+            }
+            mailbox.abandon()
+        };
+        orders
+            .into_iter()
+            .for_each(|order| self.send(mailbox.flow, order));
+    }
+
+    /// A flow was loaded: readers wait for what decisions rest on from now on, and rows that have
+    /// missed something are forgotten.
+    pub(super) fn loaded(&self, flow: FlowId, version: Version, position: Position) {
+        if position > 0 {
+            self.positions.advance(flow, position);
+        }
+        self.rows.confirm(flow, version);
     }
 
     /// Shares what has become durable with readers, before anybody is answered.
@@ -265,7 +355,11 @@ impl Flows {
 
     pub(super) fn save_snapshot(self: &Arc<Self>, id: FlowId, flow: &Flow) {
         let flows = self.clone();
-        let snapshot = Snapshot { version: flow.version(), format: snapshot::FORMAT, bytes: snapshot::encode(flow) };
+        let snapshot = Snapshot {
+            version: flow.version(),
+            format: snapshot::FORMAT,
+            bytes: snapshot::encode(flow),
+        };
         self.tasks.spawn(async move {
             if let Err(error) = flows.store.save_snapshot(id, snapshot).await {
                 tracing::warn!(flow.id = %id, error = %error, "a snapshot was not stored");
@@ -290,7 +384,10 @@ impl Flows {
     /// Flows in memory, idle ones included, and bytes of the idle ones.
     #[must_use]
     pub fn resident(&self) -> (usize, usize) {
-        let hot = self.hot.lock().expect("no code panics while it holds the registry");
+        let hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
         (hot.mailboxes.len(), hot.idle_bytes)
     }
 }

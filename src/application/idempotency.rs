@@ -1,6 +1,6 @@
 //! Repetitions of a call: the same key and body get the first answer, another body is refused.
 
-use super::caller::Caller;
+use super::caller::{Caller, Idempotency};
 use super::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,17 +19,19 @@ pub type AnswerOf = Arc<dyn Fn(Done) -> Box<RawValue> + Send + Sync>;
 /// A call that carries an idempotency key.
 #[derive(Clone)]
 pub struct Repeatable {
-    /// Principal, method and key, joined by a character that none of them can hold.
+    /// See [`claimed_key`].
     pub key: Arc<str>,
-    /// Of method and body.
-    pub fingerprint: Arc<str>,
+    /// The caller's key, and the fingerprint of method and body.
+    pub idempotency: Idempotency,
     /// Its answer.
     pub answer: AnswerOf,
 }
 
 impl fmt::Debug for Repeatable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Repeatable").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
+        f.debug_struct("Repeatable")
+            .field("idempotency", &self.idempotency)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,14 +46,20 @@ impl Repeatable {
     #[must_use]
     pub fn of(caller: &Caller, method: &str, answer: AnswerOf) -> Option<Self> {
         let idempotency = caller.idempotency.as_ref()?;
-        let key = Arc::from(format!("{}\u{1f}{method}\u{1f}{}", caller.principal, idempotency.key));
-        Some(Self { key, fingerprint: idempotency.fingerprint.clone(), answer })
+        Some(Self {
+            key: claimed_key(caller, method)?,
+            idempotency: idempotency.clone(),
+            answer,
+        })
     }
 
     /// What the claim on the key holds once the command is accepted.
     #[must_use]
     pub fn claim_value(&self, done: Done) -> String {
-        let stored = Stored { fingerprint: self.fingerprint.to_string(), answer: (self.answer)(done) };
+        let stored = Stored {
+            fingerprint: self.idempotency.fingerprint.to_string(),
+            answer: (self.answer)(done),
+        };
         serde_json::to_string(&stored).expect("text and JSON can be written as JSON")
     }
 
@@ -60,14 +68,40 @@ impl Repeatable {
     /// # Errors
     /// `Refused`: the key was used with another body.
     pub fn repeat(&self, claim_value: &str) -> Result<Box<RawValue>, Error> {
-        let stored: Stored = serde_json::from_str(claim_value)
-            .map_err(|e| super::error::Failure::Broken(format!("claim of an idempotency key cannot be read: {e}")))?;
-        if *stored.fingerprint == *self.fingerprint {
-            return Ok(stored.answer);
-        }
-        let key = self.key.rsplit('\u{1f}').next().unwrap_or_default();
-        let path = ["metadata".into(), "idempotency_key".into()];
-        let expected = "the body that was sent with this key before, or a new key";
-        Err(Error::invalid(vec![Violation::new(&path, "Key was used with another body", expected, &Value::from(key))]))
+        repeat(&self.idempotency, claim_value)
     }
+}
+
+/// What a call with an idempotency key claims: principal, method and key.
+#[must_use]
+pub fn claimed_key(caller: &Caller, method: &str) -> Option<Arc<str>> {
+    let idempotency = caller.idempotency.as_ref()?;
+    // The length keeps apart what a principal or a key with the separator in it could mix up.
+    let (principal, key) = (&caller.principal, &idempotency.key);
+    Some(Arc::from(format!(
+        "{}:{principal}\u{1f}{method}\u{1f}{key}",
+        principal.len()
+    )))
+}
+
+/// The answer to a repetition, from what the claim on its key holds.
+///
+/// # Errors
+/// `Refused`: the key was used with another body.
+pub fn repeat(idempotency: &Idempotency, claim_value: &str) -> Result<Box<RawValue>, Error> {
+    let stored: Stored = serde_json::from_str(claim_value).map_err(|e| {
+        super::error::Failure::Broken(format!("claim of an idempotency key cannot be read: {e}"))
+    })?;
+    if *stored.fingerprint == *idempotency.fingerprint {
+        return Ok(stored.answer);
+    }
+    let path = ["metadata".into(), "idempotency_key".into()];
+    let expected = "the body that was sent with this key before, or a new key";
+    let key = Value::from(&*idempotency.key);
+    Err(Error::invalid(vec![Violation::new(
+        &path,
+        "Key was used with another body",
+        expected,
+        &key,
+    )]))
 }

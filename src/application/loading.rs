@@ -3,6 +3,7 @@
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::{Order, Resident};
+use std::panic::catch_unwind;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::{FlowId, Version};
@@ -21,22 +22,40 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
     let mut flow = Flow::default();
     let mut snapshot_version = 0;
     if let Some(stored) = flows.store.load_snapshot(id, snapshot::FORMAT).await? {
-        match snapshot::decode(&stored.bytes) {
-            Ok(state) if state.version() == stored.version => {
+        // Bytes that were damaged without anybody noticing may still be read, as a state that breaks
+        // its own invariants. The log has the truth, so that must not stop the flow.
+        match catch_unwind(|| snapshot::decode(&stored.bytes)) {
+            Ok(Ok(state)) if state.version() == stored.version => {
                 flow = state;
                 snapshot_version = stored.version;
             }
-            Ok(_) => tracing::warn!(flow.id = %id, "a snapshot names another version than it holds; ignored"),
-            Err(error) => tracing::warn!(flow.id = %id, error = %error, "a snapshot cannot be read; ignored"),
+            Ok(Ok(_)) => {
+                tracing::warn!(flow.id = %id, "a snapshot names another version than it holds; ignored")
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(flow.id = %id, error = %error, "a snapshot cannot be read; ignored")
+            }
+            Err(_) => tracing::warn!(flow.id = %id, "a snapshot holds no valid state; ignored"),
         }
     }
     let mut position = 0;
     loop {
-        let page = flows.store.read_stream(id, flow.version(), PAGE_EVENTS).await?;
+        let page = flows
+            .store
+            .read_stream(id, flow.version(), PAGE_EVENTS)
+            .await?;
         let Some(last) = page.last() else { break };
         position = last.position;
-        if page.first().is_some_and(|e| e.version != flow.version() + 1) {
-            return Err(Failure::Broken(format!("the history of flow {id} has a gap after {}", flow.version())).into());
+        if !page
+            .iter()
+            .zip(flow.version() + 1..)
+            .all(|(e, version)| e.version == version)
+        {
+            return Err(Failure::Broken(format!(
+                "the history of flow {id} has a gap after {}",
+                flow.version()
+            ))
+            .into());
         }
         let full = page.len() == PAGE_EVENTS;
         // Replaying a long history is work for the processor: let others run in between.
@@ -46,9 +65,17 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
         }
         tokio::task::yield_now().await;
     }
+    flows.loaded(id, flow.version(), position);
     let recovery = flow.has_active_run().then(|| {
         let alive = flows.attempts().alive(id).into_iter().collect();
         flows.engine_order(Command::Recover { alive })
     });
-    Ok((Resident { flow, snapshot: snapshot_version, position }, recovery))
+    Ok((
+        Resident {
+            flow,
+            snapshot: snapshot_version,
+            position,
+        },
+        recovery,
+    ))
 }

@@ -9,6 +9,7 @@ pub mod caller;
 mod commands;
 mod copying;
 mod directory;
+mod driver;
 pub mod error;
 pub mod flows;
 pub mod idempotency;
@@ -63,7 +64,9 @@ pub struct App {
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("flows", &self.flows).finish_non_exhaustive()
+        f.debug_struct("App")
+            .field("flows", &self.flows)
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,10 +76,13 @@ pub const LAG_EVENTS_MAX: u64 = 50_000;
 impl App {
     /// Refuses new commands while the read models are too far behind, so that reads stay possible.
     fn refuse_when_behind(&self) -> Result<(), Error> {
-        let lag = self.store.watch().borrow().saturating_sub(self.projections.checkpoint());
+        let lag = self.projections.lag();
         if lag <= LAG_EVENTS_MAX {
             return Ok(());
         }
-        Err(Error::Busy { reason: format!("the read models are {lag} events behind"), retry_after_ms: 250 })
+        Err(Error::Busy {
+            reason: format!("the read models are {lag} events behind"),
+            retry_after_ms: 250,
+        })
     }
 }

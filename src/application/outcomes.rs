@@ -15,7 +15,12 @@ const AGAIN_AFTER: Duration = Duration::from_millis(250);
 impl Flows {
     /// Records something about an attempt, trying again until it is recorded, refused because it
     /// is of no interest any more, or `stop` says that this server ends.
-    pub async fn report(self: &Arc<Self>, started: &Started, command: Command, stop: &CancellationToken) {
+    pub async fn report(
+        self: &Arc<Self>,
+        started: &Started,
+        command: Command,
+        stop: &CancellationToken,
+    ) {
         let metadata = Metadata {
             actor: Arc::from("engine"),
             correlation: started.metadata.correlation.clone(),

@@ -25,7 +25,10 @@ struct Inner {
 impl Positions {
     /// The flow has an event at this position.
     pub fn advance(&self, flow: FlowId, position: Position) {
-        let mut inner = self.inner.lock().expect("no code panics while it holds the positions");
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the positions");
         let last = inner.last.entry(flow).or_default();
         *last = position.max(*last);
         if inner.last.len() > inner.sweep_at.max(FLOWS_BEFORE_SWEEP) {
@@ -39,7 +42,10 @@ impl Positions {
     /// What the read models must have reached to show all of the flow; 0 when they have, given that
     /// they are at `checkpoint`.
     pub fn awaited(&self, flow: FlowId, checkpoint: Position) -> Position {
-        let mut inner = self.inner.lock().expect("no code panics while it holds the positions");
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the positions");
         inner.checkpoint = checkpoint.max(inner.checkpoint);
         match inner.last.get(&flow).copied() {
             Some(position) if position > checkpoint => position,

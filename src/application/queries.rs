@@ -79,7 +79,8 @@ impl App {
         match self.queries.tree(task).await.map_err(failed)? {
             Some(bytes) => {
                 let text = String::from_utf8(bytes).map_err(|e| Failure::Broken(e.to_string()))?;
-                RawValue::from_string(text).map_err(|e| Failure::Broken(format!("a tree is no JSON: {e}")).into())
+                RawValue::from_string(text)
+                    .map_err(|e| Failure::Broken(format!("a tree is no JSON: {e}")).into())
             }
             None => Err(Rejection::not_found("task_id", task).into()),
         }
@@ -105,16 +106,32 @@ impl App {
             Start::Offset(offset) => *offset,
             Start::After(_) => 0,
         };
-        let list = self.queries.list(&filter, order, limit, start).await.map_err(failed)?;
+        let list = self
+            .queries
+            .list(&filter, order, limit, start)
+            .await
+            .map_err(failed)?;
         let next_cursor = list.next_cursor.map(|c| c.to_string());
-        Ok(raw(&Page { tasks: list.tasks, total: list.total, limit, offset, next_cursor }))
+        Ok(raw(&Page {
+            tasks: list.tasks,
+            total: list.total,
+            limit,
+            offset,
+            next_cursor,
+        }))
     }
 
     /// Waits until the read models show all of the flow of a task that was ever created.
-    async fn await_task(&self, field: &str, task: TaskId, consistency: Consistency) -> Result<FlowId, Error> {
+    async fn await_task(
+        &self,
+        field: &str,
+        task: TaskId,
+        consistency: Consistency,
+    ) -> Result<FlowId, Error> {
         let flow = self.flow_of(field, task).await?;
         if consistency == Consistency::Strong {
-            self.await_position(self.positions.awaited(flow, self.projections.checkpoint())).await?;
+            self.await_position(self.positions.awaited(flow, self.projections.checkpoint()))
+                .await?;
         }
         Ok(flow)
     }
@@ -123,18 +140,28 @@ impl App {
         if position <= self.projections.checkpoint() {
             return Ok(());
         }
-        self.projections.wait_for(position, READ_WAIT).await.map_err(|lagging| Error::Busy {
-            reason: lagging.to_string(),
-            retry_after_ms: 250,
-        })
+        self.projections
+            .wait_for(position, READ_WAIT)
+            .await
+            .map_err(|lagging| Error::Busy {
+                reason: lagging.to_string(),
+                retry_after_ms: 250,
+            })
     }
 }
 
 fn failed(error: projections::Error) -> Error {
     match error {
         projections::Error::TooLarge { limit } => {
-            let expected = format!("an answer of at most {limit} bytes; read the tree in parts with tasks.children");
-            Error::invalid(vec![Violation::of("task_id", "Answer is too large", expected, &serde_json::Value::Null)])
+            let expected = format!(
+                "an answer of at most {limit} bytes; read the tree in parts with tasks.children"
+            );
+            Error::invalid(vec![Violation::of(
+                "task_id",
+                "Answer is too large",
+                expected,
+                &serde_json::Value::Null,
+            )])
         }
         other => Failure::ReadModel(other.to_string()).into(),
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::Event;
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Blocker, Change, TaskRow, TaskView};
 
 /// Bytes of rows kept, roughly.
@@ -16,7 +16,9 @@ pub const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of one flow's rows; a larger flow is not held, so that it does not drive out all others.
 const FLOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// What a row weighs besides its payloads.
-const ROW_BYTES: usize = 600;
+const ROW_BYTES: usize = 800;
+/// What a flow weighs besides its rows: its tables, and its places in the order and the index.
+const FLOW_BYTES: usize = 700;
 
 /// See the module.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ struct FlowRows {
     rows: HashMap<TaskId, Arc<TaskRow>>,
     /// Runs and their roots.
     runs: Vec<(RunId, TaskId)>,
+    /// Version of the last event taken in.
+    version: Version,
     bytes: usize,
     stamp: u64,
 }
@@ -59,23 +63,44 @@ impl RowCache {
     /// An empty cache of at most about `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self { inner: Mutex::default(), bytes_max }
+        Self {
+            inner: Mutex::default(),
+            bytes_max,
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("no code panics while it holds the rows")
+        self.inner
+            .lock()
+            .expect("no code panics while it holds the rows")
     }
 
     /// Takes in durable events of one flow, in order.
     pub fn apply(&self, recorded: &[Arc<Recorded>]) {
-        let Some(first) = recorded.first() else { return };
+        let Some(first) = recorded.first() else {
+            return;
+        };
         let mut inner = self.inner();
         let inner = &mut *inner;
         let flow_id = first.flow;
         if first.version == 1 {
-            inner.flows.insert(flow_id, FlowRows::default());
+            inner.flows.insert(
+                flow_id,
+                FlowRows {
+                    bytes: FLOW_BYTES,
+                    ..FlowRows::default()
+                },
+            );
+            inner.bytes += FLOW_BYTES;
         }
-        let Some(flow) = inner.flows.get_mut(&flow_id) else { return };
+        let Some(flow) = inner.flows.get_mut(&flow_id) else {
+            return;
+        };
+        if flow.version + 1 != first.version {
+            // Something was written that this server was not told of.
+            return inner.forget(flow_id);
+        }
+        flow.version += recorded.len() as Version;
         inner.bytes -= flow.bytes;
         for event in recorded {
             flow.apply(event, &mut inner.flow_of);
@@ -95,6 +120,18 @@ impl RowCache {
         }
     }
 
+    /// The flow is known to have this version: rows of another one are forgotten.
+    pub fn confirm(&self, flow: FlowId, version: Version) {
+        let mut inner = self.inner();
+        if inner
+            .flows
+            .get(&flow)
+            .is_some_and(|held| held.version != version)
+        {
+            inner.forget(flow);
+        }
+    }
+
     /// The flow of a task whose row is held.
     #[must_use]
     pub fn flow_of(&self, task: TaskId) -> Option<FlowId> {
@@ -103,19 +140,32 @@ impl RowCache {
 
     /// The rows of these tasks of a flow, if all of them are held.
     #[must_use]
-    pub fn rows(&self, flow: FlowId, tasks: impl IntoIterator<Item = TaskId>) -> Option<Vec<Arc<TaskRow>>> {
+    pub fn rows(
+        &self,
+        flow: FlowId,
+        tasks: impl IntoIterator<Item = TaskId>,
+    ) -> Option<Vec<Arc<TaskRow>>> {
         let inner = self.inner();
         let held = inner.flows.get(&flow)?;
-        tasks.into_iter().map(|id| held.rows.get(&id).cloned()).collect()
+        tasks
+            .into_iter()
+            .map(|id| held.rows.get(&id).cloned())
+            .collect()
     }
 
     /// What `tasks.get` answers, when the cache can tell.
     #[must_use]
     pub fn view(&self, task: TaskId) -> Cached {
         let inner = self.inner();
-        let Some(flow) = inner.flow_of.get(&task).and_then(|f| inner.flows.get(f)) else { return Cached::Miss };
-        let Some(row) = flow.rows.get(&task) else { return Cached::Gone };
-        let is_run_root = row.run_id.is_some_and(|run| flow.runs.contains(&(run, task)));
+        let Some(flow) = inner.flow_of.get(&task).and_then(|f| inner.flows.get(f)) else {
+            return Cached::Miss;
+        };
+        let Some(row) = flow.rows.get(&task) else {
+            return Cached::Gone;
+        };
+        let is_run_root = row
+            .run_id
+            .is_some_and(|run| flow.runs.contains(&(run, task)));
         // The progress of a running group and the counts of a run come from other rows.
         if is_run_root || (row.is_group() && row.status != Status::Pending) {
             return Cached::Miss;
@@ -123,13 +173,22 @@ impl RowCache {
         let mut blocked_by = Vec::new();
         if row.status == Status::Pending {
             for dependency in row.dependencies.iter().filter(|d| d.required) {
-                let Some(target) = flow.rows.get(&dependency.id) else { return Cached::Miss };
+                let Some(target) = flow.rows.get(&dependency.id) else {
+                    return Cached::Miss;
+                };
                 if matches!(target.status, Status::Failed | Status::Cancelled) {
-                    blocked_by.push(Blocker { id: target.id, status: target.status });
+                    blocked_by.push(Blocker {
+                        id: target.id,
+                        status: target.status,
+                    });
                 }
             }
         }
-        Cached::View(TaskView { row: row.clone(), blocked_by, run: None })
+        Cached::View(TaskView {
+            row: row.clone(),
+            blocked_by,
+            run: None,
+        })
     }
 }
 
@@ -163,7 +222,9 @@ impl FlowRows {
             }
             other => {
                 let Some(id) = other.task_id() else { return };
-                let Some(row) = self.rows.get_mut(&id) else { return };
+                let Some(row) = self.rows.get_mut(&id) else {
+                    return;
+                };
                 self.bytes -= weight(row);
                 if Arc::make_mut(row).apply(recorded) == Change::Deleted {
                     self.rows.remove(&id);
@@ -177,7 +238,8 @@ impl FlowRows {
 }
 
 fn weight(row: &TaskRow) -> usize {
-    let payload = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
+    let payload =
+        |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
     ROW_BYTES
         + row.inputs.as_str().len()
         + payload(&row.schemas)

@@ -34,7 +34,9 @@ impl Lane {
     }
 
     fn withdraw(&mut self, flow: FlowId) -> bool {
-        self.ranks.remove(&flow).is_some_and(|rank| self.waiting.remove(&rank).is_some())
+        self.ranks
+            .remove(&flow)
+            .is_some_and(|rank| self.waiting.remove(&rank).is_some())
     }
 }
 
@@ -51,11 +53,20 @@ impl Slots {
     /// A pool for these executors, and the flows that it wants woken.
     pub fn new(executors: Arc<dyn Executors>) -> (Self, mpsc::UnboundedReceiver<FlowId>) {
         let (wake, woken) = mpsc::unbounded_channel();
-        (Self { lanes: Mutex::new(HashMap::new()), executors, wake }, woken)
+        (
+            Self {
+                lanes: Mutex::new(HashMap::new()),
+                executors,
+                wake,
+            },
+            woken,
+        )
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
-        self.lanes.lock().expect("no code panics while it holds the slots")
+        self.lanes
+            .lock()
+            .expect("no code panics while it holds the slots")
     }
 
     fn take(&self, flow: FlowId, request: &SlotRequest<'_>) -> bool {
@@ -69,14 +80,25 @@ impl Slots {
         });
         let rank = (request.priority, request.since, flow);
         let free = lane.free();
-        let ahead = lane.waiting.range(..rank).filter(|((_, _, other), _)| *other != flow).take(free).count();
+        let ahead = lane
+            .waiting
+            .range(..rank)
+            .filter(|((_, _, other), _)| *other != flow)
+            .take(free)
+            .count();
         if free > ahead {
             lane.taken.insert((request.task, request.attempt));
+            if lane.ranks.get(&flow) == Some(&rank) {
+                lane.withdraw(flow);
+            }
             return true;
         }
-        lane.withdraw(flow);
-        lane.waiting.insert(rank, Waiter::default());
-        lane.ranks.insert(flow, rank);
+        // Under another alias of the executor the flow may wait with a better rank already.
+        if lane.ranks.get(&flow).is_none_or(|earlier| rank < *earlier) {
+            lane.withdraw(flow);
+            lane.waiting.insert(rank, Waiter::default());
+            lane.ranks.insert(flow, rank);
+        }
         false
     }
 
@@ -91,10 +113,17 @@ impl Slots {
     }
 
     /// The flow is being looked at: it registers anew if it still has to wait.
-    fn withdraw(&self, flow: FlowId) {
-        for lane in self.lanes().values_mut() {
-            lane.withdraw(flow);
-        }
+    fn withdraw(&self, flow: FlowId) -> bool {
+        self.lanes()
+            .values_mut()
+            .fold(false, |waited, lane| lane.withdraw(flow) || waited)
+    }
+
+    /// The flow cannot take a turn now: others go before it. True when it waited.
+    pub fn give_way(&self, flow: FlowId) -> bool {
+        let waited = self.withdraw(flow);
+        self.offer_free();
+        waited
     }
 
     /// Wakes flows for slots that are free although somebody waits. Cheap when there are none.
@@ -128,22 +157,68 @@ impl Slots {
     /// Attempts under way, and the limit, by executor.
     #[must_use]
     pub fn usage(&self) -> Vec<(String, usize, usize)> {
-        self.lanes().iter().map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit)).collect()
+        self.lanes()
+            .iter()
+            .map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit))
+            .collect()
     }
 
     /// The pool as the rules see it during a turn of `flow`.
     #[must_use]
-    pub fn turn(&self, flow: FlowId) -> Turn<'_> {
+    pub fn turn(self: &Arc<Self>, flow: FlowId) -> Turn<'_> {
         self.withdraw(flow);
-        Turn { slots: self, flow }
+        Turn {
+            slots: self,
+            flow,
+            held: Vec::new(),
+        }
     }
 }
 
 /// See [`Slots::turn`]. When it ends, slots that the flow left are offered to others.
 #[derive(Debug)]
 pub struct Turn<'a> {
-    slots: &'a Slots,
+    slots: &'a Arc<Slots>,
     flow: FlowId,
+    held: Vec<Held>,
+}
+
+impl Turn<'_> {
+    /// The slots that were taken, in order.
+    #[must_use]
+    pub fn end(mut self) -> Vec<Held> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// A slot for an attempt that may still not begin: dropping it frees the slot.
+#[derive(Debug)]
+pub struct Held {
+    slots: Option<Arc<Slots>>,
+    method: Box<str>,
+    task: TaskId,
+    attempt: u32,
+}
+
+impl Held {
+    /// The attempt.
+    #[must_use]
+    pub const fn attempt(&self) -> (TaskId, u32) {
+        (self.task, self.attempt)
+    }
+
+    /// The attempt begins: whoever runs it releases the slot ([`Slots::release`]).
+    pub fn keep(mut self) {
+        self.slots = None;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(slots) = &self.slots {
+            slots.release(&self.method, self.task, self.attempt);
+        }
+    }
 }
 
 impl Drop for Turn<'_> {
@@ -160,7 +235,17 @@ impl Capacity for Turn<'_> {
         self.slots.executors.is_idempotent(method)
     }
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
-        self.slots.take(self.flow, attempt)
+        let taken = self.slots.take(self.flow, attempt);
+        if taken {
+            let (slots, method) = (Some(self.slots.clone()), attempt.method.into());
+            self.held.push(Held {
+                slots,
+                method,
+                task: attempt.task,
+                attempt: attempt.attempt,
+            });
+        }
+        taken
     }
 }
 

@@ -25,12 +25,19 @@ impl Timers {
     /// No timers.
     #[must_use]
     pub(super) fn new(clock: SharedClock) -> Self {
-        Self { clock, inner: Mutex::new(Inner::default()), changed: Notify::new() }
+        Self {
+            clock,
+            inner: Mutex::new(Inner::default()),
+            changed: Notify::new(),
+        }
     }
 
     /// Sets, moves or removes the flow's timer.
     pub(super) fn set(&self, flow: FlowId, due: Option<Timestamp>) {
-        let mut inner = self.inner.lock().expect("no code panics while it holds the timers");
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the timers");
         let earlier = match due {
             Some(at) => inner.due.insert(flow, at),
             None => inner.due.remove(&flow),
@@ -52,7 +59,10 @@ impl Timers {
     /// Removes and returns the flows whose time has come, at most `limit`.
     pub(super) fn take_due(&self, limit: usize) -> Vec<FlowId> {
         let now = self.clock.now();
-        let mut inner = self.inner.lock().expect("no code panics while it holds the timers");
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the timers");
         let mut flows = Vec::new();
         while flows.len() < limit
             && let Some(&(at, flow)) = inner.queue.first().filter(|(at, _)| *at <= now)
@@ -67,13 +77,20 @@ impl Timers {
     /// Waits until a timer is due or an earlier one was set. Never longer than
     /// [`Self::POLL`], so that a clock that was moved is noticed.
     pub(super) async fn wait(&self) {
-        let next = self.inner.lock().expect("no code panics while it holds the timers").queue.first().map(|(at, _)| *at);
+        let next = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the timers")
+            .queue
+            .first()
+            .map(|(at, _)| *at);
         let wait = match next {
             None => Self::POLL,
             Some(at) => {
                 let micros = at.0.saturating_sub(self.clock.now().0).max(0);
                 // One more microsecond, so that the time has come when the sleep ends.
-                Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX).saturating_add(1)).min(Self::POLL)
+                Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX).saturating_add(1))
+                    .min(Self::POLL)
             }
         };
         tokio::select! {

@@ -23,15 +23,29 @@ impl Validation {
     /// A validation with an empty cache of schemas.
     #[must_use]
     pub fn new(executors: Arc<dyn Executors>) -> Self {
-        let schemas = SchemaCache::new(super::schema_cache::ENTRIES_MAX, super::schema_cache::WEIGHT_BYTES_MAX);
+        let schemas = SchemaCache::new(
+            super::schema_cache::ENTRIES_MAX,
+            super::schema_cache::WEIGHT_BYTES_MAX,
+        );
         Self { schemas, executors }
     }
 
     /// All violations of these specifications, at the paths given with them. Cost: O(size), bounded
     /// by the limits of the schema check; long checks run on the blocking pool.
-    pub async fn check(self: &Arc<Self>, list: Vec<(Vec<PathSegment>, Specification)>) -> Vec<Violation> {
-        let list: Vec<_> = list.into_iter().filter(|(_, s)| self.has_schema(s)).collect();
-        let bytes: usize = list.iter().map(|(_, s)| s.inputs.as_str().len() + s.schemas.as_ref().map_or(0, |p| p.as_str().len())).sum();
+    pub async fn check(
+        self: &Arc<Self>,
+        list: Vec<(Vec<PathSegment>, Specification)>,
+    ) -> Vec<Violation> {
+        let list: Vec<_> = list
+            .into_iter()
+            .filter(|(_, s)| self.has_schema(s))
+            .collect();
+        let bytes: usize = list
+            .iter()
+            .map(|(_, s)| {
+                s.inputs.as_str().len() + s.schemas.as_ref().map_or(0, |p| p.as_str().len())
+            })
+            .sum();
         if bytes <= INLINE_BYTES_MAX {
             return self.check_now(&list);
         }
@@ -43,8 +57,14 @@ impl Validation {
     }
 
     fn has_schema(&self, specification: &Specification) -> bool {
-        specification.schemas.as_ref().is_some_and(|s| s.as_str().contains("input_schema"))
-            || specification.method.as_deref().is_some_and(|m| self.executors.input_schema(m).is_some())
+        specification
+            .schemas
+            .as_ref()
+            .is_some_and(|s| s.as_str().contains("input_schema"))
+            || specification
+                .method
+                .as_deref()
+                .is_some_and(|m| self.executors.input_schema(m).is_some())
     }
 
     fn check_now(&self, list: &[(Vec<PathSegment>, Specification)]) -> Vec<Violation> {
@@ -60,10 +80,18 @@ impl Validation {
     }
 
     fn check_one(&self, path: &[PathSegment], specification: &Specification) -> Vec<Violation> {
-        let at = |fields: &[&str]| path.iter().cloned().chain(fields.iter().map(|f| (*f).into())).collect::<Vec<_>>();
+        let at = |fields: &[&str]| {
+            path.iter()
+                .cloned()
+                .chain(fields.iter().map(|f| (*f).into()))
+                .collect::<Vec<_>>()
+        };
         let inputs = Value::Object(specification.inputs.to_map());
         let mut violations = Vec::new();
-        let schema = specification.schemas.as_ref().and_then(|s| s.to_map().remove("input_schema"));
+        let schema = specification
+            .schemas
+            .as_ref()
+            .and_then(|s| s.to_map().remove("input_schema"));
         if let Some(schema) = schema {
             match self.schemas.get(&schema) {
                 Err(faults) => {
@@ -76,7 +104,11 @@ impl Validation {
                 }
             }
         }
-        if let Some(compiled) = specification.method.as_deref().and_then(|m| self.executors.input_schema(m)) {
+        if let Some(compiled) = specification
+            .method
+            .as_deref()
+            .and_then(|m| self.executors.input_schema(m))
+        {
             for fault in compiled.check(&inputs).err().unwrap_or_default() {
                 let fault = fault.below(&at(&["inputs"]));
                 if !violations.contains(&fault) {

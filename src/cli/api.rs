@@ -98,17 +98,14 @@ fn describe(message: &str, code: i64, data: &Value) -> String {
 fn path(segments: &Value) -> String {
     let mut text = String::new();
     for segment in segments.as_array().into_iter().flatten() {
-        match segment {
-            Value::Number(index) => {
-                let _ = write!(text, "[{index}]");
-            }
-            other => {
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                text.push_str(other.as_str().unwrap_or_default());
-            }
+        if let Some(index) = segment.as_u64() {
+            let _ = write!(text, "[{index}]");
+            continue;
         }
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(segment.as_str().unwrap_or_default());
     }
     text
 }

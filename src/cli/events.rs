@@ -76,15 +76,23 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, CliError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| CliError::Failed(error.to_string()))?
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| CliError::Failed(error.to_string()))?
 }
 
 /// Writes the log from after `after` to its present end; a server may be writing to it.
-async fn export_events(data_dir: PathBuf, after: u64, out: &mut Output) -> Result<ExitCode, CliError> {
+async fn export_events(
+    data_dir: PathBuf,
+    after: u64,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
     let (sender, mut lines) = mpsc::channel::<String>(LINES_WAITING_MAX);
     let reader = tokio::task::spawn_blocking(move || {
-        for event in export::Export::open(&data_dir.join(LEDGER_FILE), after).map_err(|e| failed(&e))? {
+        for event in
+            export::Export::open(&data_dir.join(LEDGER_FILE), after).map_err(|e| failed(&e))?
+        {
             let event = event.map_err(|e| failed(&e))?;
             let line = serde_json::to_string(&event).map_err(|e| failed(&e))?;
             if sender.blocking_send(line).is_err() {
@@ -98,15 +106,19 @@ async fn export_events(data_dir: PathBuf, after: u64, out: &mut Output) -> Resul
     }
     out.flush()?;
     drop(lines);
-    reader.await.map_err(|error| CliError::Failed(error.to_string()))??;
+    reader
+        .await
+        .map_err(|error| CliError::Failed(error.to_string()))??;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reads every row, reports, and exits with 1 when one cannot be believed.
 async fn verify_events(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
     let path = data_dir.join(LEDGER_FILE);
-    let report =
-        blocking(move || sqlite::verify(&path, |_, _| ()).map_err(|e| CliError::Failed(e.to_string()))).await?;
+    let report = blocking(move || {
+        sqlite::verify(&path, |_, _| ()).map_err(|e| CliError::Failed(e.to_string()))
+    })
+    .await?;
     if out.is_json() {
         out.value(&serde_json::json!({"sound": report.is_sound(), "report": report}))?;
     } else {
@@ -114,8 +126,19 @@ async fn verify_events(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, 
         if report.more_faults > 0 {
             out.lines([format!("and {} more", report.more_faults)])?;
         }
-        let verdict = if report.is_sound() { "sound" } else { "DAMAGED" };
-        out.lines([format!("{verdict}: {} events in {} flows", report.events, report.streams)])?;
+        let verdict = if report.is_sound() {
+            "sound"
+        } else {
+            "DAMAGED"
+        };
+        out.lines([format!(
+            "{verdict}: {} events in {} flows",
+            report.events, report.streams
+        )])?;
     }
-    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_sound() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

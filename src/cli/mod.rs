@@ -67,7 +67,7 @@ enum Command {
 #[derive(Debug, Clone, Args)]
 struct Remote {
     /// The server
-    #[arg(long, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT)]
+    #[arg(long, global = true, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT)]
     url: String,
 }
 
@@ -124,6 +124,8 @@ mod tests {
             "events verify --data-dir d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "completions bash".to_owned(),
+            "tasks --url http://h:1 list".to_owned(),
+            "tasks list --url http://h:1".to_owned(),
         ];
         for line in lines {
             let words = std::iter::once("taskledger").chain(line.split(' '));

@@ -6,7 +6,7 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::server::READ_MODELS_FILE;
 use crate::store::lock::DataDirLock;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
-use crate::subscription::runner;
+use crate::subscription::rebuild::rebuild;
 use clap::Subcommand;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -50,11 +50,16 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
 async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
     if !data_dir.join(LEDGER_FILE).exists() {
-        return Err(CliError::Failed(format!("there is no log in `{}`", data_dir.display())));
+        return Err(CliError::Failed(format!(
+            "there is no log in `{}`",
+            data_dir.display()
+        )));
     }
     let _lock = DataDirLock::acquire(&data_dir).map_err(|e| failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
-    let store = Arc::new(SqliteStore::open(sqlite::Options::new(&data_dir, clock)).map_err(|e| failed(&e))?);
+    let store = Arc::new(
+        SqliteStore::open(sqlite::Options::new(&data_dir, clock)).map_err(|e| failed(&e))?,
+    );
     let options = taskledger_projections::Options::new(data_dir.join(READ_MODELS_FILE));
     let (models, _) = ReadModels::open(&options).await.map_err(|e| failed(&e))?;
     let terminal = std::io::stderr().is_terminal();
@@ -63,13 +68,13 @@ async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<Exit
             eprint!("\r{at} of {head} events");
         }
     };
-    let rebuilt = runner::rebuild(store.clone(), &models, progress).await;
+    let rebuilt = rebuild(store.clone(), &models, progress).await;
     store.close().await;
     models.close().await.map_err(|e| failed(&e))?;
     if terminal {
         eprintln!();
     }
-    let position = rebuilt.map_err(CliError::Failed)?;
+    let position = rebuilt.map_err(|e| failed(&e))?;
     if out.is_json() {
         out.value(&serde_json::json!({"position": position}))?;
     } else {

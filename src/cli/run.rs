@@ -74,9 +74,14 @@ async fn open_embedded(config: EngineConfig) -> Result<Embedded, CliError> {
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::Failed(error.to_string());
     let registry = server::executors(Registry::builder(), &config).map_err(failed)?;
-    let server = Server::open(&config.data_dir, registry, clock.clone()).await.map_err(failed)?;
+    let server = Server::open(&config.data_dir, registry, clock.clone())
+        .await
+        .map_err(failed)?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));
-    Ok(Embedded { api, close: Box::pin(server.close()) })
+    Ok(Embedded {
+        api,
+        close: Box::pin(server.close()),
+    })
 }
 
 async fn execute(api: &dyn Api, params: Params, out: &mut Output) -> Result<ExitCode, CliError> {

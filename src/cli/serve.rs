@@ -35,8 +35,11 @@ pub(super) async fn serve(args: Args) -> Result<ExitCode, CliError> {
 async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
-    let registry = server::executors(Registry::builder(), &config.engine).map_err(|e| failed(&e))?;
-    let server = Server::open(&config.engine.data_dir, registry, clock.clone()).await.map_err(|e| failed(&e))?;
+    let registry =
+        server::executors(Registry::builder(), &config.engine).map_err(|e| failed(&e))?;
+    let server = Server::open(&config.engine.data_dir, registry, clock.clone())
+        .await
+        .map_err(|e| failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
@@ -55,16 +58,24 @@ async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
     tracing::info!("stopped");
-    Ok(if taken_over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if taken_over {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Ctrl-C or SIGTERM: stop, finishing what is under way. A second one ends the process at once,
 /// which loses nothing that was answered.
 async fn stop_on_signal(shutdown: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        tracing::warn!("signals cannot be listened to; stop the process with SIGKILL, which is safe");
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        tracing::warn!(
+            "signals cannot be listened to; stop the process with SIGKILL, which is safe"
+        );
         return;
     };
     for signal in 0..2 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Attempts of one executor at once that an operator may ask for.
-pub const EXECUTOR_LIMIT_MAX: usize = 65_536;
+const EXECUTOR_LIMIT_MAX: usize = 65_536;
 
 /// Settings of everything behind the doors; for `serve`, and for `run` without a server.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -43,7 +43,7 @@ pub struct EngineConfig {
 pub struct ExecutorLimit {
     /// The executor.
     pub name: String,
-    /// 1 to [`EXECUTOR_LIMIT_MAX`].
+    /// 1 to 65,536.
     pub limit: usize,
 }
 

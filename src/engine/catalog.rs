@@ -36,7 +36,9 @@ impl Executors for Catalog {
         self.0.get(method).is_some()
     }
     fn is_idempotent(&self, method: &str) -> bool {
-        self.0.get(method).is_some_and(|r| r.description().idempotent)
+        self.0
+            .get(method)
+            .is_some_and(|r| r.description().idempotent)
     }
     fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
         self.0.get(method).map_or(method, Registered::name)

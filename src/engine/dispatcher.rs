@@ -11,8 +11,10 @@ use super::job_source::JobSource;
 use crate::application::ports::{Attempts, Started};
 use crate::application::{Flows, Validation};
 use crate::clock::SharedClock;
+use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use taskledger_domain::flow::{Command, FailureReason};
@@ -44,7 +46,9 @@ pub struct Dispatcher {
 
 impl fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dispatcher").field("attempts", &self.tasks.len()).finish_non_exhaustive()
+        f.debug_struct("Dispatcher")
+            .field("attempts", &self.tasks.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -86,18 +90,45 @@ impl Dispatcher {
     }
 
     fn attempts(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<Key, CancellationToken>>> {
-        self.alive.lock().expect("no code panics while it holds the attempts")
+        self.alive
+            .lock()
+            .expect("no code panics while it holds the attempts")
     }
 
     async fn attend(&self, started: Started, cancel: CancellationToken) {
-        let Some(flows) = self.flows.upgrade() else { return };
+        let Some(flows) = self.flows.upgrade() else {
+            return;
+        };
         let key = (started.launch.task, started.launch.attempt);
-        let (outcome, progress) = self.run(&flows, &started, cancel).await;
+        // Whatever breaks, the slot is given back and the task does not stay in progress.
+        let run = AssertUnwindSafe(self.run(&flows, &started, cancel)).catch_unwind();
+        let (outcome, progress) = run.await.unwrap_or_else(|_| {
+            let error =
+                "the attempt could not be carried out: an invariant of the server is broken"
+                    .to_owned();
+            (
+                AttemptOutcome::Failed {
+                    reason: FailureReason::Executor,
+                    error,
+                },
+                Progress::ZERO,
+            )
+        });
         flows.slots().release(&started.launch.method, key.0, key.1);
         let (task, attempt) = key;
         let command = match outcome {
-            AttemptOutcome::Completed(result) => Some(Command::Complete { task, attempt, result }),
-            AttemptOutcome::Failed { reason, error } => Some(Command::Fail { task, attempt, error, reason, progress }),
+            AttemptOutcome::Completed(result) => Some(Command::Complete {
+                task,
+                attempt,
+                result,
+            }),
+            AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
+                task,
+                attempt,
+                error,
+                reason,
+                progress,
+            }),
             AttemptOutcome::Stopped => None,
         };
         if let Some(command) = command {
@@ -112,30 +143,54 @@ impl Dispatcher {
         }
     }
 
-    async fn run(&self, flows: &Arc<Flows>, started: &Started, cancel: CancellationToken) -> (AttemptOutcome, Progress) {
-        let failed = |reason, error: String| (AttemptOutcome::Failed { reason, error }, Progress::ZERO);
+    async fn run(
+        &self,
+        flows: &Arc<Flows>,
+        started: &Started,
+        cancel: CancellationToken,
+    ) -> (AttemptOutcome, Progress) {
+        let failed =
+            |reason, error: String| (AttemptOutcome::Failed { reason, error }, Progress::ZERO);
         let material = match self.source.material(started).await {
             Ok(material) => material,
             Err(error) => {
                 tracing::error!(task.id = %started.launch.task, error = %error, "an attempt could not be prepared");
-                return failed(FailureReason::Executor, format!("the attempt could not be prepared: {error}"));
+                return failed(
+                    FailureReason::Executor,
+                    format!("the attempt could not be prepared: {error}"),
+                );
             }
         };
         let Some(registered) = self.catalog.get(&started.launch.method) else {
             let error = format!("executor `{}` not found", started.launch.method);
             return failed(FailureReason::ExecutorNotFound, error);
         };
-        let faults = self.validation.check(vec![(Vec::new(), material.specification.clone())]).await;
+        let faults = self
+            .validation
+            .check(vec![(Vec::new(), material.specification.clone())])
+            .await;
         if !faults.is_empty() {
-            let list: Vec<_> = faults.iter().map(|v| format!("`{}`: {}, expected {}", v.field, v.reason, v.expected)).collect();
-            return failed(FailureReason::InvalidInputs, format!("inputs do not conform: {}", list.join("; ")));
+            let list: Vec<_> = faults
+                .iter()
+                .map(|v| format!("`{}`: {}, expected {}", v.field, v.reason, v.expected))
+                .collect();
+            return failed(
+                FailureReason::InvalidInputs,
+                format!("inputs do not conform: {}", list.join("; ")),
+            );
         }
         let now = self.clock.now();
         let limits = TimeLimits {
             timeout: material.specification.timeout_ms.map(Duration::from_millis),
-            deadline: started.launch.deadline.map(|at| Duration::from_millis(at.ms_since(now))),
+            deadline: started
+                .launch
+                .deadline
+                .map(|at| Duration::from_millis(at.ms_since(now))),
         };
-        let ends_after = [limits.timeout, limits.deadline].into_iter().flatten().min();
+        let ends_after = [limits.timeout, limits.deadline]
+            .into_iter()
+            .flatten()
+            .min();
         let (reporter, mut progress) = ProgressReporter::new();
         let job = Job {
             flow_id: started.flow,
@@ -144,10 +199,21 @@ impl Dispatcher {
             attempt: started.launch.attempt,
             name: material.name,
             inputs: material.specification.inputs.to_map(),
-            params: material.specification.params.as_ref().map(|p| p.to_map()).unwrap_or_default(),
-            schemas: material.specification.schemas.as_ref().map(|p| p.to_map()).unwrap_or_default(),
+            params: material
+                .specification
+                .params
+                .as_ref()
+                .map(|p| p.to_map())
+                .unwrap_or_default(),
+            schemas: material
+                .specification
+                .schemas
+                .as_ref()
+                .map(|p| p.to_map())
+                .unwrap_or_default(),
             dependencies: material.dependencies,
-            ends_at: ends_after.map(|d| now.plus_ms(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))),
+            ends_at: ends_after
+                .map(|d| now.plus_ms(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))),
             cancel,
             progress: reporter,
             traceparent: started.metadata.trace.clone(),
@@ -161,7 +227,12 @@ impl Dispatcher {
     }
 
     /// Records progress as it is reported, at most once a second and by steps of one percent.
-    async fn follow_progress(&self, flows: &Arc<Flows>, started: &Started, mut progress: watch::Receiver<Progress>) {
+    async fn follow_progress(
+        &self,
+        flows: &Arc<Flows>,
+        started: &Started,
+        mut progress: watch::Receiver<Progress>,
+    ) {
         let (task, attempt) = (started.launch.task, started.launch.attempt);
         let mut recorded = 0;
         loop {
@@ -174,7 +245,17 @@ impl Dispatcher {
                 continue;
             }
             recorded = now.millionths();
-            flows.report(started, Command::Report { task, attempt, progress: now }, &self.stop).await;
+            flows
+                .report(
+                    started,
+                    Command::Report {
+                        task,
+                        attempt,
+                        progress: now,
+                    },
+                    &self.stop,
+                )
+                .await;
             tokio::time::sleep(PROGRESS_INTERVAL).await;
         }
     }
@@ -185,18 +266,28 @@ impl Attempts for Dispatcher {
         let Some(me) = self.me.upgrade() else { return };
         let cancel = self.stop.child_token();
         let key = (started.launch.task, started.launch.attempt);
-        self.attempts().entry(started.flow).or_default().insert(key, cancel.clone());
-        self.tasks.spawn(async move { me.attend(started, cancel).await });
+        self.attempts()
+            .entry(started.flow)
+            .or_default()
+            .insert(key, cancel.clone());
+        self.tasks
+            .spawn(async move { me.attend(started, cancel).await });
     }
 
     fn stop(&self, flow: FlowId, task: TaskId, attempt: u32) {
         let alive = self.attempts();
-        if let Some(token) = alive.get(&flow).and_then(|of_flow| of_flow.get(&(task, attempt))) {
+        if let Some(token) = alive
+            .get(&flow)
+            .and_then(|of_flow| of_flow.get(&(task, attempt)))
+        {
             token.cancel();
         }
     }
 
     fn alive(&self, flow: FlowId) -> Vec<Key> {
-        self.attempts().get(&flow).map(|of_flow| of_flow.keys().copied().collect()).unwrap_or_default()
+        self.attempts()
+            .get(&flow)
+            .map(|of_flow| of_flow.keys().copied().collect())
+            .unwrap_or_default()
     }
 }

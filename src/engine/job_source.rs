@@ -48,11 +48,20 @@ impl JobSource {
         if let Some(rows) = self.rows.rows(started.flow, tasks)
             && rows[0].attempt == launch.attempt
             && rows[0].status == Status::InProgress
+            && rows[1..]
+                .iter()
+                .all(|dependency| dependency.status.is_terminal())
         {
             return Ok(from_rows(&rows, launch));
         }
-        let dependencies = launch.dependencies.iter().flat_map(|&(_, name_at, outcome_at)| [name_at, outcome_at]);
-        let versions: Vec<Version> = [launch.spec_at, launch.name_at].into_iter().chain(dependencies).collect();
+        let dependencies = launch
+            .dependencies
+            .iter()
+            .flat_map(|&(_, name_at, outcome_at)| [name_at, outcome_at]);
+        let versions: Vec<Version> = [launch.spec_at, launch.name_at]
+            .into_iter()
+            .chain(dependencies)
+            .collect();
         let events = self.store.read_versions(started.flow, &versions).await?;
         from_events(&events, launch)
     }
@@ -84,7 +93,9 @@ fn from_rows(rows: &[Arc<TaskRow>], launch: &Launch) -> Material {
 
 fn from_events(events: &[Arc<Recorded>], launch: &Launch) -> Result<Material, store::Error> {
     let at = |k: usize| {
-        events.get(k).ok_or_else(|| store::Error::Unavailable("the log gave fewer events than asked for".to_owned()))
+        events.get(k).ok_or_else(|| {
+            store::Error::Unavailable("the log gave fewer events than asked for".to_owned())
+        })
     };
     let corrupt = |event: &Recorded, expected: &str| store::Error::Corrupt {
         position: event.position,
@@ -110,7 +121,17 @@ fn from_events(events: &[Arc<Recorded>], launch: &Launch) -> Result<Material, st
             Event::TaskCancelled(e) => (Status::Cancelled, None, Some(e.error.clone())),
             _ => return Err(corrupt(outcome, "an outcome")),
         };
-        dependencies.push(DependencyOutcome { id, name, status, result, error });
+        dependencies.push(DependencyOutcome {
+            id,
+            name,
+            status,
+            result,
+            error,
+        });
     }
-    Ok(Material { name, specification, dependencies })
+    Ok(Material {
+        name,
+        specification,
+        dependencies,
+    })
 }

@@ -237,6 +237,12 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     /// The head as this process knows it: a wake-up, moved after each commit.
     fn watch(&self) -> watch::Receiver<Position>;
 
+    /// Transactions that this process has made durable since it opened the log: beside the number
+    /// of events it tells what a sync is shared by.
+    fn commits(&self) -> u64 {
+        0
+    }
+
     /// Values of claims that are held at `now`, in the order asked for.
     ///
     /// # Errors

@@ -34,17 +34,17 @@ struct Inner {
 }
 
 impl Ring {
-    /// Adds events that directly follow the newest. Cost: O(events).
+    /// Adds the next events in commit order. Cost: O(events).
     pub(super) fn push(&self, fresh: Vec<Fresh>) {
         let mut dropped = Vec::new();
         {
             let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
             for f in fresh {
-                if let Some(last) = inner.events.back() {
-                    assert!(
-                        f.event.position == last.event.position + 1,
-                        "positions are dense in commit order"
-                    );
+                let last = inner.events.back().map(|f| f.event.position);
+                if last.is_some_and(|p| p + 1 != f.event.position) {
+                    // Somebody else wrote to the file. What came before is still there to be read.
+                    dropped.extend(inner.events.drain(..));
+                    inner.bytes = 0;
                 }
                 inner.bytes += f.data_len + EVENT_OVERHEAD_BYTES;
                 inner.events.push_back(f);

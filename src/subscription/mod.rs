@@ -1,10 +1,10 @@
-//! Reads history in order and shows it to readers.
+//! Reads the log in order and shows it to those who follow it.
 //!
-//! Owns: following the log ([`feed`]) and driving the read models ([`runner`]). May use `store`,
-//! `projections` and `domain`; may not append. Every reader hangs off the log: what it has not
-//! seen in memory it finds by reading.
+//! Owns: reading from a position onwards, catching up and then living ([`feed`]), and driving the
+//! read models with it ([`runner`], [`rebuild`]). May use: `store`, `projections`, `domain`.
+//! Events come from the store's log; rows go to the read models; progress goes to whoever waits
+//! for a position ([`runner::Handle`]).
 
 pub mod feed;
+pub mod rebuild;
 pub mod runner;
-
-pub use feed::Feed;

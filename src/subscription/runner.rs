@@ -1,31 +1,41 @@
-//! Drives the read models along the log: reads, applies, tells how far it is.
+//! Keeps the read models up with the log.
 //!
-//! A fault that passes is tried again with growing pauses. An event that cannot be projected stops
-//! the projection at its position: it is never skipped, and health says so.
+//! Owns: the loop that reads a batch, folds it and tells everybody how far it is. Transient errors
+//! are retried for ever with growing pauses; an event that cannot be folded, or a damaged row of
+//! the log, stops the projection there, for people to see: it is never skipped.
 
 use super::feed::Feed;
 use crate::store::{self, EventStore};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
-use taskledger_projections::{Error, ReadModels};
+use taskledger_projections::{Error as ReadError, ReadModels};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How the runner works.
+/// How the runner behaves when something does not work.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Events in one transaction.
-    pub batch_len: usize,
-    /// The first pause after a fault; it doubles.
-    pub retry_after: Duration,
-    /// The longest pause after a fault.
-    pub retry_after_max: Duration,
+    /// Pause after the first failure.
+    pub retry_first: Duration,
+    /// Pause that no later one exceeds; each is twice the one before.
+    pub retry_max: Duration,
+    /// How long commits are gathered into one transaction of the read models, when no reader waits
+    /// and fewer than [`GATHER_EVENTS_MAX`] have come: a transaction for each commit would cost
+    /// more than the commits themselves.
+    pub gather: Duration,
 }
+
+/// Events that are folded without gathering more.
+pub const GATHER_EVENTS_MAX: u64 = 512;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { batch_len: 2000, retry_after: Duration::from_millis(50), retry_after_max: Duration::from_secs(5) }
+        Self {
+            retry_first: Duration::from_millis(50),
+            retry_max: Duration::from_secs(5),
+            gather: Duration::from_millis(5),
+        }
     }
 }
 
@@ -34,165 +44,299 @@ impl Default for Options {
 pub enum State {
     /// It follows the log.
     Running,
-    /// It waits before trying again.
+    /// The last try failed; it tries again.
     Retrying {
-        /// What went wrong.
-        reason: String,
+        /// Why.
+        reason: Arc<str>,
     },
-    /// It has stopped before this event and needs a mended program, then a restart.
+    /// It has stopped for good before an event that it cannot fold.
     Failed {
         /// The event.
         position: Position,
         /// Why.
-        reason: String,
+        reason: Arc<str>,
     },
 }
 
-/// The read models did not reach a position in time.
+/// The read models have not come as far as was asked for in time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the read models are at {checkpoint}, {position} was awaited")]
+#[error("the read models are at position {checkpoint}, {wanted} is wanted")]
 pub struct Lagging {
     /// Where they are.
     pub checkpoint: Position,
-    /// What was awaited.
-    pub position: Position,
+    /// What was asked for.
+    pub wanted: Position,
+    /// True: waiting longer does not help, the projection has stopped.
+    pub stopped: bool,
+}
+
+/// Drives the read models.
+pub struct Service {
+    store: Arc<dyn EventStore>,
+    read_models: Arc<ReadModels>,
+    options: Options,
+    checkpoint: watch::Sender<Position>,
+    state: watch::Sender<State>,
+    wanted: watch::Receiver<Position>,
 }
 
 /// What others may know of the projection. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Handle {
     checkpoint: watch::Receiver<Position>,
     state: watch::Receiver<State>,
+    head: watch::Receiver<Position>,
+    /// The furthest position that a reader waits for, or has waited for.
+    wanted: Arc<watch::Sender<Position>>,
+}
+
+/// How a batch ended.
+enum Step {
+    Done,
+    Again(String),
+    Stop(Position, String),
+}
+
+impl Service {
+    /// A runner that stands where the read models are.
+    ///
+    /// # Errors
+    /// The read models cannot be read.
+    pub async fn new(
+        store: Arc<dyn EventStore>,
+        read_models: Arc<ReadModels>,
+        options: Options,
+    ) -> Result<(Self, Handle), ReadError> {
+        let position = read_models.checkpoint().await?;
+        let (checkpoint, checkpoint_seen) = watch::channel(position);
+        let (state, state_seen) = watch::channel(State::Running);
+        let (wanted, wanted_seen) = watch::channel(0);
+        let handle = Handle {
+            checkpoint: checkpoint_seen,
+            state: state_seen,
+            head: store.watch(),
+            wanted: Arc::new(wanted),
+        };
+        let service = Self {
+            store,
+            read_models,
+            options,
+            checkpoint,
+            state,
+            wanted: wanted_seen,
+        };
+        Ok((service, handle))
+    }
+
+    /// Follows the log until `stop`, or until an event cannot be folded (then it waits for `stop`
+    /// in [`State::Failed`]). A batch that is under way when `stop` comes is finished.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut feed = Feed::new(Arc::clone(&self.store), 0);
+        let mut pause = self.options.retry_first;
+        let mut started = false;
+        loop {
+            let step = if started {
+                self.follow(&mut feed, &stop).await
+            } else {
+                self.start(&mut feed).await
+            };
+            if stop.is_cancelled() {
+                return;
+            }
+            match step {
+                // Finding the place again does not yet prove that it works again.
+                Step::Done if !started => started = true,
+                Step::Done => {
+                    pause = self.options.retry_first;
+                    self.show(State::Running);
+                }
+                Step::Again(reason) => {
+                    tracing::warn!(
+                        position = feed.position(),
+                        reason,
+                        "the read models could not be updated, trying again"
+                    );
+                    self.show(State::Retrying {
+                        reason: reason.into(),
+                    });
+                    // What was read but not folded is read again.
+                    started = false;
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    pause = (pause * 2).min(self.options.retry_max);
+                }
+                Step::Stop(position, reason) => {
+                    tracing::error!(
+                        position,
+                        reason,
+                        "the read models have stopped before an event that cannot be projected"
+                    );
+                    self.show(State::Failed {
+                        position,
+                        reason: reason.into(),
+                    });
+                    stop.cancelled().await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Finds the place to go on from. Read models from the future belong to another log (a backup
+    /// was restored): they are emptied.
+    async fn start(&self, feed: &mut Feed) -> Step {
+        let mut position = match self.read_models.checkpoint().await {
+            Ok(position) => position,
+            Err(error) => return unfolded(&error),
+        };
+        let head = match self.store.head().await {
+            Ok(head) => head,
+            Err(error) => return unread(&error),
+        };
+        if position > head {
+            tracing::warn!(
+                position,
+                head,
+                "the read models are ahead of the log (was a backup restored?), rebuilding them"
+            );
+            if let Err(error) = self.read_models.clear().await {
+                return unfolded(&error);
+            }
+            position = 0;
+        }
+        feed.seek(position);
+        self.checkpoint.send_replace(position);
+        Step::Done
+    }
+
+    async fn follow(&self, feed: &mut Feed, stop: &CancellationToken) -> Step {
+        let next = tokio::select! {
+            () = stop.cancelled() => return Step::Done,
+            next = async {
+                self.gather(feed.position()).await;
+                feed.next().await
+            } => next,
+        };
+        match next {
+            Ok(events) => self.fold(&events).await,
+            Err(error) => unread(&error),
+        }
+    }
+
+    /// Waits until there is something behind `position` and it is time to fold it.
+    async fn gather(&self, position: Position) {
+        let (mut head, mut wanted) = (self.store.watch(), self.wanted.clone());
+        if head.wait_for(|at| *at > position).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            _ = wanted.wait_for(|at| *at > position) => {}
+            _ = head.wait_for(|at| *at >= position + GATHER_EVENTS_MAX) => {}
+            () = tokio::time::sleep(self.options.gather) => {}
+        }
+    }
+
+    async fn fold(&self, events: &[Arc<Recorded>]) -> Step {
+        match self.read_models.apply(events).await {
+            Ok(position) => {
+                self.checkpoint.send_replace(position);
+                Step::Done
+            }
+            Err(error) => {
+                if let Ok(position) = self.read_models.checkpoint().await {
+                    self.checkpoint.send_replace(position);
+                }
+                unfolded(&error)
+            }
+        }
+    }
+
+    fn show(&self, state: State) {
+        self.state.send_if_modified(|shown| {
+            let changed = *shown != state;
+            *shown = state;
+            changed
+        });
+    }
+}
+
+fn unread(error: &store::Error) -> Step {
+    match error {
+        store::Error::Corrupt { position, .. } => Step::Stop(*position, error.to_string()),
+        store::Error::Unavailable(_) | store::Error::NotWritable(_) | store::Error::Invalid(_) => {
+            Step::Again(error.to_string())
+        }
+    }
+}
+
+fn unfolded(error: &ReadError) -> Step {
+    match error {
+        ReadError::Poison { position, reason } => Step::Stop(*position, reason.clone()),
+        ReadError::Unavailable(source) => Step::Again(format!("{error}: {source}")),
+        ReadError::Migration(source) => Step::Again(format!("{error}: {source}")),
+        ReadError::File { source, .. } => Step::Again(format!("{error}: {source}")),
+        ReadError::CheckpointMoved { .. }
+        | ReadError::Damaged(_)
+        | ReadError::TooLarge { .. }
+        | ReadError::BadCursor => Step::Again(error.to_string()),
+    }
 }
 
 impl Handle {
-    /// Position of the last event that queries see.
+    /// Position of the last event that the rows contain.
     #[must_use]
     pub fn checkpoint(&self) -> Position {
         *self.checkpoint.borrow()
     }
 
-    /// How it stands.
+    /// How the projection stands.
     #[must_use]
     pub fn state(&self) -> State {
         self.state.borrow().clone()
     }
 
-    /// Waits until queries see `position`.
+    /// Events between the rows and the end of the log as this process knows it.
+    #[must_use]
+    pub fn lag(&self) -> u64 {
+        let head = *self.head.borrow();
+        head.saturating_sub(self.checkpoint())
+    }
+
+    /// Waits until the rows contain the event at `position`. Cost: O(1) when they do already.
     ///
     /// # Errors
-    /// [`Lagging`]: not within `patience`.
-    pub async fn wait_for(&self, position: Position, patience: Duration) -> Result<(), Lagging> {
-        let mut checkpoint = self.checkpoint.clone();
-        match tokio::time::timeout(patience, checkpoint.wait_for(|at| *at >= position)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Lagging { checkpoint: self.checkpoint(), position }),
+    /// [`Lagging`] after `timeout`, or at once when the projection has stopped before it.
+    pub async fn wait_for(&self, position: Position, timeout: Duration) -> Result<(), Lagging> {
+        if self.checkpoint() >= position {
+            return Ok(());
         }
-    }
-}
-
-/// See the module.
-pub struct Service {
-    feed: Feed,
-    models: Arc<ReadModels>,
-    options: Options,
-    checkpoint: watch::Sender<Position>,
-    state: watch::Sender<State>,
-}
-
-impl Service {
-    /// A runner from where the read models are. Read models that are ahead of the log (a restored
-    /// backup) are emptied and built again.
-    ///
-    /// # Errors
-    /// [`Error`]: the read models do not answer.
-    pub async fn new(
-        store: Arc<dyn EventStore>,
-        models: Arc<ReadModels>,
-        options: Options,
-    ) -> Result<(Self, Handle), Error> {
-        let mut at = models.checkpoint().await?;
-        let head = *store.watch().borrow();
-        if at > head {
-            tracing::warn!(checkpoint = at, head, "the read models are ahead of the log; they are built again");
-            models.clear().await?;
-            at = 0;
-        }
-        let (checkpoint, checkpoint_seen) = watch::channel(at);
-        let (state, state_seen) = watch::channel(State::Running);
-        let feed = Feed::new(store, at, options.batch_len);
-        let handle = Handle { checkpoint: checkpoint_seen, state: state_seen };
-        Ok((Self { feed, models, options, checkpoint, state }, handle))
-    }
-
-    /// Follows the log until cancelled or stopped by an event that cannot be projected.
-    pub async fn run(mut self, cancel: CancellationToken) {
-        let mut pause = self.options.retry_after;
-        loop {
-            let before = self.feed.position();
-            let events = tokio::select! {
-                () = cancel.cancelled() => return,
-                events = self.feed.next() => events,
-            };
-            let reason = match events {
-                Ok(events) => match self.apply(&events).await {
-                    Ok(()) => {
-                        pause = self.options.retry_after;
-                        continue;
-                    }
-                    Err(Error::Poison { position, reason }) => return self.fail(position, reason),
-                    Err(error) => error.to_string(),
-                },
-                Err(store::Error::Corrupt { position, reason }) => return self.fail(position, reason),
-                Err(error) => error.to_string(),
-            };
-            tracing::warn!(position = before, error = %reason, "the read models were not moved on; trying again");
-            self.state.send_replace(State::Retrying { reason });
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            pause = (pause * 2).min(self.options.retry_after_max);
-            // Whoever moved the checkpoint: the table knows where to go on.
-            self.feed.seek(self.models.checkpoint().await.unwrap_or(before));
-        }
-    }
-
-    async fn apply(&self, events: &[Arc<Recorded>]) -> Result<(), Error> {
-        let position = self.models.apply(events).await?;
-        self.checkpoint.send_replace(position);
-        self.state.send_if_modified(|state| {
-            let changed = *state != State::Running;
-            *state = State::Running;
-            changed
+        self.wanted.send_if_modified(|wanted| {
+            let further = position > *wanted;
+            *wanted = position.max(*wanted);
+            further
         });
-        Ok(())
+        let mut checkpoint = self.checkpoint.clone();
+        let mut state = self.state.clone();
+        let failed = |state: &State| matches!(state, State::Failed { .. });
+        let reached = async {
+            tokio::select! {
+                biased;
+                reached = checkpoint.wait_for(|&p| p >= position) => reached.is_ok(),
+                _ = state.wait_for(failed) => false,
+            }
+        };
+        let outcome = tokio::time::timeout(timeout, reached).await;
+        // A stop that came together with the last rows does not make them stale.
+        let now = self.checkpoint();
+        if now >= position {
+            return Ok(());
+        }
+        Err(Lagging {
+            checkpoint: now,
+            wanted: position,
+            stopped: outcome.is_ok(),
+        })
     }
-
-    fn fail(&self, position: Position, reason: String) {
-        tracing::error!(position, reason, "the projection has stopped at an event");
-        self.checkpoint.send_replace(position.saturating_sub(1).max(*self.checkpoint.borrow()));
-        self.state.send_replace(State::Failed { position, reason });
-    }
-}
-
-/// Empties the read models and builds them from the log, as far as it reaches now. `progress` is
-/// told positions. Offline: nobody else may feed them meanwhile.
-///
-/// # Errors
-/// A fault of the log or of the read models, as text.
-pub async fn rebuild(
-    store: Arc<dyn EventStore>,
-    models: &ReadModels,
-    mut progress: impl FnMut(Position, Position),
-) -> Result<Position, String> {
-    models.clear().await.map_err(|e| e.to_string())?;
-    let head = store.head().await.map_err(|e| e.to_string())?;
-    let mut at = 0;
-    while at < head {
-        let page = store.read_all(at, Options::default().batch_len).await.map_err(|e| e.to_string())?;
-        at = models.apply(&page.events).await.map_err(|e| e.to_string())?;
-        progress(at, head);
-    }
-    Ok(at)
 }

@@ -50,8 +50,8 @@ pub struct Options {
     pub header_timeout: Duration,
     /// From the end of a request's headers to its answer, the receiving of the body included.
     pub request_timeout: Duration,
-    /// A connection on which no request runs and to which nothing is written is closed after this,
-    /// or at the latest after twice as long.
+    /// A connection on which no request runs and no answer is being sent is closed after this, or
+    /// at the latest after twice as long.
     pub idle_timeout: Duration,
     /// What requests that are under way get to finish once the server is told to stop.
     pub shutdown_grace: Duration,
@@ -86,13 +86,14 @@ pub struct BindError {
 
 impl BindError {
     fn new(listen: &str, source: io::Error) -> Self {
-        let hint = match source.kind() {
-            io::ErrorKind::AddrInUse => {
-                "another program listens there; choose another address with `--listen`"
-            }
-            io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-            io::ErrorKind::PermissionDenied => "not permitted; ports below 1024 need privileges",
-            _ => "the address must be `host:port`, for example `127.0.0.1:8000`",
+        let hint = if source.kind() == io::ErrorKind::AddrInUse {
+            "another program listens there; choose another address with `--listen`"
+        } else if source.kind() == io::ErrorKind::AddrNotAvailable {
+            "this machine has no such address"
+        } else if source.kind() == io::ErrorKind::PermissionDenied {
+            "not permitted; ports below 1024 need privileges"
+        } else {
+            "the address must be `host:port`, for example `127.0.0.1:8000`"
         };
         Self {
             listen: listen.to_owned(),
@@ -114,16 +115,14 @@ pub struct Service<C> {
 pub struct Handle {
     /// Where it listens.
     pub local_addr: SocketAddr,
-    connections: Arc<Semaphore>,
-    connections_max: usize,
+    connections: TaskTracker,
 }
 
 impl Handle {
     /// Connections that are open.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.connections_max
-            .saturating_sub(self.connections.available_permits())
+        self.connections.len()
     }
 }
 
@@ -149,8 +148,7 @@ impl<C: Send + Sync + 'static> Service<C> {
         ));
         let handle = Handle {
             local_addr,
-            connections: Arc::clone(&door.connections),
-            connections_max: options.connections_max,
+            connections: door.connections.clone(),
         };
         let service = Self {
             listener,
@@ -168,7 +166,8 @@ impl<C: Send + Sync + 'static> Service<C> {
             door,
             options,
         } = self;
-        let tracker = TaskTracker::new();
+        let room = Arc::new(Semaphore::new(options.connections_max));
+        let tracker = door.connections.clone();
         let connections = Arc::new(Connections {
             router: router::router(Arc::clone(&door)),
             timeouts: Timeouts {
@@ -182,7 +181,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             let accepted = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
-                accepted = accept(&listener, &door.connections) => accepted,
+                accepted = accept(&listener, &room) => accepted,
             };
             let connections = Arc::clone(&connections);
             let (stream, permit) = accepted;

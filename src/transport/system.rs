@@ -33,7 +33,7 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         "version": env!("CARGO_PKG_VERSION"),
         "time": context.app.clock.now(),
         "checks": checks,
-        "log": {"head": head},
+        "log": {"head": head, "commits": context.app.store.commits()},
         "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint)},
         "flows": {"resident": flows, "idle_bytes": idle_bytes},
         "executors": slots,
@@ -63,8 +63,16 @@ pub fn executors(context: &Context) -> Box<RawValue> {
 
 async fn checks(context: &Context) -> Vec<Check> {
     let log = match context.app.store.head().await {
-        Ok(head) => Check { name: "log", ok: true, detail: format!("{head} events") },
-        Err(error) => Check { name: "log", ok: false, detail: error.to_string() },
+        Ok(head) => Check {
+            name: "log",
+            ok: true,
+            detail: format!("{head} events"),
+        },
+        Err(error) => Check {
+            name: "log",
+            ok: false,
+            detail: error.to_string(),
+        },
     };
     vec![log, projections(context)]
 }
@@ -84,7 +92,13 @@ fn projections(context: &Context) -> Check {
     let (ok, detail) = match context.app.projections.state() {
         State::Running => (true, format!("at {at}")),
         State::Retrying { reason } => (false, format!("at {at}, trying again: {reason}")),
-        State::Failed { position, reason } => (false, format!("stopped before {position}: {reason}")),
+        State::Failed { position, reason } => {
+            (false, format!("stopped before {position}: {reason}"))
+        }
     };
-    Check { name: "projections", ok, detail }
+    Check {
+        name: "projections",
+        ok,
+        detail,
+    }
 }

@@ -1,6 +1,8 @@
 //! What every event store must do: one suite, run on each backend. Each test body is a function of
 //! a [`fixture::Backend`]; the names are the claims.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
 mod faulty;
 mod fixture;
 mod sqlite;

@@ -5,13 +5,15 @@ use crate::fixture::{
     request, whole_log,
 };
 use futures_util::future::join_all;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use futures_util::poll;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use taskledger::clock::{Clock, ManualClock};
 use taskledger::store::lock::DataDirLock;
 use taskledger::store::sqlite::{OpenError, SqliteStore};
 use taskledger::store::{Append, Error, EventStore, Fence, Outcome, Resolution, Snapshot};
 use taskledger_domain::Timestamp;
+use tokio::task::unconstrained;
 
 #[tokio::test]
 async fn a_reopened_log_has_everything() {
@@ -161,6 +163,66 @@ async fn an_append_above_the_limit_is_invalid() {
     let error = s.append(large).await.unwrap_err();
 
     assert!(matches!(error, Error::Invalid(_)), "{error}");
+}
+
+/// A clock at which the committer waits, once for each transaction.
+struct Turnstile {
+    passes: Mutex<std::sync::mpsc::Receiver<()>>,
+    transactions: AtomicUsize,
+}
+
+impl Clock for Turnstile {
+    fn now(&self) -> Timestamp {
+        self.transactions.fetch_add(1, Ordering::SeqCst);
+        self.passes.lock().unwrap().recv().unwrap();
+        START
+    }
+    fn uuid(&self) -> uuid::Uuid {
+        crate::fixture::uuid()
+    }
+}
+
+#[tokio::test]
+async fn appends_that_arrive_during_a_commit_share_the_next_one_and_are_judged_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pass, passes) = std::sync::mpsc::channel();
+    let turnstile = Arc::new(Turnstile {
+        passes: Mutex::new(passes),
+        transactions: AtomicUsize::new(0),
+    });
+    let s = open(folder.path(), turnstile.clone());
+    let stream = flow();
+    let mut first = Box::pin(s.append(append(flow(), 0, 1)));
+    assert!(poll!(&mut first).is_pending());
+    while turnstile.transactions.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Polled once, each is in the queue, in this order.
+    let mut others: Vec<_> = [0, 0, 1, 9, 2]
+        .into_iter()
+        .map(|expected| Box::pin(unconstrained(s.append(append(stream, expected, 1)))))
+        .chain((0..200).map(|_| Box::pin(unconstrained(s.append(append(flow(), 0, 1))))))
+        .collect();
+    for other in &mut others {
+        assert!(poll!(other).is_pending());
+    }
+
+    pass.send(()).unwrap();
+    appended(first.await.unwrap());
+    pass.send(()).unwrap();
+    let outcomes: Vec<_> = join_all(others)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+
+    assert_eq!(turnstile.transactions.load(Ordering::SeqCst), 2);
+    assert_eq!(outcomes[1], Outcome::Conflict { actual: 1 });
+    assert_eq!(outcomes[3], Outcome::Conflict { actual: 2 });
+    let written = outcomes.into_iter().enumerate();
+    let written = written.filter(|(n, _)| ![1, 3].contains(n));
+    let positions = written.map(|(_, outcome)| appended(outcome)[0].position);
+    assert!(positions.eq(2..=204));
 }
 
 /// A clock that panics when it is told to, in the thread that asks.

@@ -314,7 +314,7 @@ impl Flow {
         let task = size_of::<Task>() + 64;
         let edge = 2 * size_of::<Edge>();
         let names = self.methods.bytes + self.users.bytes;
-        self.tasks.len() * task + self.edges * edge + names + 1024
+        self.tasks.len() * task + self.edges * edge + names + size_of::<Self>() + 1024
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

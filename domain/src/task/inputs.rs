@@ -2,23 +2,25 @@
 //!
 //! Owns: the limits of a schema that a caller may bring, its compilation, and the violations that
 //! a caller sees. Pure: no network, no files, no threads; a reference that leaves the schema is
-//! refused. A schema is hostile until proven otherwise: it is measured (`rewrite`), compiled with
-//! a fuel gauge in each subschema (`fuel`), and a check that would cost too much ends with a
-//! violation that says so (`report` words all others).
+//! refused. A schema is hostile until proven otherwise: it is measured (`survey`), compiled with
+//! a gauge in each subschema (`rewrite`, `fuel`, `pattern_price`), and a check that would cost too
+//! much ends with a violation that says so (`report` words all violations).
 //! spec: validation / Schema Validation, step 6; data-model / schemas.input_schema
 //!
 //! Unknown keywords and unknown formats are annotations, as draft-07 has it. Formats that are
 //! checked: those of draft-07, and `uuid`, which here means version 4.
 
 mod fuel;
+mod pattern_price;
 mod report;
 mod rewrite;
+mod survey;
 #[cfg(test)]
 mod tests;
 
 use crate::ids::parse_uuid_v4;
 use crate::violation::Violation;
-use fuel::Exhausted;
+use fuel::{Budget, Exhausted};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use std::fmt;
@@ -41,16 +43,27 @@ pub mod limits {
     pub const PATTERN_PROGRAM_BYTES_MAX: usize = 64 * 1024;
     /// Values in one `enum`: they are compared one by one.
     pub const ENUM_VALUES_MAX: usize = 1_000;
-    /// Steps (about 10 ns each) that finding out whether inputs conform may take.
-    pub const CHECK_FUEL: u64 = 2_000_000;
-    /// Steps that listing the violations may take. Smaller, because each may leave an error of a
-    /// few hundred bytes behind until the list is cut.
-    pub const LIST_FUEL: u64 = 50_000;
+    /// Steps (about 10 ns each) that one pass over the inputs may take.
+    pub const CHECK_STEPS_MAX: u64 = 2_000_000;
+    /// Places (a visited subschema, an item, a member) at which listing the violations may leave
+    /// an error of a few hundred bytes behind, before the list is cut.
+    pub const LIST_PLACES_MAX: u64 = 50_000;
     /// Bytes of stack that a check may use; worker threads have 2 MiB.
     pub const CHECK_STACK_BYTES_MAX: usize = 512 * 1024;
     /// Violations listed for one schema or one set of inputs; the rest is counted.
     pub const LISTED_MAX: usize = 20;
 }
+
+/// To find out whether, and to find the first violation.
+const CHECK: Budget = Budget {
+    steps: limits::CHECK_STEPS_MAX,
+    places: u64::MAX,
+};
+/// To find all violations.
+const LIST: Budget = Budget {
+    steps: limits::CHECK_STEPS_MAX,
+    places: limits::LIST_PLACES_MAX,
+};
 
 /// A schema that is ready to check inputs. Immutable; share it behind an `Arc`.
 pub struct CompiledSchema {
@@ -108,19 +121,19 @@ pub fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Violation>> {
 
 impl CompiledSchema {
     /// Checks `inputs`. Cost: O(size of the inputs) for the schemas that people write, at most
-    /// [`limits::CHECK_FUEL`] steps for any.
+    /// three passes of [`limits::CHECK_STEPS_MAX`] steps for any.
     ///
     /// # Errors
     /// All violations up to [`limits::LISTED_MAX`] and a count of the others, with paths from the
     /// root of the inputs, in an order that depends on schema and inputs only. One violation alone
     /// when the check or the list would cost too much.
     pub fn check(&self, inputs: &Value) -> Result<(), Vec<Violation>> {
-        match fuel::metered(limits::CHECK_FUEL, || self.validator.is_valid(inputs)) {
+        match fuel::metered(CHECK, || self.validator.is_valid(inputs)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(Exhausted) => return Err(vec![report::inputs_too_costly()]),
         }
-        let listed = fuel::metered(limits::LIST_FUEL, || {
+        let listed = fuel::metered(LIST, || {
             report::of_inputs(inputs, self.validator.iter_errors(inputs))
         });
         match listed {
@@ -128,7 +141,7 @@ impl CompiledSchema {
             Err(Exhausted) if self.branches => Err(vec![report::inputs_faults_too_many()]),
             // Without branches the first error alone is small, wherever it is.
             Err(Exhausted) => {
-                let first = fuel::metered(limits::CHECK_FUEL, || {
+                let first = fuel::metered(CHECK, || {
                     self.validator
                         .validate(inputs)
                         .err()

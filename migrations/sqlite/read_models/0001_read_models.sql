@@ -64,7 +64,8 @@ CREATE TABLE attempts (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE runs (
-    run_id      BLOB PRIMARY KEY,
+    run_no      INTEGER PRIMARY KEY, -- position of the event that started it
+    run_id      BLOB NOT NULL,
     flow_id     BLOB NOT NULL,
     task_id     BLOB NOT NULL,
     kind        TEXT NOT NULL,
@@ -76,11 +77,15 @@ CREATE TABLE runs (
     cancelled   INTEGER NOT NULL,
     started_at  INTEGER NOT NULL,
     ended_at    INTEGER
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
+CREATE UNIQUE INDEX runs_id ON runs (run_id);
+
+-- Found through the flow's root, which has the flow's id: random keys would make every batch touch
+-- the whole table.
 CREATE TABLE flow_summary (
-    flow_id       BLOB PRIMARY KEY,
-    flow_no       INTEGER NOT NULL,
+    flow_no       INTEGER PRIMARY KEY,
+    flow_id       BLOB NOT NULL,
     pending       INTEGER NOT NULL,
     in_progress   INTEGER NOT NULL,
     completed     INTEGER NOT NULL,
@@ -90,15 +95,23 @@ CREATE TABLE flow_summary (
     waiting       INTEGER NOT NULL, -- tasks that wait for their next attempt
     deadlines     INTEGER NOT NULL, -- tasks with a deadline of their own
     open_runs     INTEGER NOT NULL, -- runs that have not ended
-    last_position INTEGER NOT NULL
+    last_position INTEGER NOT NULL,
+    rootless      INTEGER NOT NULL  -- 1: its root was deleted, the rest is still being deleted
+) STRICT;
+
+-- Flows whose summary cannot be found through their root any more.
+CREATE TABLE rootless_flows (
+    flow_id BLOB PRIMARY KEY,
+    flow_no INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- A row while any run of the flow is running.
 CREATE TABLE open_runs (
-    flow_id     BLOB PRIMARY KEY,
+    flow_no     INTEGER PRIMARY KEY,
+    flow_id     BLOB NOT NULL,
     partition   INTEGER NOT NULL,
     next_due_at INTEGER NOT NULL -- nothing is due earlier; 0 = look at once
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Exact totals for lists. Every task counts four times: for its user (if it has one) and for
 -- everybody (user_key ''), each for its ten minutes of creation and for all times (bucket -1).

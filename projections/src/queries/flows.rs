@@ -46,6 +46,8 @@ pub struct Attempt {
 /// A flow in which a run is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenRun {
+    /// Where in the log the flow was created; pages go on behind it.
+    pub created_position: Position,
     /// The flow.
     pub flow_id: FlowId,
     /// [`crate::partition`] of the flow.
@@ -111,20 +113,15 @@ impl ReadModels {
             .collect()
     }
 
-    /// Up to `limit` flows with a running run, in order of their ids, behind `after`. A page with
-    /// fewer rows than `limit` is the last one. Cost: O(limit).
+    /// Up to `limit` flows with a running run, oldest first, behind the one created at `after` (0
+    /// for the first page). A page with fewer rows than `limit` is the last one. Cost: O(limit).
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
-    pub async fn open_runs(
-        &self,
-        after: Option<FlowId>,
-        limit: u32,
-    ) -> Result<Vec<OpenRun>, Error> {
+    pub async fn open_runs(&self, after: Position, limit: u32) -> Result<Vec<OpenRun>, Error> {
         let mut tx = self.readers.begin().await?;
-        let after = after.map_or_else(Vec::new, |id| id.0.as_bytes().to_vec());
         let found = sqlx::query(OPEN_RUNS)
-            .bind(after)
+            .bind(int(after))
             .bind(int(u64::from(limit)))
             .fetch_all(&mut *tx)
             .await?;
@@ -133,6 +130,7 @@ impl ReadModels {
             .map(|row| {
                 let mut c = Columns::of(row);
                 Ok(OpenRun {
+                    created_position: c.number()?,
                     flow_id: FlowId(c.id()?),
                     partition: c.number()?,
                     next_due_at: c.time()?,
@@ -142,11 +140,12 @@ impl ReadModels {
     }
 }
 
-/// By primary key.
-const SUMMARY: &str = "SELECT pending, in_progress, completed, failed, cancelled, progress_sum,
-        open_runs, last_position
-    FROM flow_summary
-    WHERE flow_id = $1";
+/// Relies on the index tasks_id (the root has the flow's id), then by key.
+const SUMMARY: &str = "SELECT s.pending, s.in_progress, s.completed, s.failed, s.cancelled,
+        s.progress_sum, s.open_runs, s.last_position
+    FROM tasks r
+    JOIN flow_summary s ON s.flow_no = r.created_position
+    WHERE r.id = $1";
 /// Relies on the index tasks_id, then by primary key.
 const ATTEMPTS: &str = "SELECT a.attempt, a.run_id, a.started_at, a.ended_at, a.outcome, a.reason,
         a.error
@@ -155,8 +154,8 @@ const ATTEMPTS: &str = "SELECT a.attempt, a.run_id, a.started_at, a.ended_at, a.
     WHERE t.id = $1
     ORDER BY a.attempt";
 /// By primary key.
-const OPEN_RUNS: &str = "SELECT flow_id, partition, next_due_at
+const OPEN_RUNS: &str = "SELECT flow_no, flow_id, partition, next_due_at
     FROM open_runs
-    WHERE flow_id > $1
-    ORDER BY flow_id
+    WHERE flow_no > $1
+    ORDER BY flow_no
     LIMIT $2";

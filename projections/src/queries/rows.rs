@@ -11,7 +11,7 @@ use taskledger_domain::task::Status;
 use taskledger_domain::{Payload, RunId, TaskId};
 
 /// Tasks that are read at once while a limit in bytes is watched.
-const CHUNK: usize = 64;
+const CHUNK: usize = 128;
 
 /// The key of a task.
 pub(super) async fn number(db: &mut SqliteConnection, id: TaskId) -> Result<Option<i64>, Error> {
@@ -145,7 +145,7 @@ fn required(row: &TaskRow) -> impl Iterator<Item = TaskId> {
 const NUMBER: &str = "SELECT created_position
     FROM tasks
     WHERE id = $1";
-/// By primary key.
+/// Relies on the index runs_id.
 const RUN: &str = "SELECT run_id, state, pending, in_progress, completed, failed, cancelled
     FROM runs
     WHERE run_id = $1 AND task_id = $2";

@@ -101,11 +101,11 @@ const SHAPE: &str = "WITH RECURSIVE below(no, parent_no) AS (
         JOIN tasks t ON t.parent_no = below.no)
     SELECT no, parent_no
     FROM below";
-/// Relies on the index tasks_flow_ordinal.
+/// Relies on the indexes tasks_id and tasks_flow_ordinal.
 const IDS: &str = "SELECT t.id
-    FROM flow_summary s
-    JOIN tasks t ON t.flow_no = s.flow_no
-    WHERE s.flow_id = $1
+    FROM tasks r
+    JOIN tasks t ON t.flow_no = r.created_position
+    WHERE r.id = $1
     ORDER BY t.ordinal";
 
 #[cfg(test)]

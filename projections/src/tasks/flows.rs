@@ -61,6 +61,8 @@ pub(super) struct Flow {
     pub(super) deadlines: i64,
     pub(super) open_runs: i64,
     pub(super) last_position: Position,
+    /// Its root was deleted, the rest is still being deleted.
+    pub(super) rootless: bool,
     /// What `open_runs.next_due_at` holds; `None` without a row.
     pub(super) due_written: Option<i64>,
     /// The tasks in memory by ordinal.
@@ -81,6 +83,7 @@ impl Flow {
             deadlines: 0,
             open_runs: 0,
             last_position: 0,
+            rootless: false,
             due_written: None,
             tasks: BTreeMap::new(),
             changed: false,
@@ -98,19 +101,21 @@ impl Flow {
         flow.deadlines = c.int()?;
         flow.open_runs = c.int()?;
         flow.last_position = c.number()?;
+        flow.rootless = c.int()? != 0;
         flow.due_written = c.opt_int()?;
         Ok(flow)
     }
 
     pub(super) fn bind(&self, args: &mut Args) {
-        args.id(self.id.0);
         args.int(self.no);
+        args.id(self.id.0);
         bind_counts(&self.counts, args);
         args.int(self.progress_sum);
         args.int(self.waiting);
         args.int(self.deadlines);
         args.int(self.open_runs);
         args.position(self.last_position);
+        args.int(i64::from(self.rootless));
     }
 
     /// Live tasks, in memory or not.
@@ -140,6 +145,7 @@ impl Flow {
 
 /// A run that the projector has in memory.
 pub(super) struct Run {
+    pub(super) no: i64,
     pub(super) id: RunId,
     pub(super) flow_id: FlowId,
     pub(super) task_id: TaskId,
@@ -156,6 +162,7 @@ impl Run {
     pub(super) fn read(row: &SqliteRow) -> Result<Self, Error> {
         let mut c = Columns::of(row);
         Ok(Self {
+            no: c.int()?,
             id: RunId(c.id()?),
             flow_id: FlowId(c.id()?),
             task_id: TaskId(c.id()?),
@@ -169,6 +176,7 @@ impl Run {
     }
 
     pub(super) fn bind(&self, args: &mut Args) {
+        args.int(self.no);
         args.id(self.id.0);
         args.id(self.flow_id.0);
         args.id(self.task_id.0);

@@ -155,6 +155,7 @@ async fn write_attempts(set: &mut WorkingSet, db: &mut SqliteConnection) -> Resu
 
 async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
     let (mut written, mut gone, mut due, mut closed) = (vec![], vec![], vec![], vec![]);
+    let (mut rootless, mut forgotten) = (vec![], vec![]);
     for flow in set.flows.values_mut().filter(|flow| flow.changed) {
         flow.changed = false;
         let wanted = if flow.open_runs == 0 {
@@ -170,14 +171,20 @@ async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
         if wanted != flow.due_written {
             flow.due_written = wanted;
             match wanted {
-                Some(at) => due.push((flow.id, at)),
-                None => closed.push(flow.id),
+                Some(at) => due.push((flow.no, flow.id, at)),
+                None => closed.push(flow.no),
             }
         }
         if flow.is_gone() {
-            gone.push(flow.id);
+            gone.push((flow.id, flow.no));
+            if flow.rootless {
+                forgotten.push(flow.id);
+            }
         } else {
             written.push(flow.id);
+            if flow.rootless {
+                rootless.push((flow.id, flow.no));
+            }
         }
     }
     let written: Vec<_> = written.iter().filter_map(|id| set.flows.get(id)).collect();
@@ -185,19 +192,29 @@ async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
         .execute(db, &written, |flow, args| flow.bind(args))
         .await?;
     UPSERT_OPEN_RUNS
-        .execute(db, &due, |(flow, at), args| {
+        .execute(db, &due, |(no, flow, at), args| {
+            args.int(*no);
             args.id(flow.0);
             args.int(i64::from(partition(*flow)));
             args.int(*at);
         })
         .await?;
     DELETE_OPEN_RUNS
-        .execute(db, &closed, |flow, args| args.id(flow.0))
+        .execute(db, &closed, |no, args| args.int(*no))
         .await?;
     DELETE_FLOWS
-        .execute(db, &gone, |flow, args| args.id(flow.0))
+        .execute(db, &gone, |(_, no), args| args.int(*no))
         .await?;
-    for flow in &gone {
+    UPSERT_ROOTLESS
+        .execute(db, &rootless, |(flow, no), args| {
+            args.id(flow.0);
+            args.int(*no);
+        })
+        .await?;
+    DELETE_ROOTLESS
+        .execute(db, &forgotten, |flow, args| args.id(flow.0))
+        .await?;
+    for (flow, _) in &gone {
         set.flows.remove(flow);
     }
     Ok(())
@@ -304,10 +321,10 @@ static UPSERT_ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| {
 static UPSERT_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     upsert(
         "flow_summary",
-        "flow_id",
+        "flow_no",
         &[
-            "flow_id",
             "flow_no",
+            "flow_id",
             "pending",
             "in_progress",
             "completed",
@@ -318,23 +335,29 @@ static UPSERT_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
             "deadlines",
             "open_runs",
             "last_position",
+            "rootless",
         ],
     )
 });
-static DELETE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("flow_summary", "flow_id"));
+static DELETE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("flow_summary", "flow_no"));
+static UPSERT_ROOTLESS: LazyLock<MultiRow> =
+    LazyLock::new(|| upsert("rootless_flows", "flow_id", &["flow_id", "flow_no"]));
+static DELETE_ROOTLESS: LazyLock<MultiRow> =
+    LazyLock::new(|| delete_by("rootless_flows", "flow_id"));
 static UPSERT_OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
     upsert(
         "open_runs",
-        "flow_id",
-        &["flow_id", "partition", "next_due_at"],
+        "flow_no",
+        &["flow_no", "flow_id", "partition", "next_due_at"],
     )
 });
-static DELETE_OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("open_runs", "flow_id"));
+static DELETE_OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| delete_by("open_runs", "flow_no"));
 static UPSERT_RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
     upsert(
         "runs",
-        "run_id",
+        "run_no",
         &[
+            "run_no",
             "run_id",
             "flow_id",
             "task_id",
@@ -368,3 +391,66 @@ const COVERED: &str = "SELECT status, COUNT(*)
 const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)
     FROM tasks
     WHERE flow_no = $1 AND next_attempt_at IS NOT NULL";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, ReadModels};
+    use sqlx::AssertSqlSafe;
+
+    /// Tables, and their names within the statements.
+    const STORED: [&str; 12] = [
+        "tasks",
+        "task_bodies",
+        "attempts",
+        "runs",
+        "flow_summary",
+        "rootless_flows",
+        "open_runs",
+        "t",
+        "c",
+        "s",
+        "o",
+        "r",
+    ];
+
+    #[tokio::test]
+    async fn no_statement_of_a_batch_walks_over_a_table() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let options = Options::new(folder.path().join("read_models.db"));
+        let (models, _) = ReadModels::open(&options).await.expect("a fresh file");
+        let statements = [
+            UPDATE_FIGURES.text(),
+            UPDATE_STATE.text(),
+            UPDATE_DEFINITION.text(),
+            UPDATE_DEPENDENCIES.text(),
+            UPDATE_SPECIFICATIONS.text(),
+            DELETE_TASKS.text(),
+            DELETE_BODIES.text(),
+            DELETE_ATTEMPTS.text(),
+            DELETE_FLOWS.text(),
+            DELETE_OPEN_RUNS.text(),
+            COVER.text(),
+            COVERED,
+            NEXT_ATTEMPT,
+            super::super::load::FLOWS.text(),
+            super::super::load::TASKS.text(),
+            super::super::load::WHOLE_FLOWS.text(),
+            super::super::load::RUNS.text(),
+        ];
+        for sql in statements {
+            let plan: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
+                    .fetch_all(&models.readers)
+                    .await
+                    .expect("a plan");
+            for (.., step) in &plan {
+                let walked = step.strip_prefix("SCAN ").and_then(|s| s.split(' ').next());
+                assert!(
+                    walked.is_none_or(|name| !STORED.contains(&name)),
+                    "{step} in {plan:?}"
+                );
+            }
+        }
+    }
+}

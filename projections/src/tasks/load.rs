@@ -195,22 +195,30 @@ fn begins_flow(recorded: &Recorded) -> bool {
     matches!(recorded.event.as_ref(), Event::TaskCreated(e) if e.parent_id.is_none())
 }
 
-/// By primary key.
-static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
+/// By the index tasks_id (the root has the flow's id), then by key.
+pub(super) static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "SELECT s.flow_id, s.flow_no, s.pending, s.in_progress, s.completed, s.failed,
-            s.cancelled, s.progress_sum, s.waiting, s.deadlines, s.open_runs, s.last_position,
-            o.next_due_at
-        FROM flow_summary s
-        LEFT JOIN open_runs o ON o.flow_id = s.flow_id
-        WHERE s.flow_id IN (VALUES",
+        "WITH wanted(id) AS (VALUES",
         1,
-        ")",
+        ")
+        SELECT s.flow_id, s.flow_no, s.pending, s.in_progress, s.completed, s.failed,
+            s.cancelled, s.progress_sum, s.waiting, s.deadlines, s.open_runs, s.last_position,
+            s.rootless, o.next_due_at
+        FROM (
+            SELECT t.flow_no
+            FROM wanted
+            JOIN tasks t ON t.id = wanted.id
+            UNION ALL
+            SELECT r.flow_no
+            FROM wanted
+            JOIN rootless_flows r ON r.flow_id = wanted.id) f
+        JOIN flow_summary s ON s.flow_no = f.flow_no
+        LEFT JOIN open_runs o ON o.flow_no = s.flow_no",
     )
 });
 
 /// Tasks and their ancestors. By the index tasks_id, then by key.
-static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH RECURSIVE up(no) AS (
             SELECT created_position
@@ -232,7 +240,7 @@ static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
 });
 
 /// By the index tasks_flow_ordinal.
-static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         &format!(
             "SELECT {COLUMNS}
@@ -244,10 +252,10 @@ static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     )
 });
 
-/// By primary key.
-static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
+/// By the index runs_id.
+pub(super) static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "SELECT run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
+        "SELECT run_no, run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
             cancelled, started_at, ended_at
         FROM runs
         WHERE run_id IN (VALUES",

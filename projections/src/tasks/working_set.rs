@@ -250,7 +250,9 @@ impl WorkingSet {
         let task = self.tasks.remove(&id).ok_or("deleted twice")?;
         let row = &task.placed.row;
         self.account(row.flow_id, Some(before), None)?;
-        self.flow(row.flow_id)?.tasks.remove(&row.ordinal);
+        let flow = self.flow(row.flow_id)?;
+        flow.tasks.remove(&row.ordinal);
+        flow.rootless |= row.is_root();
         if task.write != Write::New {
             self.deleted.push(task.placed.no());
         }
@@ -268,6 +270,7 @@ impl WorkingSet {
         e: &RunStarted,
     ) -> Result<Option<CoverInSql>, String> {
         let run = Run {
+            no: int(recorded.position),
             id: e.run_id,
             flow_id: recorded.flow,
             task_id: e.task_id,

@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 struct Shared {
     /// Transactions so far.
-    commits: AtomicU64,
+    commits: Arc<AtomicU64>,
     /// The helper has copied most of the WAL; the committer should copy the rest.
     copied: AtomicBool,
 }
@@ -53,6 +53,11 @@ impl Checkpoints {
             .spawn(move || help(&connection, &wake, &helper, &committer))
             .map_err(OpenError::Thread)?;
         Ok((Self { shared, grown }, thread))
+    }
+
+    /// Where commits are counted.
+    pub(super) fn commits(&self) -> Arc<AtomicU64> {
+        self.shared.commits.clone()
     }
 
     /// Looks at the WAL after a commit. Cost: a look into shared memory, unless there is something

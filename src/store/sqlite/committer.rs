@@ -79,6 +79,8 @@ pub(super) struct Committer {
     pub(super) head: watch::Sender<Position>,
     pub(super) checkpoints: Checkpoints,
     pub(super) on_fatal: OnFatal,
+    /// The last batch was not written; so that the log of a full disk is two lines, not a flood.
+    pub(super) refusing: bool,
 }
 
 /// The outcome of a commit is not known.
@@ -155,6 +157,9 @@ impl Committer {
         }
         match writer.commit() {
             Ok(fresh) => {
+                if std::mem::take(&mut self.refusing) {
+                    tracing::info!("the event log can be written again");
+                }
                 if let Some(last) = fresh.last() {
                     let position = last.event.position;
                     self.ring.push(fresh);
@@ -184,13 +189,15 @@ impl Committer {
     /// Undoes the transaction and tells everybody in it. A refusal may rest on a neighbour that is
     /// undone as well, so refusals are not given either.
     fn refuse_all(
-        &self,
+        &mut self,
         writer: &mut Writer<'_>,
         judged: Vec<Judged>,
         waiting: std::vec::IntoIter<Write>,
         error: &Error,
     ) -> Result<(), Fatal> {
-        tracing::warn!(%error, "a batch was not written");
+        if !std::mem::replace(&mut self.refusing, true) {
+            tracing::warn!(%error, "the event log cannot be written; appends are refused");
+        }
         let rolled_back = writer.roll_back();
         for j in judged {
             j.refuse(error.clone());

@@ -5,11 +5,13 @@
 //! nearly live readers are served from memory (`ring`). May not touch: rules, read models.
 //! Whoever opens it holds the data folder's lock (`store::lock`).
 
+mod beside;
 mod checkpoint;
 mod committer;
 pub mod export;
 mod failure;
 mod open;
+mod port;
 mod queries;
 mod readers;
 mod row;
@@ -18,34 +20,26 @@ mod writer;
 
 pub use committer::OnFatal;
 pub use open::{LEDGER_FILE, OpenError};
+pub use port::{APPEND_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 pub use verify::verify;
 
+use super::Error;
 use super::ring::Ring;
-use super::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use crate::clock::SharedClock;
-use async_trait::async_trait;
 use committer::{Committer, Request, Size, Write};
 use readers::Readers;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use taskledger_domain::Position;
+use tokio::sync::{Semaphore, mpsc, watch};
 
-/// Payload bytes of one append: four times the largest request, since a command may write what it
-/// was given more than once.
-pub const APPEND_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of one snapshot: a flow of the largest size takes about 20 MB.
-pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Requests that wait for the committer; more wait in front of the queue.
 const QUEUE_LEN_MAX: usize = 4_096;
 /// Payload bytes that wait for the committer: two of the largest appends.
 const QUEUE_BYTES_MAX: usize = 2 * APPEND_BYTES_MAX;
-/// Events in one page of `read_all`.
-const PAGE_EVENTS_MAX: usize = 10_000;
-/// Payload bytes in one page of `read_all`, unless its first event is larger.
-const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Exit code when an outcome is not known (`EX_SOFTWARE`).
 const EXIT_OUTCOME_UNKNOWN: i32 = 70;
 
@@ -96,6 +90,7 @@ pub struct SqliteStore {
     threads: Mutex<Option<Threads>>,
     ring: Arc<Ring>,
     head: watch::Receiver<Position>,
+    commits: Arc<AtomicU64>,
     /// Payload bytes that may still enter the queue.
     queue_bytes: Arc<Semaphore>,
 }
@@ -139,6 +134,7 @@ impl SqliteStore {
         let (readers, mut threads) = Readers::start(&path)?;
         let (queue, requests) = mpsc::channel(QUEUE_LEN_MAX);
         let (checkpoints, helper) = checkpoint::Checkpoints::start(&path, queue.downgrade())?;
+        let commits = checkpoints.commits();
         let (head_sender, head) = watch::channel(at);
         let ring = Arc::new(Ring::default());
         let committer = Committer {
@@ -148,6 +144,7 @@ impl SqliteStore {
             head: head_sender,
             checkpoints,
             on_fatal: options.on_fatal,
+            refusing: false,
         };
         let thread = std::thread::Builder::new()
             .name("log-committer".to_owned())
@@ -172,6 +169,7 @@ impl SqliteStore {
             threads: Mutex::new(Some(threads)),
             ring,
             head,
+            commits,
             queue_bytes: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
         })
     }
@@ -226,165 +224,6 @@ impl Drop for SqliteStore {
             join(threads);
         }
     }
-}
-
-#[async_trait]
-impl EventStore for SqliteStore {
-    async fn append(&self, append: Append) -> Result<Outcome, Error> {
-        let size = check(&append)?;
-        let (reply, answer) = oneshot::channel();
-        self.write(Write::Append(Box::new(append), reply), size)
-            .await?;
-        // The committer has ended in the middle of it.
-        answer.await.unwrap_or(Ok(Outcome::Unknown))
-    }
-
-    async fn resolve(&self, stream: FlowId, ids: &[EventId]) -> Result<Resolution, Error> {
-        if ids.is_empty() {
-            return Err(Error::Invalid("no event ids to resolve".to_owned()));
-        }
-        let (reply, answer) = oneshot::channel();
-        let request = Request::Resolve {
-            stream,
-            ids: ids.to_vec(),
-            reply,
-        };
-        self.queue()?.send(request).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
-    }
-
-    async fn read_stream(
-        &self,
-        stream: FlowId,
-        after: Version,
-        limit: usize,
-    ) -> Result<Vec<Arc<Recorded>>, Error> {
-        self.readers()?
-            .run(move |q| q.read_stream(stream, after, limit))
-            .await
-    }
-
-    async fn read_versions(
-        &self,
-        stream: FlowId,
-        versions: &[Version],
-    ) -> Result<Vec<Arc<Recorded>>, Error> {
-        let versions = versions.to_vec();
-        self.readers()?
-            .run(move |q| q.read_versions(stream, &versions))
-            .await
-    }
-
-    async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
-        let readers = self.readers()?;
-        let head = *self.head.borrow();
-        let last = after
-            .saturating_add(limit.min(PAGE_EVENTS_MAX) as u64)
-            .min(head);
-        if last <= after {
-            return Ok(Page {
-                events: Vec::new(),
-                next: after,
-                at_end: after >= head,
-            });
-        }
-        let count = usize::try_from(last - after).unwrap_or(PAGE_EVENTS_MAX);
-        let events = match self.ring.read(after, count, PAGE_BYTES_MAX) {
-            Some(events) => events,
-            None => {
-                readers
-                    .run(move |q| q.read_all(after, last, PAGE_BYTES_MAX))
-                    .await?
-            }
-        };
-        let next = events.last().map_or(after, |e| e.position);
-        Ok(Page {
-            events,
-            next,
-            at_end: next >= head,
-        })
-    }
-
-    async fn head(&self) -> Result<Position, Error> {
-        self.readers()?;
-        Ok(*self.head.borrow())
-    }
-
-    async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {
-        self.readers()?.run(move |q| q.stream_head(stream)).await
-    }
-
-    fn watch(&self) -> watch::Receiver<Position> {
-        self.head.clone()
-    }
-
-    async fn claims(
-        &self,
-        keys: &[ClaimKey],
-        now: Timestamp,
-    ) -> Result<Vec<Option<Arc<str>>>, Error> {
-        let keys = keys.to_vec();
-        self.readers()?
-            .run(move |q| {
-                keys.iter()
-                    .map(|key| q.held_claim(key, now).map_err(|e| failure::of_read(&e, 0)))
-                    .collect()
-            })
-            .await
-    }
-
-    async fn raise_fence(&self, name: &str) -> Result<u64, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.write(Write::RaiseFence(name.to_owned(), reply), Size::default())
-            .await?;
-        answer.await.map_err(|_| closed())?
-    }
-
-    async fn load_snapshot(&self, stream: FlowId, format: u32) -> Result<Option<Snapshot>, Error> {
-        self.readers()?
-            .run(move |q| q.load_snapshot(stream, format))
-            .await
-    }
-
-    async fn save_snapshot(&self, stream: FlowId, snapshot: Snapshot) -> Result<(), Error> {
-        let bytes = snapshot.bytes.len();
-        if bytes > SNAPSHOT_BYTES_MAX {
-            return Err(Error::Invalid(format!(
-                "a snapshot has at most {SNAPSHOT_BYTES_MAX} bytes, this one has {bytes}"
-            )));
-        }
-        let (reply, answer) = oneshot::channel();
-        let size = Size { events: 0, bytes };
-        self.write(Write::SaveSnapshot(stream, snapshot, reply), size)
-            .await?;
-        answer.await.map_err(|_| closed())?
-    }
-}
-
-/// The rules of the port that need no look into the log.
-fn check(append: &Append) -> Result<Size, Error> {
-    if append.events.is_empty() {
-        return Err(Error::Invalid(
-            "an append has at least one event".to_owned(),
-        ));
-    }
-    if !writer::claims_are_distinct(&append.claims) {
-        return Err(Error::Invalid(
-            "an append claims something twice".to_owned(),
-        ));
-    }
-    let events: usize = append.events.iter().map(|e| e.encoded.data.len()).sum();
-    let claims: usize = append.claims.iter().map(|c| c.value.len()).sum();
-    let bytes = events.saturating_add(claims);
-    if bytes > APPEND_BYTES_MAX {
-        return Err(Error::Invalid(format!(
-            "an append has at most {APPEND_BYTES_MAX} bytes of payload, this one has {bytes}"
-        )));
-    }
-    Ok(Size {
-        events: append.events.len(),
-        bytes,
-    })
 }
 
 fn closed() -> Error {

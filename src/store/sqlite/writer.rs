@@ -5,24 +5,18 @@
 //! no trace and its neighbours in the transaction are untouched.
 //! Fed by the committer, one at a time; knows no threads and no waiting.
 
-use super::queries::{Queries, claim_columns, snapshot_checksum};
+use super::beside::Beside;
+use super::queries::Queries;
 use super::row::Row;
 use crate::store::ring::Fresh;
 use crate::store::{Append, ClaimKey, Error, NewClaim, NewEvent, Outcome, Snapshot};
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{Connection, Statement, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, Position, Recorded, Timestamp, Version};
 
 /// Streams whose number and version are remembered: more than are hot at once, about 5 MB.
 const STREAMS_KNOWN_MAX: usize = 65_536;
-/// Expired claims that one sweep deletes: a few milliseconds of the committer's time.
-const SWEEP_ROWS_MAX: u32 = 4_096;
-/// Claims with an expiry written between two sweeps; half of a sweep, so that sweeping keeps up.
-const SWEEP_AFTER_CLAIMS: usize = 2_048;
-/// Transactions between two sweeps when few claims are written.
-const SWEEP_AFTER_TRANSACTIONS: usize = 1_024;
-
 /// The newest event's position and time, and the highest stream number.
 const NEWEST: &str = "SELECT coalesce(max(position), 0), coalesce((SELECT recorded_at FROM events \
                       ORDER BY position DESC LIMIT 1), 0), coalesce((SELECT max(number) FROM \
@@ -34,23 +28,6 @@ const UPDATE_STREAM: &str = "UPDATE streams SET version = ?2, last_position = ?3
 const INSERT_EVENT: &str = "INSERT INTO events (position, stream, version, id, time, recorded_at, \
                             kind, schema_version, actor, correlation, causation, trace, checksum, \
                             data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-/// Replaces only what was judged to be expired.
-const PUT_CLAIM: &str =
-    "INSERT OR REPLACE INTO claims (kind, key, value, expires_at) VALUES (?1, ?2, ?3, ?4)";
-/// By `claims_by_expiry`.
-const SWEEP_CLAIMS: &str = "DELETE FROM claims WHERE (kind, key) IN (SELECT kind, key FROM claims \
-                            WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
-/// By the primary key.
-const FENCE: &str = "SELECT token FROM fences WHERE name = ?1";
-const RAISE_FENCE: &str = "INSERT INTO fences (name, token) VALUES (?1, 1) \
-                           ON CONFLICT (name) DO UPDATE SET token = token + 1 RETURNING token";
-/// An older snapshot never replaces a newer one of the same format.
-const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (stream, format, version, checksum, bytes) \
-                            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (stream) DO UPDATE SET \
-                            format = excluded.format, version = excluded.version, \
-                            checksum = excluded.checksum, bytes = excluded.bytes \
-                            WHERE excluded.format <> format OR excluded.version >= version";
-
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: i64,
@@ -75,18 +52,12 @@ pub(super) struct Writer<'c> {
     insert_stream: Statement<'c>,
     update_stream: Statement<'c>,
     insert_event: Statement<'c>,
-    put_claim: Statement<'c>,
-    fence: Statement<'c>,
-    raise_fence: Statement<'c>,
-    put_snapshot: Statement<'c>,
-    sweep: Statement<'c>,
+    beside: Beside<'c>,
     streams: HashMap<FlowId, Known>,
     end: End,
     /// A transaction was undone: `end` must be found again.
     end_is_stale: bool,
     fresh: Vec<Fresh>,
-    claims_since_sweep: usize,
-    transactions_since_sweep: usize,
 }
 
 impl<'c> Writer<'c> {
@@ -100,17 +71,11 @@ impl<'c> Writer<'c> {
             insert_stream: connection.prepare(INSERT_STREAM)?,
             update_stream: connection.prepare(UPDATE_STREAM)?,
             insert_event: connection.prepare(INSERT_EVENT)?,
-            put_claim: connection.prepare(PUT_CLAIM)?,
-            fence: connection.prepare(FENCE)?,
-            raise_fence: connection.prepare(RAISE_FENCE)?,
-            put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
-            sweep: connection.prepare(SWEEP_CLAIMS)?,
+            beside: Beside::prepare(connection)?,
             streams: HashMap::new(),
             end: find_end(connection)?,
             end_is_stale: false,
             fresh: Vec::new(),
-            claims_since_sweep: 0,
-            transactions_since_sweep: 0,
         })
     }
 
@@ -134,7 +99,7 @@ impl<'c> Writer<'c> {
     /// Makes the transaction durable and gives its events.
     pub(super) fn commit(&mut self) -> rusqlite::Result<Vec<Fresh>> {
         self.commit.execute([])?;
-        self.transactions_since_sweep += 1;
+        self.beside.committed();
         Ok(std::mem::take(&mut self.fresh))
     }
 
@@ -151,29 +116,21 @@ impl<'c> Writer<'c> {
 
     /// Deletes some expired claims when it is time to; part of the open transaction.
     pub(super) fn sweep_when_due(&mut self) -> rusqlite::Result<()> {
-        if self.claims_since_sweep < SWEEP_AFTER_CLAIMS
-            && self.transactions_since_sweep < SWEEP_AFTER_TRANSACTIONS
-        {
-            return Ok(());
-        }
-        self.claims_since_sweep = 0;
-        self.transactions_since_sweep = 0;
-        self.sweep
-            .execute(params![self.end.recorded_at.0, SWEEP_ROWS_MAX])?;
-        Ok(())
+        self.beside.sweep_when_due(self.end.recorded_at)
+    }
+
+    /// See [`crate::store::EventStore::raise_fence`]; part of the open transaction.
+    pub(super) fn raise_fence(&mut self, name: &str) -> rusqlite::Result<u64> {
+        self.beside.raise_fence(name)
     }
 
     /// Judges one append and, unless it is refused, writes it into the open transaction.
     /// Cost: O(events + claims).
     pub(super) fn append(&mut self, append: Append) -> rusqlite::Result<Outcome> {
-        if let Some(fence) = &append.fence {
-            let current: Option<i64> = self
-                .fence
-                .query_row([&*fence.name], |row| row.get(0))
-                .optional()?;
-            if current.is_some_and(|token| token.cast_unsigned() > fence.token) {
-                return Ok(Outcome::Fenced);
-            }
+        if let Some(fence) = &append.fence
+            && self.beside.is_fenced(fence)?
+        {
+            return Ok(Outcome::Fenced);
         }
         let known = self.known(append.stream)?;
         let actual = known.map_or(0, |k| k.version);
@@ -236,24 +193,13 @@ impl<'c> Writer<'c> {
         self.streams
             .insert(append.stream, Known { number, version });
         for claim in &append.claims {
-            self.put_claim(claim)?;
+            self.beside.put_claim(claim)?;
         }
         let mut recorded = Vec::with_capacity(append.events.len());
         for (event, version) in append.events.into_iter().zip(append.expected + 1..) {
             recorded.push(self.write_event(append.stream, number, version, event)?);
         }
         Ok(recorded)
-    }
-
-    fn put_claim(&mut self, claim: &NewClaim) -> rusqlite::Result<()> {
-        let (kind, key) = claim_columns(&claim.key);
-        let expires_at = claim.expires_at.map(|at| at.0);
-        if expires_at.is_some() {
-            self.claims_since_sweep += 1;
-        }
-        self.put_claim
-            .execute(params![kind, key, &*claim.value, expires_at])?;
-        Ok(())
     }
 
     fn write_event(
@@ -312,13 +258,6 @@ impl<'c> Writer<'c> {
         Ok(recorded)
     }
 
-    /// See [`crate::store::EventStore::raise_fence`]; part of the open transaction.
-    pub(super) fn raise_fence(&mut self, name: &str) -> rusqlite::Result<u64> {
-        self.raise_fence
-            .query_row([name], |row| row.get::<_, i64>(0))
-            .map(i64::cast_unsigned)
-    }
-
     /// See [`crate::store::EventStore::save_snapshot`]; part of the open transaction.
     pub(super) fn save_snapshot(
         &mut self,
@@ -331,14 +270,7 @@ impl<'c> Writer<'c> {
                 snapshot.version
             ))));
         };
-        let checksum = snapshot_checksum(flow, snapshot.format, snapshot.version, &snapshot.bytes);
-        self.put_snapshot.execute(params![
-            known.number,
-            snapshot.format,
-            snapshot.version.cast_signed(),
-            checksum,
-            snapshot.bytes
-        ])?;
+        self.beside.put_snapshot(flow, known.number, snapshot)?;
         Ok(Ok(()))
     }
 

@@ -31,6 +31,9 @@ const STREAMS_MAX: u32 = 256;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// How long an HTTP/2 peer may take to answer that.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes that must be written between two looks for an answer to count as being sent: more than
+/// the pings of HTTP/2, which keep no connection open.
+const SENDING_BYTES_MIN: u64 = 4096;
 
 /// When a connection is given up.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +76,7 @@ impl Connections {
         let mut cut_off = pin!(cut.cancelled());
         let mut is_draining = false;
         let mut check = pin!(tokio::time::sleep(self.timeouts.header));
-        let mut seen = 0;
+        let mut seen = Seen::default();
         loop {
             tokio::select! {
                 biased;
@@ -85,8 +88,8 @@ impl Connections {
                 }
                 () = &mut cut_off => break,
                 () = &mut check => {
-                    let now = activity.count();
-                    if activity.is_idle() && now == seen {
+                    let now = activity.seen();
+                    if !now.is_alive_since(seen) {
                         break;
                     }
                     seen = now;
@@ -119,18 +122,37 @@ impl Connections {
 /// What has happened on a connection.
 #[derive(Debug, Default)]
 struct Activity {
-    /// Requests begun and writes made.
-    count: AtomicU64,
+    /// Requests begun.
+    requests: AtomicU64,
+    /// Bytes written.
+    bytes: AtomicU64,
     /// Requests that are being handled.
     running: AtomicUsize,
 }
 
+/// [`Activity`] at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    requests: u64,
+    bytes: u64,
+    running: usize,
+}
+
 impl Activity {
-    fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+    fn seen(&self) -> Seen {
+        Seen {
+            requests: self.requests.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            running: self.running.load(Ordering::Relaxed),
+        }
     }
-    fn is_idle(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == 0
+}
+
+impl Seen {
+    /// Whether a request was begun or is running, or an answer is still being sent.
+    fn is_alive_since(self, before: Self) -> bool {
+        let sending = before.requests > 0 && self.bytes - before.bytes >= SENDING_BYTES_MIN;
+        self.running > 0 || self.requests > before.requests || sending
     }
 }
 
@@ -139,7 +161,7 @@ struct Running(Arc<Activity>);
 
 impl Running {
     fn start(activity: &Arc<Activity>) -> Self {
-        activity.count.fetch_add(1, Ordering::Relaxed);
+        activity.requests.fetch_add(1, Ordering::Relaxed);
         activity.running.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(activity))
     }
@@ -151,7 +173,7 @@ impl Drop for Running {
     }
 }
 
-/// The socket; notes every write, so that a large answer that is still being sent counts as life.
+/// The socket; counts what is written, so that a large answer that is still being sent counts as life.
 struct Watched {
     io: TokioIo<TcpStream>,
     activity: Arc<Activity>,
@@ -159,8 +181,10 @@ struct Watched {
 
 impl Watched {
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if matches!(written, Poll::Ready(Ok(1..))) {
-            self.activity.count.fetch_add(1, Ordering::Relaxed);
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.activity
+                .bytes
+                .fetch_add(*bytes as u64, Ordering::Relaxed);
         }
         written
     }

@@ -45,8 +45,8 @@ pub(super) struct Door<C> {
     pub(super) clock: SharedClock,
     pub(super) probe: Probe,
     pub(super) agent_card: Bytes,
-    /// Room for connections.
-    pub(super) connections: Arc<Semaphore>,
+    /// Connections that are open.
+    pub(super) connections: TaskTracker,
     /// Room for requests.
     pub(super) requests: Arc<Semaphore>,
     pub(super) body_bytes_max: usize,
@@ -80,7 +80,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             dispatcher,
             clock,
             probe: Probe::new(readiness),
-            connections: Arc::new(Semaphore::new(options.connections_max)),
+            connections: TaskTracker::new(),
             requests: Arc::new(Semaphore::new(options.requests_max)),
             body_bytes_max: options.body_bytes_max,
             receiving_bytes_max: options.receiving_bytes_max,

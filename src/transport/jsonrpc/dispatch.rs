@@ -89,6 +89,7 @@ pub struct Dispatcher<C> {
     methods: Vec<Method<C>>,
     by_name: HashMap<&'static str, usize>,
     clock: SharedClock,
+    answer_bytes_max: usize,
     failed_notifications: AtomicU64,
 }
 
@@ -116,8 +117,16 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             methods,
             by_name,
             clock,
+            answer_bytes_max: encode::ANSWER_BYTES_MAX,
             failed_notifications: AtomicU64::new(0),
         }
+    }
+
+    /// The same dispatcher with another limit on the bytes of one answer.
+    #[must_use]
+    pub fn with_answer_bytes_max(mut self, bytes: usize) -> Self {
+        self.answer_bytes_max = bytes;
+        self
     }
 
     /// The method table.
@@ -193,13 +202,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     ) {
         match element {
             Element::Invalid { id, error } => {
-                encode::answer(buffer, id.as_deref(), &Err(error));
+                encode::answer(buffer, self.answer_bytes_max, id.as_deref(), &Err(error));
             }
             Element::Request(mut request) => {
                 let id = request.id.take();
                 let outcome = self.call(*request, origin, deadline).await;
                 if id.is_some() {
-                    encode::answer(buffer, id.as_deref(), &outcome);
+                    encode::answer(buffer, self.answer_bytes_max, id.as_deref(), &outcome);
                 } else if let Err(error) = outcome {
                     self.failed_notifications.fetch_add(1, Ordering::Relaxed);
                     tracing::info!(error.code = error.code, request.id = %origin.correlation, "a notification failed");
@@ -257,11 +266,11 @@ fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<C
         Params::Positional(values) => by_name(method.params, values)?,
     };
     let mut idempotency = None;
-    if let Some(key) = request
+    let key = request
         .metadata
         .as_ref()
-        .and_then(|m| m.get("idempotency_key"))
-    {
+        .and_then(|m| m.get("idempotency_key"));
+    if let Some(key) = key.filter(|key| !key.is_null()) {
         let key = idempotency_key(key)?;
         if method.changes_state {
             idempotency = Some(Idempotency {
@@ -296,19 +305,15 @@ fn by_name(names: &[&str], values: Vec<Value>) -> Result<Map<String, Value>, Rpc
 }
 
 fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {
-    match value {
-        Value::String(key)
-            if !key.is_empty() && key.chars().count() <= IDEMPOTENCY_KEY_CHARS_MAX =>
-        {
-            Ok(Arc::from(key.as_str()))
-        }
-        other => Err(RpcError::invalid_params(vec![Violation::new(
+    let fits = |key: &&str| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count());
+    value.as_str().filter(fits).map(Arc::from).ok_or_else(|| {
+        RpcError::invalid_params(vec![Violation::new(
             &["metadata".into(), "idempotency_key".into()],
             "not an idempotency key",
             format!("a string of 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters"),
-            other,
-        )])),
-    }
+            value,
+        )])
+    })
 }
 
 /// A read may simply be repeated; of a change nobody knows whether it happened.

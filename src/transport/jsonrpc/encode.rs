@@ -3,24 +3,30 @@
 use super::error::RpcError;
 use serde_json::value::RawValue;
 
-/// Bytes of one HTTP answer: about four times a tree of 100,000 tasks, and a bound on what one
-/// call can make the server hold.
+/// Bytes of one HTTP answer unless set otherwise: about four times a tree of 100,000 tasks, and a
+/// bound on what one call can make the server hold.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What one element is answered.
 pub type Outcome = Result<Box<RawValue>, RpcError>;
 
-/// Appends the answer to `id` (`None` = null). Cost: O(size), one copy.
-pub(super) fn answer(buffer: &mut Vec<u8>, id: Option<&RawValue>, outcome: &Outcome) {
+/// Appends the answer to `id` (`None` = null). A result that would make the buffer larger than
+/// `bytes_max` becomes an error. Cost: O(size), one copy.
+pub(super) fn answer(
+    buffer: &mut Vec<u8>,
+    bytes_max: usize,
+    id: Option<&RawValue>,
+    outcome: &Outcome,
+) {
     let id = id.map_or("null", RawValue::get);
     match outcome {
-        Ok(result) if buffer.len() + result.get().len() + id.len() > ANSWER_BYTES_MAX => {
+        Ok(result) if buffer.len() + result.get().len() + id.len() > bytes_max => {
             tracing::warn!(
                 result.bytes = result.get().len(),
                 "an answer is larger than the limit"
             );
             let error = RpcError::internal_answer("the answer is too large, ask for less")
-                .with("limit_bytes", ANSWER_BYTES_MAX);
+                .with("limit_bytes", bytes_max);
             failure(buffer, id, &error);
         }
         Ok(result) => {

@@ -3,7 +3,10 @@
 use super::dispatch::{Call, Method};
 use super::encode::Outcome;
 use super::error::{ErrorKind, RpcError};
-use super::params::{cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree, update};
+use super::params::{
+    cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
+    update,
+};
 use crate::application::{App, Error};
 use crate::engine::{Catalog, Dispatcher as Engine};
 use crate::transport::system;
@@ -67,7 +70,10 @@ fn tasks() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
-                    answer(&context, context.app.update(call.caller, p.task_id, p.updates).await)
+                    answer(
+                        &context,
+                        context.app.update(call.caller, p.task_id, p.updates).await,
+                    )
                 })
             },
         },
@@ -81,7 +87,10 @@ fn tasks() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = delete::Params::read(&call.params)?;
-                    answer(&context, context.app.delete(call.caller, p.task_id, p.cascade).await)
+                    answer(
+                        &context,
+                        context.app.delete(call.caller, p.task_id, p.cascade).await,
+                    )
                 })
             },
         },
@@ -96,7 +105,10 @@ fn tasks() -> Vec<Method<Context>> {
                 boxed(async move {
                     refuse_streaming(&call)?;
                     let p = execute::Params::read(&call.params)?;
-                    answer(&context, context.app.execute(call.caller, p.target, p.options).await)
+                    answer(
+                        &context,
+                        context.app.execute(call.caller, p.target, p.options).await,
+                    )
                 })
             },
         },
@@ -110,7 +122,13 @@ fn tasks() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = cancel::Params::read(&call.params)?;
-                    answer(&context, context.app.cancel(call.caller, p.task_id, p.cascade, p.reason).await)
+                    answer(
+                        &context,
+                        context
+                            .app
+                            .cancel(call.caller, p.task_id, p.cascade, p.reason)
+                            .await,
+                    )
                 })
             },
         },
@@ -124,7 +142,10 @@ fn tasks() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = copy::Params::read(&call.params)?;
-                    let done = context.app.copy(call.caller, p.task_id, p.copy_children, p.parent_id).await;
+                    let done = context
+                        .app
+                        .copy(call.caller, p.task_id, p.copy_children, p.parent_id)
+                        .await;
                     answer(&context, done)
                 })
             },
@@ -195,7 +216,10 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = children::Params::read(&call.params)?;
-                    answer(&context, context.app.children(p.parent_id, p.consistency).await)
+                    answer(
+                        &context,
+                        context.app.children(p.parent_id, p.consistency).await,
+                    )
                 })
             },
         },
@@ -241,7 +265,12 @@ async fn list_tasks(context: &Context, call: &Call) -> Outcome {
         None => Start::Offset(p.offset),
         Some(text) => Start::After(Cursor::parse(text, p.order).map_err(|_| {
             let expected = "a `next_cursor` of the same list, with the same `order`";
-            vec![Violation::of("cursor", "not a cursor of this list", expected, &Value::String(text.clone()))]
+            vec![Violation::of(
+                "cursor",
+                "not a cursor of this list",
+                expected,
+                &Value::String(text.clone()),
+            )]
         })?),
     };
     let filter = ListFilter {
@@ -254,25 +283,46 @@ async fn list_tasks(context: &Context, call: &Call) -> Outcome {
         created_after: p.created_after,
         created_before: p.created_before,
     };
-    answer(context, context.app.list(filter, p.order, start, p.limit, p.consistency).await)
+    answer(
+        context,
+        context
+            .app
+            .list(filter, p.order, start, p.limit, p.consistency)
+            .await,
+    )
 }
 
 /// A caller that asks for a stream must not be left with an answer that is none.
 fn refuse_streaming(call: &Call) -> Result<(), RpcError> {
-    let asked = call.metadata.as_ref().and_then(|m| m.get("stream")).is_some_and(|v| *v == Value::Bool(true));
+    let asked = call
+        .metadata
+        .as_ref()
+        .and_then(|m| m.get("stream"))
+        .is_some_and(|v| *v == Value::Bool(true));
     if !asked {
         return Ok(());
     }
     let fault = execute::no_streaming();
     let path = ["metadata".into(), "stream".into()];
-    Err(vec![Violation::new(&path, fault.reason, fault.expected, &Value::Bool(true))].into())
+    Err(vec![Violation::new(
+        &path,
+        fault.reason,
+        fault.expected,
+        &Value::Bool(true),
+    )]
+    .into())
 }
 
 fn answer(context: &Context, answer: crate::application::Answer) -> Outcome {
     answer.map_err(|error| match error {
         Error::Refused(rejection) => refused(*rejection),
-        Error::Busy { reason, retry_after_ms } => RpcError::busy(&reason, retry_after_ms),
-        Error::OutcomeUnknown => RpcError::internal_answer("outcome unknown; retry with the same idempotency key"),
+        Error::Busy {
+            reason,
+            retry_after_ms,
+        } => RpcError::busy(&reason, retry_after_ms),
+        Error::OutcomeUnknown => {
+            RpcError::internal_answer("outcome unknown; retry with the same idempotency key")
+        }
         Error::Failed(failure) => RpcError::internal(&*context.app.clock, &failure),
     })
 }
@@ -294,5 +344,8 @@ fn refused(rejection: Rejection) -> RpcError {
         Kind::StaleAttempt | Kind::SpecificationMoved => ErrorKind::Internal,
     };
     let error = RpcError::new(kind, rejection.violations);
-    rejection.details.into_iter().fold(error, |error, (member, value)| error.with(&member, value))
+    rejection
+        .details
+        .into_iter()
+        .fold(error, |error, (member, value)| error.with(&member, value))
 }

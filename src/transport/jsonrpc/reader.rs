@@ -292,7 +292,7 @@ pub fn timestamp(value: &Value) -> Result<Timestamp, Fault> {
 }
 
 /// The name among `names` that `given` was probably meant to be: at most two letters away, and
-/// fewer than half of them wrong. Cost: O(names x letters²); texts over 64 bytes have none.
+/// at most half of them wrong. Cost: O(names x letters²); texts over 64 bytes have none.
 pub(crate) fn suggestion<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     const BYTES_MAX: usize = 64;
     if given.len() > BYTES_MAX {
@@ -300,7 +300,7 @@ pub(crate) fn suggestion<'n>(given: &str, names: impl Iterator<Item = &'n str>) 
     }
     names
         .map(|name| (distance(given, name), name))
-        .filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len())
+        .filter(|(distance, name)| *distance <= 2 && distance * 2 <= name.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }

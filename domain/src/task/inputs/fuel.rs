@@ -21,9 +21,18 @@ pub(super) const KEYWORD: &str = "x-fuel";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
+/// What a check may use up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Steps of work, about 10 ns each.
+    pub(super) steps: u64,
+    /// Places at which an error may be left behind.
+    pub(super) places: u64,
+}
+
 #[derive(Clone, Copy)]
 struct Tank {
-    units: u64,
+    left: Budget,
     stack_start: usize,
 }
 
@@ -31,14 +40,14 @@ thread_local! {
     static TANK: Cell<Option<Tank>> = const { Cell::new(None) };
 }
 
-/// Runs `check` with `units` of fuel.
+/// Runs `check` within `budget`.
 ///
 /// # Errors
 /// [`Exhausted`]: the fuel did not last, or the validator itself panicked; both mean that this
 /// schema cannot be used for this value.
-pub(super) fn metered<T>(units: u64, check: impl FnOnce() -> T) -> Result<T, Exhausted> {
+pub(super) fn metered<T>(budget: Budget, check: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let outer = TANK.replace(Some(Tank {
-        units,
+        left: budget,
         stack_start: stack_address(),
     }));
     let outcome = catch_unwind(AssertUnwindSafe(check));
@@ -61,15 +70,17 @@ fn stack_address() -> usize {
     std::ptr::from_ref(std::hint::black_box(&here)).addr()
 }
 
-fn spend(units: u64) {
+fn spend(cost: Budget) {
     let Some(mut tank) = TANK.get() else {
         return;
     };
     let deep = tank.stack_start.abs_diff(stack_address()) > CHECK_STACK_BYTES_MAX;
-    if units > tank.units || deep {
+    let steps = tank.left.steps.checked_sub(cost.steps);
+    let places = tank.left.places.checked_sub(cost.places);
+    let (Some(steps), Some(places), false) = (steps, places, deep) else {
         resume_unwind(Box::new(Exhausted));
-    }
-    tank.units -= units;
+    };
+    tank.left = Budget { steps, places };
     TANK.set(Some(tank));
 }
 
@@ -78,23 +89,23 @@ fn spend(units: u64) {
 pub(super) struct Price {
     /// For its own members, whatever the value.
     pub(super) units: u64,
-    /// Regular expressions and formats that read a string to its end.
-    pub(super) readers: u64,
-    /// Regular expressions that read each member's name.
-    pub(super) name_readers: u64,
+    /// Steps for each byte of a string: regular expressions and formats.
+    pub(super) text: u64,
+    /// Steps for each byte of a member's name: `patternProperties`.
+    pub(super) names: u64,
     /// `uniqueItems`: looks at the whole value.
     pub(super) deep: bool,
 }
 
 impl Price {
-    /// Bytes of a string that cost one unit when nothing but its length is looked at.
-    const STRING_BYTES_PER_UNIT: u64 = 64;
+    /// Bytes of a string that cost one step when nothing but its length is looked at.
+    const STRING_BYTES_PER_STEP: u64 = 64;
 
     pub(super) fn to_value(self) -> Value {
         Value::from(vec![
             self.units,
-            self.readers,
-            self.name_readers,
+            self.text,
+            self.names,
             u64::from(self.deep),
         ])
     }
@@ -103,30 +114,34 @@ impl Price {
         let number = |i: usize| value.get(i).and_then(Value::as_u64);
         Some(Self {
             units: number(0)?,
-            readers: number(1)?,
-            name_readers: number(2)?,
+            text: number(1)?,
+            names: number(2)?,
             deep: number(3)? != 0,
         })
     }
 
-    fn for_instance(self, instance: &Value) -> u64 {
-        let size = match instance {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    fn for_instance(self, instance: &Value) -> Budget {
+        let (steps, places) = match instance {
+            Value::Null | Value::Bool(_) | Value::Number(_) => (0, 0),
             Value::String(text) => {
                 let bytes = text.len() as u64;
-                bytes / Self::STRING_BYTES_PER_UNIT + bytes * self.readers
+                (bytes / Self::STRING_BYTES_PER_STEP + bytes * self.text, 0)
             }
-            Value::Array(items) if self.deep => {
-                items.len() as u64 + items.iter().map(nodes).sum::<u64>()
+            Value::Array(items) => {
+                let deep = self.deep.then(|| items.iter().map(nodes).sum::<u64>());
+                (deep.unwrap_or(0), items.len() as u64)
             }
-            Value::Array(items) => items.len() as u64,
-            Value::Object(members) if self.name_readers > 0 => members
-                .keys()
-                .map(|name| 1 + name.len() as u64 * self.name_readers)
-                .sum(),
-            Value::Object(members) => members.len() as u64,
+            Value::Object(members) if self.names > 0 => {
+                let bytes: usize = members.keys().map(String::len).sum();
+                (bytes as u64 * self.names, members.len() as u64)
+            }
+            Value::Object(members) => (0, members.len() as u64),
         };
-        self.units + size
+        let places = self.units + places;
+        Budget {
+            steps: steps + places,
+            places,
+        }
     }
 }
 
@@ -135,7 +150,7 @@ impl Price {
 fn nodes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => 1 + text.len() as u64 / Price::STRING_BYTES_PER_UNIT,
+        Value::String(text) => 1 + text.len() as u64 / Price::STRING_BYTES_PER_STEP,
         Value::Array(items) => 1 + items.iter().map(nodes).sum::<u64>(),
         Value::Object(members) => 1 + members.values().map(nodes).sum::<u64>(),
     }

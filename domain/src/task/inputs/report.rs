@@ -164,31 +164,26 @@ fn translate(root: &str, document: &Value, error: &ValidationError<'_>, list: &m
         path.push(name.into());
         path
     };
-    match error.kind() {
-        Kind::Required { property } => list.push(|| {
+    let kind = error.kind();
+    if let Kind::Required { property } = kind {
+        list.push(|| {
             let name = property.as_str().unwrap_or_default();
             Violation::new(&below(name), "is required", "a value", &Value::Null)
-        }),
-        Kind::AdditionalProperties { unexpected } => {
-            for name in unexpected {
-                list.push(|| {
-                    let actual = error.instance().get(name).unwrap_or(&Value::Null);
-                    Violation::new(
-                        &below(name),
-                        "is not a known member",
-                        "no such member",
-                        actual,
-                    )
-                });
-            }
+        });
+    } else if let Kind::AdditionalProperties { unexpected } = kind {
+        for name in unexpected {
+            list.push(|| {
+                let actual = error.instance().get(name).unwrap_or(&Value::Null);
+                let (reason, expected) = ("is not a known member", "no such member");
+                Violation::new(&below(name), reason, expected, actual)
+            });
         }
-        kind => list.push(|| {
+    } else {
+        list.push(|| {
             let (reason, expected) = describe(kind);
-            named(
-                root,
-                Violation::new(&path(), reason, expected, error.instance()),
-            )
-        }),
+            let violation = Violation::new(&path(), reason, expected, error.instance());
+            named(root, violation)
+        });
     }
 }
 

@@ -5,8 +5,20 @@ use taskledger_domain::Violation;
 use taskledger_domain::task::call::{self, TaskList};
 
 /// The parameters in declared order.
-pub const NAMES: &[&str] =
-    &["name", "user_id", "parent_id", "priority", "inputs", "schemas", "dependencies", "params", "children", "id", "tasks", "task"];
+pub const NAMES: &[&str] = &[
+    "name",
+    "user_id",
+    "parent_id",
+    "priority",
+    "inputs",
+    "schemas",
+    "dependencies",
+    "params",
+    "children",
+    "id",
+    "tasks",
+    "task",
+];
 
 /// Reads one task, a task with `children`, `{task, children}` nodes, or `{tasks: [...]}`.
 ///

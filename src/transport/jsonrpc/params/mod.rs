@@ -29,7 +29,10 @@ pub fn consistency(value: &Value) -> Result<Consistency, Fault> {
     match value.as_str() {
         Some("strong") => Ok(Consistency::Strong),
         Some("eventual") => Ok(Consistency::Eventual),
-        _ => Err(Fault::new("not a consistency", "\"strong\" or \"eventual\"")),
+        _ => Err(Fault::new(
+            "not a consistency",
+            "\"strong\" or \"eventual\"",
+        )),
     }
 }
 

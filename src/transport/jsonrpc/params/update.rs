@@ -25,14 +25,22 @@ impl Params {
     pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
         let mut reader = Reader::new(map);
         let task_id = reader.required("task_id", task_id);
-        let updates = reader.required("updates", object).and_then(|updates| match spec::updates(updates) {
-            Ok(updates) => Some(updates),
-            Err(violations) => {
-                reader.add(violations);
-                None
-            }
-        });
-        reader.finish(|| Some(Self { task_id: task_id?, updates: updates? }))
+        let updates =
+            reader
+                .required("updates", object)
+                .and_then(|updates| match spec::updates(updates) {
+                    Ok(updates) => Some(updates),
+                    Err(violations) => {
+                        reader.add(violations);
+                        None
+                    }
+                });
+        reader.finish(|| {
+            Some(Self {
+                task_id: task_id?,
+                updates: updates?,
+            })
+        })
     }
 }
 
@@ -44,7 +52,9 @@ mod tests {
 
     #[test]
     fn faults_of_the_task_and_of_its_updates_are_told_at_once() {
-        let read = Params::read(&map(json!({"task_id": "x", "updates": {"name": "", "status": "completed"}})));
+        let read = Params::read(&map(
+            json!({"task_id": "x", "updates": {"name": "", "status": "completed"}}),
+        ));
         let fields: Vec<_> = faults(read).into_iter().map(|(field, _)| field).collect();
         assert_eq!(fields, ["task_id", "status", "name"]);
     }
@@ -52,6 +62,12 @@ mod tests {
     #[test]
     fn a_name_alone_changes_nothing_else() {
         let read = Params::read(&map(json!({"task_id": ID, "updates": {"name": "new"}}))).unwrap();
-        assert_eq!(read.updates, Updates { name: Some("new".to_owned()), ..Updates::default() });
+        assert_eq!(
+            read.updates,
+            Updates {
+                name: Some("new".to_owned()),
+                ..Updates::default()
+            }
+        );
     }
 }

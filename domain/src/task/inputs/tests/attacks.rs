@@ -1,6 +1,6 @@
 //! Schemas that try to cost more than their size promises: each ends with a clean answer.
 
-use super::super::{compile, fuel, limits};
+use super::super::{CHECK, LIST, compile, fuel, limits};
 use super::{accepts, faults};
 use serde_json::{Map, Value, json};
 
@@ -60,10 +60,10 @@ fn a_doubling_all_of_or_one_of_ends() {
 fn an_empty_tank_is_what_stops_the_ladder() {
     let compiled = compile(&ladder("anyOf", 40, json!({"type": "string"}))).expect("it compiles");
     let inputs = json!({});
-    let listed = fuel::metered(limits::LIST_FUEL, || {
-        compiled.validator.iter_errors(&inputs).count()
-    });
-    assert_eq!(listed, Err(fuel::Exhausted));
+    for budget in [CHECK, LIST] {
+        let listed = fuel::metered(budget, || compiled.validator.iter_errors(&inputs).count());
+        assert_eq!(listed, Err(fuel::Exhausted));
+    }
 }
 
 #[test]
@@ -166,6 +166,46 @@ fn catastrophic_backtracking_does_not_happen() {
         &schema,
         &json!({"v": format!("{}!", "a".repeat(50_000))})
     ));
+}
+
+#[test]
+fn a_pattern_with_many_states_is_not_matched_against_long_texts() {
+    let schema = json!({"properties": {"v": {"pattern": "[ab]*a[ab]{300}c"}}});
+    let text = |bytes: usize| json!({"v": "ab".repeat(bytes / 2)});
+    assert_eq!(faults(&schema, &text(1_000_000))[0].reason, TOO_COSTLY);
+    assert_eq!(
+        faults(&schema, &text(2_000))[0].reason,
+        "does not match the pattern"
+    );
+    let names = json!({"patternProperties": {"[ab]*a[ab]{300}c": true}});
+    assert_eq!(
+        faults(&names, &json!({"ab".repeat(500_000): 1}))[0].reason,
+        TOO_COSTLY
+    );
+}
+
+#[test]
+fn a_regular_expression_that_comes_as_a_value_is_bounded_too() {
+    let schema = json!({"properties": {"v": {"format": "regex"}}});
+    for text in [
+        "(".repeat(20_000),
+        "(a{1,100}){1,100}".repeat(1_000),
+        "(a|".repeat(10_000),
+    ] {
+        let reason = faults(&schema, &json!({"v": text}))
+            .first()
+            .map(|v| v.reason.clone());
+        assert!(
+            reason
+                .as_deref()
+                .is_none_or(|r| r == "does not have the format" || r == TOO_COSTLY),
+            "{reason:?}"
+        );
+    }
+    assert_eq!(
+        faults(&schema, &json!({"v": "a".repeat(100_000)}))[0].reason,
+        TOO_COSTLY
+    );
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! The server under measurement: a process of its own.
+
+use crate::client::Client;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+    data_dir: PathBuf,
+    /// From the start of the process to the first answer.
+    pub(crate) started_in: Duration,
+}
+
+impl Server {
+    /// Starts the program on an empty data folder and waits for its first answer.
+    pub(crate) async fn start(program: &Path, data_dir: &Path) -> Result<Self, String> {
+        let _ = std::fs::remove_dir_all(data_dir);
+        let port = free_port()?;
+        let address = format!("127.0.0.1:{port}");
+        let began = Instant::now();
+        let child = Command::new(program)
+            .args([
+                "serve",
+                "--listen",
+                &address,
+                "--log-level",
+                "error",
+                "--data-dir",
+            ])
+            .arg(data_dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|e| {
+                format!(
+                    "{}: {e}; build it with `cargo build --release`",
+                    program.display()
+                )
+            })?;
+        let mut server = Self {
+            child,
+            address,
+            data_dir: data_dir.to_owned(),
+            started_in: Duration::ZERO,
+        };
+        while began.elapsed() < Duration::from_secs(30) {
+            if let Ok(mut client) = Client::connect(&server.address).await {
+                client.call("system.health", &serde_json::json!({})).await?;
+                server.started_in = began.elapsed();
+                return Ok(server);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Err("the server did not answer within 30 s".to_owned())
+    }
+
+    /// Resident memory.
+    pub(crate) fn memory_mb(&self) -> Result<f64, String> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+            .map_err(|e| e.to_string())?;
+        let line = status
+            .lines()
+            .find_map(|l| l.strip_prefix("VmRSS:"))
+            .ok_or("no VmRSS")?;
+        let kib: f64 = line
+            .trim()
+            .trim_end_matches(" kB")
+            .trim()
+            .parse()
+            .map_err(|_| "VmRSS is no number")?;
+        Ok(kib / 1024.0)
+    }
+
+    /// Seconds of processor time so far.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
+        /// Clock ticks a second: fixed at 100 in what Linux shows to programs.
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
+            .map_err(|e| e.to_string())?;
+        let fields: Vec<&str> = stat
+            .rsplit(") ")
+            .next()
+            .unwrap_or_default()
+            .split(' ')
+            .collect();
+        let ticks = |i: usize| {
+            fields
+                .get(i)
+                .and_then(|f| f.parse::<f64>().ok())
+                .unwrap_or(0.0)
+        };
+        Ok((ticks(11) + ticks(12)) / TICKS)
+    }
+
+    pub(crate) fn stop(mut self) {
+        self.kill();
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.data_dir);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+    Ok(listener.local_addr().map_err(|e| e.to_string())?.port())
+}

@@ -1,0 +1,558 @@
+//! What people ask, against naive answers.
+#![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
+
+mod common;
+
+use common::{Dice, START, World, empty, fed};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use taskledger_domain::flow::*;
+use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::{Payload, TaskId, Timestamp};
+use taskledger_projections::{Cursor, Error, ListFilter, Order, ReadModels, Start, TaskRow};
+
+fn busy_world(seed: u64, steps: usize) -> World {
+    let mut world = World::new(seed);
+    for _ in 0..steps {
+        world.step();
+    }
+    world
+}
+
+fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
+    let rows: Vec<&TaskRow> = world.live.values().collect();
+    let mut chosen = || rows[dice.below(rows.len())].clone();
+    let (a, b, c) = (chosen(), chosen(), chosen());
+    let edge = |row: &TaskRow| Timestamp(row.created_at.0 / 600_000_000 * 600_000_000);
+    let mut flip = |odds: usize| dice.below(odds) == 0;
+    ListFilter {
+        status: flip(3).then_some(a.status),
+        user_id: if flip(3) { b.user_id.clone() } else { None },
+        root_only: flip(4),
+        parent_id: if flip(6) { c.parent_id } else { None },
+        name: flip(5).then(|| c.name.clone()),
+        priority: flip(4).then_some(b.priority),
+        created_after: if flip(3) {
+            Some(if flip(2) { edge(&a) } else { a.created_at })
+        } else {
+            None
+        },
+        created_before: if flip(3) {
+            Some(if flip(2) { edge(&c) } else { c.created_at })
+        } else {
+            None
+        },
+    }
+}
+
+fn matches(row: &TaskRow, f: &ListFilter) -> bool {
+    f.status.is_none_or(|s| s == row.status)
+        && f.user_id
+            .as_ref()
+            .is_none_or(|u| row.user_id.as_ref() == Some(u))
+        && (!f.root_only || row.parent_id.is_none())
+        && f.parent_id.is_none_or(|p| row.parent_id == Some(p))
+        && f.name.as_ref().is_none_or(|n| *n == row.name)
+        && f.priority.is_none_or(|p| p == row.priority)
+        && f.created_after.is_none_or(|t| row.created_at >= t)
+        && f.created_before.is_none_or(|t| row.created_at < t)
+}
+
+#[tokio::test]
+async fn lists_and_totals_equal_naive_filtering() {
+    for seed in 1..6 {
+        let world = busy_world(seed, 250);
+        let (models, _folder) = fed(&world.log, 40).await;
+        let mut dice = Dice::new(seed + 100);
+        for _ in 0..150 {
+            let filter = random_filter(&world, &mut dice);
+            let order = if dice.below(2) == 0 {
+                Order::Ascending
+            } else {
+                Order::Descending
+            };
+            let mut expected: Vec<TaskId> = world
+                .live
+                .values()
+                .filter(|row| matches(row, &filter))
+                .map(|row| row.id)
+                .collect();
+            if order == Order::Descending {
+                expected.reverse();
+            }
+            let offset = dice.below(expected.len() + 2);
+            let limit = 1 + dice.below(30);
+            let list = models
+                .list(&filter, order, limit as u32, Start::Offset(offset as u64))
+                .await
+                .unwrap();
+            let ids: Vec<TaskId> = list.tasks.iter().map(|t| t.row.id).collect();
+            let page: Vec<TaskId> = expected.iter().copied().skip(offset).take(limit).collect();
+            assert_eq!(ids, page, "{filter:?}");
+            assert_eq!(list.total, expected.len() as u64, "{filter:?}");
+            assert_eq!(
+                list.next_cursor.is_some(),
+                offset + limit < expected.len(),
+                "{filter:?}"
+            );
+        }
+    }
+}
+
+async fn all_by_cursor(models: &ReadModels, filter: &ListFilter, order: Order) -> Vec<TaskId> {
+    let mut ids = Vec::new();
+    let mut start = Start::Offset(0);
+    loop {
+        let list = models.list(filter, order, 7, start).await.unwrap();
+        ids.extend(list.tasks.iter().map(|t| t.row.id));
+        match list.next_cursor {
+            Some(cursor) => {
+                let cursor = Cursor::parse(&cursor.to_string(), order).unwrap();
+                start = Start::After(cursor);
+            }
+            None => return ids,
+        }
+    }
+}
+
+#[tokio::test]
+async fn cursors_visit_each_task_once_while_new_ones_arrive() {
+    let mut world = busy_world(11, 200);
+    let (models, _folder) = fed(&world.log, 50).await;
+    let filter = ListFilter::default();
+    let before: Vec<TaskId> = world.live.values().map(|row| row.id).collect();
+    assert_eq!(
+        all_by_cursor(&models, &filter, Order::Ascending).await,
+        before
+    );
+
+    let first = models
+        .list(&filter, Order::Descending, 10, Start::Offset(0))
+        .await
+        .unwrap();
+    let seen = world.log.len();
+    for _ in 0..5 {
+        let (flow, event) = world.created(None, true, Vec::new());
+        world.push(flow, event);
+    }
+    models.apply(&world.log[seen..]).await.unwrap();
+    let mut ids: Vec<TaskId> = first.tasks.iter().map(|t| t.row.id).collect();
+    let mut next = first.next_cursor;
+    while let Some(cursor) = next {
+        let list = models
+            .list(&filter, Order::Descending, 10, Start::After(cursor))
+            .await
+            .unwrap();
+        ids.extend(list.tasks.iter().map(|t| t.row.id));
+        next = list.next_cursor;
+    }
+    ids.reverse();
+    assert_eq!(ids, before);
+    let wrong = models
+        .list(
+            &filter,
+            Order::Ascending,
+            10,
+            Start::After(first.next_cursor.unwrap()),
+        )
+        .await;
+    assert!(matches!(wrong, Err(Error::BadCursor)));
+}
+
+#[tokio::test]
+async fn no_page_sorts_or_scans() {
+    let world = busy_world(2, 200);
+    let (models, _folder) = fed(&world.log, 50).await;
+    let parent = world.live.values().find_map(|row| row.parent_id).unwrap();
+    for mask in 0..256_u32 {
+        let on = |bit: u32| mask & (1 << bit) != 0;
+        let filter = ListFilter {
+            status: on(0).then_some(Status::Pending),
+            user_id: on(1).then(|| Arc::from("ann")),
+            root_only: on(2),
+            parent_id: on(3).then_some(parent),
+            name: on(4).then(|| Arc::from("fetch")),
+            priority: on(5).then_some(Priority::NORMAL),
+            created_after: on(6).then_some(Timestamp(START)),
+            created_before: on(7).then_some(Timestamp(START * 2)),
+        };
+        for order in [Order::Ascending, Order::Descending] {
+            let letter = if order == Order::Ascending { "u" } else { "d" };
+            let cursor = Cursor::parse(&format!("{letter}5"), order).unwrap();
+            for start in [Start::Offset(0), Start::After(cursor)] {
+                let plan = models.explain_list(&filter, order, start).await.unwrap();
+                assert!(!plan.is_empty());
+                for step in &plan {
+                    assert!(step.starts_with("SEARCH tasks"), "{filter:?}: {plan:?}");
+                }
+                // Whoever asks for something that has an index gets it by an index.
+                if mask & 0b11_1111 != 0 {
+                    assert!(plan[0].contains("USING"), "{plan:?}");
+                    assert!(!plan[0].contains("PRIMARY KEY"), "{filter:?}: {plan:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came() {
+    let mut world = World::new(1);
+    let (flow, event) = world.created(None, true, Vec::new());
+    let Event::TaskCreated(mut created) = event else {
+        panic!("a creation")
+    };
+    created.user_id = None;
+    created.name = "root \"quoted\"".to_owned();
+    created.priority = Priority::NORMAL;
+    created.specification = Specification {
+        inputs: Payload::parse(r#"{"z": 1.0, "a":[ ]}"#).unwrap(),
+        schemas: None,
+        params: None,
+        method: None,
+        retry: None,
+        timeout_ms: None,
+        deadline: None,
+    };
+    world.push(flow, Event::TaskCreated(created));
+    let (models, _folder) = fed(&world.log, 1).await;
+    let view = models.get(flow.root()).await.unwrap().unwrap();
+    let text = serde_json::to_string(&view).unwrap();
+    assert!(text.contains(r#""inputs":{"z": 1.0, "a":[ ]},"#), "{text}");
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let time = world.log[0].time.to_string();
+    assert_eq!(
+        found,
+        json!({
+            "id": flow.to_string(), "parent_id": null, "user_id": null,
+            "name": "root \"quoted\"", "status": "pending", "priority": 2,
+            "inputs": {"z": 1.0, "a": []}, "schemas": null, "params": null, "result": null,
+            "error": null, "dependencies": [], "progress": 0.0, "created_at": time,
+            "started_at": null, "updated_at": time, "completed_at": null,
+            "root_task_id": flow.to_string(), "attempt": 0,
+        })
+    );
+    assert!(models.get(common::task(77)).await.unwrap().is_none());
+    assert!(models.children(common::task(77)).await.unwrap().is_none());
+    assert!(models.tree(common::task(77)).await.unwrap().is_none());
+}
+
+/// A root group with two children, the second waiting for the first; both in a run.
+fn pair() -> (World, TaskId, TaskId, TaskId, taskledger_domain::RunId) {
+    let mut world = World::new(4);
+    let (flow, event) = world.created(None, true, Vec::new());
+    world.push(flow, event);
+    let root = world.live.values().next().unwrap().clone();
+    let (_, event) = world.created(Some(&root), false, Vec::new());
+    let first = event.task_id().unwrap();
+    world.push(flow, event);
+    let needs = vec![Dependency {
+        id: first,
+        required: true,
+    }];
+    let (_, event) = world.created(Some(&root), false, needs);
+    let second = event.task_id().unwrap();
+    world.push(flow, event);
+    let run_id = taskledger_domain::RunId(world.fresh());
+    world.push(
+        flow,
+        Event::RunStarted(RunStarted {
+            run_id,
+            task_id: root.id,
+            kind: RunKind::Execute,
+            covers: vec![(0, 2)],
+            allow_unknown_executors: false,
+            executor_wait_ms: 0,
+        }),
+    );
+    for task_id in [root.id, first] {
+        world.push(
+            flow,
+            Event::TaskStarted(TaskStarted {
+                task_id,
+                attempt: 1,
+                run_id,
+            }),
+        );
+    }
+    (world, root.id, first, second, run_id)
+}
+
+fn failed(task_id: TaskId, attempt: u32, will_retry: bool) -> Event {
+    Event::TaskFailed(TaskFailed {
+        task_id,
+        attempt,
+        error: "no route".to_owned(),
+        reason: FailureReason::Timeout,
+        progress: Progress::from_millionths(500_000),
+        will_retry,
+    })
+}
+
+#[tokio::test]
+async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so() {
+    let (mut world, root, first, second, run_id) = pair();
+    let flow = root.as_flow();
+    world.push(flow, failed(first, 1, true));
+    let at = Timestamp(world.now + 1_000_000);
+    world.push(
+        flow,
+        Event::TaskRequeued(TaskRequeued {
+            task_id: first,
+            run_id,
+            reason: RequeueReason::Retry,
+            next_attempt_at: Some(at),
+        }),
+    );
+    let (models, _folder) = fed(&world.log, 3).await;
+    let waiting = models.get(first).await.unwrap().unwrap();
+    assert_eq!(waiting.row.next_attempt_at, Some(at));
+    assert!(
+        models
+            .get(second)
+            .await
+            .unwrap()
+            .unwrap()
+            .blocked_by
+            .is_empty()
+    );
+    assert_eq!(
+        models.open_runs(0, 10).await.unwrap()[0].next_due_at,
+        Timestamp(0)
+    );
+
+    let seen = world.log.len();
+    let attempt = 2;
+    world.push(
+        flow,
+        Event::TaskStarted(TaskStarted {
+            task_id: first,
+            attempt,
+            run_id,
+        }),
+    );
+    world.push(flow, failed(first, 2, false));
+    models.apply(&world.log[seen..]).await.unwrap();
+    let blocked = models.get(second).await.unwrap().unwrap();
+    let shown = serde_json::to_value(&blocked).unwrap();
+    assert_eq!(
+        shown["blocked_by"],
+        json!([{"id": first.to_string(), "status": "failed"}])
+    );
+    let shown = serde_json::to_value(models.get(root).await.unwrap().unwrap()).unwrap();
+    assert_eq!(
+        shown["run"],
+        json!({"id": run_id.to_string(), "state": "running", "counts":
+            {"pending": 1, "in_progress": 1, "completed": 0, "failed": 1, "cancelled": 0}})
+    );
+    assert_eq!(shown["progress"], json!(0.25));
+    let children = models.children(root).await.unwrap().unwrap();
+    assert_eq!(
+        children.iter().map(|c| c.row.id).collect::<Vec<_>>(),
+        [first, second]
+    );
+    assert_eq!(children[1].blocked_by, blocked.blocked_by);
+    let attempts = models.attempts(first).await.unwrap();
+    let outcomes: Vec<_> = attempts
+        .iter()
+        .map(|a| {
+            (
+                a.attempt,
+                a.outcome.as_deref(),
+                a.reason.as_deref(),
+                a.run_id,
+            )
+        })
+        .collect();
+    let expected = |n| (n, Some("failed"), Some("timeout"), Some(run_id));
+    assert_eq!(outcomes, [expected(1), expected(2)]);
+
+    let seen = world.log.len();
+    let counts = StatusCounts {
+        pending: 1,
+        failed: 2,
+        ..StatusCounts::default()
+    };
+    let state = RunState::Failed;
+    world.push(
+        flow,
+        Event::RunEnded(RunEnded {
+            run_id,
+            task_id: root,
+            state,
+            counts,
+        }),
+    );
+    models.apply(&world.log[seen..]).await.unwrap();
+    let run = models.get(root).await.unwrap().unwrap().run.unwrap();
+    assert_eq!((run.state, run.counts), (state, counts));
+    assert!(models.open_runs(0, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it() {
+    let mut world = World::new(3);
+    let (flow, event) = world.created(None, false, Vec::new());
+    let Event::TaskCreated(mut created) = event else {
+        panic!("a creation")
+    };
+    created.specification.deadline = None;
+    let task_id = created.task_id;
+    world.push(flow, Event::TaskCreated(created));
+    let run_id = taskledger_domain::RunId(world.fresh());
+    world.push(
+        flow,
+        Event::RunStarted(RunStarted {
+            run_id,
+            task_id,
+            kind: RunKind::Execute,
+            covers: vec![(0, 0)],
+            allow_unknown_executors: false,
+            executor_wait_ms: 0,
+        }),
+    );
+    world.push(
+        flow,
+        Event::TaskStarted(TaskStarted {
+            task_id,
+            attempt: 1,
+            run_id,
+        }),
+    );
+    let (models, _folder) = fed(&world.log, 2).await;
+    assert_eq!(
+        models.open_runs(0, 10).await.unwrap()[0].next_due_at,
+        Timestamp(0)
+    );
+    world.push(flow, failed(task_id, 1, true));
+    let at = Timestamp(world.now + 60_000_000);
+    world.push(
+        flow,
+        Event::TaskRequeued(TaskRequeued {
+            task_id,
+            run_id,
+            reason: RequeueReason::Retry,
+            next_attempt_at: Some(at),
+        }),
+    );
+    models.apply(&world.log).await.unwrap();
+    let open = models.open_runs(0, 10).await.unwrap();
+    assert_eq!(open[0].next_due_at, at);
+    assert_eq!(open[0].partition, taskledger_projections::partition(flow));
+    assert!(
+        models
+            .open_runs(open[0].created_position, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_tree_has_every_task_below_its_parent_in_order() {
+    let world = busy_world(21, 250);
+    let (models, _folder) = fed(&world.log, 30).await;
+    for row in world.live.values() {
+        let text = models.tree(row.id).await.unwrap().unwrap();
+        let tree: Value = serde_json::from_slice(&text).unwrap();
+        let mut open = vec![(&tree, None)];
+        let mut seen = BTreeSet::new();
+        while let Some((node, parent)) = open.pop() {
+            let id = TaskId::parse(node["task"]["id"].as_str().unwrap()).unwrap();
+            assert!(seen.insert(id));
+            if let Some(parent) = parent {
+                let parent: TaskId = parent;
+                assert_eq!(node["task"]["parent_id"], json!(parent.to_string()));
+            }
+            let ids: Vec<TaskId> = node["children"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|c| TaskId::parse(c["task"]["id"].as_str().unwrap()).unwrap())
+                .collect();
+            let expected: Vec<TaskId> = world
+                .live
+                .values()
+                .filter(|r| r.parent_id == Some(id))
+                .map(|r| r.id)
+                .collect();
+            assert_eq!(ids, expected);
+            open.extend(
+                node["children"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|c| (c, Some(id))),
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tree_of_a_hundred_thousand_is_built_run_and_written() {
+    const TASKS: u32 = 100_000;
+    let (models, _folder) = empty().await;
+    let mut world = World::new(1);
+    let root = common::task(1);
+    let flow = root.as_flow();
+    let ids: Vec<TaskId> = (1..=u64::from(TASKS)).map(common::task).collect();
+    for (i, id) in ids.iter().enumerate() {
+        // Chains of 50 below the root.
+        let parent_id = match i {
+            0 => None,
+            _ if i % 50 == 1 => Some(root),
+            _ => Some(ids[i - 1]),
+        };
+        world.push_quick(
+            flow,
+            Event::TaskCreated(TaskCreated {
+                task_id: *id,
+                ordinal: i as u32,
+                parent_id,
+                name: format!("task {i}"),
+                user_id: None,
+                priority: Priority::NORMAL,
+                dependencies: Vec::new(),
+                specification: Specification {
+                    inputs: Payload::empty(),
+                    schemas: None,
+                    params: None,
+                    method: None,
+                    retry: None,
+                    timeout_ms: None,
+                    deadline: None,
+                },
+                copied_from: None,
+                run_id: None,
+            }),
+        );
+    }
+    let run_id = taskledger_domain::RunId(world.fresh());
+    world.push_quick(
+        flow,
+        Event::RunStarted(RunStarted {
+            run_id,
+            task_id: root,
+            kind: RunKind::Execute,
+            covers: vec![(0, TASKS - 1)],
+            allow_unknown_executors: false,
+            executor_wait_ms: 0,
+        }),
+    );
+    for events in world.log.chunks(2048) {
+        models.apply(events).await.unwrap();
+    }
+    let view = models.get(root).await.unwrap().unwrap();
+    assert_eq!(view.run.unwrap().counts.pending, TASKS);
+    assert_eq!(
+        models.get(ids[70_000]).await.unwrap().unwrap().row.run_id,
+        Some(run_id)
+    );
+    let text = models.tree(root).await.unwrap().unwrap();
+    let text = std::str::from_utf8(&text).unwrap();
+    assert_eq!(text.matches(r#"{"task":"#).count(), TASKS as usize);
+    assert!(text.ends_with("]}]}"));
+    let tree: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(tree["children"].as_array().unwrap().len(), 2000);
+}

@@ -1,0 +1,426 @@
+//! Drives one mailbox: the only place where the commands of a flow are decided.
+//!
+//! Commands are decided in order on the *working* state; their events form the next append while at
+//! most one append is in flight. Every answer, refusals and no-ops included, waits until the state
+//! it was decided on is durable, and commands are kept until then: when an append does not succeed,
+//! the state is loaded anew and they are decided again.
+
+use super::batch::{Batch, Consequence, Decision, Entry};
+use super::error::{Error, Failure};
+use super::flows::Flows;
+use super::loading;
+use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
+use crate::store::{self, ClaimKey, Outcome, Resolution};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::Recorded;
+use taskledger_domain::flow::{Command, Kind, Rejection};
+use taskledger_domain::schedule;
+use taskledger_domain::violation::Violation;
+use tokio::time::{Instant, timeout_at};
+
+/// Times in a row that commands are decided anew because their append was not written; then they
+/// are `Busy`.
+pub(super) const CONFLICT_ROUNDS_MAX: u32 = 3;
+/// How long answers wait for the fate of an append whose outcome is unknown.
+pub(super) const UNKNOWN_WAIT: Duration = Duration::from_secs(5);
+/// Pause between two questions for that fate.
+const RESOLVE_PAUSE: Duration = Duration::from_millis(50);
+/// Milliseconds after which a flow whose turn failed is looked at again.
+const WAKE_AGAIN_MS: u64 = 1000;
+
+/// Decides, appends and answers until the mailbox is empty.
+pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
+    let state = mailbox.unpark();
+    let driver = Driver {
+        flows: &flows,
+        mailbox: &mailbox,
+        state,
+        next: Batch::default(),
+        again: VecDeque::new(),
+        rounds: 0,
+    };
+    // A broken invariant of one flow must not leave its senders without an answer for ever: what the
+    // driver held is dropped, slots and replies included, and the flow is loaded anew.
+    if AssertUnwindSafe(driver.run()).catch_unwind().await.is_err() {
+        tracing::error!(flow.id = %mailbox.flow, "an invariant of the flow is broken; its state is dropped");
+        flows.abandoned(&mailbox);
+    }
+}
+
+type InFlight<'a> = (Batch, BoxFuture<'a, Result<Outcome, store::Error>>);
+
+struct Driver<'a> {
+    flows: &'a Arc<Flows>,
+    mailbox: &'a Mailbox,
+    /// The working state: everything decided so far, durable or not.
+    state: Option<Resident>,
+    /// Decided, not yet sent.
+    next: Batch,
+    /// To be decided (again) before anything else.
+    again: VecDeque<Order>,
+    /// Appends in a row that were not written.
+    rounds: u32,
+}
+
+impl<'a> Driver<'a> {
+    async fn run(mut self) {
+        let mut in_flight: Option<InFlight<'a>> = None;
+        loop {
+            self.decide_waiting(in_flight.is_some()).await;
+            if in_flight.is_none() && !self.next.entries.is_empty() {
+                let mut batch = std::mem::take(&mut self.next);
+                if batch.events.is_empty() {
+                    self.answer_all(batch);
+                    continue;
+                }
+                let append = batch.take_append(self.mailbox.flow, self.flows.fence.clone());
+                let flows: &'a Arc<Flows> = self.flows;
+                in_flight = Some((batch, Box::pin(flows.store.append(append))));
+                continue;
+            }
+            match in_flight.take() {
+                Some((batch, mut future)) => {
+                    let outcome = if self.next.is_full() {
+                        Some(future.as_mut().await)
+                    } else {
+                        tokio::select! {
+                            biased;
+                            outcome = future.as_mut() => Some(outcome),
+                            () = self.mailbox.arrival() => None,
+                        }
+                    };
+                    match outcome {
+                        Some(outcome) => self.conclude(batch, outcome).await,
+                        None => in_flight = Some((batch, future)),
+                    }
+                }
+                None => {
+                    self.keep_snapshot();
+                    self.set_timer();
+                    let exists = |s: &&Resident| s.flow.version() > 0;
+                    let weight = self
+                        .state
+                        .as_ref()
+                        .filter(exists)
+                        .map(|s| s.flow.weight_bytes());
+                    match self.mailbox.park(self.state.take()) {
+                        Ok(()) => return self.flows.parked(self.mailbox.flow, weight),
+                        Err(state) => self.state = state,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides what has arrived, until the next append is full.
+    async fn decide_waiting(&mut self, in_flight: bool) {
+        while !self.next.is_full() {
+            let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
+                return;
+            };
+            if self.state.is_none() {
+                assert!(
+                    !in_flight,
+                    "the state is resident while an append is in flight"
+                );
+                match self.load(order.begins).await {
+                    Ok(Some(recovery)) => self.decide(recovery),
+                    Ok(None) => {}
+                    Err(error) => {
+                        // While it cannot be loaded it must not keep slots from others.
+                        if self.flows.slots.give_way(self.mailbox.flow) {
+                            self.wake_later();
+                        }
+                        self.refuse(order, error);
+                        continue;
+                    }
+                }
+            }
+            self.decide(order);
+        }
+    }
+
+    /// Brings the flow into memory for an order that begins it or not; gives the order that must be
+    /// decided before that one.
+    async fn load(&mut self, begins: Begins) -> Result<Option<Order>, Error> {
+        if begins == Begins::Minted {
+            self.state = Some(Resident::default());
+            return Ok(None);
+        }
+        let (state, recovery) = loading::load(self.flows, self.mailbox.flow).await?;
+        self.state = Some(state);
+        Ok(recovery)
+    }
+
+    fn decide(&mut self, mut order: Order) {
+        let resident = self
+            .state
+            .as_mut()
+            .expect("loaded before the first decision");
+        if let Some(first) = self.next.first_with_key_of(&order) {
+            self.next.entries.push(Entry {
+                order,
+                decision: Decision::Repeats(first),
+                claims: Vec::new(),
+            });
+            return;
+        }
+        if let Some(look) = &mut order.look {
+            look(&resident.flow);
+            let decision = Decision::Done(taskledger_domain::flow::Done::Ok);
+            self.next.entries.push(Entry {
+                order,
+                decision,
+                claims: Vec::new(),
+            });
+            return;
+        }
+        let command = order
+            .command
+            .as_ref()
+            .expect("an order is a command or a look");
+        let now = self.flows.clock.now();
+        let mut turn = self.flows.slots.turn(self.mailbox.flow);
+        let decided = resident.flow.handle(command, now, &mut turn);
+        let held = turn.end();
+        let entry = match decided {
+            Err(rejection) => Entry {
+                order,
+                decision: Decision::Refused(rejection),
+                claims: Vec::new(),
+            },
+            Ok((events, done)) => {
+                let mut claims =
+                    self.next
+                        .add(&resident.flow, self.mailbox.flow, &order, events, held, now);
+                // Without events there is no append that could hold the claim; a repetition of a
+                // command that changes nothing changes nothing again.
+                if !self.next.events.is_empty() {
+                    claims.extend(self.next.claim_request(&order, done, now));
+                }
+                Entry {
+                    order,
+                    decision: Decision::Done(done),
+                    claims,
+                }
+            }
+        };
+        self.next.entries.push(entry);
+    }
+
+    async fn conclude(&mut self, batch: Batch, outcome: Result<Outcome, store::Error>) {
+        match outcome {
+            Ok(Outcome::Appended(recorded)) => self.appended(batch, &recorded),
+            Ok(Outcome::Conflict { actual }) => {
+                tracing::debug!(flow.id = %self.mailbox.flow, actual, "somebody else wrote to the flow");
+                self.not_written(batch);
+            }
+            Ok(Outcome::Exists { key, value }) => self.decide_again(batch, Some((key, value))),
+            Ok(Outcome::Fenced) => {
+                self.flows.fenced();
+                self.fail(batch, || {
+                    Failure::Store(store::Error::Unavailable(
+                        "another server has taken over".to_owned(),
+                    ))
+                    .into()
+                });
+            }
+            Ok(Outcome::Unknown) => self.resolve(batch).await,
+            Err(error) => {
+                tracing::error!(flow.id = %self.mailbox.flow, error = %error, "an append failed");
+                self.fail(batch, || error.clone().into());
+            }
+        }
+    }
+
+    fn appended(&mut self, batch: Batch, recorded: &[Arc<Recorded>]) {
+        self.rounds = 0;
+        let position = recorded.last().map_or(0, |r| r.position);
+        if let Some(state) = &mut self.state {
+            state.position = position;
+        }
+        self.flows.committed(self.mailbox.flow, recorded);
+        let Batch {
+            entries, effects, ..
+        } = batch;
+        entries
+            .into_iter()
+            .for_each(|entry| entry.answer_decided(position));
+        for effect in effects {
+            match effect {
+                Consequence::Launch(started, slot) => {
+                    slot.keep();
+                    self.flows.attempts().launch(*started);
+                }
+                Consequence::Stop(task, attempt) => {
+                    self.flows.attempts().stop(self.mailbox.flow, task, attempt)
+                }
+            }
+        }
+    }
+
+    /// Answers entries that changed nothing, decided on a state that is durable.
+    fn answer_all(&self, batch: Batch) {
+        let position = self.state.as_ref().map_or(0, |s| s.position);
+        batch
+            .entries
+            .into_iter()
+            .for_each(|entry| entry.answer_decided(position));
+    }
+
+    /// The append is not in the log: another round, unless there were enough.
+    fn not_written(&mut self, batch: Batch) {
+        self.rounds += 1;
+        if self.rounds > CONFLICT_ROUNDS_MAX {
+            self.fail(batch, || Error::Busy {
+                reason: "other writers hold the flow".to_owned(),
+                retry_after_ms: 100,
+            });
+        } else {
+            self.decide_again(batch, None);
+        }
+    }
+
+    /// Drops the working state; everything that rested on it is decided anew. The one that lost a
+    /// claim is answered.
+    fn decide_again(&mut self, batch: Batch, mut lost: Option<(ClaimKey, Arc<str>)>) {
+        let follow_up = std::mem::take(&mut self.next);
+        self.drop_state();
+        let waiting = std::mem::take(&mut self.again);
+        for mut entry in batch.entries.into_iter().chain(follow_up.entries) {
+            if let Some((key, value)) = lost.take_if(|(key, _)| entry.claims.contains(key)) {
+                let result = lost_claim(&entry.order, &key, &value);
+                entry.answer(result);
+                continue;
+            }
+            // Loading finds anew who is alive; what was found before may miss attempts of this turn.
+            if matches!(entry.order.command, Some(Command::Recover { .. })) {
+                entry.order.command = Some(Command::Wake);
+            }
+            // Somebody has written to the flow: from now on it is loaded.
+            if entry.order.begins == Begins::Minted {
+                entry.order.begins = Begins::No;
+            }
+            self.again.push_back(entry.order);
+        }
+        assert!(
+            lost.is_none(),
+            "a claim that is taken belongs to one of the commands of its append"
+        );
+        self.again.extend(waiting);
+    }
+
+    /// Answers everything that rested on the append with an error.
+    fn fail(&mut self, batch: Batch, error: impl Fn() -> Error) {
+        let follow_up = std::mem::take(&mut self.next);
+        self.drop_state();
+        self.rounds = 0;
+        for entry in batch.entries.into_iter().chain(follow_up.entries) {
+            self.refuse(entry.order, error());
+        }
+    }
+
+    /// Answers with an error; a wake-up, for whose answer nobody waits, is repeated later.
+    fn refuse(&self, order: Order, error: Error) {
+        match order.reply {
+            Some(reply) => {
+                let _ = reply.send(Err(error));
+            }
+            None => {
+                tracing::warn!(flow.id = %self.mailbox.flow, error = %error, "a wake-up of the flow is put off");
+                self.wake_later();
+            }
+        }
+    }
+
+    /// Forgets the working state. What it had registered outside (its place among those that wait
+    /// for slots) may rest on it, so a flow with work is looked at again even if nobody asks.
+    fn drop_state(&mut self) {
+        if self.state.take().is_some_and(|s| s.flow.has_active_run()) {
+            self.wake_later();
+        }
+    }
+
+    fn wake_later(&self) {
+        self.flows.timers.set(
+            self.mailbox.flow,
+            Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)),
+        );
+    }
+
+    /// Finds out what became of an append, for as long as answers may wait.
+    async fn resolve(&mut self, batch: Batch) {
+        let until = Instant::now() + UNKNOWN_WAIT;
+        loop {
+            match timeout_at(
+                until,
+                self.flows.store.resolve(self.mailbox.flow, &batch.ids),
+            )
+            .await
+            {
+                Ok(Ok(Resolution::Appended(recorded))) => return self.appended(batch, &recorded),
+                Ok(Ok(Resolution::Absent)) => return self.not_written(batch),
+                Ok(Err(error)) if Instant::now() < until => {
+                    tracing::debug!(flow.id = %self.mailbox.flow, error = %error, "the outcome of an append is not known yet");
+                    tokio::time::sleep(RESOLVE_PAUSE).await;
+                }
+                Ok(Err(_)) | Err(_) => {
+                    tracing::error!(flow.id = %self.mailbox.flow, "the outcome of an append stays unknown");
+                    // If it was written, its attempts wait for somebody to notice.
+                    self.wake_later();
+                    return self.fail(batch, || Error::OutcomeUnknown);
+                }
+            }
+        }
+    }
+
+    /// Stores a snapshot when loading the flow would have to read many events.
+    fn keep_snapshot(&mut self) {
+        if let Some(state) = &mut self.state
+            && state.flow.version() - state.snapshot > loading::snapshot_interval(state.flow.size())
+        {
+            state.snapshot = state.flow.version();
+            self.flows.save_snapshot(self.mailbox.flow, &state.flow);
+        }
+    }
+
+    fn set_timer(&self) {
+        let Some(state) = self.state.as_ref() else {
+            return;
+        };
+        let due = if state.flow.has_active_run() {
+            schedule::next_due(
+                &state.flow,
+                self.flows.clock.now(),
+                &self.flows.slots.view(),
+            )
+        } else {
+            None
+        };
+        self.flows.timers.set(self.mailbox.flow, due);
+    }
+}
+
+fn lost_claim(order: &Order, key: &ClaimKey, value: &str) -> Result<Reply, Error> {
+    match (key, &order.repeatable) {
+        (ClaimKey::Request(_), Some(repeatable)) => repeatable.repeat(value).map(Reply::Repeated),
+        (ClaimKey::Request(_), None) => {
+            Err(Failure::Broken("a claim without a request".to_owned()).into())
+        }
+        (ClaimKey::Task(id), _) => {
+            let expected = "an id that no task has or ever had";
+            let fault = Violation::of(
+                "id",
+                "Id is taken",
+                expected,
+                &serde_json::Value::String(id.to_string()),
+            );
+            Err(Rejection::one(Kind::Invalid, fault).into())
+        }
+    }
+}
