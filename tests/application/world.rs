@@ -8,7 +8,8 @@ use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
 use taskledger::application::ports::{Attempts, Executors, Started};
 use taskledger::application::{
-    App, Directory, Error, ExecuteOptions, Flows, Positions, RowCache, Target, Validation, flows, rows,
+    App, Directory, Error, ExecuteOptions, Flows, Positions, RowCache, Target, Validation, flows,
+    rows,
 };
 use taskledger::clock::{ManualClock, SharedClock};
 use taskledger::store::faulty::{Faults, FaultyStore};
@@ -34,7 +35,9 @@ const TURNS: usize = 300;
 
 /// Waits for something that must happen.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it happens soon")
+    tokio::time::timeout(PATIENCE, what)
+        .await
+        .expect("it happens soon")
 }
 
 /// Lets everything that can run without a further event run (single-threaded tests only).
@@ -57,7 +60,11 @@ pub(crate) struct TestExecutors(pub(crate) RwLock<BTreeMap<String, &'static Kind
 
 impl TestExecutors {
     pub(crate) fn add(&self, name: &str, canonical: &'static str, slots: usize, idempotent: bool) {
-        let kindred = Box::leak(Box::new(Kindred { canonical, slots, idempotent }));
+        let kindred = Box::leak(Box::new(Kindred {
+            canonical,
+            slots,
+            idempotent,
+        }));
         self.0.write().unwrap().insert(name.to_owned(), kindred);
     }
     fn get(&self, name: &str) -> Option<&'static Kindred> {
@@ -98,10 +105,17 @@ pub(crate) struct Script {
 
 impl Attempts for Script {
     fn launch(&self, started: Started) {
-        self.alive.lock().unwrap().insert((started.flow, started.launch.task, started.launch.attempt));
+        self.alive.lock().unwrap().insert((
+            started.flow,
+            started.launch.task,
+            started.launch.attempt,
+        ));
         let mut under_way = self.under_way.lock().unwrap();
         let method = started.launch.method.clone();
-        under_way.insert((started.launch.task, started.launch.attempt), method.clone());
+        under_way.insert(
+            (started.launch.task, started.launch.attempt),
+            method.clone(),
+        );
         let now = under_way.values().filter(|m| **m == method).count();
         drop(under_way);
         let mut most = self.most.lock().unwrap();
@@ -115,7 +129,13 @@ impl Attempts for Script {
         self.alive.lock().unwrap().remove(&(flow, task, attempt));
     }
     fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)> {
-        self.alive.lock().unwrap().iter().filter(|a| a.0 == flow).map(|a| (a.1, a.2)).collect()
+        self.alive
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|a| a.0 == flow)
+            .map(|a| (a.1, a.2))
+            .collect()
     }
 }
 
@@ -123,7 +143,9 @@ impl Script {
     /// Waits until so many attempts were launched in all.
     pub(crate) async fn launched(&self, count: usize) {
         let mut seen = self.count.subscribe();
-        soon(seen.wait_for(|n| *n >= count)).await.expect("the script lives as long as the test");
+        soon(seen.wait_for(|n| *n >= count))
+            .await
+            .expect("the script lives as long as the test");
     }
 
     /// How many attempts were launched.
@@ -133,7 +155,12 @@ impl Script {
 
     /// Tasks and attempts in the order in which they were launched.
     pub(crate) fn launches(&self) -> Vec<(TaskId, u32)> {
-        self.launched.lock().unwrap().iter().map(|s| (s.launch.task, s.launch.attempt)).collect()
+        self.launched
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|s| (s.launch.task, s.launch.attempt))
+            .collect()
     }
 
     pub(crate) fn stops(&self) -> Vec<(TaskId, u32)> {
@@ -143,7 +170,11 @@ impl Script {
     /// The latest attempt of a task.
     pub(crate) fn started(&self, task: TaskId) -> Started {
         let launched = self.launched.lock().unwrap();
-        launched.iter().rfind(|s| s.launch.task == task).expect("the task was launched").clone()
+        launched
+            .iter()
+            .rfind(|s| s.launch.task == task)
+            .expect("the task was launched")
+            .clone()
     }
 
     /// How many attempts of a method ran at once, at most.
@@ -157,12 +188,23 @@ impl Script {
     }
 
     pub(crate) async fn complete(&self, name: &str) {
-        self.end(id(name), |task, attempt| Command::Complete { task, attempt, result: Payload::empty() }).await;
+        self.end(id(name), |task, attempt| Command::Complete {
+            task,
+            attempt,
+            result: Payload::empty(),
+        })
+        .await;
     }
 
     pub(crate) async fn fail(&self, name: &str) {
         let (error, reason) = ("boom".to_owned(), FailureReason::Executor);
-        let fail = |task, attempt| Command::Fail { task, attempt, error, reason, progress: Progress::ZERO };
+        let fail = |task, attempt| Command::Fail {
+            task,
+            attempt,
+            error,
+            reason,
+            progress: Progress::ZERO,
+        };
         self.end(id(name), fail).await;
     }
 
@@ -171,14 +213,33 @@ impl Script {
         self.end_attempt(task, attempt, command).await;
     }
 
-    pub(crate) async fn end_attempt(&self, task: TaskId, attempt: u32, command: impl FnOnce(TaskId, u32) -> Command) {
-        let flows = self.flows.get().and_then(Weak::upgrade).expect("the flows live as long as the test");
+    pub(crate) async fn end_attempt(
+        &self,
+        task: TaskId,
+        attempt: u32,
+        command: impl FnOnce(TaskId, u32) -> Command,
+    ) {
+        let flows = self
+            .flows
+            .get()
+            .and_then(Weak::upgrade)
+            .expect("the flows live as long as the test");
         let of_attempt = |s: &&Started| (s.launch.task, s.launch.attempt) == (task, attempt);
-        let started = self.launched.lock().unwrap().iter().find(of_attempt).expect("it was launched").clone();
+        let started = self
+            .launched
+            .lock()
+            .unwrap()
+            .iter()
+            .find(of_attempt)
+            .expect("it was launched")
+            .clone();
         self.under_way.lock().unwrap().remove(&(task, attempt));
         flows.slots().release(&started.launch.method, task, attempt);
         soon(flows.report(&started, command(task, attempt), &CancellationToken::new())).await;
-        self.alive.lock().unwrap().remove(&(started.flow, task, attempt));
+        self.alive
+            .lock()
+            .unwrap()
+            .remove(&(started.flow, task, attempt));
     }
 }
 
@@ -191,7 +252,10 @@ pub(crate) struct Make {
 
 impl Default for Make {
     fn default() -> Self {
-        Self { idle_bytes_max: flows::IDLE_BYTES_MAX, fenced: false }
+        Self {
+            idle_bytes_max: flows::IDLE_BYTES_MAX,
+            fenced: false,
+        }
     }
 }
 
@@ -232,17 +296,27 @@ impl World {
         let log = Arc::new(FaultyStore::new(memory.clone()));
         let store: Arc<dyn EventStore> = log.clone();
         let fence = if make.fenced {
-            Some(Fence { name: Arc::from("writer"), token: store.raise_fence("writer").await.unwrap() })
+            Some(Fence {
+                name: Arc::from("writer"),
+                token: store.raise_fence("writer").await.unwrap(),
+            })
         } else {
             None
         };
-        let (queries, _) = ReadModels::open(&ReadOptions::new(folder.path().join("read.db"))).await.unwrap();
+        let (queries, _) = ReadModels::open(&ReadOptions::new(folder.path().join("read.db")))
+            .await
+            .unwrap();
         let queries = Arc::new(queries);
         let options = runner::Options::default();
-        let (service, projections) = runner::Service::new(store.clone(), queries.clone(), options).await.unwrap();
+        let (service, projections) = runner::Service::new(store.clone(), queries.clone(), options)
+            .await
+            .unwrap();
         let executors = Arc::new(TestExecutors::default());
         executors.add("work", "work", 100, true);
-        let (rows, positions) = (Arc::new(RowCache::new(rows::BYTES_MAX)), Arc::new(Positions::default()));
+        let (rows, positions) = (
+            Arc::new(RowCache::new(rows::BYTES_MAX)),
+            Arc::new(Positions::after(0)),
+        );
         let stop = CancellationToken::new();
         let shared: SharedClock = clock.clone();
         let (flows, woken) = Flows::new(flows::Parts {
@@ -317,11 +391,18 @@ impl World {
         let app = self.app.clone();
         let target = Target::New(parse_tasks(&tasks).expect("valid tasks"));
         let options = ExecuteOptions::default();
-        tokio::spawn(async move { app.execute(caller, target, options).await.map(|raw| value(&raw)) })
+        tokio::spawn(async move {
+            app.execute(caller, target, options)
+                .await
+                .map(|raw| value(&raw))
+        })
     }
 
     /// Any other call, on its way.
-    pub(crate) fn call<F>(&self, call: impl FnOnce(Arc<App>) -> F + Send + 'static) -> JoinHandle<Result<Value, Error>>
+    pub(crate) fn call<F>(
+        &self,
+        call: impl FnOnce(Arc<App>) -> F + Send + 'static,
+    ) -> JoinHandle<Result<Value, Error>>
     where
         F: Future<Output = taskledger::application::Answer> + Send,
     {
@@ -331,9 +412,15 @@ impl World {
 
     /// Creates a flow with a root of this name, and groups below it.
     pub(crate) async fn given_flow(&self, root: &str, below: &[&str]) -> FlowId {
-        let children: Vec<_> = below.iter().map(|name| json!({"id": id(name), "name": name})).collect();
+        let children: Vec<_> = below
+            .iter()
+            .map(|name| json!({"id": id(name), "name": name}))
+            .collect();
         let params = json!({"id": id(root), "name": root, "children": children});
-        soon(self.create(caller(), params)).await.unwrap().expect("the flow is new");
+        soon(self.create(caller(), params))
+            .await
+            .unwrap()
+            .expect("the flow is new");
         id(root).as_flow()
     }
 
@@ -345,35 +432,65 @@ impl World {
     /// Another server appends to the flow, past all faults.
     pub(crate) async fn foreign_write(&self, stream: FlowId, events: Vec<NewEvent>) {
         let expected = self.history(stream).await.len() as u64;
-        let append = Append { stream, expected, events, claims: Vec::new(), fence: None };
+        let append = Append {
+            stream,
+            expected,
+            events,
+            claims: Vec::new(),
+            fence: None,
+        };
         let outcome = self.log.inner().append(append).await.unwrap();
         assert!(matches!(outcome, Outcome::Appended(_)), "{outcome:?}");
     }
 
     /// Slots taken, of all executors.
     pub(crate) fn taken(&self) -> usize {
-        self.app.flows.slots().usage().iter().map(|(_, taken, _)| taken).sum()
+        self.app
+            .flows
+            .slots()
+            .usage()
+            .iter()
+            .map(|(_, taken, _)| taken)
+            .sum()
     }
 
     pub(crate) async fn status(&self, name: &str) -> Option<Status> {
-        let (task, flow) = (id(name), self.app.directory.flow_of(id(name)).await.unwrap()?);
-        let look = self.app.flows.look(flow, metadata("look"), move |f| f.task(task).map(|t| t.status));
+        let (task, flow) = (
+            id(name),
+            self.app.directory.flow_of(id(name)).await.unwrap()?,
+        );
+        let look = self.app.flows.look(flow, metadata("look"), move |f| {
+            f.task(task).map(|t| t.status)
+        });
         soon(look).await.expect("the flow can be looked at")
     }
 
     /// What the log holds of a flow.
     pub(crate) async fn history(&self, flow: FlowId) -> Vec<Arc<Recorded>> {
-        self.log.inner().read_stream(flow, 0, usize::MAX).await.unwrap()
+        self.log
+            .inner()
+            .read_stream(flow, 0, usize::MAX)
+            .await
+            .unwrap()
     }
 
     /// The whole log.
     pub(crate) async fn whole_log(&self) -> Vec<Arc<Recorded>> {
-        self.log.inner().read_all(0, usize::MAX).await.unwrap().events
+        self.log
+            .inner()
+            .read_all(0, usize::MAX)
+            .await
+            .unwrap()
+            .events
     }
 
     /// The names of the events of a flow.
     pub(crate) async fn kinds(&self, flow: FlowId) -> Vec<&'static str> {
-        self.history(flow).await.iter().map(|r| taskledger_domain::codec::kind(&r.event)).collect()
+        self.history(flow)
+            .await
+            .iter()
+            .map(|r| taskledger_domain::codec::kind(&r.event))
+            .collect()
     }
 }
 
@@ -393,16 +510,28 @@ pub(crate) fn caller() -> Caller {
 
 /// A caller with an idempotency key; `body` stands for what it sends.
 pub(crate) fn with_key(key: &str, body: &str) -> Caller {
-    let idempotency = Some(Idempotency { key: Arc::from(key), fingerprint: Arc::from(body) });
-    Caller { idempotency, ..caller() }
+    let idempotency = Some(Idempotency {
+        key: Arc::from(key),
+        fingerprint: Arc::from(body),
+    });
+    Caller {
+        idempotency,
+        ..caller()
+    }
 }
 
 pub(crate) fn metadata(correlation: &str) -> Metadata {
-    Metadata { actor: Arc::from("test"), correlation: Arc::from(correlation), causation: None, trace: None }
+    Metadata {
+        actor: Arc::from("test"),
+        correlation: Arc::from(correlation),
+        causation: None,
+        trace: None,
+    }
 }
 
 pub(crate) fn updates(members: Value) -> taskledger_domain::task::spec::Updates {
-    taskledger_domain::task::spec::updates(members.as_object().expect("an object")).expect("valid updates")
+    taskledger_domain::task::spec::updates(members.as_object().expect("an object"))
+        .expect("valid updates")
 }
 
 /// A task that runs `method`.
@@ -412,8 +541,16 @@ pub(crate) fn task(name: &str, method: &str) -> Value {
 
 /// A rename by another server.
 pub(crate) fn foreign_rename(name: &str) -> NewEvent {
-    let event = Event::TaskRenamed(TaskRenamed { task_id: id(name), name: "by another".to_owned() });
-    NewEvent::new(EventId(id(&format!("event of {name}")).0), START, metadata("foreign"), event)
+    let event = Event::TaskRenamed(TaskRenamed {
+        task_id: id(name),
+        name: "by another".to_owned(),
+    });
+    NewEvent::new(
+        EventId(id(&format!("event of {name}")).0),
+        START,
+        metadata("foreign"),
+        event,
+    )
 }
 
 /// An event that no state can take in, as only damage can leave it.
@@ -431,5 +568,11 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
 }
 
 pub(crate) fn is_busy(result: &Result<Value, Error>) -> bool {
-    matches!(result, Err(Error::Busy { retry_after_ms: 1.., .. }))
+    matches!(
+        result,
+        Err(Error::Busy {
+            retry_after_ms: 1..,
+            ..
+        })
+    )
 }
