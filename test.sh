@@ -8,4 +8,4 @@ cd "$(dirname "$0")"
 need_c_compiler
 need_cargo_nextest
 cargo test --workspace --doc --locked --quiet
-cargo nextest run --workspace --all-targets --locked "$@"
+cargo nextest run --workspace --locked "$@"
