@@ -331,6 +331,7 @@ impl Flows {
             }
             mailbox.abandon()
         };
+        self.slots.give_way(mailbox.flow);
         orders
             .into_iter()
             .for_each(|order| self.send(mailbox.flow, order));
