@@ -113,7 +113,9 @@ proptest! {
             let cut = cut.min(world.log.len());
             let (models, folder) = fed(&world.log[..cut], 10).await;
             interrupted(&models, &world.log[cut..]).await;
-            assert_eq!(models.checkpoint().await.unwrap(), cut as u64);
+            // On a machine that is slow to ask, the batch may have been written before it was dropped.
+            let at = models.checkpoint().await.unwrap();
+            assert!(at == cut as u64 || at == world.log.len() as u64, "half a batch: {at}");
             let middle = cut + (world.log.len() - cut) / 2;
             models.apply(&world.log[cut..middle]).await.unwrap();
             interrupted(&models, &world.log[middle..]).await;

@@ -170,6 +170,7 @@ async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what
     check_answers(&server, &clients).await;
     let health: Value = server.api.call("system.health", json!({})).await;
     assert_eq!(health["status"], "ok", "{health}");
+    server.api.caught_up().await;
     server.stop().await;
 
     let events = check_log(&folder, &clients).await;

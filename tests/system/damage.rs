@@ -26,6 +26,7 @@ async fn a_damaged_row_is_named_and_its_flow_refuses_while_others_go_on() {
     let first = create(&server.api, "first").await;
     let precious = create(&server.api, "precious").await;
     let third = create(&server.api, "third").await;
+    server.api.caught_up().await;
     server.stop().await;
     damage(&folder, 2);
 
@@ -95,6 +96,7 @@ async fn read_models_are_not_built_past_a_damaged_row() {
     let first = create(&server.api, "first").await;
     create(&server.api, "precious").await;
     let third = create(&server.api, "third").await;
+    server.api.caught_up().await;
     server.stop().await;
     damage(&folder, 2);
     std::fs::remove_file(folder.read_models()).unwrap();

@@ -40,6 +40,7 @@ async fn given_a_workflow(server: &Server) -> serde_json::Value {
         .await;
     let root = started["root_task_id"].clone();
     assert_eq!(server.api.run_of(&root).await["state"], "completed");
+    server.api.caught_up().await;
     root
 }
 
@@ -68,6 +69,7 @@ async fn deleted_read_models_come_back_with_the_next_start() {
             .await,
         tree
     );
+    server.api.caught_up().await;
     server.stop().await;
     assert_eq!(dump(&folder.read_models()).await, before);
 }

@@ -298,6 +298,11 @@ impl Api {
         .await
     }
 
+    /// Waits until the read models show all of the log, as a list of all tasks must.
+    pub(crate) async fn caught_up(&self) {
+        self.call("tasks.list", json!({"limit": 1})).await;
+    }
+
     /// Asks again and again until `look` finds something.
     pub(crate) async fn eventually<T>(
         &self,
