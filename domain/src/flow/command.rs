@@ -10,6 +10,10 @@ use hashbrown::HashSet;
 
 /// What somebody wants of a flow.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a command is handed on by reference; few are held at a time"
+)]
 pub enum Command {
     /// Add tasks: a new flow when it has none yet, else below existing tasks.
     Create(Vec<NewTask>),

@@ -8,6 +8,10 @@ use crate::limits;
 use crate::violation::{PathSegment, Violation};
 use serde_json::{Map, Value};
 
+#[allow(
+    clippy::result_large_err,
+    reason = "a fault is rare, and moved once into the list"
+)]
 mod resolve;
 
 pub use resolve::{resolve_dependencies, stored_ref};

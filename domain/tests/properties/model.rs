@@ -1,6 +1,8 @@
 //! The rules told a second time, naively: from events alone, with plain loops over all tasks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{
     Event, FailureReason, RequeueReason, RunKind, RunState, Specification,
 };
@@ -91,124 +93,6 @@ impl Model {
         let all = self.tasks.values().flat_map(|t| &t.dependencies);
         let mut on_it = all.filter(|(target, _)| *target == id).peekable();
         on_it.peek().is_some() && on_it.all(|(_, required)| !required)
-    }
-
-    /// "A group waits for all its covered descendants except those that wait, even indirectly, for
-    /// it." Outer groups first; who is left out of an outer group's waiting does not hold it up.
-    fn left_out(&self, run: RunId) -> HashSet<(TaskId, TaskId)> {
-        let held: Vec<TaskId> = self.held(run);
-        let groups: Vec<TaskId> = held.iter().copied().filter(|t| self.is_group(*t)).collect();
-        let inside: HashMap<TaskId, Vec<TaskId>> = groups
-            .iter()
-            .map(|g| {
-                (
-                    *g,
-                    self.descendants(*g)
-                        .into_iter()
-                        .filter(|d| held.contains(d))
-                        .collect(),
-                )
-            })
-            .collect();
-        let mut left_out = HashSet::new();
-        for depth in 0..60 {
-            let mut found = Vec::new();
-            for &group in groups.iter().filter(|g| self.ancestors(**g).len() == depth) {
-                for &inner in &inside[&group] {
-                    if self.waits(inner, group, &held, &inside, &left_out) {
-                        found.push((group, inner));
-                    }
-                }
-            }
-            left_out.extend(found);
-        }
-        left_out
-    }
-
-    fn waits(
-        &self,
-        from: TaskId,
-        target: TaskId,
-        held: &[TaskId],
-        inside: &HashMap<TaskId, Vec<TaskId>>,
-        left_out: &HashSet<(TaskId, TaskId)>,
-    ) -> bool {
-        let (mut seen, mut stack) = (HashSet::new(), vec![from]);
-        while let Some(at) = stack.pop() {
-            let on = self.tasks[&at].dependencies.iter().map(|(t, _)| *t);
-            let on = on.filter(|t| held.contains(t));
-            let within = inside.get(&at).into_iter().flatten().copied();
-            for next in on.chain(within.filter(|d| !left_out.contains(&(at, *d)))) {
-                if next == target {
-                    return true;
-                }
-                if seen.insert(next) {
-                    stack.push(next);
-                }
-            }
-        }
-        false
-    }
-
-    /// Live tasks that the run holds.
-    fn held(&self, run: RunId) -> Vec<TaskId> {
-        let all = self.tasks.iter();
-        all.filter(|(_, t)| t.run == Some(run))
-            .map(|(i, _)| *i)
-            .collect()
-    }
-
-    /// What a group waits for in its run: counts of open, completed, failed, cancelled.
-    fn awaited(&self, group: TaskId) -> [u32; 4] {
-        let run = self.tasks[&group].run.expect("the group is in a run");
-        let left_out = self.left_out(run);
-        let mut counts = [0; 4];
-        for inner in self.descendants(group) {
-            if self.runs[&run].members.contains(&inner) && !left_out.contains(&(group, inner)) {
-                counts[match self.tasks[&inner].status {
-                    Pending | InProgress => 0,
-                    Completed => 1,
-                    Failed => 2,
-                    Cancelled => 3,
-                }] += 1;
-            }
-        }
-        counts
-    }
-
-    fn is_harmed(&self, group: TaskId) -> bool {
-        let bad = |c: &TaskId| matches!(self.tasks[c].status, Failed | Cancelled);
-        self.children(group)
-            .iter()
-            .any(|c| bad(c) && !self.is_tolerated(*c))
-    }
-
-    /// Nothing of the run is running, runnable, or awaiting a retry or an executor.
-    fn is_still(&self, run: RunId) -> bool {
-        self.held(run).into_iter().all(|t| {
-            let running = self.tasks[&t].status == InProgress && !self.is_group(t);
-            !running && !self.is_ready(t)
-        })
-    }
-
-    /// "The subtree that was asked for; then, repeatedly, the dependencies of covered tasks and the
-    /// whole subtrees of covered groups."
-    fn coverage(&self, root: TaskId) -> BTreeSet<TaskId> {
-        let mut covered: BTreeSet<TaskId> =
-            self.descendants(root).into_iter().chain([root]).collect();
-        loop {
-            let mut more = covered.clone();
-            for task in &covered {
-                more.extend(self.tasks[task].dependencies.iter().map(|(t, _)| *t));
-                if self.is_group(*task) {
-                    more.extend(self.descendants(*task));
-                }
-            }
-            if more.len() == covered.len() {
-                return covered;
-            }
-            covered = more;
-        }
     }
 
     fn move_to(&mut self, id: TaskId, status: Status) {
