@@ -18,7 +18,12 @@ async fn stuck(w: &World, root: &str) -> Hold {
 #[tokio::test]
 async fn a_full_mailbox_is_busy_while_outcomes_still_pass() {
     let w = World::new().await;
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     let hold = stuck(&w, "a").await;
     // One append is being filled behind the one in flight, and one mailbox behind that.
     let mut waiting = Vec::new();
@@ -32,14 +37,22 @@ async fn a_full_mailbox_is_busy_while_outcomes_still_pass() {
     let script = w.script.clone();
     let outcome = tokio::spawn(async move { script.complete("a").await });
     quiet().await;
-    assert!(!outcome.is_finished(), "it waits in the mailbox like the others");
+    assert!(
+        !outcome.is_finished(),
+        "it waits in the mailbox like the others"
+    );
     hold.release();
     for call in waiting {
         assert!(soon(call).await.unwrap().is_ok());
     }
     soon(outcome).await.unwrap();
     assert_eq!(w.status("a").await, Some(Status::Completed));
-    assert!(soon(w.rename("a", "there is room again")).await.unwrap().is_ok());
+    assert!(
+        soon(w.rename("a", "there is room again"))
+            .await
+            .unwrap()
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -66,7 +79,12 @@ async fn a_mailbox_holds_so_many_bytes_of_commands() {
     w.given_flow("root", &[]).await;
     let hold = stuck(&w, "root").await;
     let text = "x".repeat(1000 * 1000);
-    let create = || w.create(caller(), json!({"name": "big", "parent_id": id("root"), "inputs": {"text": text}}));
+    let create = || {
+        w.create(
+            caller(),
+            json!({"name": "big", "parent_id": id("root"), "inputs": {"text": text}}),
+        )
+    };
     let mut waiting = Vec::new();
     // Two go into the next append; the others wait in the mailbox.
     for _ in 0..2 + BYTES_MAX / text.len() {
@@ -75,7 +93,10 @@ async fn a_mailbox_holds_so_many_bytes_of_commands() {
     }
     assert!(waiting.iter().filter(|call| call.is_finished()).count() <= 1);
     assert!(is_busy(&soon(create()).await.unwrap()));
-    let small = w.call(|app| async move { app.update(caller(), id("root"), updates(json!({"name": "small"}))).await });
+    let small = w.call(|app| async move {
+        app.update(caller(), id("root"), updates(json!({"name": "small"})))
+            .await
+    });
     quiet().await;
     assert!(!small.is_finished(), "a small one still fits");
     drop(waiting);
@@ -113,14 +134,20 @@ async fn wake_ups_of_a_stuck_flow_do_not_pile_up() {
     let w = World::new().await;
     let flow = w.given_flow("root", &[]).await;
     let hold = stuck(&w, "root").await;
-    let waiting: Vec<_> = (0..COMMANDS_MAX).map(|n| w.rename("root", &format!("name {n}"))).collect();
+    let waiting: Vec<_> = (0..COMMANDS_MAX)
+        .map(|n| w.rename("root", &format!("name {n}")))
+        .collect();
     quiet().await;
     (0..10 * COMMANDS_MAX).for_each(|_| w.app.flows.wake(flow));
     // The wake-ups took one place, so the rest of the mailbox is there for callers.
-    let more: Vec<_> = (0..COMMANDS_MAX - 1).map(|n| w.rename("root", &format!("more {n}"))).collect();
+    let more: Vec<_> = (0..COMMANDS_MAX - 1)
+        .map(|n| w.rename("root", &format!("more {n}")))
+        .collect();
     quiet().await;
     assert!(more.iter().all(|call| !call.is_finished()));
-    assert!(is_busy(&soon(w.rename("root", "one too many")).await.unwrap()));
+    assert!(is_busy(
+        &soon(w.rename("root", "one too many")).await.unwrap()
+    ));
     hold.release();
     for call in waiting.into_iter().chain(more) {
         assert!(soon(call).await.unwrap().is_ok());

@@ -10,16 +10,25 @@ use taskledger_domain::testing::{START, id};
 
 fn foreign_deletion(name: &str) -> NewEvent {
     let event = Event::TaskDeleted(TaskDeleted { task_id: id(name) });
-    NewEvent::new(EventId(id("a deletion").0), START, metadata("foreign"), event)
+    NewEvent::new(
+        EventId(id("a deletion").0),
+        START,
+        metadata("foreign"),
+        event,
+    )
 }
 
 #[tokio::test]
 async fn a_command_that_met_a_conflict_is_decided_on_the_new_state() {
     let w = World::new().await;
     let flow = w.given_flow("root", &["a"]).await;
-    w.faults.foreign_write_before_next_append(vec![foreign_rename("root")]);
+    w.faults
+        .foreign_write_before_next_append(vec![foreign_rename("root")]);
     assert!(soon(w.rename("a", "mine")).await.unwrap().is_ok());
-    assert_eq!(w.kinds(flow).await, ["TaskCreated", "TaskCreated", "TaskRenamed", "TaskRenamed"]);
+    assert_eq!(
+        w.kinds(flow).await,
+        ["TaskCreated", "TaskCreated", "TaskRenamed", "TaskRenamed"]
+    );
 }
 
 #[tokio::test]
@@ -42,11 +51,13 @@ async fn after_three_rounds_a_command_is_busy_and_the_next_one_is_not() {
     let w = World::new().await;
     let flow = w.given_flow("root", &["a"]).await;
     for _ in 0..3 {
-        w.faults.foreign_write_before_next_append(vec![foreign_rename("root")]);
+        w.faults
+            .foreign_write_before_next_append(vec![foreign_rename("root")]);
     }
     assert!(soon(w.rename("a", "third round")).await.unwrap().is_ok());
     for _ in 0..4 {
-        w.faults.foreign_write_before_next_append(vec![foreign_rename("root")]);
+        w.faults
+            .foreign_write_before_next_append(vec![foreign_rename("root")]);
     }
     let busy = soon(w.rename("a", "too late")).await.unwrap();
     assert!(is_busy(&busy), "{busy:?}");
@@ -58,14 +69,21 @@ async fn after_three_rounds_a_command_is_busy_and_the_next_one_is_not() {
 async fn slots_of_starts_that_were_not_written_are_given_back() {
     let w = World::new().await;
     w.executors.add("one", "one", 1, true);
-    let created = w.create(caller(), json!({"id": id("root"), "name": "root", "schemas": {"method": "one"}}));
+    let created = w.create(
+        caller(),
+        json!({"id": id("root"), "name": "root", "schemas": {"method": "one"}}),
+    );
     assert!(soon(created).await.unwrap().is_ok());
     for _ in 0..4 {
-        w.faults.foreign_write_before_next_append(vec![foreign_rename("root")]);
+        w.faults
+            .foreign_write_before_next_append(vec![foreign_rename("root")]);
     }
     let run = || {
         let options = ExecuteOptions::default();
-        w.call(move |app| async move { app.execute(caller(), Target::Stored(id("root")), options).await })
+        w.call(move |app| async move {
+            app.execute(caller(), Target::Stored(id("root")), options)
+                .await
+        })
     };
     let busy = soon(run()).await.unwrap();
     assert!(is_busy(&busy), "{busy:?}");
@@ -78,10 +96,16 @@ async fn slots_of_starts_that_were_not_written_are_given_back() {
 async fn an_outcome_is_reported_until_it_is_recorded() {
     let w = World::new().await;
     let flow = id("a").as_flow();
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     tokio::time::pause();
     for _ in 0..9 {
-        w.faults.foreign_write_before_next_append(vec![foreign_rename("a")]);
+        w.faults
+            .foreign_write_before_next_append(vec![foreign_rename("a")]);
     }
     w.script.complete("a").await;
     let kinds = w.kinds(flow).await;
@@ -93,15 +117,25 @@ async fn an_outcome_is_reported_until_it_is_recorded() {
 async fn a_recovery_that_met_a_conflict_interrupts_an_attempt_once() {
     let w = World::new().await;
     let flow = id("a").as_flow();
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     let w = w.restarted().await;
     for _ in 0..3 {
-        w.faults.foreign_write_before_next_append(vec![foreign_rename("a")]);
+        w.faults
+            .foreign_write_before_next_append(vec![foreign_rename("a")]);
     }
     assert!(soon(w.rename("a", "load it")).await.unwrap().is_ok());
     let kinds = w.kinds(flow).await;
     let count = |kind: &str| kinds.iter().filter(|k| **k == kind).count();
-    assert_eq!((count("TaskFailed"), count("TaskStarted")), (1, 2), "{kinds:?}");
+    assert_eq!(
+        (count("TaskFailed"), count("TaskStarted")),
+        (1, 2),
+        "{kinds:?}"
+    );
     assert_eq!(w.script.launches(), [(id("a"), 2)]);
 }
 
@@ -110,7 +144,8 @@ async fn rows_in_memory_do_not_outlive_a_foreign_write() {
     let mut w = World::new().await;
     w.given_flow("root", &["a"]).await;
     w.run_read_models();
-    w.faults.foreign_write_before_next_append(vec![foreign_rename("a")]);
+    w.faults
+        .foreign_write_before_next_append(vec![foreign_rename("a")]);
     assert!(soon(w.rename("root", "mine")).await.unwrap().is_ok());
     let seen = w.call(|app| async move { app.get(id("a"), Consistency::Strong).await });
     assert_eq!(soon(seen).await.unwrap().unwrap()["name"], "by another");

@@ -27,7 +27,10 @@ async fn a_refusal_on_undurable_state_is_answered_when_that_is_durable() {
     hold.arrived().await;
     let second = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
     quiet().await;
-    assert!(!second.is_finished(), "the deletion that refuses it may still be lost");
+    assert!(
+        !second.is_finished(),
+        "the deletion that refuses it may still be lost"
+    );
     hold.release();
     assert!(soon(first).await.unwrap().is_ok());
     assert_eq!(refused(soon(second).await.unwrap()), Kind::NotFound);
@@ -43,7 +46,10 @@ async fn a_refusal_is_taken_back_when_the_state_it_rested_on_is_lost() {
     hold.arrived().await;
     let again = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
     hold.release();
-    assert!(soon(delete).await.unwrap().is_ok(), "decided again, because it was not written");
+    assert!(
+        soon(delete).await.unwrap().is_ok(),
+        "decided again, because it was not written"
+    );
     assert_eq!(refused(soon(again).await.unwrap()), Kind::NotFound);
 }
 
@@ -63,12 +69,22 @@ async fn an_executor_is_not_launched_before_its_start_is_durable() {
 #[tokio::test]
 async fn an_executor_whose_start_was_not_written_is_never_launched() {
     let w = World::new().await;
-    w.faults.refuse_next_append(taskledger::store::Error::NotWritable("full".to_owned()));
+    w.faults
+        .refuse_next_append(taskledger::store::Error::NotWritable("full".to_owned()));
     let run = w.execute(caller(), json!([task("a", "work")]));
     assert!(soon(run).await.unwrap().is_err());
     quiet().await;
     assert_eq!(w.script.launches(), []);
-    assert_eq!(w.app.flows.slots().usage().iter().map(|(_, taken, _)| taken).sum::<usize>(), 0);
+    assert_eq!(
+        w.app
+            .flows
+            .slots()
+            .usage()
+            .iter()
+            .map(|(_, taken, _)| taken)
+            .sum::<usize>(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -79,7 +95,11 @@ async fn a_look_waits_until_what_it_saw_is_durable() {
     let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
     hold.arrived().await;
     let flows = w.app.flows.clone();
-    let look = tokio::spawn(async move { flows.look(flow, metadata("look"), |f| f.task(id("a")).is_some()).await });
+    let look = tokio::spawn(async move {
+        flows
+            .look(flow, metadata("look"), |f| f.task(id("a")).is_some())
+            .await
+    });
     quiet().await;
     assert!(!look.is_finished());
     hold.release();
@@ -95,13 +115,18 @@ async fn a_look_at_state_that_was_lost_is_taken_again() {
     let rename = w.rename("a", "mine");
     hold.arrived().await;
     let flows = w.app.flows.clone();
-    let version = tokio::spawn(async move { flows.look(flow, metadata("look"), |f| f.version()).await });
+    let version =
+        tokio::spawn(async move { flows.look(flow, metadata("look"), |f| f.version()).await });
     quiet().await;
     // Another server writes while the append is held, so what the look saw never comes true.
     w.foreign_write(flow, vec![foreign_rename("root")]).await;
     hold.release();
     assert!(soon(rename).await.unwrap().is_ok());
-    assert_eq!(soon(version).await.unwrap().unwrap(), 4, "two creations and both renames");
+    assert_eq!(
+        soon(version).await.unwrap().unwrap(),
+        4,
+        "two creations and both renames"
+    );
 }
 
 #[tokio::test]
@@ -140,11 +165,19 @@ async fn commands_that_arrive_during_an_append_form_the_next_one_in_order() {
         assert!(soon(other).await.unwrap().is_ok());
     }
     assert_eq!(w.faults.appends(), before + 2, "all others in one append");
-    let names: Vec<_> = w.history(flow).await.iter().filter_map(|r| match r.event.as_ref() {
-        taskledger_domain::flow::Event::TaskRenamed(e) => Some(e.name.clone()),
-        _ => None,
-    }).collect();
-    assert_eq!(names, (0..=20).map(|n| format!("name {n}")).collect::<Vec<_>>());
+    let names: Vec<_> = w
+        .history(flow)
+        .await
+        .iter()
+        .filter_map(|r| match r.event.as_ref() {
+            taskledger_domain::flow::Event::TaskRenamed(e) => Some(e.name.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        names,
+        (0..=20).map(|n| format!("name {n}")).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]

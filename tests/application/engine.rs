@@ -8,7 +8,8 @@ use std::sync::Arc;
 use taskledger::application::{App, Consistency, Error, ExecuteOptions, Target};
 use taskledger::clock::SystemClock;
 use taskledger::engine::executor::{
-    BuiltInOptions, Concurrency, Description, Executor, ExecutorError, Job, Registry, with_built_ins,
+    BuiltInOptions, Concurrency, Description, Executor, ExecutorError, Job, Registry,
+    with_built_ins,
 };
 use taskledger::server::Server;
 use taskledger_domain::codec::kind;
@@ -60,11 +61,28 @@ impl Running {
     async fn at(folder: &Path, idempotent: bool) -> Self {
         let (sender, called) = mpsc::unbounded_channel();
         let open = Arc::new(Semaphore::new(0));
-        let gate = Gate { called: sender, open: open.clone(), idempotent };
-        let built_ins = with_built_ins(Registry::builder(), BuiltInOptions { disk_path: None, command: None }).unwrap();
+        let gate = Gate {
+            called: sender,
+            open: open.clone(),
+            idempotent,
+        };
+        let built_ins = with_built_ins(
+            Registry::builder(),
+            BuiltInOptions {
+                disk_path: None,
+                command: None,
+            },
+        )
+        .unwrap();
         let registry = built_ins.register(Arc::new(gate)).unwrap().build().unwrap();
-        let server = Server::open(folder, registry, Arc::new(SystemClock::default())).await.unwrap();
-        Self { server, called, open }
+        let server = Server::open(folder, registry, Arc::new(SystemClock::default()))
+            .await
+            .unwrap();
+        Self {
+            server,
+            called,
+            open,
+        }
     }
 
     fn app(&self) -> &App {
@@ -73,7 +91,9 @@ impl Running {
 
     async fn execute(&self, tasks: Value) -> Result<(), Error> {
         let list = parse_tasks(&tasks).expect("valid tasks");
-        let started = self.app().execute(caller(), Target::New(list), ExecuteOptions::default());
+        let started = self
+            .app()
+            .execute(caller(), Target::New(list), ExecuteOptions::default());
         soon(started).await.map(drop)
     }
 
@@ -96,9 +116,23 @@ impl Running {
 
     /// What a reader sees once the mailbox of the flow has told readers what is in the log.
     async fn get(&self, name: &str) -> Value {
-        let flow = self.app().directory.flow_of(id(name)).await.unwrap().expect("the task exists");
-        soon(self.app().flows.look(flow, metadata("look"), |f| f.version())).await.unwrap();
-        let raw = soon(self.app().get(id(name), Consistency::Strong)).await.expect("the task exists");
+        let flow = self
+            .app()
+            .directory
+            .flow_of(id(name))
+            .await
+            .unwrap()
+            .expect("the task exists");
+        soon(
+            self.app()
+                .flows
+                .look(flow, metadata("look"), |f| f.version()),
+        )
+        .await
+        .unwrap();
+        let raw = soon(self.app().get(id(name), Consistency::Strong))
+            .await
+            .expect("the task exists");
         serde_json::from_str(raw.get()).unwrap()
     }
 }
@@ -124,7 +158,9 @@ async fn a_chain_of_echoes_hands_results_on_and_ends() {
     };
     let all = json!({"id": id("all"), "name": "all", "schemas": {"method": "aggregate_results_executor"}, "dependencies": [{"id": id("a")}, {"id": id("c")}]});
     let children = [echo("a", &[]), echo("b", &["a"]), echo("c", &["b"]), all];
-    w.execute(json!([{"id": id("root"), "name": "root", "children": children}])).await.unwrap();
+    w.execute(json!([{"id": id("root"), "name": "root", "children": children}]))
+        .await
+        .unwrap();
     w.until("root", "RunEnded").await;
     let all = w.get("all").await;
     assert_eq!(all["status"], "completed");
@@ -138,7 +174,9 @@ async fn a_slot_is_handed_on_when_an_executor_ends() {
     let folder = tempfile::tempdir().unwrap();
     let mut w = Running::at(folder.path(), true).await;
     w.execute(json!([gate("a")])).await.unwrap();
-    w.execute(json!([{"id": id("b"), "name": "b", "schemas": {"method": "door"}}])).await.unwrap();
+    w.execute(json!([{"id": id("b"), "name": "b", "schemas": {"method": "door"}}]))
+        .await
+        .unwrap();
     assert_eq!(soon(w.called.recv()).await, Some(1));
     assert!(w.called.try_recv().is_err(), "one slot, under either name");
     w.open.add_permits(2);
@@ -153,7 +191,9 @@ async fn a_cancelled_task_stops_its_executor_and_frees_the_slot() {
     let mut w = Running::at(folder.path(), true).await;
     w.execute(json!([gate("a")])).await.unwrap();
     soon(w.called.recv()).await;
-    soon(w.app().cancel(caller(), id("a"), false, None)).await.unwrap();
+    soon(w.app().cancel(caller(), id("a"), false, None))
+        .await
+        .unwrap();
     w.execute(json!([gate("b")])).await.unwrap();
     soon(w.called.recv()).await;
     w.open.add_permits(1);
@@ -167,9 +207,14 @@ async fn an_executor_that_panics_fails_its_task_only() {
     let folder = tempfile::tempdir().unwrap();
     let w = Running::at(folder.path(), true).await;
     w.open.add_permits(2);
-    w.execute(json!([{"id": id("a"), "name": "panics", "schemas": {"method": "gate"}}])).await.unwrap();
+    w.execute(json!([{"id": id("a"), "name": "panics", "schemas": {"method": "gate"}}]))
+        .await
+        .unwrap();
     let history = w.until("a", "RunEnded").await;
-    assert_eq!(failure(&history).map(|f| f.0), Some(FailureReason::Executor));
+    assert_eq!(
+        failure(&history).map(|f| f.0),
+        Some(FailureReason::Executor)
+    );
     w.execute(json!([gate("b")])).await.unwrap();
     w.until("b", "TaskCompleted").await;
     w.server.close().await;
@@ -185,7 +230,12 @@ async fn inputs_are_checked_against_the_executor_s_schema_again_before_it_runs()
     w.execute(json!([gate("first")])).await.unwrap();
     soon(w.called.recv()).await;
     w.execute(json!([gate("a")])).await.unwrap();
-    soon(w.app().update(caller(), id("a"), updates(json!({"inputs": {"x": 7}})))).await.unwrap();
+    soon(
+        w.app()
+            .update(caller(), id("a"), updates(json!({"inputs": {"x": 7}}))),
+    )
+    .await
+    .unwrap();
     w.open.add_permits(2);
     w.until("a", "RunEnded").await;
     assert_eq!(w.get("a").await["result"]["inputs"], json!({"x": 7}));
@@ -200,10 +250,17 @@ async fn a_restart_runs_an_idempotent_attempt_again_without_being_asked() {
     assert_eq!(soon(w.called.recv()).await, Some(1));
     w.server.close().await;
     let mut w = Running::at(folder.path(), true).await;
-    assert_eq!(soon(w.called.recv()).await, Some(2), "the reconciler found the open run");
+    assert_eq!(
+        soon(w.called.recv()).await,
+        Some(2),
+        "the reconciler found the open run"
+    );
     w.open.add_permits(1);
     let history = w.until("a", "RunEnded").await;
-    assert_eq!(failure(&history).map(|f| f.0), Some(FailureReason::Interrupted));
+    assert_eq!(
+        failure(&history).map(|f| f.0),
+        Some(FailureReason::Interrupted)
+    );
     assert_eq!(w.get("a").await["result"]["attempt"], 2);
     w.server.close().await;
 }
@@ -218,7 +275,10 @@ async fn a_restart_ends_an_attempt_that_must_not_be_repeated() {
     let mut w = Running::at(folder.path(), false).await;
     let history = w.until("a", "RunEnded").await;
     let interrupted = "interrupted by a restart of the server".to_owned();
-    assert_eq!(failure(&history), Some((FailureReason::Interrupted, interrupted)));
+    assert_eq!(
+        failure(&history),
+        Some((FailureReason::Interrupted, interrupted))
+    );
     assert!(w.called.try_recv().is_err());
     w.server.close().await;
 }

@@ -10,24 +10,39 @@ use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::testing::{START, id};
 
 async fn evicting() -> World {
-    World::made(Make { idle_bytes_max: 0, ..Make::default() }).await
+    World::made(Make {
+        idle_bytes_max: 0,
+        ..Make::default()
+    })
+    .await
 }
 
 async fn priority(w: &World, flow: FlowId, name: &str) -> Priority {
     let task = id(name);
-    let look = w.app.flows.look(flow, metadata("look"), move |f| f.task(task).map(|t| t.priority));
+    let look = w.app.flows.look(flow, metadata("look"), move |f| {
+        f.task(task).map(|t| t.priority)
+    });
     soon(look).await.unwrap().expect("the task exists")
 }
 
 async fn stored(w: &World, flow: FlowId) -> Option<Snapshot> {
-    w.log.inner().load_snapshot(flow, snapshot::FORMAT).await.unwrap()
+    w.log
+        .inner()
+        .load_snapshot(flow, snapshot::FORMAT)
+        .await
+        .unwrap()
 }
 
 /// A flow whose tail is so long that it got a snapshot.
 async fn given_snapshot(w: &World) -> (FlowId, Snapshot) {
     let flow = w.given_flow("root", &["a"]).await;
     for n in 0..500 {
-        assert!(soon(w.rename("a", &format!("name {n}"))).await.unwrap().is_ok());
+        assert!(
+            soon(w.rename("a", &format!("name {n}")))
+                .await
+                .unwrap()
+                .is_ok()
+        );
     }
     quiet().await;
     let snapshot = stored(w, flow).await.expect("502 events are more than 500");
@@ -38,14 +53,31 @@ async fn given_snapshot(w: &World) -> (FlowId, Snapshot) {
 async fn evicted_flows_go_on_as_if_they_had_stayed() {
     let w = evicting().await;
     for name in ["a", "b"] {
-        assert!(soon(w.execute(caller(), json!([task(name, "work")]))).await.unwrap().is_ok());
+        assert!(
+            soon(w.execute(caller(), json!([task(name, "work")])))
+                .await
+                .unwrap()
+                .is_ok()
+        );
     }
     quiet().await;
     assert_eq!(w.app.flows.resident(), (0, 0));
     w.script.complete("a").await;
     w.script.complete("b").await;
-    assert_eq!((w.status("a").await, w.status("b").await), (Some(Status::Completed), Some(Status::Completed)));
-    assert_eq!(w.kinds(id("a").as_flow()).await, ["TaskCreated", "RunStarted", "TaskStarted", "TaskCompleted", "RunEnded"]);
+    assert_eq!(
+        (w.status("a").await, w.status("b").await),
+        (Some(Status::Completed), Some(Status::Completed))
+    );
+    assert_eq!(
+        w.kinds(id("a").as_flow()).await,
+        [
+            "TaskCreated",
+            "RunStarted",
+            "TaskStarted",
+            "TaskCompleted",
+            "RunEnded"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -56,7 +88,11 @@ async fn the_coldest_state_is_dropped_first() {
         quiet().await;
         w.app.flows.resident().1
     };
-    let w = World::made(Make { idle_bytes_max: 2 * weight, ..Make::default() }).await;
+    let w = World::made(Make {
+        idle_bytes_max: 2 * weight,
+        ..Make::default()
+    })
+    .await;
     for name in ["a", "b"] {
         w.given_flow(name, &[]).await;
     }
@@ -87,7 +123,12 @@ async fn flows_that_do_not_exist_leave_nothing_in_memory() {
 async fn a_flow_with_a_fresh_id_is_not_looked_for_in_the_log() {
     let w = World::new().await;
     let mut read = w.faults.hold_next_read();
-    assert!(soon(w.create(caller(), json!({"name": "new"}))).await.unwrap().is_ok());
+    assert!(
+        soon(w.create(caller(), json!({"name": "new"})))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     let chosen = w.create(caller(), json!({"id": id("chosen"), "name": "chosen"}));
     soon(read.arrived()).await;
     read.release();
@@ -115,7 +156,11 @@ async fn a_long_tail_gets_a_snapshot_and_a_short_one_none() {
     assert!(snapshot.version > 500 && snapshot.version <= 502);
     assert!(soon(w.rename("a", "one more")).await.unwrap().is_ok());
     quiet().await;
-    assert_eq!(stored(&w, flow).await, Some(snapshot), "the next one comes 500 events later");
+    assert_eq!(
+        stored(&w, flow).await,
+        Some(snapshot),
+        "the next one comes 500 events later"
+    );
     w.given_flow("short", &[]).await;
     quiet().await;
     assert_eq!(stored(&w, id("short").as_flow()).await, None);
@@ -124,20 +169,37 @@ async fn a_long_tail_gets_a_snapshot_and_a_short_one_none() {
 #[tokio::test]
 async fn a_large_flow_gets_snapshots_less_often() {
     let w = World::new().await;
-    let tasks: Vec<_> = (0..4000).map(|n| json!({"name": format!("t{n}")})).collect();
+    let tasks: Vec<_> = (0..4000)
+        .map(|n| json!({"name": format!("t{n}")}))
+        .collect();
     let tree = json!({"id": id("root"), "name": "root", "children": tasks});
     assert!(soon(w.create(caller(), tree)).await.unwrap().is_ok());
     quiet().await;
     let flow = id("root").as_flow();
-    let first = stored(&w, flow).await.expect("4001 events are more than 1000").version;
+    let first = stored(&w, flow)
+        .await
+        .expect("4001 events are more than 1000")
+        .version;
     for n in 0..1000 {
-        assert!(soon(w.rename("root", &format!("name {n}"))).await.unwrap().is_ok());
+        assert!(
+            soon(w.rename("root", &format!("name {n}")))
+                .await
+                .unwrap()
+                .is_ok()
+        );
     }
     quiet().await;
-    assert_eq!(stored(&w, flow).await.map(|s| s.version), Some(first), "1000 events are not more than 4001 / 4");
+    assert_eq!(
+        stored(&w, flow).await.map(|s| s.version),
+        Some(first),
+        "1000 events are not more than 4001 / 4"
+    );
     assert!(soon(w.rename("root", "enough")).await.unwrap().is_ok());
     quiet().await;
-    assert_eq!(stored(&w, flow).await.map(|s| s.version), Some(first + 1001));
+    assert_eq!(
+        stored(&w, flow).await.map(|s| s.version),
+        Some(first + 1001)
+    );
 }
 
 #[tokio::test]
@@ -151,11 +213,24 @@ async fn loading_begins_at_the_snapshot() {
         state.apply(&foreign_rename("a").event, START);
     }
     w.foreign_write(flow, vec![foreign_rename("a")]).await;
-    state.apply(&Event::PriorityChanged(PriorityChanged { task_id: id("a"), priority: urgent }), START);
-    let doctored = Snapshot { version: state.version(), format: snapshot::FORMAT, bytes: snapshot::encode(&state) };
+    state.apply(
+        &Event::PriorityChanged(PriorityChanged {
+            task_id: id("a"),
+            priority: urgent,
+        }),
+        START,
+    );
+    let doctored = Snapshot {
+        version: state.version(),
+        format: snapshot::FORMAT,
+        bytes: snapshot::encode(&state),
+    };
     w.log.inner().save_snapshot(flow, doctored).await.unwrap();
     assert_eq!(priority(&w, flow, "a").await, urgent);
-    assert!(soon(w.rename("a", "after")).await.unwrap().is_ok(), "and events go on behind it");
+    assert!(
+        soon(w.rename("a", "after")).await.unwrap().is_ok(),
+        "and events go on behind it"
+    );
 }
 
 #[tokio::test]
@@ -171,18 +246,29 @@ async fn a_snapshot_that_cannot_be_used_is_ignored() {
         let mut bytes = honest.bytes.clone();
         bytes[at] ^= 0xff;
         // Only those that a reader can tell: a changed name number is as good as another.
-        if !matches!(std::panic::catch_unwind(|| snapshot::decode(&bytes)), Ok(Ok(s)) if s.version() == honest.version) {
+        if !matches!(std::panic::catch_unwind(|| snapshot::decode(&bytes)), Ok(Ok(s)) if s.version() == honest.version)
+        {
             flipped.push(bytes);
         }
     }
     assert!(!flipped.is_empty());
-    for bytes in [Vec::new(), vec![0; 64], vec![0xff; 64], cut, twisted].into_iter().chain(flipped) {
-        let damaged = Snapshot { bytes, ..honest.clone() };
+    for bytes in [Vec::new(), vec![0; 64], vec![0xff; 64], cut, twisted]
+        .into_iter()
+        .chain(flipped)
+    {
+        let damaged = Snapshot {
+            bytes,
+            ..honest.clone()
+        };
         w.log.inner().save_snapshot(flow, damaged).await.unwrap();
         assert!(soon(w.rename("a", "goes on")).await.unwrap().is_ok());
         quiet().await;
     }
-    let other = Snapshot { format: snapshot::FORMAT + 1, bytes: vec![1, 2, 3], ..honest };
+    let other = Snapshot {
+        format: snapshot::FORMAT + 1,
+        bytes: vec![1, 2, 3],
+        ..honest
+    };
     w.log.inner().save_snapshot(flow, other).await.unwrap();
     assert!(soon(w.rename("a", "goes on")).await.unwrap().is_ok());
 }

@@ -1,6 +1,8 @@
 //! The log refuses, loses or cannot tell.
 
-use crate::world::{Make, World, caller, foreign_rename, impossible_event, quiet, soon, task, with_key};
+use crate::world::{
+    Make, World, caller, foreign_rename, impossible_event, quiet, soon, task, with_key,
+};
 use serde_json::json;
 use std::time::Duration;
 use taskledger::application::{Error, ExecuteOptions, Failure, Target};
@@ -14,7 +16,11 @@ fn full() -> store::Error {
 
 #[tokio::test]
 async fn a_server_that_was_replaced_refuses_everything_and_stops() {
-    let w = World::made(Make { fenced: true, ..Make::default() }).await;
+    let w = World::made(Make {
+        fenced: true,
+        ..Make::default()
+    })
+    .await;
     let flow = w.given_flow("root", &["a"]).await;
     w.log.inner().raise_fence("writer").await.unwrap();
     let mut hold = w.faults.hold_next_append();
@@ -23,32 +29,69 @@ async fn a_server_that_was_replaced_refuses_everything_and_stops() {
     let second = w.rename("a", "y");
     quiet().await;
     hold.release();
-    assert!(matches!(soon(first).await.unwrap(), Err(Error::Failed(Failure::Store(_)))));
-    assert!(matches!(soon(second).await.unwrap(), Err(Error::Failed(Failure::Store(_)))));
+    assert!(matches!(
+        soon(first).await.unwrap(),
+        Err(Error::Failed(Failure::Store(_)))
+    ));
+    assert!(matches!(
+        soon(second).await.unwrap(),
+        Err(Error::Failed(Failure::Store(_)))
+    ));
     assert!(w.stop.is_cancelled(), "the server is told to stop");
     let appends = w.faults.appends();
-    assert!(matches!(soon(w.rename("a", "z")).await.unwrap(), Err(Error::Failed(Failure::ShuttingDown))));
-    assert_eq!((w.faults.appends(), w.history(flow).await.len()), (appends, 2));
+    assert!(matches!(
+        soon(w.rename("a", "z")).await.unwrap(),
+        Err(Error::Failed(Failure::ShuttingDown))
+    ));
+    assert_eq!(
+        (w.faults.appends(), w.history(flow).await.len()),
+        (appends, 2)
+    );
 }
 
 #[tokio::test]
 async fn an_append_that_turns_out_written_is_answered_and_launched_once() {
     let w = World::new().await;
     w.faults.unknown_after_next_append();
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     quiet().await;
-    assert_eq!((w.faults.appends(), w.script.launches()), (1, vec![(id("a"), 1)]));
+    assert_eq!(
+        (w.faults.appends(), w.script.launches()),
+        (1, vec![(id("a"), 1)])
+    );
     w.script.complete("a").await;
-    assert_eq!(w.kinds(id("a").as_flow()).await, ["TaskCreated", "RunStarted", "TaskStarted", "TaskCompleted", "RunEnded"]);
+    assert_eq!(
+        w.kinds(id("a").as_flow()).await,
+        [
+            "TaskCreated",
+            "RunStarted",
+            "TaskStarted",
+            "TaskCompleted",
+            "RunEnded"
+        ]
+    );
 }
 
 #[tokio::test]
 async fn an_append_that_turns_out_absent_is_decided_again() {
     let w = World::new().await;
     w.faults.unknown_instead_of_next_append();
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     quiet().await;
-    assert_eq!((w.faults.appends(), w.script.launches()), (2, vec![(id("a"), 1)]));
+    assert_eq!(
+        (w.faults.appends(), w.script.launches()),
+        (2, vec![(id("a"), 1)])
+    );
     assert_eq!(w.taken(), 1);
 }
 
@@ -61,7 +104,10 @@ async fn an_outcome_that_stays_unknown_is_said_to_be_after_five_seconds() {
     let run = w.execute(with_key("k", "b"), json!([task("a", "work")]));
     assert!(matches!(run.await.unwrap(), Err(Error::OutcomeUnknown)));
     let waited = begin.elapsed();
-    assert!(waited >= Duration::from_secs(5) && waited < Duration::from_secs(6), "{waited:?}");
+    assert!(
+        waited >= Duration::from_secs(5) && waited < Duration::from_secs(6),
+        "{waited:?}"
+    );
     assert_eq!((w.script.launches(), w.taken()), (vec![], 0));
 
     // The log is back, and did hold it: the attempt that nobody ran is interrupted and runs again.
@@ -70,7 +116,9 @@ async fn an_outcome_that_stays_unknown_is_said_to_be_after_five_seconds() {
     w.run_flows();
     w.script.launched(1).await;
     assert_eq!(w.script.launches(), [(id("a"), 2)]);
-    let again = soon(w.execute(with_key("k", "b"), json!([task("a", "work")]))).await.unwrap();
+    let again = soon(w.execute(with_key("k", "b"), json!([task("a", "work")])))
+        .await
+        .unwrap();
     assert_eq!(again.unwrap()["root_task_id"], json!(id("a")));
 }
 
@@ -78,13 +126,32 @@ async fn an_outcome_that_stays_unknown_is_said_to_be_after_five_seconds() {
 async fn a_full_disk_fails_a_command_and_leaves_nothing_behind() {
     let w = World::new().await;
     w.faults.refuse_next_append(full());
-    let tree = json!({"id": id("root"), "name": "root", "children": [{"id": id("a"), "name": "a"}]});
-    let result = soon(w.create(with_key("k", "b"), tree.clone())).await.unwrap();
-    assert!(matches!(&result, Err(Error::Failed(Failure::Store(store::Error::NotWritable(_))))), "{result:?}");
+    let tree =
+        json!({"id": id("root"), "name": "root", "children": [{"id": id("a"), "name": "a"}]});
+    let result = soon(w.create(with_key("k", "b"), tree.clone()))
+        .await
+        .unwrap();
+    assert!(
+        matches!(
+            &result,
+            Err(Error::Failed(Failure::Store(store::Error::NotWritable(_))))
+        ),
+        "{result:?}"
+    );
     quiet().await;
     assert_eq!(w.history(id("root").as_flow()).await.len(), 0);
-    assert_eq!(w.app.flows.resident(), (0, 0), "a flow that does not exist is not kept");
-    assert!(soon(w.create(with_key("k", "b"), tree)).await.unwrap().is_ok(), "there is space again");
+    assert_eq!(
+        w.app.flows.resident(),
+        (0, 0),
+        "a flow that does not exist is not kept"
+    );
+    assert!(
+        soon(w.create(with_key("k", "b"), tree))
+            .await
+            .unwrap()
+            .is_ok(),
+        "there is space again"
+    );
 }
 
 #[tokio::test]
@@ -101,7 +168,10 @@ async fn everything_behind_a_failed_append_fails_with_it() {
     hold.release();
     assert!(soon(first).await.unwrap().is_ok());
     tokio::time::pause();
-    assert!(matches!(soon(second).await.unwrap(), Err(Error::OutcomeUnknown)));
+    assert!(matches!(
+        soon(second).await.unwrap(),
+        Err(Error::OutcomeUnknown)
+    ));
     w.faults.reopen();
     assert!(soon(w.rename("a", "z")).await.unwrap().is_ok());
     assert_eq!(w.history(flow).await.len(), 5);
@@ -110,7 +180,12 @@ async fn everything_behind_a_failed_append_fails_with_it() {
 #[tokio::test]
 async fn an_outcome_that_met_a_full_disk_is_recorded_later() {
     let w = World::new().await;
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     tokio::time::pause();
     for _ in 0..5 {
         w.faults.refuse_next_append(full());
@@ -125,7 +200,12 @@ async fn a_flow_that_lost_its_start_to_a_full_disk_starts_later() {
     let mut w = World::new().await;
     w.executors.add("one", "one", 1, true);
     for name in ["a", "b"] {
-        assert!(soon(w.execute(caller(), json!([task(name, "one")]))).await.unwrap().is_ok());
+        assert!(
+            soon(w.execute(caller(), json!([task(name, "one")])))
+                .await
+                .unwrap()
+                .is_ok()
+        );
     }
     assert_eq!(w.script.launches(), [(id("a"), 1)]);
     tokio::time::pause();
@@ -143,13 +223,22 @@ async fn a_flow_that_lost_its_start_to_a_full_disk_starts_later() {
 
 #[tokio::test]
 async fn a_flow_whose_history_is_impossible_fails_its_callers_and_nobody_else() {
-    let w = World::made(Make { idle_bytes_max: 0, ..Make::default() }).await;
+    let w = World::made(Make {
+        idle_bytes_max: 0,
+        ..Make::default()
+    })
+    .await;
     let flow = w.given_flow("root", &["a"]).await;
     w.given_flow("healthy", &[]).await;
     w.foreign_write(flow, vec![impossible_event()]).await;
-    let calls: Vec<_> = (0..3).map(|n| w.rename("a", &format!("name {n}"))).collect();
+    let calls: Vec<_> = (0..3)
+        .map(|n| w.rename("a", &format!("name {n}")))
+        .collect();
     for call in calls {
-        assert!(matches!(soon(call).await.unwrap(), Err(Error::Failed(Failure::Broken(_)))));
+        assert!(matches!(
+            soon(call).await.unwrap(),
+            Err(Error::Failed(Failure::Broken(_)))
+        ));
     }
     assert!(soon(w.rename("healthy", "x")).await.unwrap().is_ok());
     assert_eq!(w.app.flows.resident().0, 0);
@@ -157,13 +246,23 @@ async fn a_flow_whose_history_is_impossible_fails_its_callers_and_nobody_else() 
 
 #[tokio::test]
 async fn a_damaged_flow_that_waits_for_a_slot_does_not_keep_it_from_others() {
-    let mut w = World::made(Make { idle_bytes_max: 0, ..Make::default() }).await;
+    let mut w = World::made(Make {
+        idle_bytes_max: 0,
+        ..Make::default()
+    })
+    .await;
     w.executors.add("one", "one", 1, true);
     for name in ["a", "b", "c"] {
-        assert!(soon(w.execute(caller(), json!([task(name, "one")]))).await.unwrap().is_ok());
+        assert!(
+            soon(w.execute(caller(), json!([task(name, "one")])))
+                .await
+                .unwrap()
+                .is_ok()
+        );
         w.clock.advance_ms(1);
     }
-    w.foreign_write(id("b").as_flow(), vec![impossible_event()]).await;
+    w.foreign_write(id("b").as_flow(), vec![impossible_event()])
+        .await;
     w.run_flows();
     w.script.complete("a").await;
     w.script.launched(2).await;
@@ -194,17 +293,24 @@ async fn a_wake_up_that_met_a_conflict_still_starts_what_waits() {
     let mut w = World::new().await;
     w.executors.add("one", "one", 1, true);
     for name in ["a", "b"] {
-        assert!(soon(w.execute(caller(), json!([task(name, "one")]))).await.unwrap().is_ok());
+        assert!(
+            soon(w.execute(caller(), json!([task(name, "one")])))
+                .await
+                .unwrap()
+                .is_ok()
+        );
     }
     w.run_flows();
     // The wake-up of `b` meets a conflict with another server; the start still happens.
     w.faults.pass_next_append();
-    w.faults.foreign_write_before_next_append(vec![foreign_rename("b")]);
+    w.faults
+        .foreign_write_before_next_append(vec![foreign_rename("b")]);
     w.script.complete("a").await;
     w.script.launched(2).await;
     assert_eq!(w.script.launches()[1], (id("b"), 1));
     let run = w.call(|app| async move {
-        app.execute(caller(), Target::Stored(id("b")), ExecuteOptions::default()).await
+        app.execute(caller(), Target::Stored(id("b")), ExecuteOptions::default())
+            .await
     });
     assert!(soon(run).await.unwrap().is_err(), "it runs already");
 }

@@ -29,7 +29,14 @@ fn children(w: &World, name: &str, consistency: Consistency) -> Read {
 
 fn list(w: &World, consistency: Consistency) -> Read {
     w.call(move |app| async move {
-        app.list(ListFilter::default(), Order::default(), Start::Offset(0), 100, consistency).await
+        app.list(
+            ListFilter::default(),
+            Order::default(),
+            Start::Offset(0),
+            100,
+            consistency,
+        )
+        .await
     })
 }
 
@@ -37,13 +44,24 @@ fn list(w: &World, consistency: Consistency) -> Read {
 async fn reads_wait_for_the_read_models_and_then_see_the_write() {
     let mut w = World::new().await;
     w.given_flow("root", &["a", "b"]).await;
-    let (tree, children) = (tree(&w, "root", Consistency::Strong), children(&w, "root", Consistency::Strong));
+    let (tree, children) = (
+        tree(&w, "root", Consistency::Strong),
+        children(&w, "root", Consistency::Strong),
+    );
     let list = list(&w, Consistency::Strong);
     quiet().await;
     assert!(!tree.is_finished() && !children.is_finished() && !list.is_finished());
     w.run_read_models();
-    assert_eq!(soon(tree).await.unwrap().unwrap()["task"]["id"], json!(id("root")));
-    assert_eq!(soon(children).await.unwrap().unwrap()["children"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        soon(tree).await.unwrap().unwrap()["task"]["id"],
+        json!(id("root"))
+    );
+    assert_eq!(
+        soon(children).await.unwrap().unwrap()["children"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
     assert_eq!(soon(list).await.unwrap().unwrap()["total"], 3);
 }
 
@@ -58,7 +76,10 @@ async fn a_group_under_way_is_read_from_the_read_models() {
     assert!(!read.is_finished());
     w.run_read_models();
     let root = soon(read).await.unwrap().unwrap();
-    assert_eq!((root["status"].as_str(), root["progress"].as_f64()), (Some("in_progress"), Some(0.5)));
+    assert_eq!(
+        (root["status"].as_str(), root["progress"].as_f64()),
+        (Some("in_progress"), Some(0.5))
+    );
     assert_eq!(root["run"]["counts"]["completed"], 1);
 }
 
@@ -68,7 +89,13 @@ async fn an_eventual_read_does_not_wait() {
     w.given_flow("root", &["a"]).await;
     let unseen = soon(tree(&w, "root", Consistency::Eventual)).await.unwrap();
     assert_eq!(crate::world::refused(unseen), Kind::NotFound);
-    assert_eq!(soon(list(&w, Consistency::Eventual)).await.unwrap().unwrap()["total"], 0);
+    assert_eq!(
+        soon(list(&w, Consistency::Eventual))
+            .await
+            .unwrap()
+            .unwrap()["total"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -76,7 +103,11 @@ async fn a_read_waits_two_seconds_and_then_says_that_it_is_busy() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     tokio::time::pause();
-    for read in [tree(&w, "root", Consistency::Strong), children(&w, "root", Consistency::Strong), list(&w, Consistency::Strong)] {
+    for read in [
+        tree(&w, "root", Consistency::Strong),
+        children(&w, "root", Consistency::Strong),
+        list(&w, Consistency::Strong),
+    ] {
         let begin = tokio::time::Instant::now();
         let result = read.await.unwrap();
         assert!(is_busy(&result), "{result:?}");
@@ -89,7 +120,12 @@ async fn a_read_waits_for_its_own_flow_only() {
     let mut w = World::new().await;
     w.given_flow("seen", &["a"]).await;
     w.run_read_models();
-    assert!(soon(tree(&w, "seen", Consistency::Strong)).await.unwrap().is_ok());
+    assert!(
+        soon(tree(&w, "seen", Consistency::Strong))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     let checkpoint = w.app.projections.checkpoint();
     // Behind by a lot, but not of this flow: nothing is awaited.
     assert_eq!(w.app.positions.awaited(id("seen").as_flow(), checkpoint), 0);
@@ -99,8 +135,22 @@ async fn a_read_waits_for_its_own_flow_only() {
 #[tokio::test]
 async fn a_task_is_read_from_memory_right_after_its_answer() {
     let w = World::new().await;
-    assert!(soon(w.execute(caller(), json!([{"id": id("root"), "name": "root", "children": [task("a", "work")]}]))).await.unwrap().is_ok());
-    let status = async |name| soon(get(&w, name, Consistency::Strong)).await.unwrap().unwrap()["status"].clone();
+    assert!(
+        soon(w.execute(
+            caller(),
+            json!([{"id": id("root"), "name": "root", "children": [task("a", "work")]}])
+        ))
+        .await
+        .unwrap()
+        .is_ok()
+    );
+    let status = async |name| {
+        soon(get(&w, name, Consistency::Strong))
+            .await
+            .unwrap()
+            .unwrap()["status"]
+            .clone()
+    };
     assert_eq!(status("a").await, "in_progress");
     w.script.complete("a").await;
     assert_eq!(status("a").await, "completed");
@@ -113,8 +163,14 @@ async fn a_deleted_task_is_gone_from_reads_at_once() {
     w.run_read_models();
     let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
     assert!(soon(delete).await.unwrap().is_ok());
-    assert_eq!(crate::world::refused(soon(get(&w, "a", Consistency::Strong)).await.unwrap()), Kind::NotFound);
-    let left = soon(children(&w, "root", Consistency::Strong)).await.unwrap().unwrap();
+    assert_eq!(
+        crate::world::refused(soon(get(&w, "a", Consistency::Strong)).await.unwrap()),
+        Kind::NotFound
+    );
+    let left = soon(children(&w, "root", Consistency::Strong))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(left["children"], json!([]));
 }
 
@@ -125,25 +181,50 @@ async fn a_task_that_waits_for_a_failed_one_says_so_from_memory_too() {
     let tree = json!([{"id": id("root"), "name": "root", "children": [task("a", "work"), second]}]);
     assert!(soon(w.execute(caller(), tree)).await.unwrap().is_ok());
     w.script.fail("a").await;
-    let seen = soon(get(&w, "b", Consistency::Strong)).await.unwrap().unwrap();
-    assert_eq!(seen["blocked_by"], json!([{"id": id("a"), "status": "failed"}]));
+    let seen = soon(get(&w, "b", Consistency::Strong))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        seen["blocked_by"],
+        json!([{"id": id("a"), "status": "failed"}])
+    );
 }
 
 #[tokio::test]
 async fn commands_are_busy_while_the_read_models_are_far_behind_and_outcomes_are_not() {
     let mut w = World::new().await;
     let flow = w.given_flow("root", &[]).await;
-    assert!(soon(w.execute(caller(), json!([task("a", "work")]))).await.unwrap().is_ok());
+    assert!(
+        soon(w.execute(caller(), json!([task("a", "work")])))
+            .await
+            .unwrap()
+            .is_ok()
+    );
     let behind = LAG_EVENTS_MAX - *w.app.store.watch().borrow();
     let renames = (0..behind).map(|_| foreign_rename("root")).collect();
     w.foreign_write(flow, renames).await;
-    assert!(soon(w.create(caller(), json!({"name": "the last one"}))).await.unwrap().is_ok());
-    let busy = soon(w.create(caller(), json!({"name": "too much"}))).await.unwrap();
+    assert!(
+        soon(w.create(caller(), json!({"name": "the last one"})))
+            .await
+            .unwrap()
+            .is_ok()
+    );
+    let busy = soon(w.create(caller(), json!({"name": "too much"})))
+        .await
+        .unwrap();
     assert!(is_busy(&busy), "{busy:?}");
     w.script.complete("a").await;
     assert_eq!(w.status("a").await, Some(Status::Completed));
     w.run_read_models();
     let head = *w.app.store.watch().borrow();
-    soon(w.app.projections.wait_for(head, Duration::from_secs(60))).await.expect("they catch up");
-    assert!(soon(w.create(caller(), json!({"name": "room again"}))).await.unwrap().is_ok());
+    soon(w.app.projections.wait_for(head, Duration::from_secs(60)))
+        .await
+        .expect("they catch up");
+    assert!(
+        soon(w.create(caller(), json!({"name": "room again"})))
+            .await
+            .unwrap()
+            .is_ok()
+    );
 }

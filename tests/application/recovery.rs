@@ -10,7 +10,10 @@ use taskledger_domain::testing::{START, id};
 use taskledger_domain::{FlowId, Recorded};
 
 async fn run(w: &World, tasks: Value) {
-    soon(w.execute(caller(), tasks)).await.unwrap().expect("it starts");
+    soon(w.execute(caller(), tasks))
+        .await
+        .unwrap()
+        .expect("it starts");
 }
 
 fn failures(history: &[Arc<Recorded>]) -> Vec<(FailureReason, bool)> {
@@ -26,7 +29,11 @@ fn error(history: &[Arc<Recorded>]) -> String {
         Event::TaskFailed(e) => Some(e.error.clone()),
         _ => None,
     };
-    history.iter().rev().find_map(failure).expect("something failed")
+    history
+        .iter()
+        .rev()
+        .find_map(failure)
+        .expect("something failed")
 }
 
 fn flow(name: &str) -> FlowId {
@@ -41,7 +48,10 @@ async fn an_idempotent_attempt_that_a_restart_interrupted_runs_again() {
     let before = w.faults.appends();
     w.app.flows.wake(flow("a"));
     w.script.launched(1).await;
-    assert_eq!((w.script.launches(), w.faults.appends()), (vec![(id("a"), 2)], before + 1));
+    assert_eq!(
+        (w.script.launches(), w.faults.appends()),
+        (vec![(id("a"), 2)], before + 1)
+    );
     let history = w.history(flow("a")).await;
     assert_eq!(failures(&history), [(FailureReason::Interrupted, true)]);
     let requeued = |r: &Arc<Recorded>| matches!(r.event.as_ref(), Event::TaskRequeued(e) if e.reason == RequeueReason::Interrupted);
@@ -71,14 +81,22 @@ async fn retries_consent_to_a_repetition_after_a_restart() {
     let w = World::new().await;
     w.executors.add("once", "once", 1, false);
     let params = json!({"retry": {"max_attempts": 2, "initial_delay_ms": 0}});
-    run(&w, json!([{"id": id("a"), "name": "a", "schemas": {"method": "once"}, "params": params}])).await;
+    run(
+        &w,
+        json!([{"id": id("a"), "name": "a", "schemas": {"method": "once"}, "params": params}]),
+    )
+    .await;
     let w = w.restarted().await;
     w.executors.add("once", "once", 1, false);
     w.app.flows.wake(flow("a"));
     w.script.launched(1).await;
     assert_eq!(w.script.launches(), [(id("a"), 2)]);
     w.script.fail("a").await;
-    assert_eq!(w.status("a").await, Some(Status::Failed), "the budget of two attempts is spent");
+    assert_eq!(
+        w.status("a").await,
+        Some(Status::Failed),
+        "the budget of two attempts is spent"
+    );
 }
 
 #[tokio::test]
@@ -100,10 +118,19 @@ async fn the_fourth_interruption_ends_a_task() {
 
 #[tokio::test]
 async fn an_executor_that_runs_is_left_alone_when_its_flow_is_loaded_again() {
-    let w = World::made(Make { idle_bytes_max: 0, ..Make::default() }).await;
+    let w = World::made(Make {
+        idle_bytes_max: 0,
+        ..Make::default()
+    })
+    .await;
     run(&w, json!([task("a", "work")])).await;
     for n in 0..3 {
-        assert!(soon(w.rename("a", &format!("name {n}"))).await.unwrap().is_ok());
+        assert!(
+            soon(w.rename("a", &format!("name {n}")))
+                .await
+                .unwrap()
+                .is_ok()
+        );
         quiet().await;
         assert_eq!(w.app.flows.resident(), (0, 0));
     }
@@ -114,7 +141,11 @@ async fn an_executor_that_runs_is_left_alone_when_its_flow_is_loaded_again() {
 
 #[tokio::test]
 async fn an_attempt_that_nobody_runs_is_ended_when_its_flow_is_loaded_again() {
-    let w = World::made(Make { idle_bytes_max: 0, ..Make::default() }).await;
+    let w = World::made(Make {
+        idle_bytes_max: 0,
+        ..Make::default()
+    })
+    .await;
     run(&w, json!([task("a", "work")])).await;
     quiet().await;
     w.script.forget_all();
@@ -128,7 +159,11 @@ async fn an_attempt_that_nobody_runs_is_ended_when_its_flow_is_loaded_again() {
 async fn a_retry_begins_when_its_delay_has_passed() {
     let mut w = World::new().await;
     let params = json!({"retry": {"max_attempts": 2, "initial_delay_ms": 60_000}});
-    run(&w, json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}])).await;
+    run(
+        &w,
+        json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}]),
+    )
+    .await;
     w.script.fail("a").await;
     assert_eq!(w.status("a").await, Some(Status::Pending));
     tokio::time::pause();
@@ -146,7 +181,11 @@ async fn a_retry_begins_when_its_delay_has_passed() {
 async fn timers_survive_a_restart() {
     let w = World::new().await;
     let params = json!({"retry": {"max_attempts": 2, "initial_delay_ms": 60_000}});
-    run(&w, json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}])).await;
+    run(
+        &w,
+        json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}]),
+    )
+    .await;
     w.script.fail("a").await;
     let mut w = w.restarted().await;
     w.app.flows.wake(flow("a"));
@@ -174,7 +213,10 @@ async fn a_deadline_fails_what_runs_and_cancels_what_waits() {
     let mut head = w.app.store.watch();
     soon(head.changed()).await.unwrap();
     quiet().await;
-    assert_eq!((w.status("a").await, w.status("b").await), (Some(Status::Failed), Some(Status::Cancelled)));
+    assert_eq!(
+        (w.status("a").await, w.status("b").await),
+        (Some(Status::Failed), Some(Status::Cancelled))
+    );
     assert!(w.script.stops().contains(&(id("a"), 1)));
     assert_eq!(w.kinds(flow("root")).await.last(), Some(&"RunEnded"));
 }
@@ -184,8 +226,14 @@ async fn a_task_waits_so_long_for_an_executor_and_no_longer() {
     let mut w = World::new().await;
     let created = w.create(caller(), task("a", "later"));
     assert!(soon(created).await.unwrap().is_ok());
-    let options = ExecuteOptions { allow_unknown_executors: true, executor_wait_ms: 300_000 };
-    let run = w.call(move |app| async move { app.execute(caller(), Target::Stored(id("a")), options).await });
+    let options = ExecuteOptions {
+        allow_unknown_executors: true,
+        executor_wait_ms: 300_000,
+    };
+    let run = w.call(move |app| async move {
+        app.execute(caller(), Target::Stored(id("a")), options)
+            .await
+    });
     assert!(soon(run).await.unwrap().is_ok());
     tokio::time::pause();
     w.run_flows();
@@ -197,14 +245,21 @@ async fn a_task_waits_so_long_for_an_executor_and_no_longer() {
     soon(w.app.store.watch().changed()).await.unwrap();
     quiet().await;
     assert_eq!(w.status("a").await, Some(Status::Failed));
-    assert_eq!(error(&w.history(flow("a")).await), "executor `later` not found");
+    assert_eq!(
+        error(&w.history(flow("a")).await),
+        "executor `later` not found"
+    );
 }
 
 #[tokio::test]
 async fn a_time_that_comes_is_kept_while_slots_keep_flows_awake() {
     let mut w = World::new().await;
     let params = json!({"retry": {"max_attempts": 2, "initial_delay_ms": 1_000}});
-    run(&w, json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}])).await;
+    run(
+        &w,
+        json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}]),
+    )
+    .await;
     w.executors.add("one", "one", 1, true);
     run(&w, json!([task("busy", "one")])).await;
     run(&w, json!([task("waits", "one")])).await;
@@ -217,5 +272,8 @@ async fn a_time_that_comes_is_kept_while_slots_keep_flows_awake() {
     w.script.complete("busy").await;
     quiet().await;
     let launched: Vec<_> = w.script.launches().into_iter().skip(2).collect();
-    assert!(launched.contains(&(id("waits"), 1)) && launched.contains(&(id("a"), 2)), "{launched:?}");
+    assert!(
+        launched.contains(&(id("waits"), 1)) && launched.contains(&(id("a"), 2)),
+        "{launched:?}"
+    );
 }

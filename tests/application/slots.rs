@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use taskledger_domain::testing::id;
 
 async fn run(w: &World, tasks: Value) {
-    soon(w.execute(caller(), tasks)).await.unwrap().expect("it starts");
+    soon(w.execute(caller(), tasks))
+        .await
+        .unwrap()
+        .expect("it starts");
 }
 
 fn urgent(name: &str, method: &str, priority: u8) -> Value {
@@ -13,8 +16,18 @@ fn urgent(name: &str, method: &str, priority: u8) -> Value {
 }
 
 fn names(w: &World, candidates: &[&'static str]) -> Vec<&'static str> {
-    let name = |task| candidates.iter().copied().find(|n| id(n) == task).expect("a task of the test");
-    w.script.launches().into_iter().map(|(task, _)| name(task)).collect()
+    let name = |task| {
+        candidates
+            .iter()
+            .copied()
+            .find(|n| id(n) == task)
+            .expect("a task of the test")
+    };
+    w.script
+        .launches()
+        .into_iter()
+        .map(|(task, _)| name(task))
+        .collect()
 }
 
 #[tokio::test]
@@ -23,19 +36,36 @@ async fn a_limit_holds_across_flows() {
     w.executors.add("two", "two", 2, true);
     w.run_flows();
     for flow in ["f", "g", "h"] {
-        let children = [task(&format!("{flow}1"), "two"), task(&format!("{flow}2"), "two")];
-        run(&w, json!([{"id": id(flow), "name": flow, "children": children}])).await;
+        let children = [
+            task(&format!("{flow}1"), "two"),
+            task(&format!("{flow}2"), "two"),
+        ];
+        run(
+            &w,
+            json!([{"id": id(flow), "name": flow, "children": children}]),
+        )
+        .await;
     }
     quiet().await;
     assert_eq!((w.script.launches().len(), w.taken()), (2, 2));
     for n in 1..=4 {
         let (task, _) = w.script.launches()[n - 1];
-        w.script.end(task, |task, attempt| taskledger_domain::flow::Command::Complete {
-            task, attempt, result: taskledger_domain::Payload::empty(),
-        }).await;
+        w.script
+            .end(task, |task, attempt| {
+                taskledger_domain::flow::Command::Complete {
+                    task,
+                    attempt,
+                    result: taskledger_domain::Payload::empty(),
+                }
+            })
+            .await;
         w.script.launched(n + 2).await;
         quiet().await;
-        assert_eq!((w.script.launches().len(), w.taken()), (n + 2, 2), "one more, never two more");
+        assert_eq!(
+            (w.script.launches().len(), w.taken()),
+            (n + 2, 2),
+            "one more, never two more"
+        );
     }
 }
 
@@ -111,7 +141,11 @@ async fn a_flow_waits_with_the_best_rank_of_all_its_aliases() {
     w.run_flows();
     run(&w, json!([urgent("a", "one", 2)])).await;
     let children = json!([urgent("first", "one", 0), urgent("last", "uno", 3)]);
-    run(&w, json!([{"id": id("both"), "name": "both", "children": children}])).await;
+    run(
+        &w,
+        json!([{"id": id("both"), "name": "both", "children": children}]),
+    )
+    .await;
     w.clock.advance_ms(1);
     run(&w, json!([urgent("middle", "one", 1)])).await;
     for (n, name) in ["a", "first", "middle", "last"].iter().enumerate() {
@@ -131,7 +165,12 @@ async fn a_task_that_is_cancelled_before_its_start_is_durable_gives_its_slot_bac
     let first = w.rename("a", "x");
     hold.arrived().await;
     let run = w.call(|app| async move {
-        app.execute(caller(), taskledger::application::Target::Stored(id("a")), Default::default()).await
+        app.execute(
+            caller(),
+            taskledger::application::Target::Stored(id("a")),
+            Default::default(),
+        )
+        .await
     });
     let cancel = w.call(|app| async move { app.cancel(caller(), id("a"), false, None).await });
     quiet().await;
@@ -140,7 +179,10 @@ async fn a_task_that_is_cancelled_before_its_start_is_durable_gives_its_slot_bac
         assert!(soon(call).await.unwrap().is_ok());
     }
     // Launched and stopped in this order: whoever runs attempts releases the slot.
-    assert_eq!((w.script.launches(), w.script.stops()), (vec![(id("a"), 1)], vec![(id("a"), 1)]));
+    assert_eq!(
+        (w.script.launches(), w.script.stops()),
+        (vec![(id("a"), 1)], vec![(id("a"), 1)])
+    );
     w.app.flows.slots().release("one", id("a"), 1);
     assert_eq!(w.taken(), 0);
 }

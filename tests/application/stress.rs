@@ -4,10 +4,10 @@ use crate::world::{Make, World, caller, soon, task};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
+use taskledger_domain::Payload;
 use taskledger_domain::flow::{Command, Event, FailureReason};
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::id;
-use taskledger_domain::Payload;
 
 /// Numbers that look random and are the same for the same seed (xorshift).
 struct Dice(u64);
@@ -27,9 +27,19 @@ async fn commands_that_race_with_evictions_are_not_lost() {
     const SENDERS: usize = 8;
     const COMMANDS: usize = 150;
     // Room for about three idle flows, so that mailboxes retire all the time.
-    let w = Arc::new(World::made(Make { idle_bytes_max: 8_000, ..Make::default() }).await);
+    let w = Arc::new(
+        World::made(Make {
+            idle_bytes_max: 8_000,
+            ..Make::default()
+        })
+        .await,
+    );
     for n in 0..FLOWS {
-        w.given_flow(&format!("flow {n}"), &["child"].map(|c| Box::leak(format!("{c} {n}").into_boxed_str()) as &str)).await;
+        w.given_flow(
+            &format!("flow {n}"),
+            &["child"].map(|c| Box::leak(format!("{c} {n}").into_boxed_str()) as &str),
+        )
+        .await;
     }
     let senders = (0..SENDERS).map(|sender| {
         let w = w.clone();
@@ -37,8 +47,14 @@ async fn commands_that_race_with_evictions_are_not_lost() {
             let mut dice = Dice(0x5eed + sender as u64);
             for n in 0..COMMANDS {
                 let flow = dice.below(FLOWS as u64);
-                let done = w.rename(&format!("child {flow}"), &format!("sender {sender} command {n}"));
-                soon(done).await.unwrap().expect("a rename is always possible");
+                let done = w.rename(
+                    &format!("child {flow}"),
+                    &format!("sender {sender} command {n}"),
+                );
+                soon(done)
+                    .await
+                    .unwrap()
+                    .expect("a rename is always possible");
             }
         })
     });
@@ -49,7 +65,11 @@ async fn commands_that_race_with_evictions_are_not_lost() {
     for n in 0..FLOWS {
         for recorded in w.history(id(&format!("flow {n}")).as_flow()).await {
             if let Event::TaskRenamed(e) = recorded.event.as_ref() {
-                assert!(names.insert(e.name.clone()), "`{}` is recorded once", e.name);
+                assert!(
+                    names.insert(e.name.clone()),
+                    "`{}` is recorded once",
+                    e.name
+                );
             }
         }
     }
@@ -63,10 +83,12 @@ fn random_flow(flow: usize, tasks: usize, dice: &mut Dice) -> Value {
     let child = |n: usize, dice: &mut Dice| {
         let method = ["few", "fewer", "one", "uno"][dice.below(4) as usize];
         let mut child = task(&format!("{flow}/{n}"), method);
-        let on: Vec<_> = (0..n).filter_map(|m| {
-            let (waits, required) = (dice.below(4) == 0, dice.below(2) == 0);
-            waits.then(|| json!({"id": id(&format!("{flow}/{m}")), "required": required}))
-        }).collect();
+        let on: Vec<_> = (0..n)
+            .filter_map(|m| {
+                let (waits, required) = (dice.below(4) == 0, dice.below(2) == 0);
+                waits.then(|| json!({"id": id(&format!("{flow}/{m}")), "required": required}))
+            })
+            .collect();
         child["dependencies"] = json!(on);
         child["priority"] = json!(dice.below(4));
         if dice.below(3) == 0 {
@@ -82,8 +104,17 @@ async fn everything_ends(seed: u64) {
     const FLOWS: usize = 24;
     const TASKS: usize = 12;
     println!("seed {seed}");
-    let mut w = World::made(Make { idle_bytes_max: 30_000, ..Make::default() }).await;
-    for (name, lane, slots) in [("few", "few", 3), ("fewer", "fewer", 2), ("one", "one", 1), ("uno", "one", 1)] {
+    let mut w = World::made(Make {
+        idle_bytes_max: 30_000,
+        ..Make::default()
+    })
+    .await;
+    for (name, lane, slots) in [
+        ("few", "few", 3),
+        ("fewer", "fewer", 2),
+        ("one", "one", 1),
+        ("uno", "one", 1),
+    ] {
         w.executors.add(name, lane, slots, true);
     }
     w.run_flows();
@@ -116,20 +147,40 @@ async fn everything_ends(seed: u64) {
                 for _ in 0..roll {
                     tokio::task::yield_now().await;
                 }
-                script.end_attempt(task, attempt, |task, attempt| match roll {
-                    0 => Command::Fail { task, attempt, error: "boom".to_owned(), reason: FailureReason::Executor, progress: Progress::ZERO },
-                    _ => Command::Complete { task, attempt, result: Payload::empty() },
-                }).await;
+                script
+                    .end_attempt(task, attempt, |task, attempt| match roll {
+                        0 => Command::Fail {
+                            task,
+                            attempt,
+                            error: "boom".to_owned(),
+                            reason: FailureReason::Executor,
+                            progress: Progress::ZERO,
+                        },
+                        _ => Command::Complete {
+                            task,
+                            attempt,
+                            result: Payload::empty(),
+                        },
+                    })
+                    .await;
             });
         }
         ended = launches.len();
-        let runs = w.whole_log().await.iter().filter(|r| matches!(r.event.as_ref(), Event::RunEnded(_))).count();
+        let runs = w
+            .whole_log()
+            .await
+            .iter()
+            .filter(|r| matches!(r.event.as_ref(), Event::RunEnded(_)))
+            .count();
         if runs == FLOWS && script.launches().len() == ended {
             break;
         }
         if script.launches().len() == ended {
             // A launch comes after the commit that it is from, so both are waited for.
-            soon(async { tokio::select! { _ = head.changed() => {} _ = launched.changed() => {} } }).await;
+            soon(async {
+                tokio::select! { _ = head.changed() => {} _ = launched.changed() => {} }
+            })
+            .await;
         }
     }
     while let Some(result) = attempts.join_next().await {
@@ -137,11 +188,19 @@ async fn everything_ends(seed: u64) {
     }
     assert_eq!(w.taken(), 0, "every slot is free again");
     for (method, slots) in [("few", 3), ("fewer", 2)] {
-        assert_eq!(script.most(method), slots, "all slots of `{method}` were used, and no more");
+        assert_eq!(
+            script.most(method),
+            slots,
+            "all slots of `{method}` were used, and no more"
+        );
     }
     assert!(script.most("one") <= 1 && script.most("uno") <= 1);
     let started: HashSet<_> = script.launches().into_iter().collect();
-    assert_eq!(started.len(), script.launches().len(), "no attempt is launched twice");
+    assert_eq!(
+        started.len(),
+        script.launches().len(),
+        "no attempt is launched twice"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -1,29 +1,27 @@
 //! A server without doors over a log that misbehaves on command.
 
+use crate::script::{Script, TestExecutors};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
-use taskledger::application::ports::{Attempts, Executors, Started};
 use taskledger::application::{
-    App, Directory, Error, ExecuteOptions, Flows, Positions, RowCache, Target, Validation, flows, rows,
+    App, Directory, Error, ExecuteOptions, Flows, Positions, RowCache, Target, Validation, flows,
+    rows,
 };
 use taskledger::clock::{ManualClock, SharedClock};
 use taskledger::store::faulty::{Faults, FaultyStore};
 use taskledger::store::memory::MemoryStore;
 use taskledger::store::{Append, EventStore, Fence, NewEvent, Outcome};
 use taskledger::subscription::runner;
-use taskledger_domain::flow::{Command, Event, FailureReason, Kind, TaskRenamed};
+use taskledger_domain::flow::{Event, Kind, TaskRenamed};
+use taskledger_domain::task::Status;
 use taskledger_domain::task::call::{parse_create, parse_tasks};
-use taskledger_domain::task::inputs::CompiledSchema;
-use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::testing::{START, id};
-use taskledger_domain::{EventId, FlowId, Metadata, Payload, Recorded, TaskId};
+use taskledger_domain::{EventId, FlowId, Metadata, Recorded};
 use taskledger_projections::{Options as ReadOptions, ReadModels};
 use tempfile::TempDir;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -34,151 +32,15 @@ const TURNS: usize = 300;
 
 /// Waits for something that must happen.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it happens soon")
+    tokio::time::timeout(PATIENCE, what)
+        .await
+        .expect("it happens soon")
 }
 
 /// Lets everything that can run without a further event run (single-threaded tests only).
 pub(crate) async fn quiet() {
     for _ in 0..TURNS {
         tokio::task::yield_now().await;
-    }
-}
-
-/// One executor of the script.
-#[derive(Debug, Clone)]
-pub(crate) struct Kindred {
-    pub(crate) canonical: &'static str,
-    pub(crate) slots: usize,
-    pub(crate) idempotent: bool,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct TestExecutors(pub(crate) RwLock<BTreeMap<String, &'static Kindred>>);
-
-impl TestExecutors {
-    pub(crate) fn add(&self, name: &str, canonical: &'static str, slots: usize, idempotent: bool) {
-        let kindred = Box::leak(Box::new(Kindred { canonical, slots, idempotent }));
-        self.0.write().unwrap().insert(name.to_owned(), kindred);
-    }
-    fn get(&self, name: &str) -> Option<&'static Kindred> {
-        self.0.read().unwrap().get(name).copied()
-    }
-}
-
-impl Executors for TestExecutors {
-    fn knows(&self, method: &str) -> bool {
-        self.get(method).is_some()
-    }
-    fn is_idempotent(&self, method: &str) -> bool {
-        self.get(method).is_some_and(|k| k.idempotent)
-    }
-    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
-        self.get(method).map_or(method, |k| k.canonical)
-    }
-    fn slot_limit(&self, method: &str) -> usize {
-        self.get(method).map_or(0, |k| k.slots)
-    }
-    fn input_schema(&self, _: &str) -> Option<Arc<CompiledSchema>> {
-        None
-    }
-}
-
-/// Attempts that end when the test says so.
-#[derive(Debug)]
-pub(crate) struct Script {
-    flows: OnceLock<Weak<Flows>>,
-    launched: Mutex<Vec<Started>>,
-    stopped: Mutex<Vec<(TaskId, u32)>>,
-    alive: Mutex<HashSet<(FlowId, TaskId, u32)>>,
-    count: watch::Sender<usize>,
-    /// Attempts whose executors run, and how many of a lane did at most.
-    under_way: Mutex<HashMap<(TaskId, u32), String>>,
-    most: Mutex<HashMap<String, usize>>,
-}
-
-impl Attempts for Script {
-    fn launch(&self, started: Started) {
-        self.alive.lock().unwrap().insert((started.flow, started.launch.task, started.launch.attempt));
-        let mut under_way = self.under_way.lock().unwrap();
-        let method = started.launch.method.clone();
-        under_way.insert((started.launch.task, started.launch.attempt), method.clone());
-        let now = under_way.values().filter(|m| **m == method).count();
-        drop(under_way);
-        let mut most = self.most.lock().unwrap();
-        let most = most.entry(method).or_default();
-        *most = now.max(*most);
-        self.launched.lock().unwrap().push(started);
-        self.count.send_modify(|n| *n += 1);
-    }
-    fn stop(&self, flow: FlowId, task: TaskId, attempt: u32) {
-        self.stopped.lock().unwrap().push((task, attempt));
-        self.alive.lock().unwrap().remove(&(flow, task, attempt));
-    }
-    fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)> {
-        self.alive.lock().unwrap().iter().filter(|a| a.0 == flow).map(|a| (a.1, a.2)).collect()
-    }
-}
-
-impl Script {
-    /// Waits until so many attempts were launched in all.
-    pub(crate) async fn launched(&self, count: usize) {
-        let mut seen = self.count.subscribe();
-        soon(seen.wait_for(|n| *n >= count)).await.expect("the script lives as long as the test");
-    }
-
-    /// How many attempts were launched.
-    pub(crate) fn count(&self) -> watch::Receiver<usize> {
-        self.count.subscribe()
-    }
-
-    /// Tasks and attempts in the order in which they were launched.
-    pub(crate) fn launches(&self) -> Vec<(TaskId, u32)> {
-        self.launched.lock().unwrap().iter().map(|s| (s.launch.task, s.launch.attempt)).collect()
-    }
-
-    pub(crate) fn stops(&self) -> Vec<(TaskId, u32)> {
-        self.stopped.lock().unwrap().clone()
-    }
-
-    /// The latest attempt of a task.
-    pub(crate) fn started(&self, task: TaskId) -> Started {
-        let launched = self.launched.lock().unwrap();
-        launched.iter().rfind(|s| s.launch.task == task).expect("the task was launched").clone()
-    }
-
-    /// How many attempts of a method ran at once, at most.
-    pub(crate) fn most(&self, method: &str) -> usize {
-        self.most.lock().unwrap().get(method).copied().unwrap_or(0)
-    }
-
-    /// Forgets that attempts run, as a restart does.
-    pub(crate) fn forget_all(&self) {
-        self.alive.lock().unwrap().clear();
-    }
-
-    pub(crate) async fn complete(&self, name: &str) {
-        self.end(id(name), |task, attempt| Command::Complete { task, attempt, result: Payload::empty() }).await;
-    }
-
-    pub(crate) async fn fail(&self, name: &str) {
-        let (error, reason) = ("boom".to_owned(), FailureReason::Executor);
-        let fail = |task, attempt| Command::Fail { task, attempt, error, reason, progress: Progress::ZERO };
-        self.end(id(name), fail).await;
-    }
-
-    pub(crate) async fn end(&self, task: TaskId, command: impl FnOnce(TaskId, u32) -> Command) {
-        let attempt = self.started(task).launch.attempt;
-        self.end_attempt(task, attempt, command).await;
-    }
-
-    pub(crate) async fn end_attempt(&self, task: TaskId, attempt: u32, command: impl FnOnce(TaskId, u32) -> Command) {
-        let flows = self.flows.get().and_then(Weak::upgrade).expect("the flows live as long as the test");
-        let of_attempt = |s: &&Started| (s.launch.task, s.launch.attempt) == (task, attempt);
-        let started = self.launched.lock().unwrap().iter().find(of_attempt).expect("it was launched").clone();
-        self.under_way.lock().unwrap().remove(&(task, attempt));
-        flows.slots().release(&started.launch.method, task, attempt);
-        soon(flows.report(&started, command(task, attempt), &CancellationToken::new())).await;
-        self.alive.lock().unwrap().remove(&(started.flow, task, attempt));
     }
 }
 
@@ -191,7 +53,10 @@ pub(crate) struct Make {
 
 impl Default for Make {
     fn default() -> Self {
-        Self { idle_bytes_max: flows::IDLE_BYTES_MAX, fenced: false }
+        Self {
+            idle_bytes_max: flows::IDLE_BYTES_MAX,
+            fenced: false,
+        }
     }
 }
 
@@ -232,17 +97,27 @@ impl World {
         let log = Arc::new(FaultyStore::new(memory.clone()));
         let store: Arc<dyn EventStore> = log.clone();
         let fence = if make.fenced {
-            Some(Fence { name: Arc::from("writer"), token: store.raise_fence("writer").await.unwrap() })
+            Some(Fence {
+                name: Arc::from("writer"),
+                token: store.raise_fence("writer").await.unwrap(),
+            })
         } else {
             None
         };
-        let (queries, _) = ReadModels::open(&ReadOptions::new(folder.path().join("read.db"))).await.unwrap();
+        let (queries, _) = ReadModels::open(&ReadOptions::new(folder.path().join("read.db")))
+            .await
+            .unwrap();
         let queries = Arc::new(queries);
         let options = runner::Options::default();
-        let (service, projections) = runner::Service::new(store.clone(), queries.clone(), options).await.unwrap();
+        let (service, projections) = runner::Service::new(store.clone(), queries.clone(), options)
+            .await
+            .unwrap();
         let executors = Arc::new(TestExecutors::default());
         executors.add("work", "work", 100, true);
-        let (rows, positions) = (Arc::new(RowCache::new(rows::BYTES_MAX)), Arc::new(Positions::default()));
+        let (rows, positions) = (
+            Arc::new(RowCache::new(rows::BYTES_MAX)),
+            Arc::new(Positions::default()),
+        );
         let stop = CancellationToken::new();
         let shared: SharedClock = clock.clone();
         let (flows, woken) = Flows::new(flows::Parts {
@@ -255,16 +130,7 @@ impl World {
             idle_bytes_max: make.idle_bytes_max,
             stop: stop.clone(),
         });
-        let script = Arc::new(Script {
-            flows: OnceLock::new(),
-            launched: Mutex::default(),
-            stopped: Mutex::default(),
-            alive: Mutex::default(),
-            count: watch::channel(0).0,
-            under_way: Mutex::default(),
-            most: Mutex::default(),
-        });
-        script.flows.set(Arc::downgrade(&flows)).expect("set once");
+        let script = Script::of(&flows);
         flows.set_attempts(script.clone());
         let app = App {
             directory: Directory::new(store.clone(), shared.clone(), rows.clone()),
@@ -317,11 +183,18 @@ impl World {
         let app = self.app.clone();
         let target = Target::New(parse_tasks(&tasks).expect("valid tasks"));
         let options = ExecuteOptions::default();
-        tokio::spawn(async move { app.execute(caller, target, options).await.map(|raw| value(&raw)) })
+        tokio::spawn(async move {
+            app.execute(caller, target, options)
+                .await
+                .map(|raw| value(&raw))
+        })
     }
 
     /// Any other call, on its way.
-    pub(crate) fn call<F>(&self, call: impl FnOnce(Arc<App>) -> F + Send + 'static) -> JoinHandle<Result<Value, Error>>
+    pub(crate) fn call<F>(
+        &self,
+        call: impl FnOnce(Arc<App>) -> F + Send + 'static,
+    ) -> JoinHandle<Result<Value, Error>>
     where
         F: Future<Output = taskledger::application::Answer> + Send,
     {
@@ -331,9 +204,15 @@ impl World {
 
     /// Creates a flow with a root of this name, and groups below it.
     pub(crate) async fn given_flow(&self, root: &str, below: &[&str]) -> FlowId {
-        let children: Vec<_> = below.iter().map(|name| json!({"id": id(name), "name": name})).collect();
+        let children: Vec<_> = below
+            .iter()
+            .map(|name| json!({"id": id(name), "name": name}))
+            .collect();
         let params = json!({"id": id(root), "name": root, "children": children});
-        soon(self.create(caller(), params)).await.unwrap().expect("the flow is new");
+        soon(self.create(caller(), params))
+            .await
+            .unwrap()
+            .expect("the flow is new");
         id(root).as_flow()
     }
 
@@ -345,35 +224,65 @@ impl World {
     /// Another server appends to the flow, past all faults.
     pub(crate) async fn foreign_write(&self, stream: FlowId, events: Vec<NewEvent>) {
         let expected = self.history(stream).await.len() as u64;
-        let append = Append { stream, expected, events, claims: Vec::new(), fence: None };
+        let append = Append {
+            stream,
+            expected,
+            events,
+            claims: Vec::new(),
+            fence: None,
+        };
         let outcome = self.log.inner().append(append).await.unwrap();
         assert!(matches!(outcome, Outcome::Appended(_)), "{outcome:?}");
     }
 
     /// Slots taken, of all executors.
     pub(crate) fn taken(&self) -> usize {
-        self.app.flows.slots().usage().iter().map(|(_, taken, _)| taken).sum()
+        self.app
+            .flows
+            .slots()
+            .usage()
+            .iter()
+            .map(|(_, taken, _)| taken)
+            .sum()
     }
 
     pub(crate) async fn status(&self, name: &str) -> Option<Status> {
-        let (task, flow) = (id(name), self.app.directory.flow_of(id(name)).await.unwrap()?);
-        let look = self.app.flows.look(flow, metadata("look"), move |f| f.task(task).map(|t| t.status));
+        let (task, flow) = (
+            id(name),
+            self.app.directory.flow_of(id(name)).await.unwrap()?,
+        );
+        let look = self.app.flows.look(flow, metadata("look"), move |f| {
+            f.task(task).map(|t| t.status)
+        });
         soon(look).await.expect("the flow can be looked at")
     }
 
     /// What the log holds of a flow.
     pub(crate) async fn history(&self, flow: FlowId) -> Vec<Arc<Recorded>> {
-        self.log.inner().read_stream(flow, 0, usize::MAX).await.unwrap()
+        self.log
+            .inner()
+            .read_stream(flow, 0, usize::MAX)
+            .await
+            .unwrap()
     }
 
     /// The whole log.
     pub(crate) async fn whole_log(&self) -> Vec<Arc<Recorded>> {
-        self.log.inner().read_all(0, usize::MAX).await.unwrap().events
+        self.log
+            .inner()
+            .read_all(0, usize::MAX)
+            .await
+            .unwrap()
+            .events
     }
 
     /// The names of the events of a flow.
     pub(crate) async fn kinds(&self, flow: FlowId) -> Vec<&'static str> {
-        self.history(flow).await.iter().map(|r| taskledger_domain::codec::kind(&r.event)).collect()
+        self.history(flow)
+            .await
+            .iter()
+            .map(|r| taskledger_domain::codec::kind(&r.event))
+            .collect()
     }
 }
 
@@ -393,16 +302,28 @@ pub(crate) fn caller() -> Caller {
 
 /// A caller with an idempotency key; `body` stands for what it sends.
 pub(crate) fn with_key(key: &str, body: &str) -> Caller {
-    let idempotency = Some(Idempotency { key: Arc::from(key), fingerprint: Arc::from(body) });
-    Caller { idempotency, ..caller() }
+    let idempotency = Some(Idempotency {
+        key: Arc::from(key),
+        fingerprint: Arc::from(body),
+    });
+    Caller {
+        idempotency,
+        ..caller()
+    }
 }
 
 pub(crate) fn metadata(correlation: &str) -> Metadata {
-    Metadata { actor: Arc::from("test"), correlation: Arc::from(correlation), causation: None, trace: None }
+    Metadata {
+        actor: Arc::from("test"),
+        correlation: Arc::from(correlation),
+        causation: None,
+        trace: None,
+    }
 }
 
 pub(crate) fn updates(members: Value) -> taskledger_domain::task::spec::Updates {
-    taskledger_domain::task::spec::updates(members.as_object().expect("an object")).expect("valid updates")
+    taskledger_domain::task::spec::updates(members.as_object().expect("an object"))
+        .expect("valid updates")
 }
 
 /// A task that runs `method`.
@@ -412,8 +333,16 @@ pub(crate) fn task(name: &str, method: &str) -> Value {
 
 /// A rename by another server.
 pub(crate) fn foreign_rename(name: &str) -> NewEvent {
-    let event = Event::TaskRenamed(TaskRenamed { task_id: id(name), name: "by another".to_owned() });
-    NewEvent::new(EventId(id(&format!("event of {name}")).0), START, metadata("foreign"), event)
+    let event = Event::TaskRenamed(TaskRenamed {
+        task_id: id(name),
+        name: "by another".to_owned(),
+    });
+    NewEvent::new(
+        EventId(id(&format!("event of {name}")).0),
+        START,
+        metadata("foreign"),
+        event,
+    )
 }
 
 /// An event that no state can take in, as only damage can leave it.
@@ -431,5 +360,11 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
 }
 
 pub(crate) fn is_busy(result: &Result<Value, Error>) -> bool {
-    matches!(result, Err(Error::Busy { retry_after_ms: 1.., .. }))
+    matches!(
+        result,
+        Err(Error::Busy {
+            retry_after_ms: 1..,
+            ..
+        })
+    )
 }
