@@ -52,20 +52,14 @@ pub enum StartError {
     #[error("the log cannot be used: {0}")]
     Store(#[from] crate::store::Error),
     /// The read models cannot be opened or made.
-    #[error("the read models cannot be used: {}", chain(.0))]
+    #[error("the read models cannot be used")]
     ReadModels(#[from] projections::Error),
     /// A built-in executor cannot be set up.
-    #[error("{}", chain(.0))]
+    #[error(transparent)]
     BuiltIn(#[from] BuiltInError),
     /// The executors do not fit together.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |e| e.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// A running server without doors: calls go through its dispatcher.
@@ -138,7 +132,7 @@ impl Server {
         let executors: Arc<dyn Executors> = catalog.clone();
         let (row_cache, positions) = (
             Arc::new(RowCache::new(rows::BYTES_MAX)),
-            Arc::new(Positions::default()),
+            Arc::new(Positions::after(*store.watch().borrow())),
         );
         let (flows, woken) = Flows::new(flows::Parts {
             store: log.clone(),

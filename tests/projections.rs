@@ -212,6 +212,7 @@ async fn start(log: &Arc<Log>, models: Arc<ReadModels>) -> Running {
     let options = Options {
         retry_first: Duration::from_millis(1),
         retry_max: Duration::from_millis(4),
+        gather: Duration::ZERO,
     };
     let store: Arc<dyn EventStore> = Arc::clone(log) as _;
     let (service, handle) = Service::new(store, Arc::clone(&models), options)

@@ -79,6 +79,8 @@ pub const LAG_EVENTS_MAX: u64 = 50_000;
 impl App {
     /// Refuses new commands while the read models are too far behind, so that reads stay possible.
     fn refuse_when_behind(&self) -> Result<(), Error> {
+        // Told on the way of commands, because a server that only writes must forget flows too.
+        self.positions.reached(self.projections.checkpoint());
         let lag = self.projections.lag();
         if lag <= LAG_EVENTS_MAX {
             return Ok(());

@@ -22,6 +22,19 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// A fault on our side, with its causes on the same line.
+    pub(super) fn failed(error: &dyn std::error::Error) -> Self {
+        let mut text = error.to_string();
+        for cause in std::iter::successors(error.source(), |cause| cause.source()) {
+            let cause = cause.to_string();
+            // Some texts name their cause themselves.
+            if !text.contains(&cause) {
+                text = format!("{text}: {cause}");
+            }
+        }
+        Self::Failed(text)
+    }
+
     /// The exit code.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
@@ -45,6 +58,21 @@ impl CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_names_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot start: {0}")]
+        struct Outer(#[source] Inner);
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot open")]
+        struct Inner(#[source] io::Error);
+        let error = Outer(Inner(io::Error::other("disk on fire")));
+        assert_eq!(
+            CliError::failed(&error).to_string(),
+            "cannot start: cannot open: disk on fire"
+        );
+    }
 
     #[test]
     fn exit_codes_tell_the_cases_apart() {

@@ -78,7 +78,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, CliError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| CliError::Failed(error.to_string()))?
+        .map_err(|error| CliError::failed(&error))?
 }
 
 /// Writes the log from after `after` to its present end; a server may be writing to it.
@@ -87,14 +87,13 @@ async fn export_events(
     after: u64,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
-    let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
     let (sender, mut lines) = mpsc::channel::<String>(LINES_WAITING_MAX);
     let reader = tokio::task::spawn_blocking(move || {
-        for event in
-            export::Export::open(&data_dir.join(LEDGER_FILE), after).map_err(|e| failed(&e))?
+        for event in export::Export::open(&data_dir.join(LEDGER_FILE), after)
+            .map_err(|e| CliError::failed(&e))?
         {
-            let event = event.map_err(|e| failed(&e))?;
-            let line = serde_json::to_string(&event).map_err(|e| failed(&e))?;
+            let event = event.map_err(|e| CliError::failed(&e))?;
+            let line = serde_json::to_string(&event).map_err(|e| CliError::failed(&e))?;
             if sender.blocking_send(line).is_err() {
                 break;
             }
@@ -106,19 +105,16 @@ async fn export_events(
     }
     out.flush()?;
     drop(lines);
-    reader
-        .await
-        .map_err(|error| CliError::Failed(error.to_string()))??;
+    reader.await.map_err(|error| CliError::failed(&error))??;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reads every row, reports, and exits with 1 when one cannot be believed.
 async fn verify_events(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
     let path = data_dir.join(LEDGER_FILE);
-    let report = blocking(move || {
-        sqlite::verify(&path, |_, _| ()).map_err(|e| CliError::Failed(e.to_string()))
-    })
-    .await?;
+    let report =
+        blocking(move || sqlite::verify(&path, |_, _| ()).map_err(|e| CliError::failed(&e)))
+            .await?;
     if out.is_json() {
         out.value(&serde_json::json!({"sound": report.is_sound(), "report": report}))?;
     } else {

@@ -7,6 +7,7 @@ pub mod api;
 mod completions;
 mod error;
 mod events;
+mod file_limit;
 mod http_api;
 mod input;
 mod local_api;

@@ -48,20 +48,22 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
 
 /// Rebuilds the read models of a data folder that no server uses.
 async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<ExitCode, CliError> {
-    let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
     if !data_dir.join(LEDGER_FILE).exists() {
         return Err(CliError::Failed(format!(
             "there is no log in `{}`",
             data_dir.display()
         )));
     }
-    let _lock = DataDirLock::acquire(&data_dir).map_err(|e| failed(&e))?;
+    let _lock = DataDirLock::acquire(&data_dir).map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
     let store = Arc::new(
-        SqliteStore::open(sqlite::Options::new(&data_dir, clock)).map_err(|e| failed(&e))?,
+        SqliteStore::open(sqlite::Options::new(&data_dir, clock))
+            .map_err(|e| CliError::failed(&e))?,
     );
     let options = taskledger_projections::Options::new(data_dir.join(READ_MODELS_FILE));
-    let (models, _) = ReadModels::open(&options).await.map_err(|e| failed(&e))?;
+    let (models, _) = ReadModels::open(&options)
+        .await
+        .map_err(|e| CliError::failed(&e))?;
     let terminal = std::io::stderr().is_terminal();
     let progress = |at, head| {
         if terminal {
@@ -70,11 +72,11 @@ async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<Exit
     };
     let rebuilt = rebuild(store.clone(), &models, progress).await;
     store.close().await;
-    models.close().await.map_err(|e| failed(&e))?;
+    models.close().await.map_err(|e| CliError::failed(&e))?;
     if terminal {
         eprintln!();
     }
-    let position = rebuilt.map_err(|e| failed(&e))?;
+    let position = rebuilt.map_err(|e| CliError::failed(&e))?;
     if out.is_json() {
         out.value(&serde_json::json!({"position": position}))?;
     } else {

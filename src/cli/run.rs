@@ -5,7 +5,7 @@ mod screen;
 
 use super::input::{Params, read_workflow};
 use super::output::Output;
-use super::{Api, CliError, HttpApi, LocalApi};
+use super::{Api, CliError, HttpApi, LocalApi, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
 use crate::engine::executor::Registry;
@@ -60,7 +60,8 @@ pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliErr
                 level: "warn".to_owned(),
                 format: LogFormat::Auto,
             };
-            crate::telemetry::init(&log).map_err(|error| CliError::Failed(error.to_string()))?;
+            crate::telemetry::init(&log).map_err(|error| CliError::failed(&error))?;
+            file_limit::make_it_an_error()?;
             let Embedded { api, close } = open_embedded(args.engine).await?;
             let outcome = execute(&*api, params, out).await;
             close.await;
@@ -72,7 +73,7 @@ pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliErr
 /// Opens the engine on the data folder; calls go through the same dispatcher as in a server.
 async fn open_embedded(config: EngineConfig) -> Result<Embedded, CliError> {
     let clock: SharedClock = Arc::new(SystemClock::default());
-    let failed = |error: StartError| CliError::Failed(error.to_string());
+    let failed = |error: StartError| CliError::failed(&error);
     let registry = server::executors(Registry::builder(), &config).map_err(failed)?;
     let server = Server::open(&config.data_dir, registry, clock.clone())
         .await

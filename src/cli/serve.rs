@@ -1,6 +1,6 @@
 //! `taskledger serve`
 
-use super::CliError;
+use super::{CliError, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::Registry;
@@ -8,7 +8,11 @@ use crate::server::{self, Server};
 use crate::transport::{http, system::Ready};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// Exit code after a second signal, as after an interrupted program.
+const EXIT_SECOND_SIGNAL: i32 = 130;
 
 /// Start the server
 #[derive(Debug, clap::Args)]
@@ -28,18 +32,20 @@ pub(super) struct Args {
 pub(super) async fn serve(args: Args) -> Result<ExitCode, CliError> {
     crate::telemetry::init(&args.config.log)
         .map_err(|error| CliError::Usage(format!("--log-level: {error}")))?;
+    file_limit::make_it_an_error()?;
     start_server(args.config).await
 }
 
 /// Opens the data folder, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
 async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
+    // Before anything else, so that a signal that arrives while the server starts is not a death.
+    let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
-    let failed = |error: &dyn std::error::Error| CliError::Failed(error.to_string());
     let registry =
-        server::executors(Registry::builder(), &config.engine).map_err(|e| failed(&e))?;
+        server::executors(Registry::builder(), &config.engine).map_err(|e| CliError::failed(&e))?;
     let server = Server::open(&config.engine.data_dir, registry, clock.clone())
         .await
-        .map_err(|e| failed(&e))?;
+        .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
@@ -47,16 +53,16 @@ async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
         Ok(bound) => bound,
         Err(error) => {
             server.close().await;
-            return Err(failed(&error));
+            return Err(CliError::failed(&error));
         }
     };
     let shutdown = server.stopped().child_token();
-    let signals = tokio::spawn(stop_on_signal(shutdown.clone()));
+    let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     tracing::info!(address = %handle.local_addr, data = %config.engine.data_dir.display(), "listening");
     service.run(shutdown).await;
-    signals.abort();
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
+    signals.abort();
     tracing::info!("stopped");
     Ok(if taken_over {
         ExitCode::FAILURE
@@ -65,28 +71,34 @@ async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
     })
 }
 
-/// Ctrl-C or SIGTERM: stop, finishing what is under way. A second one ends the process at once,
-/// which loses nothing that was answered.
-async fn stop_on_signal(shutdown: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
-        tracing::warn!(
-            "signals cannot be listened to; stop the process with SIGKILL, which is safe"
-        );
-        return;
-    };
-    for signal in 0..2 {
+/// Ctrl-C and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        if signal == 0 {
-            tracing::info!("stopping");
-            shutdown.cancel();
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
     }
-    std::process::exit(130);
+}
+
+/// The first signal: stop, finishing what is under way. A second one ends the process at once,
+/// which loses nothing that was answered.
+async fn stop_on_signal(mut signals: Signals, shutdown: CancellationToken) {
+    signals.next().await;
+    tracing::info!("stopping");
+    shutdown.cancel();
+    signals.next().await;
+    std::process::exit(EXIT_SECOND_SIGNAL);
 }

@@ -116,7 +116,7 @@ impl World {
         executors.add("work", "work", 100, true);
         let (rows, positions) = (
             Arc::new(RowCache::new(rows::BYTES_MAX)),
-            Arc::new(Positions::default()),
+            Arc::new(Positions::after(*store.watch().borrow())),
         );
         let stop = CancellationToken::new();
         let shared: SharedClock = clock.clone();

@@ -166,6 +166,7 @@ async fn an_append_above_the_limit_is_invalid() {
 }
 
 /// A clock at which the committer waits, once for each transaction.
+#[derive(Debug)]
 struct Turnstile {
     passes: Mutex<std::sync::mpsc::Receiver<()>>,
     transactions: AtomicUsize,
@@ -226,6 +227,7 @@ async fn appends_that_arrive_during_a_commit_share_the_next_one_and_are_judged_i
 }
 
 /// A clock that panics when it is told to, in the thread that asks.
+#[derive(Debug)]
 struct Bomb(AtomicBool);
 
 impl Clock for Bomb {

@@ -110,19 +110,103 @@ fn read<T: DeserializeOwned>(
     known: u16,
     data: &str,
 ) -> Result<T, DecodeError> {
+    read_with(upcast::STEPS, kind, found, known, data)
+}
+
+fn read_with<T: DeserializeOwned>(
+    steps: &[upcast::Step],
+    kind: &'static str,
+    found: u16,
+    known: u16,
+    data: &str,
+) -> Result<T, DecodeError> {
+    let malformed = |source| DecodeError::Malformed { kind, source };
     if found == known {
-        return serde_json::from_str(data)
-            .map_err(|source| DecodeError::Malformed { kind, source });
+        return serde_json::from_str(data).map_err(malformed);
     }
     if found == 0 || found > known {
         return Err(DecodeError::UnknownVersion { kind, found, known });
     }
-    let mut value =
-        serde_json::from_str(data).map_err(|source| DecodeError::Malformed { kind, source })?;
-    for version in found..known {
-        value = upcast::step(kind, version, value);
-    }
+    let value = serde_json::from_str(data).map_err(malformed)?;
+    let value = upcast::upcast(steps, kind, found, known, value);
     // Through text, because payloads keep their text and `from_value` cannot give it.
-    serde_json::from_str(&value.to_string())
-        .map_err(|source| DecodeError::Malformed { kind, source })
+    serde_json::from_str(&value.to_string()).map_err(malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::upcast::Step;
+    use super::{DecodeError, read_with};
+    use crate::flow::{TaskCompleted, TaskRenamed};
+    use serde_json::{Value, json};
+
+    const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+    /// Version 1 said `title`, version 2 `label`, version 3 says `name`.
+    const STEPS: &[Step] = &[
+        Step {
+            kind: "TaskRenamed",
+            from: 2,
+            apply: |v| renamed(v, "label", "name"),
+        },
+        Step {
+            kind: "TaskRenamed",
+            from: 1,
+            apply: |v| renamed(v, "title", "label"),
+        },
+        Step {
+            kind: "TaskCreated",
+            from: 1,
+            apply: |_| Value::Null,
+        },
+    ];
+
+    fn renamed(mut data: Value, from: &str, to: &str) -> Value {
+        let object = data.as_object_mut().expect("an event is an object");
+        if let Some(value) = object.remove(from) {
+            object.insert(to.to_owned(), value);
+        }
+        data
+    }
+
+    fn read(found: u16, data: Value) -> Result<TaskRenamed, DecodeError> {
+        read_with(STEPS, "TaskRenamed", found, 3, &data.to_string())
+    }
+
+    #[test]
+    fn an_old_version_is_brought_to_the_present_one_step_by_step() {
+        for (version, member) in [(1, "title"), (2, "label"), (3, "name")] {
+            let event = read(version, json!({"task_id": ID, member: "x"})).unwrap();
+            assert_eq!(
+                (event.task_id.to_string().as_str(), event.name.as_str()),
+                (ID, "x")
+            );
+        }
+    }
+
+    #[test]
+    fn a_version_without_a_step_keeps_its_form() {
+        let text = format!(r#"{{"task_id":"{ID}","attempt":1,"result":{{"b":1,"a":[2]}}}}"#);
+        let event: TaskCompleted = read_with(STEPS, "TaskCompleted", 1, 4, &text).unwrap();
+        assert_eq!(event.result.to_map().len(), 2);
+    }
+
+    #[test]
+    fn a_newer_version_and_version_0_are_errors() {
+        for found in [0, 4, u16::MAX] {
+            let error = read(found, json!({"task_id": ID, "name": "x"})).unwrap_err();
+            assert!(matches!(
+                error,
+                DecodeError::UnknownVersion { known: 3, .. }
+            ));
+        }
+    }
+
+    #[test]
+    fn an_old_version_that_cannot_be_read_is_malformed() {
+        let error = read(1, json!({"task_id": ID})).unwrap_err();
+        assert!(matches!(error, DecodeError::Malformed { .. }));
+        let error = read_with::<TaskRenamed>(STEPS, "TaskRenamed", 1, 3, "{").unwrap_err();
+        assert!(matches!(error, DecodeError::Malformed { .. }));
+    }
 }

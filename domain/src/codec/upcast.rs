@@ -2,17 +2,28 @@
 
 use serde_json::Value;
 
-/// `data` of `kind` in version `from`, brought to version `from + 1`.
-///
-/// A kind without an entry keeps its JSON: its new version only added members that have defaults.
-pub(super) fn step(kind: &str, from: u16, data: Value) -> Value {
-    STEPS
-        .iter()
-        .find(|(k, v, _)| *k == kind && *v == from)
-        .map_or_else(|| data.clone(), |(_, _, f)| f(data.clone()))
+/// How the stored form of a kind changed from one version to the next.
+pub(super) struct Step {
+    /// Name of the event.
+    pub(super) kind: &'static str,
+    /// The old version.
+    pub(super) from: u16,
+    /// Old JSON to new JSON.
+    pub(super) apply: fn(Value) -> Value,
 }
 
-type Step = fn(Value) -> Value;
-
 /// All events are in their first version.
-const STEPS: &[(&str, u16, Step)] = &[];
+pub(super) const STEPS: &[Step] = &[];
+
+/// `data` of `kind` in version `found`, brought to version `known`, one step after the other.
+///
+/// A version without a step keeps its JSON: the next one only added members that have defaults.
+pub(super) fn upcast(steps: &[Step], kind: &str, found: u16, known: u16, data: Value) -> Value {
+    (found..known).fold(data, |data, version| {
+        let step = steps.iter().find(|s| s.kind == kind && s.from == version);
+        match step {
+            Some(step) => (step.apply)(data),
+            None => data,
+        }
+    })
+}

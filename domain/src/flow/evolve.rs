@@ -1,8 +1,9 @@
 //! How events change the state. Never refuses: an event is a fact.
 //!
 //! Cost of an event: O(dependents + depth), except `RunStarted` and `RunEnded`, which touch their
-//! members, and `TaskMoved` and changes of a deadline, which touch the subtree. An event that
-//! changes who waits for a group makes the run stale: `refresh` then looks at all its members.
+//! members, and `TaskMoved` and changes of a deadline, which touch the subtree. An event that may
+//! change which tasks wait for a group around them makes the run stale: `refresh` then looks at all
+//! its members.
 
 use super::event::{Dependency, Event, RunStarted, Specification, TaskCreated};
 use super::state::{Edge, Flow, NONE, Run, Task};
@@ -140,10 +141,6 @@ impl Flow {
         self.add_dependencies(i, &e.dependencies);
         self.resolve_forward(e.task_id, i, time);
         if run != NONE {
-            let waits = !self.at(i).dependencies.is_empty() || !self.at(i).dependents.is_empty();
-            if waits && self.edges_to_groups > 0 {
-                self.make_stale(run);
-            }
             let members = &mut self
                 .runs
                 .get_mut(&run)
@@ -153,6 +150,7 @@ impl Flow {
             let task = self.at_mut(i);
             task.run = run;
             task.counts = task.is_group().then(Box::default);
+            self.check_waits(i);
             self.count_in_groups(i, Status::Pending, true);
             self.link(i);
         }
@@ -235,16 +233,20 @@ impl Flow {
 
     fn rewired(&mut self, id: TaskId, dependencies: &[Dependency], time: Timestamp) {
         let i = self.ordinal(id);
-        let run = self.at(i).run;
-        if self.edges_to_groups > 0 {
-            self.make_stale(run);
-        }
+        self.check_waits(i);
         self.unlink(i);
         self.drop_dependencies(i);
         self.add_dependencies(i, dependencies);
         self.refresh_ready_since(i, time);
         self.link(i);
-        if self.edges_to_groups > 0 {
+        self.check_waits(i);
+    }
+
+    /// Before and after a change of what a task waits for: when it waits for itself through a
+    /// group, who waits for whom must be found out anew.
+    fn check_waits(&mut self, i: u32) {
+        let run = self.at(i).run;
+        if self.runs.get(&run).is_some_and(|r| !r.stale) && self.may_wait_for_itself(i) {
             self.make_stale(run);
         }
     }
@@ -307,13 +309,10 @@ impl Flow {
 
     fn deleted(&mut self, id: TaskId) {
         let i = self.ordinal(id);
-        let (status, run, parent) = (self.at(i).status, self.at(i).run, self.at(i).parent);
+        let (status, parent) = (self.at(i).status, self.at(i).parent);
+        self.check_waits(i);
         self.unlink(i);
         self.count_in_groups(i, status, false);
-        if self.edges_to_groups > 0 && !self.at(i).dependencies.is_empty() {
-            // Groups around it may have waited, through it, for a group around them.
-            self.make_stale(run);
-        }
         self.drop_dependencies(i);
         self.leave_parent(i, parent);
         let task = self.at_mut(i);

@@ -11,7 +11,7 @@ use world::World;
 
 /// Sequences per property, unless `PROPTEST_CASES` asks for more: with it the whole crate's tests
 /// end within a minute in the dev profile.
-const CASES: u32 = 1000;
+const CASES: u32 = 2000;
 
 fn config() -> ProptestConfig {
     let standard = ProptestConfig::default();

@@ -134,7 +134,7 @@ mod tests {
     fn the_first_hundred_newest_tasks_are_the_default() {
         let read = Params::read(&Map::new()).unwrap();
         assert_eq!((read.limit, read.offset), (100, 0));
-        assert_eq!(read.order, Order::Descendingending);
+        assert_eq!(read.order, Order::Descending);
         assert_eq!(read.status, None);
     }
 

@@ -1,0 +1,21 @@
+//! The whole server as a process: the real program on a free port with a data folder of its own,
+//! spoken to as its users do. What happened is read from the recorded events, not from memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod bad_bodies;
+mod bad_calls;
+mod cli;
+mod crash;
+mod damage;
+mod folders;
+mod full_disk;
+mod log;
+mod model;
+mod program;
+mod random;
+mod read_models;
+mod server;
+mod signals;
+mod workflow;
+mod workflows;

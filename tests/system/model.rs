@@ -1,0 +1,421 @@
+//! What one client has done to its own tasks, and what it may therefore expect.
+
+use crate::log::Event;
+use crate::random::Random;
+use crate::server::{Api, NoResult, TOO_BUSY};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Tasks of a tree that is created in one call, its root included, at most.
+const TREE_LEN_MAX: u64 = 9;
+
+/// A command on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+    pub(crate) key: String,
+    effect: Effect,
+}
+
+/// What a command changes.
+#[derive(Debug, Clone)]
+enum Effect {
+    /// A flow of so many tasks, which all have names that begin with the mark.
+    Created {
+        mark: String,
+        len: usize,
+        runs: bool,
+    },
+    Renamed {
+        flow: usize,
+        task: usize,
+        name: String,
+    },
+    Executed {
+        flow: usize,
+    },
+    Cancelled {
+        flow: usize,
+        task: usize,
+    },
+    Deleted {
+        flow: usize,
+        task: usize,
+    },
+}
+
+/// A flow of this client.
+#[derive(Debug)]
+struct Flow {
+    root: String,
+    mark: String,
+    tasks: Vec<Task>,
+    /// Ids of its acknowledged runs.
+    runs: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Task {
+    id: String,
+    /// The acknowledged one.
+    name: String,
+    cancelled: bool,
+    deleted: bool,
+}
+
+/// A client, which changes only its own flows, one command after the other.
+#[derive(Debug)]
+pub(crate) struct Client {
+    number: usize,
+    random: Random,
+    counter: u64,
+    flows: Vec<Flow>,
+    /// A command without an answer.
+    pub(crate) open: Option<Command>,
+}
+
+impl Client {
+    pub(crate) fn new(number: usize, seed: u64) -> Self {
+        let random = Random::new(seed ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95));
+        Self {
+            number,
+            random,
+            counter: 0,
+            flows: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// Acknowledged flows.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The next command.
+    pub(crate) fn next(&mut self) -> Command {
+        self.counter += 1;
+        let mark = format!("c{}-{}.", self.number, self.counter);
+        let kind = if self.flows.is_empty() {
+            0
+        } else {
+            self.random.below(10)
+        };
+        let (method, params, effect) = match kind {
+            0 => {
+                let (list, len) = self.tree(&mark);
+                (
+                    "tasks.create",
+                    json!({ "tasks": list }),
+                    Effect::Created {
+                        mark: mark.clone(),
+                        len,
+                        runs: false,
+                    },
+                )
+            }
+            1 => {
+                let name = format!("{mark}single");
+                let params = json!({"name": name, "schemas": {"method": "echo_executor"}});
+                (
+                    "tasks.create",
+                    params,
+                    Effect::Created {
+                        mark: mark.clone(),
+                        len: 1,
+                        runs: false,
+                    },
+                )
+            }
+            2 | 3 => {
+                let (list, len) = self.tree(&mark);
+                (
+                    "tasks.execute",
+                    json!({ "tasks": list }),
+                    Effect::Created {
+                        mark: mark.clone(),
+                        len,
+                        runs: true,
+                    },
+                )
+            }
+            _ => self.change(kind, &mark),
+        };
+        Command {
+            method,
+            params,
+            key: format!("key-{mark}"),
+            effect,
+        }
+    }
+
+    /// A command for a task that exists.
+    fn change(&mut self, kind: u64, mark: &str) -> (&'static str, Value, Effect) {
+        let flow = self.random.index(&self.flows);
+        let task = self.random.index(&self.flows[flow].tasks);
+        let id = self.flows[flow].tasks[task].id.clone();
+        match kind {
+            4 | 5 => {
+                let name = format!("{mark}renamed");
+                let params = json!({"task_id": id, "updates": {"name": name}});
+                ("tasks.update", params, Effect::Renamed { flow, task, name })
+            }
+            6 | 7 => (
+                "tasks.execute",
+                json!({"task_id": self.flows[flow].root}),
+                Effect::Executed { flow },
+            ),
+            8 => (
+                "tasks.cancel",
+                json!({"task_id": id}),
+                Effect::Cancelled { flow, task },
+            ),
+            _ => (
+                "tasks.delete",
+                json!({"task_id": id}),
+                Effect::Deleted { flow, task },
+            ),
+        }
+    }
+
+    /// A group with tasks that sleep or echo, some of which wait for the one before.
+    fn tree(&mut self, mark: &str) -> (Vec<Value>, usize) {
+        let len = 2 + self.random.below(TREE_LEN_MAX - 1);
+        let mut list = vec![json!({"id": "t0", "name": format!("{mark}0")})];
+        for i in 1..len {
+            let waits = i > 1 && self.random.below(2) == 0;
+            let method = if self.random.below(2) == 0 {
+                "echo_executor"
+            } else {
+                "sleep_executor"
+            };
+            list.push(json!({
+                "id": format!("t{i}"), "parent_id": "t0", "name": format!("{mark}{i}"),
+                "schemas": {"method": method}, "inputs": {"duration_ms": self.random.below(30)},
+                "dependencies": if waits { json!([{"id": format!("t{}", i - 1)}]) } else { json!([]) },
+            }));
+        }
+        let count = list.len();
+        (list, count)
+    }
+
+    /// Sends a command; `None` when there is no answer, and then it stays open. A refusal that the
+    /// state of a task explains is an answer without an effect.
+    pub(crate) async fn send(&mut self, api: &Api, command: Command) -> Option<Result<Value, i64>> {
+        match api
+            .try_call(command.method, command.params.clone(), Some(&command.key))
+            .await
+        {
+            Ok(result) => {
+                self.acknowledge(&command, &result);
+                Some(Ok(result))
+            }
+            Err(NoResult::Refused(refusal)) => {
+                let explained = matches!(
+                    (command.method, refusal.code),
+                    ("tasks.execute", -32006 | -32008 | -32001)
+                        | ("tasks.cancel", -32006 | -32001)
+                        | ("tasks.delete", -32009 | -32001)
+                        | ("tasks.update", -32001)
+                );
+                // Too busy: nothing was done.
+                let explained = explained || refusal.code == TOO_BUSY;
+                assert!(explained, "{command:?}: {refusal:?}");
+                Some(Err(refusal.code))
+            }
+            Err(NoResult::Broken) => {
+                self.open = Some(command);
+                None
+            }
+        }
+    }
+
+    /// Sends the command that had no answer again, twice: one effect, one answer.
+    pub(crate) async fn repeat(&mut self, api: &Api) {
+        let Some(command) = self.open.take() else {
+            return;
+        };
+        let first = self
+            .send(api, command.clone())
+            .await
+            .expect("a server that runs answers");
+        let known = self.flows.len();
+        let again = api
+            .try_call(command.method, command.params.clone(), Some(&command.key))
+            .await;
+        match (first, again) {
+            (Ok(first), Ok(again)) => assert_eq!(first, again, "{command:?}"),
+            (Err(_), Err(NoResult::Refused(_))) => {}
+            (first, again) => panic!("{command:?}: {first:?}, then {again:?}"),
+        }
+        assert_eq!(self.flows.len(), known);
+    }
+
+    fn acknowledge(&mut self, command: &Command, result: &Value) {
+        let run = || {
+            result["run_id"]
+                .as_str()
+                .expect("a run has an id")
+                .to_owned()
+        };
+        match command.effect.clone() {
+            Effect::Created { mark, len, runs } => {
+                let root = if runs {
+                    &result["root_task_id"]
+                } else {
+                    &result["id"]
+                };
+                let root = root.as_str().unwrap().to_owned();
+                let mut tasks = Vec::new();
+                for i in 0..len {
+                    let (id, name) = if len == 1 {
+                        (root.clone(), format!("{mark}single"))
+                    } else {
+                        let id = result["task_ids"][format!("t{i}")].as_str().unwrap();
+                        (id.to_owned(), format!("{mark}{i}"))
+                    };
+                    tasks.push(Task {
+                        id,
+                        name,
+                        cancelled: false,
+                        deleted: false,
+                    });
+                }
+                let runs = if runs { vec![run()] } else { Vec::new() };
+                self.flows.push(Flow {
+                    root,
+                    mark,
+                    tasks,
+                    runs,
+                });
+            }
+            Effect::Renamed { flow, task, name } => self.flows[flow].tasks[task].name = name,
+            Effect::Executed { flow } => self.flows[flow].runs.push(run()),
+            Effect::Cancelled { flow, task } => self.flows[flow].tasks[task].cancelled = true,
+            Effect::Deleted { flow, task } => self.flows[flow].tasks[task].deleted = true,
+        }
+    }
+
+    /// Everything acknowledged is in the log, and what has no answer is there whole or not at all.
+    pub(crate) fn check(&self, log: &Found) {
+        for flow in &self.flows {
+            assert_eq!(
+                log.created.get(&flow.mark),
+                Some(&flow.tasks.len()),
+                "{flow:?}"
+            );
+            for run in &flow.runs {
+                assert!(log.runs.contains_key(run), "run {run} of {flow:?}");
+            }
+            for task in &flow.tasks {
+                let found = &log.tasks[&task.id];
+                let on_its_way = match self.open.as_ref().map(|open| &open.effect) {
+                    Some(Effect::Renamed { name, .. }) => Some(name),
+                    _ => None,
+                };
+                let named = found.name == task.name || Some(&found.name) == on_its_way;
+                assert!(named, "{task:?}: {found:?}, open {:?}", self.open);
+                assert!(found.cancelled || !task.cancelled, "{task:?}: {found:?}");
+                assert!(found.deleted || !task.deleted, "{task:?}: {found:?}");
+            }
+        }
+        if let Some(Command {
+            effect: Effect::Created { mark, len, .. },
+            ..
+        }) = &self.open
+        {
+            let found = log.created.get(mark);
+            assert!(
+                found.is_none_or(|found| found == len),
+                "{found:?} of {len} tasks of {mark}"
+            );
+        }
+    }
+
+    /// Each task as the server shows it: ids with the names that they must have, `None` if deleted.
+    pub(crate) fn expected(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let tasks = self.flows.iter().flat_map(|flow| &flow.tasks);
+        tasks.map(|task| {
+            (
+                task.id.as_str(),
+                (!task.deleted).then_some(task.name.as_str()),
+            )
+        })
+    }
+
+    /// The marks of its flows.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = &str> {
+        self.flows.iter().map(|flow| flow.mark.as_str())
+    }
+}
+
+/// A task in the log.
+#[derive(Debug, Default)]
+pub(crate) struct FoundTask {
+    name: String,
+    cancelled: bool,
+    deleted: bool,
+}
+
+/// What the log says of all clients' tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    tasks: HashMap<String, FoundTask>,
+    /// Tasks created under each mark.
+    created: HashMap<String, usize>,
+    /// Flows with tasks of each mark.
+    pub(crate) flows: HashMap<String, Vec<String>>,
+    /// Runs, and whether they have ended.
+    pub(crate) runs: HashMap<String, bool>,
+    /// Names given by `TaskRenamed`, and how often.
+    pub(crate) renamed: HashMap<String, usize>,
+}
+
+impl Found {
+    pub(crate) fn in_log(events: &[Event]) -> Self {
+        let mut found = Self::default();
+        for event in events {
+            let task = event.task().to_owned();
+            match event.kind.as_str() {
+                "TaskCreated" => {
+                    let name = event.text("name").to_owned();
+                    let mark = name.split_inclusive('.').next().unwrap().to_owned();
+                    *found.created.entry(mark.clone()).or_default() += 1;
+                    let flows = found.flows.entry(mark).or_default();
+                    if !flows.contains(&event.flow) {
+                        flows.push(event.flow.clone());
+                    }
+                    found.tasks.insert(
+                        task,
+                        FoundTask {
+                            name,
+                            ..FoundTask::default()
+                        },
+                    );
+                }
+                "TaskRenamed" => {
+                    let name = event.text("name").to_owned();
+                    *found.renamed.entry(name.clone()).or_default() += 1;
+                    found.tasks.get_mut(&task).unwrap().name = name;
+                }
+                "TaskCancelled" => found.tasks.get_mut(&task).unwrap().cancelled = true,
+                "TaskDeleted" => found.tasks.get_mut(&task).unwrap().deleted = true,
+                "RunStarted" => {
+                    assert!(
+                        found
+                            .runs
+                            .insert(event.text("run_id").to_owned(), false)
+                            .is_none(),
+                        "{event:?}"
+                    );
+                }
+                "RunEnded" => {
+                    let before = found.runs.insert(event.text("run_id").to_owned(), true);
+                    assert_eq!(before, Some(false), "a run ends once: {event:?}");
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}

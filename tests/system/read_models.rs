@@ -1,0 +1,130 @@
+//! The read models are a copy: they may be lost, and come back from the log.
+
+use crate::program;
+use crate::server::{Folder, Server};
+use crate::workflow::Workflow;
+use serde_json::json;
+use std::path::Path;
+use taskledger_projections::{Options, ReadModels};
+
+/// All rows of a file of read models that no server uses.
+pub(crate) async fn dump(file: &Path) -> String {
+    let (models, _) = ReadModels::open(&Options::new(file)).await.unwrap();
+    let text = models.dump().await.unwrap();
+    models.close().await.unwrap();
+    text
+}
+
+/// All rows as `projections rebuild` makes them from a copy of the log alone.
+pub(crate) async fn dump_of_rebuilt_copy(folder: &Folder) -> String {
+    let copy = Folder::new();
+    std::fs::create_dir(copy.data()).unwrap();
+    std::fs::copy(folder.ledger(), copy.ledger()).unwrap();
+    let said = program::run([
+        "projections",
+        "rebuild",
+        "--data-dir",
+        copy.data().to_str().unwrap(),
+    ])
+    .await
+    .done();
+    assert!(said.starts_with("rebuilt from "), "{said}");
+    dump(&copy.read_models()).await
+}
+
+/// Runs a small workflow; gives its root.
+async fn given_a_workflow(server: &Server) -> serde_json::Value {
+    let started = server
+        .api
+        .call("tasks.execute", Workflow::fork_join(5, 1).request())
+        .await;
+    let root = started["root_task_id"].clone();
+    assert_eq!(server.api.run_of(&root).await["state"], "completed");
+    root
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleted_read_models_come_back_with_the_next_start() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let root = given_a_workflow(&server).await;
+    let tree = server
+        .api
+        .call("tasks.tree", json!({"task_id": root}))
+        .await;
+    server.stop().await;
+    let before = dump(&folder.read_models()).await;
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(folder.data().join(format!("read_models.db{suffix}")));
+    }
+    assert!(!folder.read_models().exists());
+
+    let server = Server::start(&folder).await;
+
+    assert_eq!(
+        server
+            .api
+            .call("tasks.tree", json!({"task_id": root}))
+            .await,
+        tree
+    );
+    server.stop().await;
+    assert_eq!(dump(&folder.read_models()).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn read_models_are_rebuilt_on_purpose_but_not_under_a_server() {
+    let folder = Folder::new();
+    let data = folder.data();
+    let rebuild = [
+        "--json",
+        "projections",
+        "rebuild",
+        "--data-dir",
+        data.to_str().unwrap(),
+    ];
+    let server = Server::start(&folder).await;
+    given_a_workflow(&server).await;
+
+    let refused = program::run(rebuild).await.refused(1);
+
+    assert!(refused.contains("is in use by process"), "{refused}");
+    server.stop().await;
+    let before = dump(&folder.read_models()).await;
+    let rebuilt: serde_json::Value =
+        serde_json::from_str(&program::run(rebuild).await.done()).unwrap();
+    assert!(rebuilt["position"].as_u64().unwrap() > 10, "{rebuilt}");
+    assert_eq!(dump(&folder.read_models()).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_no_read_model_does_not_cost_the_log() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let root = given_a_workflow(&server).await;
+    server.stop().await;
+    std::fs::write(
+        folder.read_models(),
+        "no database at all, but long enough to look at".repeat(100),
+    )
+    .unwrap();
+
+    let server = Server::start(&folder).await;
+
+    let task = server.api.call("tasks.get", json!({"task_id": root})).await;
+    assert_eq!(task["status"], "completed");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn there_is_nothing_to_rebuild_without_a_log() {
+    let folder = Folder::new();
+    let arguments = [
+        "projections",
+        "rebuild",
+        "--data-dir",
+        folder.path().to_str().unwrap(),
+    ];
+    let refused = program::run(arguments).await.refused(1);
+    assert!(refused.contains("there is no log in"), "{refused}");
+}
