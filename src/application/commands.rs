@@ -3,21 +3,21 @@
 use super::App;
 use super::caller::Caller;
 use super::error::{Error, Failure};
-use super::idempotency::{self, AnswerOf, Repeatable};
-use super::mailbox::{Begins, Order, Reply};
-use crate::store::ClaimKey;
+use super::facts;
+use super::idempotency::AnswerOf;
+use super::mailbox::Begins;
+use super::sending::engine_metadata;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::flow::{
-    Command, Done, Event, Execute, Kind, Rejection, RunKind, Specification, Update,
+    Command, Done, Execute, Kind, Rejection, RunKind, Specification, Update,
 };
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies, stored_ref};
 use taskledger_domain::task::spec::Updates;
-use taskledger_domain::violation::Violation;
-use taskledger_domain::{FlowId, Metadata, RunId, TaskId, Version};
+use taskledger_domain::{FlowId, RunId, TaskId, Version};
 
 /// Times that an update is built again because the specification changed under it.
 const UPDATE_ROUNDS_MAX: usize = 8;
@@ -341,159 +341,6 @@ impl App {
         .await
     }
 
-    /// Makes a call unless one with its idempotency key was accepted before: that one's answer is
-    /// repeated. Comes before every check that looks at what is stored, because the first call may
-    /// have changed that.
-    pub(super) async fn once(
-        &self,
-        caller: &Caller,
-        method: &str,
-        call: impl Future<Output = Answer>,
-    ) -> Answer {
-        if let Some(first) = self.first_answer(caller, method).await? {
-            return Ok(first);
-        }
-        match call.await {
-            // The first call may have won between our look and the refusal.
-            Err(Error::Refused(rejection)) => match self.first_answer(caller, method).await? {
-                Some(first) => Ok(first),
-                None => Err(Error::Refused(rejection)),
-            },
-            other => other,
-        }
-    }
-
-    async fn first_answer(
-        &self,
-        caller: &Caller,
-        method: &str,
-    ) -> Result<Option<Box<RawValue>>, Error> {
-        let Some(key) = idempotency::claimed_key(caller, method) else {
-            return Ok(None);
-        };
-        let Some(idempotency) = &caller.idempotency else {
-            return Ok(None);
-        };
-        let held = self
-            .store
-            .claims(&[ClaimKey::Request(key)], self.clock.now())
-            .await?;
-        let held = held.into_iter().next().flatten();
-        held.map(|value| idempotency::repeat(idempotency, &value))
-            .transpose()
-    }
-
-    /// Sends a command to its flow.
-    pub(super) async fn command(
-        &self,
-        caller: Caller,
-        method: &'static str,
-        flow: FlowId,
-        command: Command,
-        begins: Begins,
-        answer: AnswerOf,
-    ) -> Answer {
-        self.refuse_when_behind()?;
-        let mut order = self
-            .flows
-            .order(Some(command), None, metadata(&caller), false);
-        order.begins = begins;
-        order.repeatable = Repeatable::of(&caller, method, answer.clone());
-        order.bytes = weight(&order);
-        match self.flows.ask(flow, order).await {
-            Ok(Reply::Done { done, .. }) => Ok(answer(done)),
-            Ok(Reply::Repeated(first)) => Ok(first),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The flow of a stored task, named in the member `field`.
-    pub(super) async fn flow_of(&self, field: &str, task: TaskId) -> Result<FlowId, Error> {
-        self.directory
-            .flow_of(task)
-            .await?
-            .ok_or_else(|| Rejection::not_found(field, task).into())
-    }
-
-    /// The flow that new tasks begin or join.
-    async fn flow_for(&self, resolved: &ResolvedTasks) -> Result<FlowId, Error> {
-        let mut taken = Vec::new();
-        for &id in &resolved.chosen_ids {
-            if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved
-                    .tasks
-                    .iter()
-                    .find(|t| t.id == id)
-                    .map(|t| t.path.clone())
-                    .unwrap_or_default();
-                let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
-                let expected = "an id that no task has or ever had";
-                taken.push(Violation::new(
-                    &path,
-                    "Id is taken",
-                    expected,
-                    &Value::String(id.to_string()),
-                ));
-            }
-        }
-        if !taken.is_empty() {
-            return Err(Error::invalid(taken));
-        }
-        let Some(parent) = resolved.joins else {
-            return Ok(resolved.tasks[0].id.as_flow());
-        };
-        match self.directory.flow_of(parent).await? {
-            Some(flow) => Ok(flow),
-            None => {
-                let actual = Value::String(parent.to_string());
-                let fault = Violation::of(
-                    "parent_id",
-                    "Parent task not found",
-                    "the id of a stored task",
-                    &actual,
-                );
-                Err(Rejection::one(Kind::InvalidParent, fault).into())
-            }
-        }
-    }
-
-    /// `tasks.execute` with tasks starts a flow of its own.
-    async fn refuse_stored(&self, resolved: &ResolvedTasks) -> Result<(), Error> {
-        let mut faults = Vec::new();
-        for &id in &resolved.chosen_ids {
-            if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved
-                    .tasks
-                    .iter()
-                    .find(|t| t.id == id)
-                    .map(|t| t.path.clone())
-                    .unwrap_or_default();
-                let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
-                let actual = Value::String(id.to_string());
-                faults.push(Violation::new(
-                    &path,
-                    "Task is stored already",
-                    "a new id; use task_id to run a stored task",
-                    &actual,
-                ));
-            }
-        }
-        if !faults.is_empty() {
-            return Err(Error::invalid(faults));
-        }
-        if let Some(parent) = resolved.joins {
-            let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
-            let fault = Violation::of(
-                "parent_id",
-                "Parent is not in this call",
-                expected,
-                &Value::String(parent.to_string()),
-            );
-            return Err(Rejection::one(Kind::InvalidParent, fault).into());
-        }
-        Ok(())
-    }
-
     async fn check_specifications(&self, list: &TaskList) -> Result<(), Error> {
         let specifications = list
             .specifications()
@@ -521,13 +368,10 @@ impl App {
             .await?;
         let at = at.ok_or_else(|| Rejection::not_found("task_id", task))?;
         let events = self.store.read_versions(flow, &[at]).await?;
-        match events.first().map(|e| e.event.as_ref()) {
-            Some(Event::TaskCreated(e)) => Ok((at, e.specification.clone())),
-            Some(Event::TaskRespecified(e)) => Ok((at, e.specification.clone())),
-            _ => Err(
-                Failure::Broken(format!("event {at} of flow {flow} holds no specification")).into(),
-            ),
-        }
+        let found = events.first().and_then(|e| facts::specification(&e.event));
+        let broken =
+            || Failure::Broken(format!("event {at} of flow {flow} holds no specification"));
+        Ok((at, found.ok_or_else(broken)?.clone()))
     }
 }
 
@@ -554,66 +398,4 @@ fn status_of(done: Done) -> &'static str {
         Done::Status(status) => status.as_str(),
         Done::Ok => "ok",
     }
-}
-
-/// What goes into the events of a call.
-pub(super) fn metadata(caller: &Caller) -> Metadata {
-    Metadata {
-        actor: caller.principal.clone(),
-        correlation: caller.correlation.clone(),
-        causation: None,
-        trace: caller.traceparent.clone(),
-    }
-}
-
-pub(super) fn engine_metadata() -> Metadata {
-    Metadata {
-        actor: Arc::from("engine"),
-        correlation: Arc::from("look"),
-        causation: None,
-        trace: None,
-    }
-}
-
-/// What an order holds in a mailbox, roughly.
-fn weight(order: &Order) -> usize {
-    let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
-    let payload = |s: &Specification| s.inputs.as_str().len() + text(&s.schemas) + text(&s.params);
-    let tasks = match &order.command {
-        Some(Command::Create(tasks)) => tasks.as_slice(),
-        Some(Command::Execute(execute)) => &execute.create,
-        Some(Command::Update(update)) => {
-            let Updates {
-                inputs,
-                schemas,
-                params,
-                ..
-            } = &update.updates;
-            let raw = [
-                schemas.as_ref().and_then(|s| s.as_ref().map(|s| &s.raw)),
-                params.as_ref().and_then(|p| p.as_ref().map(|p| &p.raw)),
-            ];
-            let raw: usize = raw.into_iter().flatten().map(|p| p.as_str().len()).sum();
-            let dependencies = update.dependencies.as_ref().map_or(0, |d| d.len() * 24);
-            return order.bytes
-                + text(inputs)
-                + raw
-                + dependencies
-                + update.current.as_ref().map_or(0, |(_, s)| payload(s));
-        }
-        Some(
-            Command::Delete { .. }
-            | Command::Cancel { .. }
-            | Command::Complete { .. }
-            | Command::Fail { .. }
-            | Command::Report { .. }
-            | Command::Recover { .. }
-            | Command::Wake,
-        )
-        | None => return order.bytes,
-    };
-    tasks
-        .iter()
-        .map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24)
-        .sum()
 }

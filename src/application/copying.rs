@@ -3,15 +3,17 @@
 
 use super::App;
 use super::caller::Caller;
-use super::commands::{Answer, engine_metadata, raw};
+use super::commands::{Answer, raw};
 use super::error::{Error, Failure};
+use super::facts;
 use super::idempotency::AnswerOf;
 use super::mailbox::Begins;
+use super::sending::engine_metadata;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{
-    Command, Dependency, Event, Flow, Kind, Rejection, Specification, TaskSummary,
+    Command, Dependency, Flow, Kind, Rejection, Specification, TaskSummary,
 };
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::violation::Violation;
@@ -169,17 +171,11 @@ impl App {
         };
         let mut originals = Vec::with_capacity(plan.tasks.len());
         for (pair, versions) in events.chunks(2).zip(versions.chunks(2)) {
-            let specification = match pair.first().map(|e| e.event.as_ref()) {
-                Some(Event::TaskCreated(e)) => e.specification.clone(),
-                Some(Event::TaskRespecified(e)) => e.specification.clone(),
-                _ => return Err(broken(versions[0]).into()),
-            };
-            let name = match pair.get(1).map(|e| e.event.as_ref()) {
-                Some(Event::TaskCreated(e)) => e.name.clone(),
-                Some(Event::TaskRenamed(e)) => e.name.clone(),
-                _ => return Err(broken(versions[1]).into()),
-            };
-            originals.push((name, specification));
+            let specification = pair.first().and_then(|e| facts::specification(&e.event));
+            let specification = specification.ok_or_else(|| broken(versions[0]))?;
+            let name = pair.get(1).and_then(|e| facts::name(&e.event));
+            let name = name.ok_or_else(|| broken(versions[1]))?;
+            originals.push((name.to_owned(), specification.clone()));
         }
         Ok(originals)
     }

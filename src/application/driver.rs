@@ -108,9 +108,8 @@ impl<'a> Driver<'a> {
                         .as_ref()
                         .filter(exists)
                         .map(|s| s.flow.weight_bytes());
-                    match self.mailbox.park(self.state.take()) {
-                        Ok(()) => return self.flows.parked(self.mailbox.flow, weight),
-                        Err(state) => self.state = state,
+                    if self.mailbox.park(&mut self.state) {
+                        return self.flows.parked(self.mailbox.flow, weight);
                     }
                 }
             }

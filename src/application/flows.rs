@@ -204,7 +204,7 @@ impl Flows {
                     self.tasks.spawn(driver::drive(mailbox, self.clone()));
                     return;
                 }
-                Put::Retired(back) => order = back,
+                Put::Retired(back) => order = *back,
             }
         }
     }
@@ -235,7 +235,7 @@ impl Flows {
                         retry_after_ms: 100,
                     });
                 }
-                Put::Retired(back) => order = back,
+                Put::Retired(back) => order = *back,
             }
         }
         answer

@@ -137,7 +137,7 @@ pub(super) enum Put {
     /// The queue is full.
     Full,
     /// The mailbox has left the registry; try its successor.
-    Retired(Order),
+    Retired(Box<Order>),
 }
 
 impl Mailbox {
@@ -160,7 +160,7 @@ impl Mailbox {
     pub(super) fn put(&self, order: Order) -> Put {
         let mut inner = self.inner();
         if inner.retired {
-            return Put::Retired(order);
+            return Put::Retired(Box::new(order));
         }
         let too_large = inner.bytes + order.bytes > BYTES_MAX && !inner.queue.is_empty();
         if !order.engine && (inner.queue.len() >= COMMANDS_MAX || too_large) {
@@ -219,14 +219,14 @@ impl Mailbox {
         self.inner().parked.take()
     }
 
-    /// Ends the driver unless something arrived; gives the state back in that case.
-    pub(super) fn park(&self, state: Option<Resident>) -> Result<(), Option<Resident>> {
+    /// Ends the driver and takes its state, unless something arrived; true when it has ended.
+    pub(super) fn park(&self, state: &mut Option<Resident>) -> bool {
         let mut inner = self.inner();
         if !inner.queue.is_empty() {
-            return Err(state);
+            return false;
         }
-        inner.parked = state;
+        inner.parked = state.take();
         inner.driven = false;
-        Ok(())
+        true
     }
 }

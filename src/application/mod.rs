@@ -11,16 +11,19 @@ mod copying;
 mod directory;
 mod driver;
 pub mod error;
+pub mod facts;
 pub mod flows;
 pub mod idempotency;
 mod loading;
 pub mod mailbox;
 pub mod outcomes;
+mod placing;
 pub mod ports;
 mod positions;
 mod queries;
 pub mod rows;
 pub mod schema_cache;
+mod sending;
 pub mod slots;
 mod timers;
 mod validation;
@@ -76,6 +79,8 @@ pub const LAG_EVENTS_MAX: u64 = 50_000;
 impl App {
     /// Refuses new commands while the read models are too far behind, so that reads stay possible.
     fn refuse_when_behind(&self) -> Result<(), Error> {
+        // Told on the way of commands, because a server that only writes must forget flows too.
+        self.positions.reached(self.projections.checkpoint());
         let lag = self.projections.lag();
         if lag <= LAG_EVENTS_MAX {
             return Ok(());

@@ -151,18 +151,12 @@ impl App {
 }
 
 fn failed(error: projections::Error) -> Error {
-    match error {
-        projections::Error::TooLarge { limit } => {
-            let expected = format!(
-                "an answer of at most {limit} bytes; read the tree in parts with tasks.children"
-            );
-            Error::invalid(vec![Violation::of(
-                "task_id",
-                "Answer is too large",
-                expected,
-                &serde_json::Value::Null,
-            )])
-        }
-        other => Failure::ReadModel(other.to_string()).into(),
-    }
+    let projections::Error::TooLarge { limit } = error else {
+        return Failure::ReadModel(error.to_string()).into();
+    };
+    let expected =
+        format!("an answer of at most {limit} bytes; read the tree in parts with tasks.children");
+    let actual = serde_json::Value::Null;
+    let fault = Violation::of("task_id", "Answer is too large", expected, &actual);
+    Error::invalid(vec![fault])
 }

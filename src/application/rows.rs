@@ -206,32 +206,24 @@ impl Inner {
 
 impl FlowRows {
     fn apply(&mut self, recorded: &Recorded, flow_of: &mut HashMap<TaskId, FlowId>) {
-        match recorded.event.as_ref() {
-            Event::TaskCreated(_) => {
-                if let Some(row) = TaskRow::created(recorded) {
-                    self.bytes += weight(&row);
-                    flow_of.insert(row.id, recorded.flow);
-                    self.rows.insert(row.id, Arc::new(row));
-                }
+        if let Event::RunStarted(run) = recorded.event.as_ref() {
+            self.runs.push((run.run_id, run.task_id));
+            for row in self.rows.values_mut() {
+                Arc::make_mut(row).apply(recorded);
             }
-            Event::RunStarted(run) => {
-                self.runs.push((run.run_id, run.task_id));
-                for row in self.rows.values_mut() {
-                    Arc::make_mut(row).apply(recorded);
-                }
-            }
-            other => {
-                let Some(id) = other.task_id() else { return };
-                let Some(row) = self.rows.get_mut(&id) else {
-                    return;
-                };
-                self.bytes -= weight(row);
-                if Arc::make_mut(row).apply(recorded) == Change::Deleted {
-                    self.rows.remove(&id);
-                    flow_of.remove(&id);
-                } else {
-                    self.bytes += weight(row);
-                }
+        } else if let Some(row) = TaskRow::created(recorded) {
+            self.bytes += weight(&row);
+            flow_of.insert(row.id, recorded.flow);
+            self.rows.insert(row.id, Arc::new(row));
+        } else if let Some(id) = recorded.event.task_id()
+            && let Some(row) = self.rows.get_mut(&id)
+        {
+            self.bytes -= weight(row);
+            if Arc::make_mut(row).apply(recorded) == Change::Deleted {
+                self.rows.remove(&id);
+                flow_of.remove(&id);
+            } else {
+                self.bytes += weight(row);
             }
         }
     }

@@ -114,9 +114,11 @@ impl Slots {
 
     /// The flow is being looked at: it registers anew if it still has to wait.
     fn withdraw(&self, flow: FlowId) -> bool {
-        self.lanes()
-            .values_mut()
-            .fold(false, |waited, lane| lane.withdraw(flow) || waited)
+        let mut waited = false;
+        for lane in self.lanes().values_mut() {
+            waited |= lane.withdraw(flow);
+        }
+        waited
     }
 
     /// The flow cannot take a turn now: others go before it. True when it waited.

@@ -2,8 +2,8 @@
 //! confirmed rows in memory, else from the log, in one read.
 
 use super::executor::DependencyOutcome;
-use crate::application::RowCache;
 use crate::application::ports::Started;
+use crate::application::{RowCache, facts};
 use crate::store::{self, EventStore};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, Specification};
@@ -101,25 +101,25 @@ fn from_events(events: &[Arc<Recorded>], launch: &Launch) -> Result<Material, st
         position: event.position,
         reason: format!("the event does not hold {expected}"),
     };
-    let name_of = |event: &Recorded| match event.event.as_ref() {
-        Event::TaskCreated(e) => Ok(e.name.clone()),
-        Event::TaskRenamed(e) => Ok(e.name.clone()),
-        _ => Err(corrupt(event, "a name")),
+    let name_of = |event: &Recorded| {
+        let name = facts::name(&event.event).ok_or_else(|| corrupt(event, "a name"));
+        name.map(str::to_owned)
     };
-    let specification = match at(0)?.event.as_ref() {
-        Event::TaskCreated(e) => e.specification.clone(),
-        Event::TaskRespecified(e) => e.specification.clone(),
-        _ => return Err(corrupt(at(0)?, "a specification")),
-    };
+    let specification = facts::specification(&at(0)?.event)
+        .ok_or(corrupt(at(0)?, "a specification"))?
+        .clone();
     let name = name_of(at(1)?)?;
     let mut dependencies = Vec::with_capacity(launch.dependencies.len());
     for (k, &(id, ..)) in launch.dependencies.iter().enumerate() {
         let (name, outcome) = (name_of(at(2 + 2 * k)?)?, at(3 + 2 * k)?);
-        let (status, result, error) = match outcome.event.as_ref() {
-            Event::TaskCompleted(e) => (Status::Completed, Some(e.result.to_map()), None),
-            Event::TaskFailed(e) => (Status::Failed, None, Some(e.error.clone())),
-            Event::TaskCancelled(e) => (Status::Cancelled, None, Some(e.error.clone())),
-            _ => return Err(corrupt(outcome, "an outcome")),
+        let (status, result, error) = if let Event::TaskCompleted(e) = outcome.event.as_ref() {
+            (Status::Completed, Some(e.result.to_map()), None)
+        } else if let Event::TaskFailed(e) = outcome.event.as_ref() {
+            (Status::Failed, None, Some(e.error.clone()))
+        } else if let Event::TaskCancelled(e) = outcome.event.as_ref() {
+            (Status::Cancelled, None, Some(e.error.clone()))
+        } else {
+            return Err(corrupt(outcome, "an outcome"));
         };
         dependencies.push(DependencyOutcome {
             id,

@@ -2,6 +2,11 @@
 //!
 //! Everything runs over the log in memory, wrapped so that a test can hold, refuse and lose appends.
 //! Attempts are run by a script, except in [`engine`], which uses the real dispatcher.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is a failure")]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names the events that it is about"
+)]
 
 mod bounds;
 mod claims;
@@ -14,6 +19,7 @@ mod faults;
 mod metadata;
 mod reads;
 mod recovery;
+mod script;
 mod slots;
 mod stress;
 mod world;

@@ -228,3 +228,29 @@ async fn commands_are_busy_while_the_read_models_are_far_behind_and_outcomes_are
             .is_ok()
     );
 }
+
+#[tokio::test]
+async fn flows_that_the_read_models_have_passed_are_forgotten_although_nobody_reads() {
+    const FLOWS: u64 = 25_000;
+    let mut w = World::new().await;
+    w.run_read_models();
+    w.given_flow("root", &[]).await;
+    for position in 1..=FLOWS {
+        let flow = id(&format!("flow {position}")).as_flow();
+        w.app.positions.advance(flow, position);
+    }
+    assert!(w.app.positions.remembered() as u64 >= FLOWS);
+    let renames = (0..FLOWS).map(|_| foreign_rename("root")).collect();
+    w.foreign_write(id("root").as_flow(), renames).await;
+    let head = *w.app.store.watch().borrow();
+    soon(w.app.projections.wait_for(head, Duration::from_secs(60)))
+        .await
+        .expect("they catch up");
+    // Commands alone tell how far the read models are; the next sweep acts on it.
+    assert!(soon(w.rename("root", "x")).await.unwrap().is_ok());
+    for n in 0..2 * FLOWS {
+        let flow = id(&format!("later flow {n}")).as_flow();
+        w.app.positions.advance(flow, head);
+    }
+    assert!((w.app.positions.remembered() as u64) < FLOWS);
+}

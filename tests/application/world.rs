@@ -1,12 +1,11 @@
 //! A server without doors over a log that misbehaves on command.
 
+use crate::script::{Script, TestExecutors};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
-use taskledger::application::ports::{Attempts, Executors, Started};
 use taskledger::application::{
     App, Directory, Error, ExecuteOptions, Flows, Positions, RowCache, Target, Validation, flows,
     rows,
@@ -16,15 +15,13 @@ use taskledger::store::faulty::{Faults, FaultyStore};
 use taskledger::store::memory::MemoryStore;
 use taskledger::store::{Append, EventStore, Fence, NewEvent, Outcome};
 use taskledger::subscription::runner;
-use taskledger_domain::flow::{Command, Event, FailureReason, Kind, TaskRenamed};
+use taskledger_domain::flow::{Event, Kind, TaskRenamed};
+use taskledger_domain::task::Status;
 use taskledger_domain::task::call::{parse_create, parse_tasks};
-use taskledger_domain::task::inputs::CompiledSchema;
-use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::testing::{START, id};
-use taskledger_domain::{EventId, FlowId, Metadata, Payload, Recorded, TaskId};
+use taskledger_domain::{EventId, FlowId, Metadata, Recorded};
 use taskledger_projections::{Options as ReadOptions, ReadModels};
 use tempfile::TempDir;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -44,202 +41,6 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
 pub(crate) async fn quiet() {
     for _ in 0..TURNS {
         tokio::task::yield_now().await;
-    }
-}
-
-/// One executor of the script.
-#[derive(Debug, Clone)]
-pub(crate) struct Kindred {
-    pub(crate) canonical: &'static str,
-    pub(crate) slots: usize,
-    pub(crate) idempotent: bool,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct TestExecutors(pub(crate) RwLock<BTreeMap<String, &'static Kindred>>);
-
-impl TestExecutors {
-    pub(crate) fn add(&self, name: &str, canonical: &'static str, slots: usize, idempotent: bool) {
-        let kindred = Box::leak(Box::new(Kindred {
-            canonical,
-            slots,
-            idempotent,
-        }));
-        self.0.write().unwrap().insert(name.to_owned(), kindred);
-    }
-    fn get(&self, name: &str) -> Option<&'static Kindred> {
-        self.0.read().unwrap().get(name).copied()
-    }
-}
-
-impl Executors for TestExecutors {
-    fn knows(&self, method: &str) -> bool {
-        self.get(method).is_some()
-    }
-    fn is_idempotent(&self, method: &str) -> bool {
-        self.get(method).is_some_and(|k| k.idempotent)
-    }
-    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
-        self.get(method).map_or(method, |k| k.canonical)
-    }
-    fn slot_limit(&self, method: &str) -> usize {
-        self.get(method).map_or(0, |k| k.slots)
-    }
-    fn input_schema(&self, _: &str) -> Option<Arc<CompiledSchema>> {
-        None
-    }
-}
-
-/// Attempts that end when the test says so.
-#[derive(Debug)]
-pub(crate) struct Script {
-    flows: OnceLock<Weak<Flows>>,
-    launched: Mutex<Vec<Started>>,
-    stopped: Mutex<Vec<(TaskId, u32)>>,
-    alive: Mutex<HashSet<(FlowId, TaskId, u32)>>,
-    count: watch::Sender<usize>,
-    /// Attempts whose executors run, and how many of a lane did at most.
-    under_way: Mutex<HashMap<(TaskId, u32), String>>,
-    most: Mutex<HashMap<String, usize>>,
-}
-
-impl Attempts for Script {
-    fn launch(&self, started: Started) {
-        self.alive.lock().unwrap().insert((
-            started.flow,
-            started.launch.task,
-            started.launch.attempt,
-        ));
-        let mut under_way = self.under_way.lock().unwrap();
-        let method = started.launch.method.clone();
-        under_way.insert(
-            (started.launch.task, started.launch.attempt),
-            method.clone(),
-        );
-        let now = under_way.values().filter(|m| **m == method).count();
-        drop(under_way);
-        let mut most = self.most.lock().unwrap();
-        let most = most.entry(method).or_default();
-        *most = now.max(*most);
-        self.launched.lock().unwrap().push(started);
-        self.count.send_modify(|n| *n += 1);
-    }
-    fn stop(&self, flow: FlowId, task: TaskId, attempt: u32) {
-        self.stopped.lock().unwrap().push((task, attempt));
-        self.alive.lock().unwrap().remove(&(flow, task, attempt));
-    }
-    fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)> {
-        self.alive
-            .lock()
-            .unwrap()
-            .iter()
-            .filter(|a| a.0 == flow)
-            .map(|a| (a.1, a.2))
-            .collect()
-    }
-}
-
-impl Script {
-    /// Waits until so many attempts were launched in all.
-    pub(crate) async fn launched(&self, count: usize) {
-        let mut seen = self.count.subscribe();
-        soon(seen.wait_for(|n| *n >= count))
-            .await
-            .expect("the script lives as long as the test");
-    }
-
-    /// How many attempts were launched.
-    pub(crate) fn count(&self) -> watch::Receiver<usize> {
-        self.count.subscribe()
-    }
-
-    /// Tasks and attempts in the order in which they were launched.
-    pub(crate) fn launches(&self) -> Vec<(TaskId, u32)> {
-        self.launched
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|s| (s.launch.task, s.launch.attempt))
-            .collect()
-    }
-
-    pub(crate) fn stops(&self) -> Vec<(TaskId, u32)> {
-        self.stopped.lock().unwrap().clone()
-    }
-
-    /// The latest attempt of a task.
-    pub(crate) fn started(&self, task: TaskId) -> Started {
-        let launched = self.launched.lock().unwrap();
-        launched
-            .iter()
-            .rfind(|s| s.launch.task == task)
-            .expect("the task was launched")
-            .clone()
-    }
-
-    /// How many attempts of a method ran at once, at most.
-    pub(crate) fn most(&self, method: &str) -> usize {
-        self.most.lock().unwrap().get(method).copied().unwrap_or(0)
-    }
-
-    /// Forgets that attempts run, as a restart does.
-    pub(crate) fn forget_all(&self) {
-        self.alive.lock().unwrap().clear();
-    }
-
-    pub(crate) async fn complete(&self, name: &str) {
-        self.end(id(name), |task, attempt| Command::Complete {
-            task,
-            attempt,
-            result: Payload::empty(),
-        })
-        .await;
-    }
-
-    pub(crate) async fn fail(&self, name: &str) {
-        let (error, reason) = ("boom".to_owned(), FailureReason::Executor);
-        let fail = |task, attempt| Command::Fail {
-            task,
-            attempt,
-            error,
-            reason,
-            progress: Progress::ZERO,
-        };
-        self.end(id(name), fail).await;
-    }
-
-    pub(crate) async fn end(&self, task: TaskId, command: impl FnOnce(TaskId, u32) -> Command) {
-        let attempt = self.started(task).launch.attempt;
-        self.end_attempt(task, attempt, command).await;
-    }
-
-    pub(crate) async fn end_attempt(
-        &self,
-        task: TaskId,
-        attempt: u32,
-        command: impl FnOnce(TaskId, u32) -> Command,
-    ) {
-        let flows = self
-            .flows
-            .get()
-            .and_then(Weak::upgrade)
-            .expect("the flows live as long as the test");
-        let of_attempt = |s: &&Started| (s.launch.task, s.launch.attempt) == (task, attempt);
-        let started = self
-            .launched
-            .lock()
-            .unwrap()
-            .iter()
-            .find(of_attempt)
-            .expect("it was launched")
-            .clone();
-        self.under_way.lock().unwrap().remove(&(task, attempt));
-        flows.slots().release(&started.launch.method, task, attempt);
-        soon(flows.report(&started, command(task, attempt), &CancellationToken::new())).await;
-        self.alive
-            .lock()
-            .unwrap()
-            .remove(&(started.flow, task, attempt));
     }
 }
 
@@ -315,7 +116,7 @@ impl World {
         executors.add("work", "work", 100, true);
         let (rows, positions) = (
             Arc::new(RowCache::new(rows::BYTES_MAX)),
-            Arc::new(Positions::after(0)),
+            Arc::new(Positions::after(*store.watch().borrow())),
         );
         let stop = CancellationToken::new();
         let shared: SharedClock = clock.clone();
@@ -329,16 +130,7 @@ impl World {
             idle_bytes_max: make.idle_bytes_max,
             stop: stop.clone(),
         });
-        let script = Arc::new(Script {
-            flows: OnceLock::new(),
-            launched: Mutex::default(),
-            stopped: Mutex::default(),
-            alive: Mutex::default(),
-            count: watch::channel(0).0,
-            under_way: Mutex::default(),
-            most: Mutex::default(),
-        });
-        script.flows.set(Arc::downgrade(&flows)).expect("set once");
+        let script = Script::of(&flows);
         flows.set_attempts(script.clone());
         let app = App {
             directory: Directory::new(store.clone(), shared.clone(), rows.clone()),
