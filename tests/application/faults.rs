@@ -211,10 +211,12 @@ async fn a_flow_that_lost_its_start_to_a_full_disk_starts_later() {
     tokio::time::pause();
     // The slot is free, and a rename happens to take it for `b`; its append fails.
     w.app.flows.slots().release("one", id("a"), 1);
+    w.lose_wake_ups();
     w.faults.refuse_next_append(full());
     assert!(soon(w.rename("b", "x")).await.unwrap().is_err());
     quiet().await;
     assert_eq!(w.script.launches(), [(id("a"), 1)]);
+    w.lose_wake_ups();
     w.clock.advance_ms(1001);
     w.run_flows();
     w.script.launched(2).await;

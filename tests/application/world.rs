@@ -165,6 +165,12 @@ impl World {
         tokio::spawn(self.app.flows.clone().run(woken, self.cancel.clone()));
     }
 
+    /// Takes away the wake-ups that free slots have asked for so far.
+    pub(crate) fn lose_wake_ups(&mut self) {
+        let woken = self.woken.as_mut().expect("the flows do not run yet");
+        while woken.try_recv().is_ok() {}
+    }
+
     /// Lets the read models follow the log.
     pub(crate) fn run_read_models(&mut self) {
         let service = self.service.take().expect("read models run once");
