@@ -1,7 +1,7 @@
 //! One mailbox per hot flow: where its commands wait, and where its state rests in between.
 //!
 //! Bounded in commands and bytes. Nobody drives an idle mailbox: an order that finds none makes its
-//! sender spawn the driver ([`super::driver`]), which ends when there is nothing left to do.
+//! sender spawn the driver (`driver`), which ends when there is nothing left to do.
 
 use super::error::Error;
 use super::idempotency::Repeatable;

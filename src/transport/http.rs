@@ -2,7 +2,7 @@
 //!
 //! Owns: the listener, the connections, the limits on both, the routes. May not touch: methods and
 //! their meaning, which it gets as a [`Dispatcher`]. Bytes come in from sockets, go through
-//! [`router`], and leave as answers. The accept loop is our own, so that connections can be
+//! `router`, and leave as answers. The accept loop is our own, so that connections can be
 //! limited, timed out and drained.
 
 mod agent_card;

@@ -256,8 +256,10 @@ async fn a_writer_that_dies_raises_the_alarm_and_leaves_the_outcome_unknown() {
     assert_eq!(outcome, Outcome::Unknown);
     let text = alarms.recv().unwrap();
     assert!(text.contains("panicked"), "{text}");
-    let later = s.append(append(flow(), 0, 1)).await.unwrap_err();
-    assert!(matches!(later, Error::Unavailable(_)), "{later}");
+    // The alarm rings while the thread is dying: an append may still find its queue.
+    let later = s.append(append(flow(), 0, 1)).await;
+    let nothing_taken = matches!(later, Ok(Outcome::Unknown) | Err(Error::Unavailable(_)));
+    assert!(nothing_taken, "{later:?}");
     assert_eq!(s.read_all(0, 10).await.unwrap().events.len(), 1);
 }
 

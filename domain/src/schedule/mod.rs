@@ -1,6 +1,6 @@
 //! The process manager: what follows from the state of a flow without anybody asking.
 //!
-//! [`settle`] runs inside the flow's own turn, before the append, so that an outcome and the
+//! `settle` runs inside the flow's own turn, before the append, so that an outcome and the
 //! starts that it makes possible become durable together. [`react`] says what an event, once
 //! durable, asks of the outside world; [`resume`] says the same from the state alone, after a
 //! restart. Pure like everything here: time and free slots are given.
