@@ -6,16 +6,10 @@ use std::path::{Path, PathBuf};
 const LINES_MAX: usize = 500;
 
 /// Files that may be longer, and why.
-const LONG_FILES: &[(&str, &str)] = &[
-    (
-        "domain/tests/properties/model.rs",
-        "the naive model of all rules, to be read as one page",
-    ),
-    (
-        "projections/tests/queries.rs",
-        "one table of reads over one history, which they share",
-    ),
-];
+const LONG_FILES: &[(&str, &str)] = &[(
+    "projections/tests/queries.rs",
+    "one table of reads over one history, which they share",
+)];
 
 /// Who may use whom among the folders and files of `src`. `engine` gives its types to the doors; `server` and
 /// `main` put everything together.
