@@ -1,20 +1,22 @@
-//! An executor of one's own: implement [`Executor`], register it, name it in `schemas.method`.
+//! An executor of one's own: implement [`Executor`], register it, name it in `schemas.method`. The
+//! program is taskledger with one executor more: `serve`, `run` and all other commands work.
 //!
 //! ```sh
-//! cargo run --example custom_executor -- "dear reader"
+//! echo '[{"name": "count", "schemas": {"method": "word_count"}, "inputs": {"text": "dear reader"}}]' |
+//!   cargo run --example custom_executor -- run - --data-dir target/custom-executor
+//! cargo run --example custom_executor -- serve
 //! ```
 
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use clap::Parser;
+use serde_json::{Value, json};
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::Arc;
-use taskledger::clock::{Clock as _, SystemClock};
+use taskledger::cli::Cli;
 use taskledger::engine::executor::{
-    BuiltInOptions, Concurrency, Description, Executor, ExecutorError, Job, ProgressReporter,
-    Registry, TimeLimits, run_attempt, with_built_ins,
+    Concurrency, Description, Executor, ExecutorError, Job, Registry,
 };
-use taskledger_domain::{FlowId, RunId, TaskId};
-use tokio_util::sync::CancellationToken;
 
 /// Counts the words of a text.
 struct WordCount;
@@ -48,44 +50,10 @@ impl Executor for WordCount {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
     // Next to the built-in executors, with at most four attempts of ours at once.
-    let registry = with_built_ins(Registry::builder(), BuiltInOptions::default())?
+    let executors = Registry::builder()
         .register(Arc::new(WordCount))?
-        .concurrency("word_count", 4)
-        .build()?;
-    for executor in registry.iter() {
-        println!("{}: {}", executor.name(), executor.description().summary);
-    }
-
-    // One attempt by hand; a server makes such jobs from tasks.
-    let text = std::env::args()
-        .nth(1)
-        .unwrap_or_else(|| "hello world".to_owned());
-    let inputs = Map::from_iter([("text".to_owned(), Value::from(text))]);
-    let executor = registry.get("wc").ok_or("not registered")?;
-    if let Err(violations) = executor.check_inputs(&Value::Object(inputs.clone())) {
-        return Err(format!("the inputs do not conform: {violations:?}").into());
-    }
-    let clock = SystemClock::default();
-    let job = Job {
-        flow_id: FlowId(clock.uuid()),
-        run_id: RunId(clock.uuid()),
-        task_id: TaskId(clock.uuid()),
-        attempt: 1,
-        name: "count".into(),
-        inputs,
-        params: Map::new(),
-        schemas: Map::new(),
-        dependencies: Vec::new(),
-        ends_at: None,
-        cancel: CancellationToken::new(),
-        progress: ProgressReporter::new().0,
-        traceparent: None,
-    };
-    println!(
-        "{:?}",
-        run_attempt(executor, job, TimeLimits::default()).await
-    );
-    Ok(())
+        .concurrency("word_count", 4);
+    Ok(Cli::parse().run_with(executors).await?)
 }

@@ -23,6 +23,7 @@ pub use error::CliError;
 pub use http_api::HttpApi;
 pub use local_api::LocalApi;
 
+use crate::engine::executor::{Registry, RegistryBuilder};
 use clap::{Args, Parser, Subcommand};
 use output::Output;
 use std::process::ExitCode;
@@ -78,10 +79,19 @@ impl Cli {
     /// # Errors
     /// [`CliError`], which knows its exit code.
     pub async fn run(self) -> Result<ExitCode, CliError> {
+        self.run_with(Registry::builder()).await
+    }
+
+    /// As [`Self::run`], with executors of one's own next to the built-in ones: the whole program
+    /// of somebody who adds executors (`examples/custom_executor.rs`).
+    ///
+    /// # Errors
+    /// [`CliError`].
+    pub async fn run_with(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
         let mut out = Output::standard(self.json);
         match self.command {
-            Command::Serve(args) => serve::serve(args).await,
-            Command::Run(args) => run::run(args, &mut out).await,
+            Command::Serve(args) => serve::serve(args, executors).await,
+            Command::Run(args) => run::run(args, executors, &mut out).await,
             Command::Tasks(args) => tasks::tasks(args, &mut out).await,
             Command::Events(args) => events::events(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,

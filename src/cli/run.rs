@@ -8,7 +8,7 @@ use super::output::Output;
 use super::{Api, CliError, HttpApi, LocalApi, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
-use crate::engine::executor::Registry;
+use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server, StartError};
 use follow::{Follow, Pace};
 use futures_util::future::BoxFuture;
@@ -51,7 +51,11 @@ struct Embedded {
 }
 
 /// Runs the workflow.
-pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    args: Args,
+    executors: RegistryBuilder,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
     let params = read_workflow(&args.file)?;
     match &args.url {
         Some(url) => execute(&HttpApi::new(url)?, params, out).await,
@@ -62,7 +66,7 @@ pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliErr
             };
             crate::telemetry::init(&log).map_err(|error| CliError::failed(&error))?;
             file_limit::make_it_an_error()?;
-            let Embedded { api, close } = open_embedded(args.engine).await?;
+            let Embedded { api, close } = open_embedded(args.engine, executors).await?;
             let outcome = execute(&*api, params, out).await;
             close.await;
             outcome
@@ -71,10 +75,13 @@ pub(super) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, CliErr
 }
 
 /// Opens the engine on the data folder; calls go through the same dispatcher as in a server.
-async fn open_embedded(config: EngineConfig) -> Result<Embedded, CliError> {
+async fn open_embedded(
+    config: EngineConfig,
+    executors: RegistryBuilder,
+) -> Result<Embedded, CliError> {
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
-    let registry = server::executors(Registry::builder(), &config).map_err(failed)?;
+    let registry = server::executors(executors, &config).map_err(failed)?;
     let server = Server::open(&config.data_dir, registry, clock.clone())
         .await
         .map_err(failed)?;

@@ -3,7 +3,7 @@
 use super::{CliError, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
-use crate::engine::executor::Registry;
+use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server};
 use crate::transport::{http, system::Ready};
 use std::process::ExitCode;
@@ -29,20 +29,23 @@ pub(super) struct Args {
 }
 
 /// Runs the server until it is told to stop.
-pub(super) async fn serve(args: Args) -> Result<ExitCode, CliError> {
+pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
     crate::telemetry::init(&args.config.log)
         .map_err(|error| CliError::Usage(format!("--log-level: {error}")))?;
     file_limit::make_it_an_error()?;
-    start_server(args.config).await
+    start_server(args.config, executors).await
 }
 
 /// Opens the data folder, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
-async fn start_server(config: ServerConfig) -> Result<ExitCode, CliError> {
+async fn start_server(
+    config: ServerConfig,
+    executors: RegistryBuilder,
+) -> Result<ExitCode, CliError> {
     // Before anything else, so that a signal that arrives while the server starts is not a death.
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
     let registry =
-        server::executors(Registry::builder(), &config.engine).map_err(|e| CliError::failed(&e))?;
+        server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
     let server = Server::open(&config.engine.data_dir, registry, clock.clone())
         .await
         .map_err(|e| CliError::failed(&e))?;
