@@ -17,6 +17,7 @@ use crate::store::{EventStore, Fence};
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
+use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,8 @@ use tokio_util::task::TaskTracker;
 pub const READ_MODELS_FILE: &str = "read_models.db";
 /// Flows with open runs that are woken at a time after a start.
 const RECOVERY_PAGE: u32 = 256;
+/// Flows that are loaded at once after a start.
+const RECOVERY_AT_ONCE: usize = 16;
 /// How often the reconciler looks for flows with open runs that nobody attends to.
 const RECONCILE_EVERY: Duration = Duration::from_secs(30);
 
@@ -204,6 +207,7 @@ impl Server {
     /// Stops executors, lets every mailbox finish, then the read models, then the log. Attempts
     /// that were under way are interrupted: the next start decides about them.
     pub async fn close(self) {
+        self.context.app.flows.slots().close();
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
         self.stop.cancel();
@@ -213,8 +217,9 @@ impl Server {
     }
 }
 
-/// Wakes flows with open runs: all of them after a start, and now and then those whose wake-up was
-/// lost. Needs no input, does no harm when there is nothing to do.
+/// Has flows with open runs looked at: all of them after a start, [`RECOVERY_AT_ONCE`] at a time, and
+/// then, now and again, those that nobody attends to. Needs no input, does no harm when there is
+/// nothing to do.
 async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
     let head = *context.app.store.watch().borrow();
     loop {
@@ -222,33 +227,47 @@ async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             reached = context.app.projections.wait_for(head, RECONCILE_EVERY) => reached,
         };
-        if reached.is_ok() {
-            break;
+        match reached {
+            Ok(()) => break,
+            Err(lagging) if lagging.stopped => {
+                tracing::error!(error = %lagging, "only the open runs that the read models know go on");
+                break;
+            }
+            Err(lagging) => {
+                tracing::warn!(error = %lagging, "flows that were running wait for the read models");
+            }
         }
-        tracing::warn!(
-            head,
-            "flows that were running wait for the read models to catch up"
-        );
     }
+    let mut first = true;
     loop {
-        let mut after = 0;
-        loop {
-            let page = match context.app.queries.open_runs(after, RECOVERY_PAGE).await {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::error!(error = %error, "open runs cannot be read");
-                    break;
-                }
-            };
-            let Some(last) = page.last() else { break };
-            after = last.created_position;
-            page.iter()
-                .for_each(|run| context.app.flows.wake(run.flow_id));
-            tokio::task::yield_now().await;
-        }
+        let pass = async {
+            if let Err(error) = wake_open_runs(&context, first).await {
+                tracing::error!(error = %error, "open runs cannot be read");
+            }
+            tokio::time::sleep(RECONCILE_EVERY).await;
+        };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(RECONCILE_EVERY) => {}
+            () = pass => first = false,
         }
+    }
+}
+
+async fn wake_open_runs(context: &Context, all: bool) -> Result<(), projections::Error> {
+    let flows = &context.app.flows;
+    let mut after = 0;
+    loop {
+        let page = context.app.queries.open_runs(after, RECOVERY_PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = last.created_position;
+        let unattended = page
+            .iter()
+            .map(|run| run.flow_id)
+            .filter(|flow| all || !flows.attends(*flow));
+        futures_util::stream::iter(unattended)
+            .for_each_concurrent(RECOVERY_AT_ONCE, |flow| flows.wake_and_wait(flow))
+            .await;
     }
 }

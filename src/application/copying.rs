@@ -19,6 +19,11 @@ use taskledger_domain::task::call::NewTask;
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId, Version};
 
+/// Bytes of inputs, schemas and params in one copy: below what one append may hold.
+const COPY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Tasks whose originals are read at once.
+const CHUNK_TASKS: usize = 500;
+
 /// What is copied, without payloads.
 struct Plan {
     tasks: Vec<TaskSummary>,
@@ -158,24 +163,35 @@ impl App {
         flow: FlowId,
         plan: &Plan,
     ) -> Result<Vec<(String, Specification)>, Error> {
-        let versions: Vec<Version> = plan
-            .tasks
-            .iter()
-            .flat_map(|t| [t.spec_at, t.name_at])
-            .collect();
-        let events = self.store.read_versions(flow, &versions).await?;
         let broken = |version: Version| {
             Failure::Broken(format!(
                 "event {version} of flow {flow} is not what it should be"
             ))
         };
         let mut originals = Vec::with_capacity(plan.tasks.len());
-        for (pair, versions) in events.chunks(2).zip(versions.chunks(2)) {
-            let specification = pair.first().and_then(|e| facts::specification(&e.event));
-            let specification = specification.ok_or_else(|| broken(versions[0]))?;
-            let name = pair.get(1).and_then(|e| facts::name(&e.event));
-            let name = name.ok_or_else(|| broken(versions[1]))?;
-            originals.push((name.to_owned(), specification.clone()));
+        let mut bytes = 0;
+        for tasks in plan.tasks.chunks(CHUNK_TASKS) {
+            let versions: Vec<Version> =
+                tasks.iter().flat_map(|t| [t.spec_at, t.name_at]).collect();
+            let events = self.store.read_versions(flow, &versions).await?;
+            for (pair, versions) in events.chunks(2).zip(versions.chunks(2)) {
+                let specification = pair.first().and_then(|e| facts::specification(&e.event));
+                let specification = specification.ok_or_else(|| broken(versions[0]))?;
+                let name = pair.get(1).and_then(|e| facts::name(&e.event));
+                let name = name.ok_or_else(|| broken(versions[1]))?;
+                bytes += specification.bytes();
+                originals.push((name.to_owned(), specification.clone()));
+            }
+            if bytes > COPY_BYTES_MAX {
+                let expected = format!("tasks of at most {COPY_BYTES_MAX} bytes of JSON in all");
+                let fault = Violation::of(
+                    "task_id",
+                    "Copy is too large",
+                    expected,
+                    &Value::from(bytes),
+                );
+                return Err(Error::invalid(vec![fault]));
+            }
         }
         Ok(originals)
     }

@@ -119,6 +119,10 @@ impl<'a> Driver<'a> {
     /// Decides what has arrived, until the next append is full.
     async fn decide_waiting(&mut self, in_flight: bool) {
         while !self.next.is_full() {
+            // A flow that is never idle gets its snapshot too: what waits is decided after it.
+            if self.owes_snapshot() && (in_flight || !self.next.entries.is_empty()) {
+                return;
+            }
             let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
                 return;
             };
@@ -186,20 +190,24 @@ impl<'a> Driver<'a> {
         let now = self.flows.clock.now();
         let mut turn = self.flows.slots.turn(self.mailbox.flow);
         let decided = resident.flow.handle(command, now, &mut turn);
-        let held = turn.end();
         let entry = match decided {
-            Err(rejection) => Entry {
-                order,
-                decision: Decision::Refused(rejection),
-                claims: Vec::new(),
-            },
+            Err(rejection) => {
+                turn.refused();
+                Entry {
+                    order,
+                    decision: Decision::Refused(rejection),
+                    claims: Vec::new(),
+                }
+            }
             Ok((events, done)) => {
+                let held = turn.end();
+                let changes = !events.is_empty();
                 let mut claims =
                     self.next
                         .add(&resident.flow, self.mailbox.flow, &order, events, held, now);
-                // Without events there is no append that could hold the claim; a repetition of a
-                // command that changes nothing changes nothing again.
-                if !self.next.events.is_empty() {
+                // A command that changes nothing has no append that could hold the claim; a
+                // repetition changes nothing again.
+                if changes {
                     claims.extend(self.next.claim_request(&order, done, now));
                 }
                 Entry {
@@ -332,7 +340,13 @@ impl<'a> Driver<'a> {
             }
             None => {
                 tracing::warn!(flow.id = %self.mailbox.flow, error = %error, "a wake-up of the flow is put off");
-                self.wake_later();
+                // What is damaged stays damaged: the reconciler looks now and then.
+                if !matches!(
+                    error,
+                    Error::Failed(Failure::Store(store::Error::Corrupt { .. }))
+                ) {
+                    self.wake_later();
+                }
             }
         }
     }
@@ -380,12 +394,18 @@ impl<'a> Driver<'a> {
 
     /// Stores a snapshot when loading the flow would have to read many events.
     fn keep_snapshot(&mut self) {
-        if let Some(state) = &mut self.state
-            && state.flow.version() - state.snapshot > loading::snapshot_interval(state.flow.size())
+        if self.owes_snapshot()
+            && let Some(state) = &mut self.state
         {
             state.snapshot = state.flow.version();
             self.flows.save_snapshot(self.mailbox.flow, &state.flow);
         }
+    }
+
+    fn owes_snapshot(&self) -> bool {
+        self.state.as_ref().is_some_and(|s| {
+            s.flow.version() - s.snapshot > loading::snapshot_interval(s.flow.size())
+        })
     }
 
     fn set_timer(&self) {

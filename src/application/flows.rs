@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::{FlowId, Metadata, Position, Recorded, Version};
@@ -24,6 +25,10 @@ use tokio_util::task::TaskTracker;
 
 /// Bytes of idle flow states kept in memory.
 pub const IDLE_BYTES_MAX: usize = 48 * 1024 * 1024;
+/// How often wake-ups for free slots are repeated, in case one got lost.
+const REPEAT_WAKE_UPS_EVERY: Duration = Duration::from_secs(1);
+/// Milliseconds after which a flow is looked at whose driver has died.
+const ABANDONED_WAKE_MS: u64 = 1000;
 /// Flows woken from timers at a time.
 const WAKE_BATCH: usize = 1000;
 /// Bytes of an idle mailbox besides its state.
@@ -144,11 +149,13 @@ impl Flows {
         mut woken: mpsc::UnboundedReceiver<FlowId>,
         cancel: CancellationToken,
     ) {
+        let mut repeat = tokio::time::interval(REPEAT_WAKE_UPS_EVERY);
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
                 Some(flow) = woken.recv() => self.wake(flow),
-                () = self.timers.wait() => self.slots.repeat_wake_ups(),
+                () = self.timers.wait() => {}
+                _ = repeat.tick() => self.slots.repeat_wake_ups(),
             }
             // Whatever woke us: free slots that keep coming must not hold up what is due.
             self.timers
@@ -156,6 +163,22 @@ impl Flows {
                 .into_iter()
                 .for_each(|flow| self.wake(flow));
         }
+    }
+
+    /// Has a flow looked at, and waits until that is done. A flow that cannot be looked at has said
+    /// why in the log.
+    pub async fn wake_and_wait(self: &Arc<Self>, flow: FlowId) {
+        let _ = self.ask(flow, self.engine_order(Command::Wake)).await;
+    }
+
+    /// Whether the flow is in memory or has a time at which it will be looked at.
+    #[must_use]
+    pub fn attends(&self, flow: FlowId) -> bool {
+        let hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
+        hot.mailboxes.contains_key(&flow) || self.timers.has(flow)
     }
 
     /// Has a flow looked at: what is due in it happens, attempts that nobody runs are ended.
@@ -332,6 +355,9 @@ impl Flows {
             mailbox.abandon()
         };
         self.slots.give_way(mailbox.flow);
+        // What its append may have started has to be noticed by somebody.
+        let soon = self.clock.now().plus_ms(ABANDONED_WAKE_MS);
+        self.timers.set(mailbox.flow, Some(soon));
         orders
             .into_iter()
             .for_each(|order| self.send(mailbox.flow, order));

@@ -6,6 +6,7 @@
 
 use super::ports::Executors;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
@@ -33,10 +34,10 @@ impl Lane {
         self.limit.saturating_sub(self.taken.len())
     }
 
-    fn withdraw(&mut self, flow: FlowId) -> bool {
-        self.ranks
-            .remove(&flow)
-            .is_some_and(|rank| self.waiting.remove(&rank).is_some())
+    fn withdraw(&mut self, flow: FlowId) {
+        if let Some(rank) = self.ranks.remove(&flow) {
+            self.waiting.remove(&rank);
+        }
     }
 }
 
@@ -45,8 +46,11 @@ impl Lane {
 pub struct Slots {
     lanes: Mutex<HashMap<String, Lane>>,
     executors: Arc<dyn Executors>,
-    /// Flows to wake. Unbounded by type, but a waiting flow stands in it at most once per executor.
+    /// Flows to wake. Unbounded by type; a flow enters it once each time that it begins to wait, so
+    /// it is bounded by the turns that are taken meanwhile.
     wake: mpsc::UnboundedSender<FlowId>,
+    /// Nothing begins any more: the server is stopping.
+    closed: AtomicBool,
 }
 
 impl Slots {
@@ -58,6 +62,7 @@ impl Slots {
                 lanes: Mutex::new(HashMap::new()),
                 executors,
                 wake,
+                closed: AtomicBool::new(false),
             },
             woken,
         )
@@ -69,7 +74,15 @@ impl Slots {
             .expect("no code panics while it holds the slots")
     }
 
+    /// From now on no attempt begins. What becomes ready waits for the next start of the server.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
     fn take(&self, flow: FlowId, request: &SlotRequest<'_>) -> bool {
+        if self.closed.load(Ordering::Relaxed) {
+            return false;
+        }
         let mut lanes = self.lanes();
         let name = self.executors.canonical_name(request.method);
         let lane = lanes.entry(name.to_owned()).or_insert_with(|| Lane {
@@ -112,18 +125,22 @@ impl Slots {
         }
     }
 
-    /// The flow is being looked at: it registers anew if it still has to wait.
-    fn withdraw(&self, flow: FlowId) -> bool {
-        let mut waited = false;
-        for lane in self.lanes().values_mut() {
-            waited |= lane.withdraw(flow);
+    /// The flow is being looked at: it registers anew if it still has to wait. Gives the places
+    /// that it had.
+    fn withdraw(&self, flow: FlowId) -> Vec<(String, Rank)> {
+        let mut places = Vec::new();
+        for (name, lane) in self.lanes().iter_mut() {
+            if let Some(rank) = lane.ranks.get(&flow).copied() {
+                lane.withdraw(flow);
+                places.push((name.clone(), rank));
+            }
         }
-        waited
+        places
     }
 
     /// The flow cannot take a turn now: others go before it. True when it waited.
     pub fn give_way(&self, flow: FlowId) -> bool {
-        let waited = self.withdraw(flow);
+        let waited = !self.withdraw(flow).is_empty();
         self.offer_free();
         waited
     }
@@ -168,10 +185,10 @@ impl Slots {
     /// The pool as the rules see it during a turn of `flow`.
     #[must_use]
     pub fn turn(self: &Arc<Self>, flow: FlowId) -> Turn<'_> {
-        self.withdraw(flow);
         Turn {
             slots: self,
             flow,
+            had: self.withdraw(flow),
             held: Vec::new(),
         }
     }
@@ -182,10 +199,23 @@ impl Slots {
 pub struct Turn<'a> {
     slots: &'a Arc<Slots>,
     flow: FlowId,
+    /// Where the flow waited before the turn.
+    had: Vec<(String, Rank)>,
     held: Vec<Held>,
 }
 
 impl Turn<'_> {
+    /// The command was refused, so nothing has changed: the flow waits where it waited before.
+    pub fn refused(mut self) {
+        let mut lanes = self.slots.lanes();
+        for (name, rank) in std::mem::take(&mut self.had) {
+            if let Some(lane) = lanes.get_mut(&name) {
+                lane.waiting.insert(rank, Waiter::default());
+                lane.ranks.insert(self.flow, rank);
+            }
+        }
+    }
+
     /// The slots that were taken, in order.
     #[must_use]
     pub fn end(mut self) -> Vec<Held> {

@@ -32,6 +32,15 @@ impl Timers {
         }
     }
 
+    /// Whether the flow has a timer.
+    pub(super) fn has(&self, flow: FlowId) -> bool {
+        let inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the timers");
+        inner.due.contains_key(&flow)
+    }
+
     /// Sets, moves or removes the flow's timer.
     pub(super) fn set(&self, flow: FlowId, due: Option<Timestamp>) {
         let mut inner = self

@@ -7,10 +7,11 @@
 use super::catalog::Catalog;
 use super::executor::{AttemptOutcome, TimeLimits, run_attempt};
 use super::executor::{Job, ProgressReporter};
-use super::job_source::JobSource;
+use super::job_source::{JobSource, MaterialError};
 use crate::application::ports::{Attempts, Started};
 use crate::application::{Flows, Validation};
 use crate::clock::SharedClock;
+use crate::store;
 use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::fmt;
@@ -26,6 +27,8 @@ use tokio_util::task::TaskTracker;
 
 /// The shortest time between two recorded reports of progress of an attempt.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause before the log is asked again for what an attempt needs.
+const PREPARE_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// The smallest recorded change of progress, in millionths.
 pub const PROGRESS_STEP: u32 = 10_000;
 
@@ -151,14 +154,25 @@ impl Dispatcher {
     ) -> (AttemptOutcome, Progress) {
         let failed =
             |reason, error: String| (AttemptOutcome::Failed { reason, error }, Progress::ZERO);
-        let material = match self.source.material(started).await {
-            Ok(material) => material,
-            Err(error) => {
-                tracing::error!(task.id = %started.launch.task, error = %error, "an attempt could not be prepared");
-                return failed(
-                    FailureReason::Executor,
-                    format!("the attempt could not be prepared: {error}"),
-                );
+        let material = loop {
+            match self.source.material(started).await {
+                Ok(material) => break material,
+                Err(MaterialError::TooLarge) => {
+                    return failed(FailureReason::Executor, MaterialError::TooLarge.to_string());
+                }
+                Err(MaterialError::Store(store::Error::Unavailable(reason))) => {
+                    tracing::warn!(task.id = %started.launch.task, reason, "an attempt waits for the log");
+                    tokio::select! {
+                        () = cancel.cancelled() => return (AttemptOutcome::Stopped, Progress::ZERO),
+                        () = tokio::time::sleep(PREPARE_AGAIN_AFTER) => {}
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(task.id = %started.launch.task, error = %error, "an attempt could not be prepared");
+                    let text =
+                        "the attempt could not be prepared: the log does not hold what it needs";
+                    return failed(FailureReason::Executor, text.to_owned());
+                }
             }
         };
         let Some(registered) = self.catalog.get(&started.launch.method) else {

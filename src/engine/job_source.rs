@@ -1,5 +1,5 @@
 //! What an attempt needs to know: its specification, its name, how its dependencies ended. From
-//! confirmed rows in memory, else from the log, in one read.
+//! confirmed rows in memory, else from the log, some hundred at a time.
 
 use super::executor::DependencyOutcome;
 use crate::application::ports::Started;
@@ -10,7 +10,7 @@ use taskledger_domain::flow::{Event, Specification};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::spec::timeout_ms;
-use taskledger_domain::{Recorded, Version};
+use taskledger_domain::{Recorded, TaskId, Version};
 use taskledger_projections::TaskRow;
 
 /// Everything about an attempt that its start does not say.
@@ -22,6 +22,22 @@ pub struct Material {
     pub specification: Specification,
     /// In the order in which the task lists them.
     pub dependencies: Vec<DependencyOutcome>,
+}
+
+/// Bytes of results and errors of its dependencies that an attempt may be given.
+pub const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Dependencies whose outcomes are read at once.
+const CHUNK_DEPENDENCIES: usize = 500;
+
+/// Why there is no material.
+#[derive(Debug, thiserror::Error)]
+pub enum MaterialError {
+    /// The log cannot be read, or does not hold what the flow's state says.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A fan-in of more than an attempt can hold.
+    #[error("the results of the dependencies are larger than {DEPENDENCY_BYTES_MAX} bytes")]
+    TooLarge,
 }
 
 /// See the module.
@@ -38,11 +54,11 @@ impl JobSource {
         Self { store, rows }
     }
 
-    /// The material of a started attempt. Cost: O(dependencies).
+    /// The material of a started attempt. Cost: O(dependencies), within [`DEPENDENCY_BYTES_MAX`].
     ///
     /// # Errors
-    /// The log cannot be read, or does not hold what the flow's state says.
-    pub async fn material(&self, started: &Started) -> Result<Material, store::Error> {
+    /// [`MaterialError`].
+    pub async fn material(&self, started: &Started) -> Result<Material, MaterialError> {
         let launch = &started.launch;
         let tasks = std::iter::once(launch.task).chain(launch.dependencies.iter().map(|d| d.0));
         if let Some(rows) = self.rows.rows(started.flow, tasks)
@@ -52,18 +68,47 @@ impl JobSource {
                 .iter()
                 .all(|dependency| dependency.status.is_terminal())
         {
+            let bytes = rows[1..].iter().map(|d| {
+                d.result.as_ref().map_or(0, |p| p.as_str().len())
+                    + d.error.as_ref().map_or(0, |e| e.len())
+            });
+            if bytes.sum::<usize>() > DEPENDENCY_BYTES_MAX {
+                return Err(MaterialError::TooLarge);
+            }
             return Ok(from_rows(&rows, launch));
         }
-        let dependencies = launch
-            .dependencies
-            .iter()
-            .flat_map(|&(_, name_at, outcome_at)| [name_at, outcome_at]);
-        let versions: Vec<Version> = [launch.spec_at, launch.name_at]
-            .into_iter()
-            .chain(dependencies)
-            .collect();
-        let events = self.store.read_versions(started.flow, &versions).await?;
-        from_events(&events, launch)
+        self.from_log(started).await
+    }
+
+    async fn from_log(&self, started: &Started) -> Result<Material, MaterialError> {
+        let launch = &started.launch;
+        let own = [launch.spec_at, launch.name_at];
+        let own = self.store.read_versions(started.flow, &own).await?;
+        let specification = facts::specification(&at(&own, 0)?.event)
+            .ok_or_else(|| corrupt(&own[0], "a specification"))?;
+        let mut material = Material {
+            name: name_of(at(&own, 1)?)?,
+            specification: specification.clone(),
+            dependencies: Vec::with_capacity(launch.dependencies.len()),
+        };
+        let mut bytes = 0;
+        for chunk in launch.dependencies.chunks(CHUNK_DEPENDENCIES) {
+            let versions: Vec<Version> = chunk
+                .iter()
+                .flat_map(|&(_, name_at, outcome_at)| [name_at, outcome_at])
+                .collect();
+            let events = self.store.read_versions(started.flow, &versions).await?;
+            for (k, &(id, ..)) in chunk.iter().enumerate() {
+                let outcome = at(&events, 2 * k + 1)?;
+                bytes += outcome_bytes(outcome);
+                if bytes > DEPENDENCY_BYTES_MAX {
+                    return Err(MaterialError::TooLarge);
+                }
+                let name = name_of(at(&events, 2 * k)?)?;
+                material.dependencies.push(dependency(id, name, outcome)?);
+            }
+        }
+        Ok(material)
     }
 }
 
@@ -91,47 +136,53 @@ fn from_rows(rows: &[Arc<TaskRow>], launch: &Launch) -> Material {
     }
 }
 
-fn from_events(events: &[Arc<Recorded>], launch: &Launch) -> Result<Material, store::Error> {
-    let at = |k: usize| {
-        events.get(k).ok_or_else(|| {
-            store::Error::Unavailable("the log gave fewer events than asked for".to_owned())
-        })
-    };
-    let corrupt = |event: &Recorded, expected: &str| store::Error::Corrupt {
+fn at(events: &[Arc<Recorded>], k: usize) -> Result<&Arc<Recorded>, store::Error> {
+    events.get(k).ok_or_else(|| {
+        store::Error::Unavailable("the log gave fewer events than asked for".to_owned())
+    })
+}
+
+fn corrupt(event: &Recorded, expected: &str) -> store::Error {
+    store::Error::Corrupt {
         position: event.position,
         reason: format!("the event does not hold {expected}"),
-    };
-    let name_of = |event: &Recorded| {
-        let name = facts::name(&event.event).ok_or_else(|| corrupt(event, "a name"));
-        name.map(str::to_owned)
-    };
-    let specification = facts::specification(&at(0)?.event)
-        .ok_or(corrupt(at(0)?, "a specification"))?
-        .clone();
-    let name = name_of(at(1)?)?;
-    let mut dependencies = Vec::with_capacity(launch.dependencies.len());
-    for (k, &(id, ..)) in launch.dependencies.iter().enumerate() {
-        let (name, outcome) = (name_of(at(2 + 2 * k)?)?, at(3 + 2 * k)?);
-        let (status, result, error) = if let Event::TaskCompleted(e) = outcome.event.as_ref() {
-            (Status::Completed, Some(e.result.to_map()), None)
-        } else if let Event::TaskFailed(e) = outcome.event.as_ref() {
-            (Status::Failed, None, Some(e.error.clone()))
-        } else if let Event::TaskCancelled(e) = outcome.event.as_ref() {
-            (Status::Cancelled, None, Some(e.error.clone()))
-        } else {
-            return Err(corrupt(outcome, "an outcome"));
-        };
-        dependencies.push(DependencyOutcome {
-            id,
-            name,
-            status,
-            result,
-            error,
-        });
     }
-    Ok(Material {
+}
+
+fn name_of(event: &Recorded) -> Result<String, store::Error> {
+    let name = facts::name(&event.event).ok_or_else(|| corrupt(event, "a name"));
+    name.map(str::to_owned)
+}
+
+fn outcome_bytes(outcome: &Recorded) -> usize {
+    if let Event::TaskCompleted(e) = outcome.event.as_ref() {
+        e.result.as_str().len()
+    } else if let Event::TaskFailed(e) = outcome.event.as_ref() {
+        e.error.len()
+    } else {
+        0
+    }
+}
+
+fn dependency(
+    id: TaskId,
+    name: String,
+    outcome: &Recorded,
+) -> Result<DependencyOutcome, store::Error> {
+    let (status, result, error) = if let Event::TaskCompleted(e) = outcome.event.as_ref() {
+        (Status::Completed, Some(e.result.to_map()), None)
+    } else if let Event::TaskFailed(e) = outcome.event.as_ref() {
+        (Status::Failed, None, Some(e.error.clone()))
+    } else if let Event::TaskCancelled(e) = outcome.event.as_ref() {
+        (Status::Cancelled, None, Some(e.error.clone()))
+    } else {
+        return Err(corrupt(outcome, "an outcome"));
+    };
+    Ok(DependencyOutcome {
+        id,
         name,
-        specification,
-        dependencies,
+        status,
+        result,
+        error,
     })
 }

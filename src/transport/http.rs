@@ -43,7 +43,8 @@ pub struct Options {
     pub requests_max: usize,
     /// Bytes of an HTTP request body.
     pub body_bytes_max: usize,
-    /// Bytes of request bodies being received at once, over all requests. More are answered 503.
+    /// Bytes of request bodies in hand at once, from their first byte to the answer, over all
+    /// requests. More are answered 503.
     pub receiving_bytes_max: usize,
     /// From the opening of a connection to the last header of its first request; later ones have
     /// the idle time-out. Keeps slow senders from holding connections.

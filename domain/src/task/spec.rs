@@ -113,6 +113,13 @@ impl Specification {
         specification
     }
 
+    /// Bytes of JSON that it carries.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let text = |payload: &Option<Payload>| payload.as_ref().map_or(0, |p| p.as_str().len());
+        self.inputs.as_str().len() + text(&self.schemas) + text(&self.params)
+    }
+
     /// This specification with the given members replaced.
     #[must_use]
     pub fn updated(mut self, updates: &Updates) -> Self {

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
 use axum::response::Response;
 use futures_util::StreamExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::Instant;
 
@@ -23,7 +24,8 @@ enum Trouble {
     Broken,
 }
 
-/// The whole body. A body that arrives in one piece is not copied.
+/// The whole body, and its part of the bytes in hand, to be kept until the request is answered. A
+/// body that arrives in one piece is not copied.
 ///
 /// # Errors
 /// The refusal: 413, 503 (too much is being received), 408 (deadline), 400 (broken transfer).
@@ -32,7 +34,7 @@ pub(super) async fn receive<C>(
     headers: &HeaderMap,
     body: Body,
     deadline: Instant,
-) -> Result<Bytes, Box<Response>> {
+) -> Result<(Bytes, Share), Box<Response>> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -48,7 +50,7 @@ pub(super) async fn receive<C>(
     let mut share = Share::of(door);
     let collected = collect(&mut stream, &mut share, door.body_bytes_max, announced);
     let trouble = match tokio::time::timeout_at(deadline, collected).await {
-        Ok(Ok(bytes)) => return Ok(bytes),
+        Ok(Ok(bytes)) => return Ok((bytes, share)),
         Ok(Err(trouble)) => trouble,
         Err(_) => return Err(Box::new(refusal::too_slow())),
     };
@@ -65,7 +67,7 @@ pub(super) async fn receive<C>(
 
 async fn collect(
     stream: &mut axum::body::BodyDataStream,
-    share: &mut Share<'_>,
+    share: &mut Share,
     bytes_max: usize,
     announced: Option<usize>,
 ) -> Result<Bytes, Trouble> {
@@ -110,17 +112,17 @@ async fn drain(stream: &mut axum::body::BodyDataStream, deadline: Instant) {
     let _ = tokio::time::timeout_at(deadline, dropped).await;
 }
 
-/// A request's part of the bytes that are being received.
-struct Share<'a> {
-    total: &'a AtomicUsize,
+/// A request's part of the bytes in hand: received, or being received, and not answered yet.
+pub(super) struct Share {
+    total: Arc<AtomicUsize>,
     total_max: usize,
     taken: usize,
 }
 
-impl<'a> Share<'a> {
-    fn of<C>(door: &'a Door<C>) -> Self {
+impl Share {
+    fn of<C>(door: &Door<C>) -> Self {
         Self {
-            total: &door.receiving_bytes,
+            total: Arc::clone(&door.receiving_bytes),
             total_max: door.receiving_bytes_max,
             taken: 0,
         }
@@ -136,7 +138,7 @@ impl<'a> Share<'a> {
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Share {
     fn drop(&mut self) {
         self.total.fetch_sub(self.taken, Ordering::Relaxed);
     }

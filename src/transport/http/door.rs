@@ -119,7 +119,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 "the server has too many requests",
             )));
         };
-        let bytes = body::receive(&**self, headers, body, deadline).await?;
+        let (bytes, share) = body::receive(&**self, headers, body, deadline).await?;
         let envelope = parse(bytes).await;
         let origin = Origin {
             principal: Arc::from(ANONYMOUS),
@@ -137,7 +137,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 .dispatcher
                 .answer(envelope, origin, Some(deadline))
                 .await;
-            drop(permit);
+            drop((permit, share));
             answer
         };
         if !finishes_alone {
