@@ -1,4 +1,5 @@
-//! Every bound of the product that a caller can meet, with its unit and its reason.
+//! The bounds of the rules, with unit and reason. Bounds of queues, sockets and answers stand beside
+//! what they bound.
 
 /// Levels of a task tree, the root being level 1. Two JSON levels each, so that parsers with the
 /// common depth limit of 128 can read a tree.

@@ -81,6 +81,10 @@ struct Writer {
     projector: TaskProjector,
     /// The checkpoint as this writer left it; `None` when that is not certain.
     position: Option<Position>,
+    /// Whether a transaction was begun and did not end as it should. SQLite may have rolled it back
+    /// by itself (a full disk), of which the connection's own count knows nothing.
+    unsettled: bool,
+    path: PathBuf,
 }
 
 impl ReadModels {
@@ -142,6 +146,8 @@ impl ReadModels {
             db,
             projector,
             position: None,
+            unsettled: false,
+            path: options.path.clone(),
         });
         let path = options.path.clone();
         Ok((
@@ -208,12 +214,15 @@ impl ReadModels {
     /// [`Error::Unavailable`]: nothing changed.
     pub async fn clear(&self) -> Result<(), Error> {
         let mut writer = self.writer.lock().await;
+        writer.settle().await?;
         writer.position = None;
         writer.projector.forget();
+        writer.unsettled = true;
         let mut tx = writer.db.begin_with("BEGIN IMMEDIATE").await?;
         (&mut *tx).execute(CLEAR).await?;
         checkpoint::begin::<TaskProjector>(&mut tx).await?;
         tx.commit().await?;
+        writer.unsettled = false;
         Ok(())
     }
 
@@ -234,12 +243,7 @@ impl ReadModels {
     }
 
     async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {
-        let options = connect_options(path, WRITER_CACHE_KIB, WRITER_STATEMENTS)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A lost commit costs nothing: the log has the events.
-            .synchronous(SqliteSynchronous::Normal)
-            .pragma("journal_size_limit", WAL_BYTES_KEPT.to_string());
+        let options = writer_options(path).create_if_missing(true);
         let mut db = SqliteConnection::connect_with(&options).await?;
         MIGRATIONS.run(&mut db).await.map_err(Error::Migration)?;
         let found = checkpoint::load::<TaskProjector>(&mut db).await?;
@@ -262,7 +266,17 @@ impl ReadModels {
 }
 
 impl Writer {
+    /// A connection without a past, if the last transaction did not end as it should.
+    async fn settle(&mut self) -> Result<(), Error> {
+        if self.unsettled {
+            self.db = SqliteConnection::connect_with(&writer_options(&self.path)).await?;
+            self.unsettled = false;
+        }
+        Ok(())
+    }
+
     async fn certain(&mut self) -> Result<Position, Error> {
+        self.settle().await?;
         if let Some(position) = self.position {
             return Ok(position);
         }
@@ -288,13 +302,23 @@ impl Writer {
         // From here until the commit has answered, nothing in memory is certain, also when this
         // future is dropped half-way.
         self.position = None;
+        self.unsettled = true;
         let mut tx = self.db.begin_with("BEGIN IMMEDIATE").await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to).await?;
         self.projector.apply(&mut tx, new).await?;
         tx.commit().await?;
+        self.unsettled = false;
         self.position = Some(to);
         Ok(to)
     }
+}
+
+fn writer_options(path: &Path) -> SqliteConnectOptions {
+    connect_options(path, WRITER_CACHE_KIB, WRITER_STATEMENTS)
+        .journal_mode(SqliteJournalMode::Wal)
+        // A lost commit costs nothing: the log has the events.
+        .synchronous(SqliteSynchronous::Normal)
+        .pragma("journal_size_limit", WAL_BYTES_KEPT.to_string())
 }
 
 fn connect_options(path: &Path, cache_kib: u32, statements: usize) -> SqliteConnectOptions {
@@ -328,3 +352,56 @@ const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_counts;
     DELETE FROM created_buckets;
     DELETE FROM checkpoints;";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_domain::flow::{Event, TaskProgressed};
+    use taskledger_domain::task::Progress;
+    use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Timestamp};
+
+    /// An event that changes no row, so that only the checkpoint moves.
+    fn event(position: Position) -> Arc<Recorded> {
+        let task = TaskId(uuid::Uuid::from_u128(7));
+        let progress = Progress::ZERO;
+        Arc::new(Recorded {
+            position,
+            flow: FlowId(task.0),
+            version: position,
+            id: EventId(task.0),
+            time: Timestamp(1),
+            recorded_at: Timestamp(1),
+            metadata: Metadata {
+                actor: Arc::from("test"),
+                correlation: Arc::from("test"),
+                causation: None,
+                trace: None,
+            },
+            event: Arc::new(Event::TaskProgressed(TaskProgressed {
+                task_id: task,
+                attempt: 1,
+                progress,
+            })),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_sqlite_itself_rolled_back_stops_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path().join("models.db"));
+        let (models, _) = ReadModels::open(&options).await.unwrap();
+        {
+            // As on a full disk: SQLite has ended the transaction, the connection still counts it.
+            let mut writer = models.writer.lock().await;
+            writer.unsettled = true;
+            let mut tx = writer.db.begin_with("BEGIN IMMEDIATE").await.unwrap();
+            (&mut *tx).execute("ROLLBACK").await.unwrap();
+            std::mem::forget(tx);
+        }
+        let outcome = models.apply(&[event(1)]).await;
+        assert!(
+            matches!(outcome, Ok(1) | Err(Error::Poison { position: 1, .. })),
+            "{outcome:?}"
+        );
+    }
+}

@@ -250,6 +250,7 @@ impl<'a> Driver<'a> {
         let position = recorded.last().map_or(0, |r| r.position);
         if let Some(state) = &mut self.state {
             state.position = position;
+            state.durable = recorded.last().map_or(0, |r| r.version);
         }
         self.flows.committed(self.mailbox.flow, recorded);
         let Batch {
@@ -397,14 +398,18 @@ impl<'a> Driver<'a> {
         if self.owes_snapshot()
             && let Some(state) = &mut self.state
         {
-            state.snapshot = state.flow.version();
+            assert!(
+                state.durable == state.flow.version(),
+                "a snapshot holds durable events only"
+            );
+            state.snapshot = state.durable;
             self.flows.save_snapshot(self.mailbox.flow, &state.flow);
         }
     }
 
     fn owes_snapshot(&self) -> bool {
         self.state.as_ref().is_some_and(|s| {
-            s.flow.version() - s.snapshot > loading::snapshot_interval(s.flow.size())
+            s.durable - s.snapshot > loading::snapshot_interval(s.flow.size())
         })
     }
 

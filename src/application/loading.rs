@@ -3,9 +3,11 @@
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::{Order, Resident};
+use std::collections::HashSet;
 use std::panic::catch_unwind;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
+use taskledger_domain::schedule::{self, Effect};
 use taskledger_domain::{FlowId, Version};
 
 /// Events read at a time.
@@ -66,16 +68,32 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
         tokio::task::yield_now().await;
     }
     flows.loaded(id, flow.version(), position);
-    let recovery = flow.has_active_run().then(|| {
-        let alive = flows.attempts().alive(id).into_iter().collect();
-        flows.engine_order(Command::Recover { alive })
-    });
+    let recovery = if flow.has_active_run() {
+        recovery(flows, id, &flow)
+    } else {
+        None
+    };
     Ok((
         Resident {
+            durable: flow.version(),
             flow,
             snapshot: snapshot_version,
             position,
         },
         recovery,
     ))
+}
+
+/// The order that ends attempts which should be running and are not, if there are such.
+fn recovery(flows: &Flows, id: FlowId, flow: &Flow) -> Option<Order> {
+    let alive: HashSet<_> = flows.attempts().alive(id).into_iter().collect();
+    let runs_nowhere = |effect| match effect {
+        Effect::Launch(launch) => !alive.contains(&(launch.task, launch.attempt)),
+        Effect::Stop { .. } => false,
+    };
+    let lost = schedule::resume(flow).into_iter().any(runs_nowhere);
+    lost.then(|| {
+        let alive = alive.into_iter().collect();
+        flows.engine_order(Command::Recover { alive })
+    })
 }

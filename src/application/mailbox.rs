@@ -126,6 +126,8 @@ pub(super) struct Resident {
     pub(super) snapshot: u64,
     /// Position of the last event that this process has seen of it.
     pub(super) position: Position,
+    /// Version of the last event that is durable.
+    pub(super) durable: u64,
 }
 
 /// What became of an order that was put into a mailbox.

@@ -186,3 +186,34 @@ async fn a_task_that_is_cancelled_before_its_start_is_durable_gives_its_slot_bac
     w.app.flows.slots().release("one", id("a"), 1);
     assert_eq!(w.taken(), 0);
 }
+
+#[tokio::test]
+async fn a_refused_command_leaves_a_waiting_flow_in_its_place() {
+    let mut w = World::new().await;
+    w.executors.add("one", "one", 1, true);
+    for name in ["a", "waiting"] {
+        run(&w, json!([urgent(name, "one", 2)])).await;
+    }
+    w.run_flows();
+    // A second run of a task that one covers already is refused, and changes nothing.
+    let again = w.call(|app| async move { app.retry(caller(), id("waiting")).await });
+    assert!(soon(again).await.unwrap().is_err());
+    w.script.complete("a").await;
+    w.script.launched(2).await;
+    assert_eq!(w.script.launches()[1], (id("waiting"), 1));
+}
+
+#[tokio::test]
+async fn a_closed_pool_lets_nothing_begin() {
+    let mut w = World::new().await;
+    w.executors.add("one", "one", 1, true);
+    for name in ["a", "b"] {
+        run(&w, json!([urgent(name, "one", 2)])).await;
+    }
+    w.run_flows();
+    w.app.flows.slots().close();
+    w.script.complete("a").await;
+    quiet().await;
+    assert_eq!(w.script.launches(), [(id("a"), 1)]);
+    assert_eq!(w.taken(), 0);
+}

@@ -2,8 +2,9 @@
 //!
 //! `settle` runs inside the flow's own turn, before the append, so that an outcome and the
 //! starts that it makes possible become durable together. [`react`] says what an event, once
-//! durable, asks of the outside world; [`resume`] says the same from the state alone, after a
-//! restart. Pure like everything here: time and free slots are given.
+//! durable, asks of the outside world; [`resume`] says from the state alone what should be running,
+//! which is how a flow that is loaded finds the attempts that a restart has ended. Pure like
+//! everything here: time and free slots are given.
 
 mod groups;
 mod settle;
