@@ -18,10 +18,15 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let json = cli.wants_json();
     match runtime.block_on(cli.run()) {
         Ok(code) => code,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
+            if json {
+                // When nobody reads the output, there is nobody to tell.
+                let _ = writeln!(std::io::stdout(), "{}", error.to_json());
+            }
             complain(&error);
             error.exit_code()
         }

@@ -16,6 +16,9 @@ pub const DEPENDENCIES_PER_TASK_MAX: usize = 20_000;
 pub const TASKS_PER_FLOW_MAX: usize = 100_000;
 /// Bytes of JSON text of `inputs`, of `schemas`, of `params` and of `result`, each.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// JSON levels of `inputs`, of `schemas`, of `params` and of `result`, each: readers commonly stop
+/// at 128, and these are read inside of a task and an answer.
+pub const PAYLOAD_DEPTH_MAX: usize = 100;
 /// Unicode scalar values in a task's name. spec: data-model / name
 pub const NAME_CHARS_MAX: usize = 255;
 /// Unicode scalar values in a `user_id`, an executor's name or an alias.

@@ -180,7 +180,9 @@ impl App {
         let run_id = RunId(self.clock.uuid());
         let root = flow.root();
         let answer: AnswerOf = Arc::new(move |_| {
-            raw(&json!({"root_task_id": root, "status": "started", "run_id": run_id}))
+            raw(
+                &json!({"root_task_id": root, "task_id": task, "status": "started", "run_id": run_id}),
+            )
         });
         let command = Command::Execute(Execute {
             create: Vec::new(),

@@ -408,9 +408,9 @@ impl<'a> Driver<'a> {
     }
 
     fn owes_snapshot(&self) -> bool {
-        self.state.as_ref().is_some_and(|s| {
-            s.durable - s.snapshot > loading::snapshot_interval(s.flow.size())
-        })
+        self.state
+            .as_ref()
+            .is_some_and(|s| s.durable - s.snapshot > loading::snapshot_interval(s.flow.size()))
     }
 
     fn set_timer(&self) {

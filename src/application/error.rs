@@ -43,6 +43,25 @@ pub enum Failure {
     Broken(String),
 }
 
+impl Failure {
+    /// What a caller may know of it: faults that somebody outside can mend.
+    #[must_use]
+    pub fn for_the_caller(&self) -> Option<String> {
+        match self {
+            Self::Store(store::Error::NotWritable(_)) => {
+                Some("the log cannot be written, is the disk full? nothing was changed".to_owned())
+            }
+            Self::Store(store::Error::Corrupt { position, .. }) => Some(format!(
+                "the log is damaged at position {position}; see `taskledger events verify`"
+            )),
+            Self::Store(store::Error::Unavailable(_) | store::Error::Invalid(_))
+            | Self::ReadModel(_)
+            | Self::ShuttingDown
+            | Self::Broken(_) => None,
+        }
+    }
+}
+
 impl Error {
     /// A refusal for values that are not acceptable in themselves.
     #[must_use]

@@ -48,7 +48,6 @@ impl App {
     pub async fn get(&self, task: TaskId, consistency: Consistency) -> Answer {
         match self.rows.view(task) {
             Cached::View(view) => return Ok(raw(&view)),
-            Cached::Gone => return Err(Rejection::not_found("task_id", task).into()),
             Cached::Miss => {}
         }
         self.await_task("task_id", task, consistency).await?;

@@ -53,8 +53,6 @@ struct FlowRows {
 pub enum Cached {
     /// The whole answer.
     View(TaskView),
-    /// The flow is held, and the task is not in it: it was deleted.
-    Gone,
     /// Ask the read models.
     Miss,
 }
@@ -161,7 +159,7 @@ impl RowCache {
             return Cached::Miss;
         };
         let Some(row) = flow.rows.get(&task) else {
-            return Cached::Gone;
+            return Cached::Miss;
         };
         let is_run_root = row
             .run_id

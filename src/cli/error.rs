@@ -1,6 +1,7 @@
 //! What can go wrong on the command line, and which exit code it has.
 
 use super::api::ApiError;
+use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
 
@@ -46,6 +47,21 @@ impl CliError {
             Self::Api(ApiError::Connection(_)) => 4,
             Self::Api(ApiError::Protocol(_)) => 4,
         })
+    }
+
+    /// The error as JSON: `{"error": {"message", "code", "data"}}`, the latter two from the server.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({"message": self.to_string()});
+        if let Self::Api(ApiError::Refused {
+            code,
+            message,
+            data,
+        }) = self
+        {
+            error = json!({"message": message, "code": code, "data": data});
+        }
+        json!({ "error": error })
     }
 
     /// Whether the reader of the output has gone away, which is no error of ours: `| head`.

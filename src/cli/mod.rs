@@ -74,6 +74,12 @@ struct Remote {
 }
 
 impl Cli {
+    /// Whether answers, and errors too, are wanted as JSON.
+    #[must_use]
+    pub const fn wants_json(&self) -> bool {
+        self.json
+    }
+
     /// Does what was asked.
     ///
     /// # Errors

@@ -77,10 +77,10 @@ impl JobSource {
             }
             return Ok(from_rows(&rows, launch));
         }
-        self.from_log(started).await
+        self.read_log(started).await
     }
 
-    async fn from_log(&self, started: &Started) -> Result<Material, MaterialError> {
+    async fn read_log(&self, started: &Started) -> Result<Material, MaterialError> {
         let launch = &started.launch;
         let own = [launch.spec_at, launch.name_at];
         let own = self.store.read_versions(started.flow, &own).await?;

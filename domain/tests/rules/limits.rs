@@ -78,6 +78,18 @@ fn inputs_schemas_and_params_are_at_most_1_mib_of_json_each() {
 }
 
 #[test]
+fn inputs_schemas_and_params_are_nested_at_most_100_levels_each() {
+    let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"x": inner}));
+    for field in ["inputs", "params"] {
+        let limit = limits::PAYLOAD_DEPTH_MAX;
+        assert!(parse_tasks(&json!([{"name": "t", field: nested(limit)}])).is_ok());
+        let found = parse_tasks(&json!([{"name": "t", field: nested(limit + 1)}])).unwrap_err();
+        assert_eq!(fields(&found), [field]);
+        assert_eq!(found[0].actual, json!(limit + 1));
+    }
+}
+
+#[test]
 fn a_flow_has_at_most_100_000_tasks_deleted_ones_included() {
     let many = |from: usize, to: usize| {
         (from..to)

@@ -25,7 +25,7 @@ pub const STOP_GRACE: Duration = Duration::from_secs(5);
 /// without it. Only code that blocks without `.await` gets there.
 pub const ABORT_GRACE: Duration = Duration::from_secs(1);
 /// JSON levels of a result. Readers commonly stop at 128, and a result is read inside of a task.
-pub const RESULT_DEPTH_MAX: usize = 100;
+pub const RESULT_DEPTH_MAX: usize = taskledger_domain::limits::PAYLOAD_DEPTH_MAX;
 
 /// When an attempt ends by itself, counted from its launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

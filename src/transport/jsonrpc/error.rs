@@ -175,10 +175,16 @@ impl RpcError {
     /// -32603. Writes `cause` to the log under a fresh id; the answer has only the id.
     #[must_use]
     pub fn internal(clock: &dyn Clock, cause: &dyn fmt::Display) -> Self {
+        let reason = "the server failed; its log has the cause under `error_id`";
+        Self::internal_because(clock, cause, reason)
+    }
+
+    /// As [`Self::internal`], with a reason that is fit for the caller.
+    #[must_use]
+    pub fn internal_because(clock: &dyn Clock, cause: &dyn fmt::Display, reason: &str) -> Self {
         let error_id = clock.uuid().to_string();
         tracing::error!(error.id = %error_id, error.cause = %cause, "a call failed inside the server");
-        Self::internal_answer("the server failed; its log has the cause under `error_id`")
-            .with("error_id", error_id)
+        Self::internal_answer(reason).with("error_id", error_id)
     }
 
     /// -32603 whose reason is fit for the caller. Logged by whoever makes it.

@@ -7,7 +7,8 @@ use super::params::{
     cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
     update,
 };
-use crate::application::{App, Error};
+use crate::application::{App, Error, Failure};
+use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
 use crate::transport::system;
 use futures_util::FutureExt;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 use taskledger_domain::flow::{Kind, Rejection};
 use taskledger_domain::violation::Violation;
 use taskledger_projections::{Cursor, ListFilter, Start};
+
+/// Milliseconds after which a call that met a server on its way down may find its successor.
+const SHUT_DOWN_RETRY_MS: u64 = 1000;
 
 /// What the methods work on.
 #[derive(Debug)]
@@ -323,7 +327,16 @@ fn answer(context: &Context, answer: crate::application::Answer) -> Outcome {
         Error::OutcomeUnknown => {
             RpcError::internal_answer("outcome unknown; retry with the same idempotency key")
         }
-        Error::Failed(failure) => RpcError::internal(&*context.app.clock, &failure),
+        Error::Failed(Failure::ShuttingDown) => {
+            RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
+        }
+        Error::Failed(failure) => {
+            let clock = &*context.app.clock;
+            match failure.for_the_caller() {
+                Some(reason) => RpcError::internal_because(clock, &failure, &reason),
+                None => RpcError::internal(clock, &failure),
+            }
+        }
     })
 }
 
@@ -343,7 +356,13 @@ fn refused(rejection: Rejection) -> RpcError {
         // Neither leaves the engine and the application; if one does, it is our fault.
         Kind::StaleAttempt | Kind::SpecificationMoved => ErrorKind::Internal,
     };
-    let error = RpcError::new(kind, rejection.violations);
+    let off = |v: &Violation| v.actual == command::NAME;
+    let hint = kind == ErrorKind::ExecutorNotFound && rejection.violations.iter().any(off);
+    let mut error = RpcError::new(kind, rejection.violations);
+    if hint {
+        let text = "command_executor is off; the server allows programs with --allow-command";
+        error = error.with("hint", text);
+    }
     rejection
         .details
         .into_iter()

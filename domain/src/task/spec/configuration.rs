@@ -28,6 +28,13 @@ impl<'a> Reader<'a> {
             );
             return None;
         }
+        let levels = depth(value);
+        if levels > limits::PAYLOAD_DEPTH_MAX {
+            let reason = format!("Nested too deep: {levels} levels");
+            let expected = format!("at most {} levels of JSON", limits::PAYLOAD_DEPTH_MAX);
+            self.fault(field, reason, expected, &Value::from(levels));
+            return None;
+        }
         Some((object, payload))
     }
 
@@ -207,5 +214,14 @@ impl<'a> Reader<'a> {
             );
         }
         parsed
+    }
+}
+
+/// JSON levels of a value; 0 for a value that holds no others. Parsed JSON has at most 127.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

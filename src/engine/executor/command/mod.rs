@@ -37,6 +37,9 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 use tokio::time::Instant;
 
+/// Its name in `schemas.method`.
+pub const NAME: &str = "command_executor";
+
 /// Bytes of JSON text that stdout, stderr and the parsed JSON may each take in a result, so that
 /// together they fit into one.
 const TEXT_BYTES_MAX: usize = 320 * 1024;
@@ -70,7 +73,7 @@ impl Executor for CommandExecutor {
     fn describe(&self) -> Description {
         let programs: Vec<_> = self.options.programs.keys().collect();
         Description {
-            name: "command_executor".to_owned(),
+            name: NAME.to_owned(),
             aliases: Vec::new(),
             summary: "Runs a program of the server's machine, without a shell.".to_owned(),
             idempotent: false,
