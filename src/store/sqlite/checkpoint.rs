@@ -26,7 +26,7 @@ const IDLE: Duration = Duration::from_secs(5);
 struct Shared {
     /// Transactions so far.
     commits: Arc<AtomicU64>,
-    /// The helper has copied most of the WAL; the committer should copy the rest.
+    /// The copier has copied most of the WAL; the committer should copy the rest.
     copied: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Starts the helper; it ends when the returned value is dropped.
+    /// Starts the copier; it ends when the returned value is dropped.
     pub(super) fn start(
         path: &Path,
         committer: WeakSender<Request>,
@@ -47,10 +47,10 @@ impl Checkpoints {
         let shared = Arc::new(Shared::default());
         // One wake-up is as good as many.
         let (grown, wake) = sync_channel(1);
-        let helper = shared.clone();
+        let copier = shared.clone();
         let thread = std::thread::Builder::new()
             .name("log-checkpoint".to_owned())
-            .spawn(move || help(&connection, &wake, &helper, &committer))
+            .spawn(move || copy_when_asked(&connection, &wake, &copier, &committer))
             .map_err(OpenError::Thread)?;
         Ok((Self { shared, grown }, thread))
     }
@@ -91,7 +91,7 @@ fn run(connection: &Connection, mode: &str) -> i64 {
     })
 }
 
-fn help(
+fn copy_when_asked(
     connection: &Connection,
     wake: &Receiver<()>,
     shared: &Shared,

@@ -133,7 +133,7 @@ impl SqliteStore {
             .head();
         let (readers, mut threads) = Readers::start(&path)?;
         let (queue, requests) = mpsc::channel(QUEUE_LEN_MAX);
-        let (checkpoints, helper) = checkpoint::Checkpoints::start(&path, queue.downgrade())?;
+        let (checkpoints, copier) = checkpoint::Checkpoints::start(&path, queue.downgrade())?;
         let commits = checkpoints.commits();
         let (head_sender, head) = watch::channel(at);
         let ring = Arc::new(Ring::default());
@@ -158,7 +158,7 @@ impl SqliteStore {
                 connection
             })
             .map_err(OpenError::Thread)?;
-        threads.push(helper);
+        threads.push(copier);
         let threads = Threads {
             committer: thread,
             others: threads,
