@@ -19,28 +19,12 @@ impl App {
 
     /// The flow that new tasks begin or join.
     pub(super) async fn flow_for(&self, resolved: &ResolvedTasks) -> Result<FlowId, Error> {
-        let mut taken = Vec::new();
-        for &id in &resolved.chosen_ids {
-            if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved
-                    .tasks
-                    .iter()
-                    .find(|t| t.id == id)
-                    .map(|t| t.path.clone())
-                    .unwrap_or_default();
-                let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
-                let expected = "an id that no task has or ever had";
-                taken.push(Violation::new(
-                    &path,
-                    "Id is taken",
-                    expected,
-                    &Value::String(id.to_string()),
-                ));
-            }
-        }
-        if !taken.is_empty() {
-            return Err(Error::invalid(taken));
-        }
+        self.refuse_taken(
+            resolved,
+            "Id is taken",
+            "an id that no task has or ever had",
+        )
+        .await?;
         let Some(parent) = resolved.joins else {
             return Ok(resolved.tasks[0].id.as_flow());
         };
@@ -59,30 +43,35 @@ impl App {
         }
     }
 
-    /// `tasks.execute` with tasks starts a flow of its own.
-    pub(super) async fn refuse_stored(&self, resolved: &ResolvedTasks) -> Result<(), Error> {
-        let mut faults = Vec::new();
+    /// Refuses ids of the caller's choice that a task has or ever had.
+    async fn refuse_taken(
+        &self,
+        resolved: &ResolvedTasks,
+        reason: &str,
+        expected: &str,
+    ) -> Result<(), Error> {
+        let mut taken = Vec::new();
         for &id in &resolved.chosen_ids {
             if self.directory.flow_of(id).await?.is_some() {
-                let path = resolved
-                    .tasks
-                    .iter()
-                    .find(|t| t.id == id)
-                    .map(|t| t.path.clone())
-                    .unwrap_or_default();
+                let task = resolved.tasks.iter().find(|t| t.id == id);
+                let path = task.map(|t| t.path.clone()).unwrap_or_default();
                 let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
                 let actual = Value::String(id.to_string());
-                faults.push(Violation::new(
-                    &path,
-                    "Task is stored already",
-                    "a new id; use task_id to run a stored task",
-                    &actual,
-                ));
+                taken.push(Violation::new(&path, reason, expected, &actual));
             }
         }
-        if !faults.is_empty() {
-            return Err(Error::invalid(faults));
+        if taken.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::invalid(taken))
         }
+    }
+
+    /// `tasks.execute` with tasks starts a flow of its own.
+    pub(super) async fn refuse_stored(&self, resolved: &ResolvedTasks) -> Result<(), Error> {
+        let expected = "a new id; use task_id to run a stored task";
+        self.refuse_taken(resolved, "Task is stored already", expected)
+            .await?;
         if let Some(parent) = resolved.joins {
             let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
             let fault = Violation::of(

@@ -10,7 +10,7 @@ use super::mailbox::{Begins, Order, Reply};
 use crate::store::ClaimKey;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use taskledger_domain::flow::{Command, Specification};
+use taskledger_domain::flow::Command;
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::{FlowId, Metadata};
 
@@ -103,8 +103,6 @@ pub(super) fn engine_metadata() -> Metadata {
 
 /// What an order holds in a mailbox, roughly.
 fn weight(order: &Order) -> usize {
-    let text = |p: &Option<taskledger_domain::Payload>| p.as_ref().map_or(0, |p| p.as_str().len());
-    let payload = |s: &Specification| s.inputs.as_str().len() + text(&s.schemas) + text(&s.params);
     let tasks = match &order.command {
         Some(Command::Create(tasks)) => tasks.as_slice(),
         Some(Command::Execute(execute)) => &execute.create,
@@ -116,16 +114,16 @@ fn weight(order: &Order) -> usize {
                 ..
             } = &update.updates;
             let raw = [
+                inputs.as_ref(),
                 schemas.as_ref().and_then(|s| s.as_ref().map(|s| &s.raw)),
                 params.as_ref().and_then(|p| p.as_ref().map(|p| &p.raw)),
             ];
             let raw: usize = raw.into_iter().flatten().map(|p| p.as_str().len()).sum();
             let dependencies = update.dependencies.as_ref().map_or(0, |d| d.len() * 24);
             return order.bytes
-                + text(inputs)
                 + raw
                 + dependencies
-                + update.current.as_ref().map_or(0, |(_, s)| payload(s));
+                + update.current.as_ref().map_or(0, |(_, s)| s.bytes());
         }
         Some(
             Command::Delete { .. }
@@ -140,6 +138,6 @@ fn weight(order: &Order) -> usize {
     };
     tasks
         .iter()
-        .map(|t| 400 + payload(&t.specification) + t.dependencies.len() * 24)
+        .map(|t| 400 + t.specification.bytes() + t.dependencies.len() * 24)
         .sum()
 }
