@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::transport::http::{Check, Readiness};
 use taskledger::transport::jsonrpc::dispatch::result;
+use taskledger::transport::jsonrpc::reader::Question;
 use taskledger::transport::jsonrpc::{Call, Method, RpcError};
 use taskledger_domain::TaskId;
 use tokio::sync::Semaphore;
@@ -69,6 +70,10 @@ impl Readiness for Fake {
 
 type Outcome = BoxFuture<'static, Result<Box<RawValue>, RpcError>>;
 
+fn anything(name: &'static str) -> Question {
+    Question::optional(name, json!({}), "Anything.")
+}
+
 fn method(
     name: &'static str,
     changes_state: bool,
@@ -79,7 +84,7 @@ fn method(
         title: "A fake",
         summary: "Does nothing real",
         tags: &["test"],
-        params: &["n", "b"],
+        params: vec![anything("n"), anything("b")],
         changes_state,
         handler,
     }
