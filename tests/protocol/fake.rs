@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::transport::http::{Check, Readiness};
 use taskledger::transport::jsonrpc::dispatch::{self, result};
+use taskledger::transport::jsonrpc::reader::Question;
 use taskledger::transport::jsonrpc::{Call, Method, RpcError};
 use taskledger_domain::TaskId;
 use tokio::sync::Semaphore;
@@ -68,6 +69,10 @@ impl Readiness for Fake {
 
 type Outcome = BoxFuture<'static, dispatch::Outcome>;
 
+fn anything(name: &'static str) -> Question {
+    Question::optional(name, json!({}), "Anything.")
+}
+
 fn method(
     name: &'static str,
     changes_state: bool,
@@ -78,7 +83,7 @@ fn method(
         title: "A fake",
         summary: "Does nothing real",
         tags: &["test"],
-        params: &["n", "b"],
+        params: vec![anything("n"), anything("b")],
         changes_state,
         handler,
     }

@@ -9,7 +9,7 @@ pub use super::encode::{Body, Outcome};
 use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
-use super::reader::suggestion;
+use super::reader::{Question, suggestion};
 use crate::application::caller::{ANONYMOUS, Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use crate::application::readings::Text;
 use crate::clock::SharedClock;
@@ -38,7 +38,7 @@ pub struct Method<C> {
     /// Words to find it by; also in the agent card.
     pub tags: &'static [&'static str],
     /// The parameters in the order in which positional parameters are taken.
-    pub params: &'static [&'static str],
+    pub params: Vec<Question>,
     /// Whether a call may change something: then it can carry an idempotency key, and runs to its
     /// end when the caller goes away.
     pub changes_state: bool,
@@ -309,7 +309,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
 fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<Call, RpcError> {
     let params = match request.params {
         Params::Named(map) => map,
-        Params::Positional(values) => by_name(method.params, values)?,
+        Params::Positional(values) => by_name(&method.params, values)?,
     };
     let mut idempotency = None;
     let key = request
@@ -338,8 +338,10 @@ fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<C
     })
 }
 
-fn by_name(names: &[&str], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
-    if values.len() > names.len() {
+fn by_name(params: &[Question], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
+    let names = params.iter().map(|question| question.name);
+    if values.len() > params.len() {
+        let names: Vec<_> = names.collect();
         return Err(RpcError::invalid_params(vec![Violation::of(
             "params",
             "too many positional parameters",
@@ -347,7 +349,7 @@ fn by_name(names: &[&str], values: Vec<Value>) -> Result<Map<String, Value>, Rpc
             &values.len().into(),
         )]));
     }
-    Ok(names.iter().map(|n| (*n).to_owned()).zip(values).collect())
+    Ok(names.map(str::to_owned).zip(values).collect())
 }
 
 fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {
