@@ -172,18 +172,22 @@ impl Probe {
         excuse(&reply, tasks)?;
         let result = reply.expect_result()?;
         let root = text_of(&result, "root_task_id")?;
-        let ids = match &result["task_ids"] {
-            Value::Object(ids) => ids
-                .iter()
+        let ids = if let Some(ids) = result["task_ids"].as_object() {
+            ids.iter()
                 .filter_map(|(alias, id)| Some((alias.clone(), id.as_str()?.to_owned())))
-                .collect(),
+                .collect()
+        } else {
             // The documents do not say how a client learns the ids; the names are unique.
-            _ => self.ids_by_name(&root, tasks).await?,
+            self.ids_by_name(&root, tasks).await?
         };
         Ok(Started { root, result, ids })
     }
 
-    async fn ids_by_name(
+    /// The stored ids of these tasks by their aliases, found by their names in the tree.
+    ///
+    /// # Errors
+    /// [`Finding::Failed`]: no tree.
+    pub async fn ids_by_name(
         &self,
         root: &str,
         tasks: &[NewTask],

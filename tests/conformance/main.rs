@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod faulty;
+mod probe;
 mod program;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         ),
     ];
     trials.extend(faulty::trials());
+    trials.extend(probe::trials());
     for (prefix, path) in ENDPOINTS {
         for clause in all() {
             if matches!(clause.check, Check::Test { .. }) {
