@@ -213,3 +213,64 @@ fn shortened(text: &str) -> String {
     let begin: String = text.chars().take(EVIDENCE_CHARS_MAX).collect();
     format!("{begin}...")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::Line;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    /// Output that can be read while `Output` owns it.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(verdict: Verdict, strict: bool) -> String {
+        let (id, level, text) = ("a/b/1-c", Level::Decided, "t");
+        let report = Report {
+            lines: vec![Line {
+                id,
+                level,
+                text,
+                verdict,
+            }],
+        };
+        let page = Page::default();
+        let mut out = Output::to(Box::new(page.clone()), false, false);
+        show(&report, strict, &mut out).unwrap();
+        let bytes = page.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_table_shows_each_clause_the_counts_and_the_conclusion() {
+        let failed = || Verdict::Failed("sent x,\ngot y".to_owned());
+        let expected = "\
+CLAUSE   LEVEL    VERDICT  EVIDENCE
+a/b/1-c  decided  failed   sent x, got y
+
+LEVEL    passed  failed  skipped  not-testable
+decided  0       1       0        0
+conforms: no MUST is broken
+";
+        assert_eq!(shown(failed(), false), expected);
+        assert!(shown(failed(), true).ends_with("does not conform\n"));
+    }
+
+    #[test]
+    fn long_evidence_stays_on_its_line() {
+        let long = shown(Verdict::Passed("e".repeat(EVIDENCE_CHARS_MAX + 1)), true);
+        let evidence = format!("passed   {}...\n", "e".repeat(EVIDENCE_CHARS_MAX));
+        assert!(long.contains(&evidence), "{long}");
+    }
+}

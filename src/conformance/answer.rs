@@ -203,3 +203,54 @@ impl std::fmt::Display for RpcError {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn sound_answers_are_believed() {
+        let result = json!({"jsonrpc": "2.0", "id": "a", "result": null});
+        let reply = Reply::of(&result, &json!("a"), "x").unwrap();
+        assert_eq!(reply.expect_result(), Ok(Value::Null));
+        let error =
+            json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "m"}});
+        let reply = || Reply::of(&error, &Value::Null, "x").unwrap();
+        assert_eq!(reply().expect_error(-32600).unwrap().message, "m");
+        assert!(reply().expect_error_of(&[-32601, -32602]).is_err());
+        assert!(reply().expect_result().is_err());
+    }
+
+    #[test]
+    fn each_fault_of_an_envelope_is_found() {
+        let error = json!({"code": -1, "message": "m"});
+        for faulty in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"id": 1, "result": 1}),
+            json!({"jsonrpc": "1.0", "id": 1, "result": 1}),
+            json!({"jsonrpc": 2.0, "id": 1, "result": 1}),
+            json!({"jsonrpc": "2.0", "result": 1}),
+            json!({"jsonrpc": "2.0", "id": "1", "result": 1}),
+            json!({"jsonrpc": "2.0", "id": null, "error": error}),
+            json!({"jsonrpc": "2.0", "id": 1}),
+            json!({"jsonrpc": "2.0", "id": 1, "result": 1, "error": error}),
+            json!({"jsonrpc": "2.0", "id": 1, "result": null, "error": null}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": "m"}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "-1", "message": "m"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -1.5, "message": "m"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -1}}),
+        ] {
+            assert!(Reply::of(&faulty, &json!(1), "x").is_err(), "{faulty}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_shortened_between_characters() {
+        assert_eq!(shown("é"), "é");
+        let long = shown("é".repeat(SHOWN_CHARS_MAX + 1));
+        assert!(long.ends_with("... (602 bytes)"), "{long}");
+    }
+}

@@ -42,6 +42,10 @@ fn main() -> ExitCode {
             a_wrong_address_is_no_verdict,
         ),
     ];
+    trials.push(Trial::test(
+        "clauses_are_listed_without_a_server",
+        clauses_are_listed,
+    ));
     trials.extend(faulty::trials());
     trials.extend(probe::trials());
     for (prefix, path) in ENDPOINTS {
@@ -110,6 +114,29 @@ fn not_yet_names_clauses() -> Result<(), Failed> {
         if known != 1 || entries != 1 || missing.is_empty() {
             return Err(Failed::from(format!("`{id}` in NOT_YET")));
         }
+    }
+    Ok(())
+}
+
+fn clauses_are_listed() -> Result<(), Failed> {
+    let (code, list) = program::conformance(&["--list", "--only", "interface/"]);
+    let listed: Vec<_> = list
+        .as_array()
+        .ok_or("no list")?
+        .iter()
+        .map(|c| c["id"].as_str())
+        .collect();
+    let ids: Vec<_> = all()
+        .iter()
+        .map(|c| c.id)
+        .filter(|id| id.contains("interface/"))
+        .map(Some)
+        .collect();
+    let (refused, error) = program::conformance(&["--only", "no such clause"]);
+    if code != Some(0) || listed != ids || refused != Some(2) {
+        return Err(Failed::from(format!(
+            "{code:?} {list}, {refused:?} {error}"
+        )));
     }
     Ok(())
 }
