@@ -4,7 +4,9 @@
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
 use crate::application::ports::Executors;
-use crate::application::{App, Directory, Flows, Positions, RowCache, Validation, flows, rows};
+use crate::application::{
+    App, Directory, Flows, Positions, Readings, RowCache, Validation, flows, rows,
+};
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
 use crate::engine::executor::{
@@ -165,6 +167,7 @@ impl Server {
             flows,
             projections,
             queries,
+            readings: Readings::default(),
             validation,
             rows: row_cache,
             positions,
@@ -210,6 +213,7 @@ impl Server {
         self.context.app.flows.slots().close();
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
+        self.context.app.readings.close().await;
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;

@@ -21,6 +21,7 @@ mod placing;
 pub mod ports;
 mod positions;
 mod queries;
+pub mod readings;
 pub mod rows;
 pub mod schema_cache;
 mod sending;
@@ -33,7 +34,8 @@ pub use directory::Directory;
 pub use error::{Error, Failure};
 pub use flows::Flows;
 pub use positions::Positions;
-pub use queries::Consistency;
+pub use queries::{Consistency, LongAnswer};
+pub use readings::Readings;
 pub use rows::RowCache;
 pub use validation::Validation;
 
@@ -55,6 +57,8 @@ pub struct App {
     pub projections: Projections,
     /// Their contents.
     pub queries: Arc<taskledger_projections::ReadModels>,
+    /// Long answers.
+    pub readings: Readings,
     /// Tasks to flows.
     pub directory: Directory,
     /// Inputs against schemas.

@@ -17,6 +17,7 @@ mod engine;
 mod eviction;
 mod faults;
 mod metadata;
+mod readings;
 mod reads;
 mod recovery;
 mod script;

@@ -8,6 +8,7 @@ use super::params::{
     update,
 };
 use super::reader::Parameters;
+use crate::application::readings::Text;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
@@ -15,6 +16,7 @@ use crate::transport::system;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::flow::{Kind, Rejection};
@@ -36,8 +38,10 @@ pub struct Context {
 }
 
 /// Handlers are plain functions; this gives them the form of the table.
-fn boxed(future: impl Future<Output = Outcome> + Send + 'static) -> BoxFuture<'static, Outcome> {
-    future.boxed()
+fn boxed<T: Into<Text>>(
+    future: impl Future<Output = Result<T, RpcError>> + Send + 'static,
+) -> BoxFuture<'static, Outcome> {
+    future.map(|outcome| outcome.map(Into::into)).boxed()
 }
 
 /// All methods, in the order in which the protocol lists them.
@@ -264,7 +268,7 @@ fn system_methods() -> Vec<Method<Context>> {
     ]
 }
 
-async fn list_tasks(context: &Context, call: &Call) -> Outcome {
+async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, RpcError> {
     let p = list::Params::read(&call.params)?;
     let start = match &p.cursor {
         None => Start::Offset(p.offset),
@@ -318,7 +322,7 @@ fn refuse_streaming(call: &Call) -> Result<(), RpcError> {
     .into())
 }
 
-fn answer(context: &Context, answer: crate::application::Answer) -> Outcome {
+fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError> {
     answer.map_err(|error| match error {
         Error::Refused(rejection) => refused(*rejection),
         Error::Busy {
