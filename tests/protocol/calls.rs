@@ -121,7 +121,7 @@ async fn j8_names_of_methods_are_exact() {
         "test.echo ",
         "test.",
         "rpc.",
-        "rpc.discover",
+        "rpc.Discover",
         "rpc.x",
         "test.echo\\u0000",
         "TEST.ECHO",

@@ -12,6 +12,7 @@ use crate::application::readings::Text;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
+use crate::transport::openrpc::about;
 use crate::transport::system;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -62,6 +63,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "create"],
             params: create::Params::questions(),
             changes_state: true,
+            about: about::create(),
             handler: |context, call| {
                 boxed(async move {
                     let p = create::Params::read(&call.params)?;
@@ -76,6 +78,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "update"],
             params: update::Params::questions(),
             changes_state: true,
+            about: about::update(),
             handler: |context, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
@@ -93,6 +96,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "delete"],
             params: delete::Params::questions(),
             changes_state: true,
+            about: about::delete(),
             handler: |context, call| {
                 boxed(async move {
                     let p = delete::Params::read(&call.params)?;
@@ -110,6 +114,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "orchestration", "workflow", "execution"],
             params: execute::Params::questions(),
             changes_state: true,
+            about: about::execute(),
             handler: |context, call| {
                 boxed(async move {
                     refuse_streaming(&call)?;
@@ -128,6 +133,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "cancel"],
             params: cancel::Params::questions(),
             changes_state: true,
+            about: about::cancel(),
             handler: |context, call| {
                 boxed(async move {
                     let p = cancel::Params::read(&call.params)?;
@@ -148,6 +154,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "copy"],
             params: copy::Params::questions(),
             changes_state: true,
+            about: about::copy(),
             handler: |context, call| {
                 boxed(async move {
                     let p = copy::Params::read(&call.params)?;
@@ -166,6 +173,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "retry"],
             params: retry::Params::questions(),
             changes_state: true,
+            about: about::retry(),
             handler: |context, call| {
                 boxed(async move {
                     let p = retry::Params::read(&call.params)?;
@@ -185,6 +193,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: get::Params::questions(),
             changes_state: false,
+            about: about::get(),
             handler: |context, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
@@ -199,6 +208,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: list::Params::questions(),
             changes_state: false,
+            about: about::list(),
             handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
         },
         Method {
@@ -208,6 +218,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: tree::Params::questions(),
             changes_state: false,
+            about: about::tree(),
             handler: |context, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
@@ -222,6 +233,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: children::Params::questions(),
             changes_state: false,
+            about: about::children(),
             handler: |context, call| {
                 boxed(async move {
                     let p = children::Params::read(&call.params)?;
@@ -244,6 +256,7 @@ fn system_methods() -> Vec<Method<Context>> {
             tags: &["system"],
             params: health::Params::questions(),
             changes_state: false,
+            about: about::health(),
             handler: |context, call| {
                 boxed(async move {
                     health::Params::read(&call.params)?;
@@ -258,6 +271,7 @@ fn system_methods() -> Vec<Method<Context>> {
             tags: &["system"],
             params: executors::Params::questions(),
             changes_state: false,
+            about: about::executors(),
             handler: |context, call| {
                 boxed(async move {
                     executors::Params::read(&call.params)?;
