@@ -16,6 +16,7 @@ mod edits;
 mod engine;
 mod eviction;
 mod faults;
+mod history;
 mod metadata;
 mod reads;
 mod recovery;
