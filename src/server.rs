@@ -4,7 +4,9 @@
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
 use crate::application::ports::Executors;
-use crate::application::{App, Directory, Flows, Positions, RowCache, Validation, flows, rows};
+use crate::application::{
+    App, Directory, Flows, Positions, Rebuilds, RowCache, Validation, flows, rows,
+};
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
 use crate::engine::executor::{
@@ -168,6 +170,7 @@ impl Server {
             validation,
             rows: row_cache,
             positions,
+            rebuilds: Rebuilds::default(),
         };
         let context = Arc::new(Context {
             app,

@@ -19,6 +19,7 @@ mod loading;
 pub mod mailbox;
 pub mod outcomes;
 mod paging;
+mod past;
 mod placing;
 pub mod ports;
 mod positions;
@@ -34,6 +35,7 @@ pub use commands::{Answer, ExecuteOptions, Target};
 pub use directory::Directory;
 pub use error::{Error, Failure};
 pub use flows::Flows;
+pub use past::{AsOf, REBUILDS_MAX, Rebuilds};
 pub use positions::Positions;
 pub use queries::Consistency;
 pub use rows::RowCache;
@@ -65,6 +67,8 @@ pub struct App {
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
     pub positions: Arc<Positions>,
+    /// Flows that are being rebuilt as they were.
+    pub rebuilds: Rebuilds,
 }
 
 impl fmt::Debug for App {

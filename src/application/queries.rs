@@ -13,7 +13,7 @@ use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{self as projections, ListFilter, Order, Start, TaskView};
 
 /// How long a read waits for the read models before it is answered `Busy`.
-const READ_WAIT: Duration = Duration::from_secs(2);
+pub(super) const READ_WAIT: Duration = Duration::from_secs(2);
 
 /// What a read must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -149,7 +149,7 @@ impl App {
     }
 }
 
-fn failed(error: projections::Error) -> Error {
+pub(super) fn failed(error: projections::Error) -> Error {
     let projections::Error::TooLarge { limit } = error else {
         return Failure::ReadModel(error.to_string()).into();
     };

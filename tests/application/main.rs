@@ -8,6 +8,7 @@
     reason = "a test names the events that it is about"
 )]
 
+mod as_of;
 mod bounds;
 mod claims;
 mod conflicts;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
 use taskledger::application::{
-    App, Directory, Error, ExecuteOptions, Flows, Positions, RowCache, Target, Validation, flows,
-    rows,
+    App, Directory, Error, ExecuteOptions, Flows, Positions, Rebuilds, RowCache, Target,
+    Validation, flows, rows,
 };
 use taskledger::clock::{ManualClock, SharedClock};
 use taskledger::store::faulty::{Faults, FaultyStore};
@@ -142,6 +142,7 @@ impl World {
             validation: Arc::new(Validation::new(executors.clone())),
             rows,
             positions,
+            rebuilds: Rebuilds::default(),
         };
         Self {
             app: Arc::new(app),
