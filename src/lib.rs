@@ -4,6 +4,7 @@ pub mod application;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod conformance;
 pub mod engine;
 pub mod server;
 pub mod store;

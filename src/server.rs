@@ -5,7 +5,7 @@
 
 use crate::application::ports::Executors;
 use crate::application::{
-    App, Directory, Flows, Positions, Rebuilds, RowCache, Validation, flows, rows,
+    App, Directory, Flows, Positions, Readings, RowCache, Validation, flows, rows,
 };
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
@@ -167,10 +167,10 @@ impl Server {
             flows,
             projections,
             queries,
+            readings: Readings::default(),
             validation,
             rows: row_cache,
             positions,
-            rebuilds: Rebuilds::default(),
         };
         let context = Arc::new(Context {
             app,
@@ -213,6 +213,7 @@ impl Server {
         self.context.app.flows.slots().close();
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
+        self.context.app.readings.close().await;
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;

@@ -19,6 +19,8 @@ const EDGES: &[(&str, &[&str])] = &[
     // Settings end as the options of what they configure.
     ("config", &["engine", "store", "transport"]),
     ("store", &["clock"]),
+    // A client of any server: what it knows comes over HTTP.
+    ("conformance", &["clock"]),
     ("subscription", &["store", "clock"]),
     ("application", &["store", "subscription", "clock"]),
     ("engine", &["application", "subscription", "store", "clock"]),
@@ -59,6 +61,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "application",
             "clock",
             "config",
+            "conformance",
             "engine",
             "server",
             "store",

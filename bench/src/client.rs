@@ -2,8 +2,12 @@
 //! machine with the server, so it must cost little.
 
 use serde_json::Value;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// Before a busy server is asked again.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// One connection.
 pub(crate) struct Client {
@@ -36,6 +40,24 @@ impl Client {
         }
     }
 
+    /// As [`Self::call`]; a server that is too busy is asked again when it says, for so long.
+    pub(crate) async fn insist(
+        &mut self,
+        method: &str,
+        params: &Value,
+        patience: Duration,
+    ) -> Result<Value, String> {
+        let began = Instant::now();
+        loop {
+            match self.call(method, params).await {
+                Err(error) if error.contains("-32013") && began.elapsed() < patience => {
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
     /// Posts a body and returns the answer's.
     pub(crate) async fn post(&mut self, body: &str) -> Result<&[u8], String> {
         let head = format!(
@@ -49,23 +71,62 @@ impl Client {
             .map_err(|e| e.to_string())?;
         self.buffer.clear();
         loop {
-            let read = self
-                .stream
-                .read_buf(&mut self.buffer)
-                .await
-                .map_err(|e| e.to_string())?;
-            if read == 0 {
-                return Err("the server closed the connection".to_owned());
-            }
+            self.more().await?;
             let Some(end) = find(&self.buffer, b"\r\n\r\n") else {
                 continue;
             };
-            let length = content_length(&self.buffer[..end])?;
-            let total = end + 4 + length;
-            if self.buffer.len() >= total {
-                return Ok(&self.buffer[end + 4..total]);
+            match body_length(&self.buffer[..end])? {
+                Some(length) if self.buffer.len() < end + 4 + length => {}
+                Some(length) => return Ok(&self.buffer[end + 4..end + 4 + length]),
+                None => {
+                    self.buffer.drain(..end + 4);
+                    self.chunks().await?;
+                    return Ok(&self.buffer);
+                }
             }
         }
+    }
+
+    /// Reads a body in chunks, of which the beginning is in the buffer, and leaves it there whole.
+    async fn chunks(&mut self) -> Result<(), String> {
+        let (mut read_to, mut body_len) = (0, 0);
+        loop {
+            let size = match find(&self.buffer[read_to..], b"\r\n") {
+                None => {
+                    self.more().await?;
+                    continue;
+                }
+                Some(end) => {
+                    let line = String::from_utf8_lossy(&self.buffer[read_to..read_to + end]);
+                    let size = usize::from_str_radix(line.trim(), 16)
+                        .map_err(|e| format!("{line}: {e}"))?;
+                    read_to += end + 2;
+                    size
+                }
+            };
+            while self.buffer.len() < read_to + size + 2 {
+                self.more().await?;
+            }
+            self.buffer.copy_within(read_to..read_to + size, body_len);
+            body_len += size;
+            read_to += size + 2;
+            if size == 0 {
+                self.buffer.truncate(body_len);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn more(&mut self) -> Result<(), String> {
+        let read = self
+            .stream
+            .read_buf(&mut self.buffer)
+            .await
+            .map_err(|e| e.to_string())?;
+        if read == 0 {
+            return Err("the server closed the connection".to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -73,11 +134,20 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
 
-fn content_length(head: &[u8]) -> Result<usize, String> {
+/// Bytes of the body; `None` when it comes in chunks.
+fn body_length(head: &[u8]) -> Result<Option<usize>, String> {
     let head = std::str::from_utf8(head).map_err(|e| e.to_string())?;
-    head.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .and_then(|(_, value)| value.trim().parse().ok())
-        .ok_or_else(|| format!("an answer without content-length: {head}"))
+    let field = |wanted: &str| {
+        head.lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value.trim())
+    };
+    if field("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+        return Ok(None);
+    }
+    match field("content-length").map(str::parse) {
+        Some(Ok(length)) => Ok(Some(length)),
+        _ => Err(format!("an answer of unknown length: {head}")),
+    }
 }

@@ -7,6 +7,7 @@
 
 mod client;
 mod disk;
+mod large_tree;
 mod report;
 mod scenarios;
 mod server;
@@ -32,7 +33,7 @@ struct Args {
     /// Seconds of each round with load
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// Only scenarios whose name contains this
+    /// Only scenarios whose name contains this: start, large-tree, create, get, chain, fan
     #[arg(long)]
     only: Option<String>,
     /// Print JSON
@@ -80,6 +81,9 @@ async fn run(args: &Args) -> Result<Report, String> {
     );
     if wanted("start") {
         scenarios::start(args, &mut report).await?;
+    }
+    if wanted("large-tree") {
+        large_tree::large_tree(args, &mut report).await?;
     }
     let server = Server::start(&args.program, &args.data_dir.join("load")).await?;
     for connections in [1, 16, 64] {

@@ -42,7 +42,7 @@ pub enum Error {
     #[error("the answer is larger than {limit} bytes")]
     TooLarge {
         /// The limit.
-        limit: usize,
+        limit: u64,
     },
     /// A cursor that this program did not give for this order. The caller can mend it.
     #[error("not a cursor of this list")]

@@ -23,8 +23,8 @@ pub use error::Error;
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
-    Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order, Start,
-    TREE_BYTES_MAX,
+    Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
+    READING_BYTES_MAX, Reading, Start,
 };
 pub use read_models::{Found, Options, ReadModels};
 pub use task_row::{Change, TaskRow, covers};

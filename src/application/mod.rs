@@ -24,6 +24,7 @@ mod placing;
 pub mod ports;
 mod positions;
 mod queries;
+pub mod readings;
 pub mod rows;
 pub mod schema_cache;
 mod sending;
@@ -35,9 +36,10 @@ pub use commands::{Answer, ExecuteOptions, Target};
 pub use directory::Directory;
 pub use error::{Error, Failure};
 pub use flows::Flows;
-pub use past::{AsOf, REBUILDS_MAX, Rebuilds};
+pub use past::AsOf;
 pub use positions::Positions;
-pub use queries::Consistency;
+pub use queries::{Consistency, LongAnswer};
+pub use readings::Readings;
 pub use rows::RowCache;
 pub use validation::Validation;
 
@@ -59,6 +61,8 @@ pub struct App {
     pub projections: Projections,
     /// Their contents.
     pub queries: Arc<taskledger_projections::ReadModels>,
+    /// Long answers.
+    pub readings: Readings,
     /// Tasks to flows.
     pub directory: Directory,
     /// Inputs against schemas.
@@ -67,8 +71,6 @@ pub struct App {
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
     pub positions: Arc<Positions>,
-    /// Flows that are being rebuilt as they were.
-    pub rebuilds: Rebuilds,
 }
 
 impl fmt::Debug for App {

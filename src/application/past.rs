@@ -9,22 +9,24 @@ use super::App;
 use super::commands::{Answer, raw};
 use super::error::{Error, Failure};
 use super::paging::Pieces;
-use super::queries::{READ_WAIT, failed};
+use super::queries::LongAnswer;
+use super::readings::{Source, failed};
+use crate::store::EventStore;
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use taskledger_domain::flow::Rejection;
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Position, Recorded, TaskId, Timestamp};
-use taskledger_projections::{self as projections, Past, TREE_BYTES_MAX, TaskView, WithRun};
-use taskledger_projections::{Sources, TreeWriter};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use taskledger_projections::{
+    self as projections, Past, READING_BYTES_MAX, Sources, TaskView, TreeWriter, WithRun,
+};
+use tokio::sync::OwnedSemaphorePermit;
 
-/// Flows that are rebuilt at once: each may hold a state of 100,000 tasks, and an answer.
-pub const REBUILDS_MAX: usize = 2;
-/// Tasks of a tree whose payloads are in memory at once: at 4 MiB each, 128 MiB.
-const CHUNK_TASKS: usize = 32;
+/// Tasks in one piece of a tree.
+const PIECE_TASKS: usize = 256;
+/// Events that are read for the payloads of one piece: at three of 1 MiB each, 96 MiB.
+const PIECE_EVENTS: usize = 32;
 
 /// A moment of the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,33 +46,6 @@ impl AsOf {
     }
 }
 
-/// Bounds how many flows are rebuilt at once.
-#[derive(Debug)]
-pub struct Rebuilds(Arc<Semaphore>);
-
-impl Default for Rebuilds {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(REBUILDS_MAX)))
-    }
-}
-
-impl Rebuilds {
-    /// The right to rebuild one flow, until it is dropped.
-    ///
-    /// # Errors
-    /// `Busy` after two seconds.
-    pub async fn begin(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let permit = self.0.clone().acquire_owned();
-        match tokio::time::timeout(READ_WAIT, permit).await {
-            Ok(permit) => Ok(permit.expect("nobody closes the semaphore")),
-            Err(_) => Err(Error::Busy {
-                reason: format!("{REBUILDS_MAX} flows are being rebuilt as they were"),
-                retry_after_ms: 1000,
-            }),
-        }
-    }
-}
-
 /// The last event of the flow that an answer contains.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Moment {
@@ -85,10 +60,12 @@ struct Then<'a> {
     as_of: Moment,
 }
 
+/// A flow as it was.
 struct Rebuilt {
+    store: Arc<dyn EventStore>,
+    flow: FlowId,
     past: Past,
     moment: Moment,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl App {
@@ -98,11 +75,12 @@ impl App {
     /// [`Error`]; `NotFound` for a task that did not exist then, `Invalid` for a moment that has
     /// not come yet.
     pub async fn get_as_of(&self, task: TaskId, at: AsOf) -> Answer {
-        let (flow, rebuilt) = self.rebuild(task, at).await?;
+        let (rebuilt, _place) = self.rebuild(task, at).await?;
         let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
             return Err(Rejection::not_found("task_id", task).into());
         };
-        self.complete(flow, std::slice::from_mut(&mut view), &[sources])
+        rebuilt
+            .complete(std::slice::from_mut(&mut view), &[sources])
             .await?;
         Ok(raw(&Then {
             task: &view,
@@ -113,56 +91,38 @@ impl App {
     /// `tasks.tree` with `as_of`. Cost: O(events of the flow until then).
     ///
     /// # Errors
-    /// As [`Self::get_as_of`]; `Invalid` too for a tree that is too large for an answer.
-    pub async fn tree_as_of(&self, task: TaskId, at: AsOf) -> Answer {
-        let (flow, rebuilt) = self.rebuild(task, at).await?;
-        let Rebuilt {
-            past,
-            moment,
-            _permit,
-        } = rebuilt;
-        let (past, order) = blocking(move || {
-            let order = past.depth_first(task);
-            (past, order)
+    /// As [`Self::get_as_of`].
+    pub async fn tree_as_of(&self, task: TaskId, at: AsOf) -> LongAnswer {
+        let (mut rebuilt, place) = self.rebuild(task, at).await?;
+        let (past, mut left) = blocking(move || {
+            let order = rebuilt.past.depth_first(task);
+            (rebuilt.past, order)
         })
         .await?;
-        if order.is_empty() {
+        if left.is_empty() {
             return Err(Rejection::not_found("task_id", task).into());
         }
-        let mut writer = TreeWriter::new();
-        for chunk in order.chunks(CHUNK_TASKS) {
-            let with_run = |id| {
-                if id == task {
-                    WithRun::Yes
-                } else {
-                    WithRun::No
-                }
-            };
-            let (mut views, sources): (Vec<_>, Vec<_>) = chunk
-                .iter()
-                .filter_map(|&(id, _)| past.view(id, with_run(id)))
-                .unzip();
-            self.complete(flow, &mut views, &sources).await?;
-            for (view, &(_, depth)) in views.iter().zip(chunk) {
-                writer.push(depth, view);
-            }
-            if writer.len() > TREE_BYTES_MAX {
-                let limit = TREE_BYTES_MAX;
-                return Err(failed(projections::Error::TooLarge { limit }));
-            }
-            tokio::task::yield_now().await;
-        }
-        let text = String::from_utf8(writer.finish_with("as_of", &moment))
-            .map_err(|e| Failure::Broken(e.to_string()))?;
-        RawValue::from_string(text)
-            .map_err(|e| Failure::Broken(format!("a tree is no JSON: {e}")).into())
+        rebuilt.past = past;
+        left.reverse();
+        let tree = Tree {
+            rebuilt,
+            root: task,
+            left,
+            writer: TreeWriter::new(),
+            bytes: 0,
+        };
+        self.readings.all(tree, place).await
     }
 
     /// The flow of a task as it was.
-    async fn rebuild(&self, task: TaskId, at: AsOf) -> Result<(FlowId, Rebuilt), Error> {
+    async fn rebuild(
+        &self,
+        task: TaskId,
+        at: AsOf,
+    ) -> Result<(Rebuilt, OwnedSemaphorePermit), Error> {
         self.refuse_the_future(at)?;
         let flow = self.flow_of("task_id", task).await?;
-        let permit = self.rebuilds.begin().await?;
+        let place = self.readings.begin_rebuild().await?;
         let mut pieces = Pieces::of(&*self.store, flow);
         let (mut past, mut version, mut moment) = (Past::default(), 0, None);
         loop {
@@ -190,11 +150,12 @@ impl App {
             return Err(Rejection::not_found("task_id", task).into());
         };
         let rebuilt = Rebuilt {
+            store: self.store.clone(),
+            flow,
             past,
             moment,
-            _permit: permit,
         };
-        Ok((flow, rebuilt))
+        Ok((rebuilt, place))
     }
 
     fn refuse_the_future(&self, at: AsOf) -> Result<(), Error> {
@@ -218,25 +179,78 @@ impl App {
         };
         fault.map_or(Ok(()), |fault| Err(Error::invalid(vec![fault])))
     }
+}
 
+impl Rebuilt {
     /// Puts payloads that were not kept into views. Cost: O(views), one round trip.
-    async fn complete(
-        &self,
-        flow: FlowId,
-        views: &mut [TaskView],
-        sources: &[Sources],
-    ) -> Result<(), Error> {
+    async fn complete(&self, views: &mut [TaskView], sources: &[Sources]) -> Result<(), Error> {
         let versions: Vec<_> = sources.iter().flat_map(|s| s.versions()).collect();
         if versions.is_empty() {
             return Ok(());
         }
-        let mut events = self.store.read_versions(flow, &versions).await?.into_iter();
+        let events = self.store.read_versions(self.flow, &versions).await?;
+        let mut events = events.into_iter();
         for (view, sources) in views.iter_mut().zip(sources) {
             for recorded in events.by_ref().take(sources.versions().count()) {
                 Past::complete(view, &recorded.event);
             }
         }
         Ok(())
+    }
+}
+
+/// A tree of a rebuilt flow, given piece by piece.
+struct Tree {
+    rebuilt: Rebuilt,
+    root: TaskId,
+    /// What is still to be given, with depths, last first.
+    left: Vec<(TaskId, usize)>,
+    writer: TreeWriter,
+    bytes: u64,
+}
+
+impl Source for Tree {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        if self.is_ended() {
+            return Ok(None);
+        }
+        let (mut views, mut sources, mut depths) = (Vec::new(), Vec::new(), Vec::new());
+        let mut events = 0;
+        while views.len() < PIECE_TASKS
+            && events < PIECE_EVENTS
+            && let Some((id, depth)) = self.left.pop()
+        {
+            let with_run = if id == self.root {
+                WithRun::Yes
+            } else {
+                WithRun::No
+            };
+            let found = self.rebuilt.past.view(id, with_run);
+            let (view, source) = found.expect("the order holds tasks of this state");
+            events += source.versions().count();
+            views.push(view);
+            sources.push(source);
+            depths.push(depth);
+        }
+        self.rebuilt.complete(&mut views, &sources).await?;
+        for (view, depth) in views.iter().zip(depths) {
+            self.writer.push(depth, view);
+        }
+        let piece = if self.is_ended() {
+            std::mem::take(&mut self.writer).finish_with("as_of", &self.rebuilt.moment)
+        } else {
+            self.writer.take()
+        };
+        self.bytes += piece.len() as u64;
+        if self.bytes > READING_BYTES_MAX {
+            let limit = READING_BYTES_MAX;
+            return Err(failed(projections::Error::TooLarge { limit }));
+        }
+        Ok(Some(piece))
+    }
+
+    fn is_ended(&self) -> bool {
+        self.left.is_empty()
     }
 }
 

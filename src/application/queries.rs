@@ -2,18 +2,20 @@
 
 use super::App;
 use super::commands::{Answer, raw};
-use super::error::{Error, Failure};
+use super::error::Error;
+use super::readings::{Text, failed};
 use super::rows::Cached;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use std::time::Duration;
 use taskledger_domain::flow::Rejection;
-use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Position, TaskId};
-use taskledger_projections::{self as projections, ListFilter, Order, Start, TaskView};
+use taskledger_projections::{ListFilter, Order, Start, TaskView};
 
 /// How long a read waits for the read models before it is answered `Busy`.
 pub(super) const READ_WAIT: Duration = Duration::from_secs(2);
+
+/// The answer to a read that may be long.
+pub type LongAnswer = Result<Text, Error>;
 
 /// What a read must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,11 +25,6 @@ pub enum Consistency {
     Strong,
     /// Whatever the read models show now.
     Eventual,
-}
-
-#[derive(Serialize)]
-struct Children {
-    children: Vec<TaskView>,
 }
 
 #[derive(Serialize)]
@@ -61,28 +58,20 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn children(&self, parent: TaskId, consistency: Consistency) -> Answer {
+    pub async fn children(&self, parent: TaskId, consistency: Consistency) -> LongAnswer {
         self.await_task("parent_id", parent, consistency).await?;
-        match self.queries.children(parent).await.map_err(failed)? {
-            Some(children) => Ok(raw(&Children { children })),
-            None => Err(Rejection::not_found("parent_id", parent).into()),
-        }
+        let read = self.readings.read(|| self.queries.children(parent)).await?;
+        read.ok_or_else(|| Rejection::not_found("parent_id", parent).into())
     }
 
     /// `tasks.tree`. spec: interface / tasks.tree
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn tree(&self, task: TaskId, consistency: Consistency) -> Answer {
+    pub async fn tree(&self, task: TaskId, consistency: Consistency) -> LongAnswer {
         self.await_task("task_id", task, consistency).await?;
-        match self.queries.tree(task).await.map_err(failed)? {
-            Some(bytes) => {
-                let text = String::from_utf8(bytes).map_err(|e| Failure::Broken(e.to_string()))?;
-                RawValue::from_string(text)
-                    .map_err(|e| Failure::Broken(format!("a tree is no JSON: {e}")).into())
-            }
-            None => Err(Rejection::not_found("task_id", task).into()),
-        }
+        let read = self.readings.read(|| self.queries.tree(task)).await?;
+        read.ok_or_else(|| Rejection::not_found("task_id", task).into())
     }
 
     /// `tasks.list`. spec: interface / tasks.list
@@ -147,15 +136,4 @@ impl App {
                 retry_after_ms: 250,
             })
     }
-}
-
-pub(super) fn failed(error: projections::Error) -> Error {
-    let projections::Error::TooLarge { limit } = error else {
-        return Failure::ReadModel(error.to_string()).into();
-    };
-    let expected =
-        format!("an answer of at most {limit} bytes; read the tree in parts with tasks.children");
-    let actual = serde_json::Value::Null;
-    let fault = Violation::of("task_id", "Answer is too large", expected, &actual);
-    Error::invalid(vec![fault])
 }

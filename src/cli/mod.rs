@@ -5,6 +5,7 @@
 
 pub mod api;
 mod completions;
+mod conformance;
 mod error;
 mod events;
 mod file_limit;
@@ -62,6 +63,7 @@ enum Command {
     Tasks(tasks::Args),
     Events(events::Args),
     Projections(projections::Args),
+    Conformance(conformance::Args),
     Completions(completions::Args),
 }
 
@@ -101,6 +103,7 @@ impl Cli {
             Command::Tasks(args) => tasks::tasks(args, &mut out).await,
             Command::Events(args) => events::events(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
+            Command::Conformance(args) => conformance::conformance(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
     }
@@ -141,6 +144,13 @@ mod tests {
             "events verify --data-dir d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "completions bash".to_owned(),
+            "conformance".to_owned(),
+            "conformance --url http://h:1 --path /tasks --executor noop --slow-executor wait"
+                .to_owned(),
+            "conformance --slow-inputs {\"s\":60} --failing-task {\"inputs\":{}} --timeout 1"
+                .to_owned(),
+            "conformance --only interface/json-rpc --json --strict".to_owned(),
+            "conformance --list --markdown".to_owned(),
             "tasks --url http://h:1 list".to_owned(),
             "tasks list --url http://h:1".to_owned(),
         ];
@@ -166,6 +176,9 @@ mod tests {
             "tasks execute",
             "tasks list --limit 0",
             "completions klingon",
+            "conformance --markdown",
+            "conformance --slow-inputs 1",
+            "conformance --timeout 0",
         ] {
             let words = std::iter::once("taskledger").chain(line.split_whitespace());
             assert!(Cli::try_parse_from(words).is_err(), "{line}");

@@ -4,7 +4,8 @@ use crate::world::{World, caller, is_busy, quiet, refused, soon, task, updates};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger::application::history::{Query, Scope};
-use taskledger::application::{AsOf, Consistency, ExecuteOptions, REBUILDS_MAX, Target};
+use taskledger::application::readings::{REBUILDS_MAX, Text};
+use taskledger::application::{AsOf, Consistency, ExecuteOptions, Target};
 use taskledger::clock::Clock;
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::{START, id};
@@ -16,7 +17,7 @@ async fn now(w: &World, task: TaskId, whole: bool) -> Option<Value> {
         if whole {
             app.tree(task, Consistency::Strong).await
         } else {
-            app.get(task, Consistency::Strong).await
+            app.get(task, Consistency::Strong).await.map(Text::from)
         }
     });
     soon(read).await.unwrap().ok()
@@ -27,7 +28,7 @@ async fn then(w: &World, task: TaskId, whole: bool, at: AsOf) -> Option<Value> {
         if whole {
             app.tree_as_of(task, at).await
         } else {
-            app.get_as_of(task, at).await
+            app.get_as_of(task, at).await.map(Text::from)
         }
     });
     match soon(read).await.unwrap() {
@@ -293,7 +294,7 @@ async fn more_rebuilds_than_allowed_wait_and_are_then_told_to_come_back() {
     w.given_flow("root", &[]).await;
     let mut held = Vec::new();
     for _ in 0..REBUILDS_MAX {
-        held.push(w.app.rebuilds.begin().await.unwrap());
+        held.push(w.app.readings.begin_rebuild().await.unwrap());
     }
     let (root, at) = (id("root"), AsOf::Position(head(&w)));
     let read = |w: &World| w.call(move |app| async move { app.get_as_of(root, at).await });
@@ -302,7 +303,7 @@ async fn more_rebuilds_than_allowed_wait_and_are_then_told_to_come_back() {
     assert!(!waiting.is_finished());
     held.pop();
     assert!(soon(waiting).await.unwrap().is_ok());
-    held.push(w.app.rebuilds.begin().await.unwrap());
+    held.push(w.app.readings.begin_rebuild().await.unwrap());
     tokio::time::pause();
     assert!(is_busy(&read(&w).await.unwrap()));
 }

@@ -19,6 +19,7 @@ mod eviction;
 mod faults;
 mod history;
 mod metadata;
+mod readings;
 mod reads;
 mod recovery;
 mod script;

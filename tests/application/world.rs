@@ -6,8 +6,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
+use taskledger::application::readings::Text;
 use taskledger::application::{
-    App, Directory, Error, ExecuteOptions, Flows, Positions, Rebuilds, RowCache, Target,
+    App, Directory, Error, ExecuteOptions, Flows, Positions, Readings, RowCache, Target,
     Validation, flows, rows,
 };
 use taskledger::clock::{ManualClock, SharedClock};
@@ -139,10 +140,10 @@ impl World {
             flows,
             projections,
             queries,
+            readings: Readings::default(),
             validation: Arc::new(Validation::new(executors.clone())),
             rows,
             positions,
-            rebuilds: Rebuilds::default(),
         };
         Self {
             app: Arc::new(app),
@@ -198,15 +199,20 @@ impl World {
     }
 
     /// Any other call, on its way.
-    pub(crate) fn call<F>(
+    pub(crate) fn call<F, T>(
         &self,
         call: impl FnOnce(Arc<App>) -> F + Send + 'static,
     ) -> JoinHandle<Result<Value, Error>>
     where
-        F: Future<Output = taskledger::application::Answer> + Send,
+        F: Future<Output = Result<T, Error>> + Send,
+        T: Into<Text> + Send,
     {
         let app = self.app.clone();
-        tokio::spawn(async move { call(app).await.map(|raw| value(&raw)) })
+        tokio::spawn(async move {
+            let text: Text = call(app).await?.into();
+            let text = text.whole(usize::MAX).await;
+            Ok(value(&text.expect("the answer is not cut off")))
+        })
     }
 
     /// Creates a flow with a root of this name, and groups below it.
@@ -366,7 +372,7 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
     }
 }
 
-pub(crate) fn is_busy(result: &Result<Value, Error>) -> bool {
+pub(crate) fn is_busy<T>(result: &Result<T, Error>) -> bool {
     matches!(
         result,
         Err(Error::Busy {

@@ -1,12 +1,12 @@
 //! A method table of fakes and the context that they work on.
 
 use futures_util::future::BoxFuture;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::transport::http::{Check, Readiness};
-use taskledger::transport::jsonrpc::dispatch::result;
+use taskledger::transport::jsonrpc::dispatch::{self, result};
+use taskledger::transport::jsonrpc::reader::Question;
 use taskledger::transport::jsonrpc::{Call, Method, RpcError};
 use taskledger_domain::TaskId;
 use tokio::sync::Semaphore;
@@ -67,7 +67,11 @@ impl Readiness for Fake {
     }
 }
 
-type Outcome = BoxFuture<'static, Result<Box<RawValue>, RpcError>>;
+type Outcome = BoxFuture<'static, dispatch::Outcome>;
+
+fn anything(name: &'static str) -> Question {
+    Question::optional(name, json!({}), "Anything.")
+}
 
 fn method(
     name: &'static str,
@@ -79,7 +83,7 @@ fn method(
         title: "A fake",
         summary: "Does nothing real",
         tags: &["test"],
-        params: &["n", "b"],
+        params: vec![anything("n"), anything("b")],
         changes_state,
         handler,
     }

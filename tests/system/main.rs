@@ -11,6 +11,7 @@ mod damage;
 mod folders;
 mod full_disk;
 mod log;
+mod long_answers;
 mod model;
 mod program;
 mod random;

@@ -5,6 +5,7 @@ pub mod inputs;
 mod priority;
 mod progress;
 mod retry;
+pub mod schema;
 pub mod spec;
 mod status;
 

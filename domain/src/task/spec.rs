@@ -4,7 +4,7 @@
 mod configuration;
 mod reader;
 
-use super::{Priority, RetryPolicy};
+use super::{Priority, RetryPolicy, schema};
 use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
@@ -144,27 +144,6 @@ impl Specification {
     }
 }
 
-/// Members of a task that a caller may send.
-const TASK_MEMBERS: &[&str] = &[
-    "id",
-    "parent_id",
-    "user_id",
-    "name",
-    "status",
-    "priority",
-    "inputs",
-    "schemas",
-    "params",
-    "result",
-    "error",
-    "dependencies",
-    "progress",
-    "created_at",
-    "started_at",
-    "updated_at",
-    "completed_at",
-];
-
 /// Reads one task. `extra` names members that the caller of this function reads itself (`children`).
 /// On faults, appends them to `violations` and returns `None`.
 pub(super) fn task(
@@ -179,7 +158,7 @@ pub(super) fn task(
         path,
         violations,
     };
-    r.refuse_unknown(TASK_MEMBERS, extra);
+    r.refuse_unknown(&schema::NAMES, extra);
     r.refuse_server_written();
     let id = r.id();
     let name = r.name(true);
@@ -221,7 +200,7 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         path: &path,
         violations: &mut violations,
     };
-    r.refuse_unknown(TASK_MEMBERS, &[]);
+    r.refuse_unknown(&schema::NAMES, &[]);
     r.refuse_server_written();
     if let Some(id) = map.get("id") {
         r.fault(

@@ -4,14 +4,16 @@ use super::agent_card::AgentCard;
 use super::health::{Probe, Readiness};
 use super::{Options, body, refusal};
 use crate::application::caller::{ANONYMOUS, valid_traceparent};
+use crate::application::readings::Cut;
 use crate::clock::SharedClock;
 use crate::transport::jsonrpc::envelope::{self, Envelope};
-use crate::transport::jsonrpc::{Dispatcher, Origin, RpcError};
+use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError};
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -98,7 +100,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (head, body) = request.into_parts();
         let (correlation, echo) = self.correlation(&head.headers);
         let mut response = match self.admit(&head.headers, body, deadline, correlation).await {
-            Ok(answer) => answered(answer),
+            Ok((answer, permit)) => answered(answer, permit),
             Err(response) => *response,
         };
         response.headers_mut().insert(REQUEST_ID, echo);
@@ -112,7 +114,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         body: Body,
         deadline: Instant,
         correlation: Arc<str>,
-    ) -> Result<Option<Vec<u8>>, Box<Response>> {
+    ) -> Result<Answered, Box<Response>> {
         refusal::unless_json(headers)?;
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return Err(Box::new(refusal::too_busy(
@@ -137,8 +139,8 @@ impl<C: Send + Sync + 'static> Door<C> {
                 .dispatcher
                 .answer(envelope, origin, Some(deadline))
                 .await;
-            drop((permit, share));
-            answer
+            drop(share);
+            (answer, permit)
         };
         if !finishes_alone {
             return Ok(work.await);
@@ -187,10 +189,21 @@ async fn parse(bytes: Bytes) -> Envelope {
         })
 }
 
-/// 200 with a body, 204 without one.
-fn answered(answer: Option<Vec<u8>>) -> Response {
+/// An answer, if there is one, and the place of its request.
+type Answered = (Option<Answer>, OwnedSemaphorePermit);
+
+/// 200 with a body, 204 without one. A long answer keeps its place until it is sent.
+fn answered(answer: Option<Answer>, place: OwnedSemaphorePermit) -> Response {
     match answer {
-        Some(bytes) => json(StatusCode::OK, bytes),
+        Some(Answer::Whole(bytes)) => json(StatusCode::OK, bytes),
+        Some(Answer::Long { head, result, tail }) => {
+            let once = |bytes| stream::once(ready(Ok::<_, Cut>(Bytes::from(bytes))));
+            let pieces = once(head)
+                .chain(result.map_ok(Bytes::from))
+                .chain(once(tail))
+                .inspect(move |_| _ = &place);
+            json(StatusCode::OK, Body::from_stream(pieces))
+        }
         None => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -217,13 +230,13 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
 /// Work that changes state and therefore goes on, tracked, when the connection that waits for it
 /// goes away: a caller may send a notification and leave. Costs nothing unless that happens.
 struct Detaching {
-    work: Option<BoxFuture<'static, Option<Vec<u8>>>>,
+    work: Option<BoxFuture<'static, Answered>>,
     tracker: TaskTracker,
     cut: CancellationToken,
 }
 
 impl Future for Detaching {
-    type Output = Option<Vec<u8>>;
+    type Output = Answered;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let work = self.work.as_mut().expect("not polled after it was ready");

@@ -5,15 +5,17 @@
 //! touches no other. No handler runs past the deadline of its request.
 
 use super::encode;
-pub use super::encode::Outcome;
+pub use super::encode::{Body, Outcome};
 use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
-use super::reader::suggestion;
+use super::reader::{Question, suggestion};
 use crate::application::caller::{ANONYMOUS, Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
+use crate::application::readings::Text;
 use crate::clock::SharedClock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -36,7 +38,7 @@ pub struct Method<C> {
     /// Words to find it by; also in the agent card.
     pub tags: &'static [&'static str],
     /// The parameters in the order in which positional parameters are taken.
-    pub params: &'static [&'static str],
+    pub params: Vec<Question>,
     /// Whether a call may change something: then it can carry an idempotency key, and runs to its
     /// end when the caller goes away.
     pub changes_state: bool,
@@ -150,69 +152,113 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             .any(|method| method.changes_state)
     }
 
-    /// Reads and answers a body. `None`: there is nothing to answer.
+    /// Reads and answers a body, whole. `None`: there is nothing to answer.
     pub async fn answer_bytes(
         &self,
         body: &[u8],
         origin: Origin,
         deadline: Option<Instant>,
     ) -> Option<Vec<u8>> {
-        self.answer(envelope::parse(body), origin, deadline).await
-    }
-
-    /// Executes every call of `envelope` and encodes the answers. `None`: there were only
-    /// notifications. Calls that have not started by `deadline` are not started.
-    pub async fn answer(
-        &self,
-        envelope: Envelope,
-        origin: Origin,
-        deadline: Option<Instant>,
-    ) -> Option<Vec<u8>> {
         let mut buffer = Vec::new();
-        match envelope {
+        match envelope::parse(body) {
             Envelope::Refused(error) => return Some(encode::refusal(&error)),
             Envelope::Single(element) => {
-                self.element(element, &origin, deadline, &mut buffer).await
+                self.append(element, &origin, deadline, &mut buffer).await;
             }
             Envelope::Batch(elements) => {
-                for element in elements {
-                    let before = buffer.len();
-                    buffer.push(if before == 0 { b'[' } else { b',' });
-                    let start = buffer.len();
-                    self.element(element, &origin, deadline, &mut buffer).await;
-                    if buffer.len() == start {
-                        buffer.truncate(before);
-                    }
-                }
-                if !buffer.is_empty() {
-                    buffer.push(b']');
-                }
+                self.batch(elements, &origin, deadline, &mut buffer).await;
             }
         }
         (!buffer.is_empty()).then_some(buffer)
     }
 
+    /// Executes every call of `envelope` and encodes the answers. `None`: there were only
+    /// notifications. Calls that have not started by `deadline` are not started. The result of a
+    /// call that stands alone may be long.
+    pub async fn answer(
+        &self,
+        envelope: Envelope,
+        origin: Origin,
+        deadline: Option<Instant>,
+    ) -> Option<Body> {
+        match envelope {
+            Envelope::Refused(error) => Some(Body::Whole(encode::refusal(&error))),
+            Envelope::Single(Element::Request(request)) => {
+                let (id, outcome) = self.request(*request, &origin, deadline).await?;
+                Some(encode::body(self.answer_bytes_max, &id, outcome))
+            }
+            Envelope::Single(invalid @ Element::Invalid { .. }) => {
+                let mut buffer = Vec::new();
+                self.append(invalid, &origin, deadline, &mut buffer).await;
+                Some(Body::Whole(buffer))
+            }
+            Envelope::Batch(elements) => {
+                let mut buffer = Vec::new();
+                self.batch(elements, &origin, deadline, &mut buffer).await;
+                (!buffer.is_empty()).then_some(Body::Whole(buffer))
+            }
+        }
+    }
+
+    async fn batch(
+        &self,
+        elements: Vec<Element>,
+        origin: &Origin,
+        deadline: Option<Instant>,
+        buffer: &mut Vec<u8>,
+    ) {
+        for element in elements {
+            let before = buffer.len();
+            buffer.push(if before == 0 { b'[' } else { b',' });
+            let start = buffer.len();
+            self.append(element, origin, deadline, buffer).await;
+            if buffer.len() == start {
+                buffer.truncate(before);
+            }
+        }
+        if !buffer.is_empty() {
+            buffer.push(b']');
+        }
+    }
+
     /// Executes one element and appends its answer, if it gets one.
-    async fn element(
+    async fn append(
         &self,
         element: Element,
         origin: &Origin,
         deadline: Option<Instant>,
         buffer: &mut Vec<u8>,
     ) {
+        let max = self.answer_bytes_max;
         match element {
             Element::Invalid { id, error } => {
-                encode::answer(buffer, self.answer_bytes_max, id.as_deref(), &Err(error));
+                encode::answer(buffer, max, id.as_deref(), &Err(error));
             }
-            Element::Request(mut request) => {
-                let id = request.id.take();
-                let outcome = self.call(*request, origin, deadline).await;
-                if id.is_some() {
-                    encode::answer(buffer, self.answer_bytes_max, id.as_deref(), &outcome);
-                } else if let Err(error) = outcome {
-                    self.failed_notifications.fetch_add(1, Ordering::Relaxed);
-                    tracing::info!(error.code = error.code, request.id = %origin.correlation, "a notification failed");
+            Element::Request(request) => {
+                if let Some((id, outcome)) = self.request(*request, origin, deadline).await {
+                    let outcome = encode::whole(max, outcome).await;
+                    encode::answer(buffer, max, Some(&id), &outcome);
                 }
+            }
+        }
+    }
+
+    /// Executes a call; `None` when it was a notification.
+    async fn request(
+        &self,
+        mut request: Request,
+        origin: &Origin,
+        deadline: Option<Instant>,
+    ) -> Option<(Box<RawValue>, Outcome)> {
+        let id = request.id.take();
+        let outcome = self.call(request, origin, deadline).await;
+        match (id, outcome) {
+            (Some(id), outcome) => Some((id, outcome)),
+            (None, Ok(_)) => None,
+            (None, Err(error)) => {
+                self.failed_notifications.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(error.code = error.code, request.id = %origin.correlation, "a notification failed");
+                None
             }
         }
     }
@@ -263,7 +309,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
 fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<Call, RpcError> {
     let params = match request.params {
         Params::Named(map) => map,
-        Params::Positional(values) => by_name(method.params, values)?,
+        Params::Positional(values) => by_name(&method.params, values)?,
     };
     let mut idempotency = None;
     let key = request
@@ -292,8 +338,10 @@ fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<C
     })
 }
 
-fn by_name(names: &[&str], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
-    if values.len() > names.len() {
+fn by_name(params: &[Question], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
+    let names = params.iter().map(|question| question.name);
+    if values.len() > params.len() {
+        let names: Vec<_> = names.collect();
         return Err(RpcError::invalid_params(vec![Violation::of(
             "params",
             "too many positional parameters",
@@ -301,7 +349,7 @@ fn by_name(names: &[&str], values: Vec<Value>) -> Result<Map<String, Value>, Rpc
             &values.len().into(),
         )]));
     }
-    Ok(names.iter().map(|n| (*n).to_owned()).zip(values).collect())
+    Ok(names.map(str::to_owned).zip(values).collect())
 }
 
 fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {
@@ -342,5 +390,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// # Errors
 /// -32603 when `value` cannot be written, for example a map whose keys are no strings.
 pub fn result<T: serde::Serialize>(clock: &SharedClock, value: &T) -> Outcome {
-    serde_json::value::to_raw_value(value).map_err(|error| RpcError::internal(&**clock, &error))
+    let text = serde_json::value::to_raw_value(value);
+    text.map(Text::Whole)
+        .map_err(|error| RpcError::internal(&**clock, &error))
 }

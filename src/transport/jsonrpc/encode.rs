@@ -1,6 +1,7 @@
 //! Answers as bytes. The id's text and the result's text are copied into the buffer as they are.
 
 use super::error::RpcError;
+use crate::application::readings::{NotWhole, Pieces, Text};
 use serde_json::value::RawValue;
 
 /// Bytes of one HTTP answer unless set otherwise: about four times a tree of 100,000 tasks, and a
@@ -8,7 +9,58 @@ use serde_json::value::RawValue;
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What one element is answered.
-pub type Outcome = Result<Box<RawValue>, RpcError>;
+pub type Outcome = Result<Text, RpcError>;
+
+/// What a request is answered.
+#[derive(Debug)]
+pub enum Body {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// A result that is made while it is sent, between the beginning and the end of its answer.
+    Long {
+        /// Before the result.
+        head: Vec<u8>,
+        /// The result.
+        result: Pieces,
+        /// Behind the result.
+        tail: Vec<u8>,
+    },
+}
+
+/// The answer to one call, which may be long.
+pub(super) fn body(bytes_max: usize, id: &RawValue, outcome: Outcome) -> Body {
+    let mut head = Vec::new();
+    let outcome = match outcome {
+        Ok(Text::Pieces(result)) => {
+            head.extend_from_slice(OPENING);
+            let mut tail = Vec::new();
+            close(&mut tail, id.get());
+            return Body::Long { head, result, tail };
+        }
+        Ok(Text::Whole(text)) => Ok(text),
+        Err(error) => Err(error),
+    };
+    answer(&mut head, bytes_max, Some(id), &outcome);
+    Body::Whole(head)
+}
+
+/// The answer among others, for which a long result must be whole.
+pub(super) async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
+    outcome?
+        .whole(bytes_max)
+        .await
+        .map_err(|error| match error {
+            NotWhole::TooLong => too_large(bytes_max),
+            NotWhole::Cut => RpcError::internal_answer("the answer was cut off"),
+        })
+}
+
+fn too_large(bytes_max: usize) -> RpcError {
+    RpcError::internal_answer("the answer is too large, ask for less")
+        .with("limit_bytes", bytes_max)
+}
+
+const OPENING: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
 
 /// Appends the answer to `id` (`None` = null). A result that would make the buffer larger than
 /// `bytes_max` becomes an error. Cost: O(size), one copy.
@@ -16,7 +68,7 @@ pub(super) fn answer(
     buffer: &mut Vec<u8>,
     bytes_max: usize,
     id: Option<&RawValue>,
-    outcome: &Outcome,
+    outcome: &Result<Box<RawValue>, RpcError>,
 ) {
     let id = id.map_or("null", RawValue::get);
     match outcome {
@@ -25,14 +77,12 @@ pub(super) fn answer(
                 result.bytes = result.get().len(),
                 "an answer is larger than the limit"
             );
-            let error = RpcError::internal_answer("the answer is too large, ask for less")
-                .with("limit_bytes", bytes_max);
-            failure(buffer, id, &error);
+            failure(buffer, id, &too_large(bytes_max));
         }
         Ok(result) => {
             // 40 bytes of punctuation and member names, and the bracket of a batch.
             buffer.reserve(result.get().len() + id.len() + 48);
-            buffer.extend_from_slice(br#"{"jsonrpc":"2.0","result":"#);
+            buffer.extend_from_slice(OPENING);
             buffer.extend_from_slice(result.get().as_bytes());
             close(buffer, id);
         }

@@ -7,6 +7,8 @@ use super::params::{
     cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
     update,
 };
+use super::reader::Parameters;
+use crate::application::readings::Text;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
@@ -14,6 +16,7 @@ use crate::transport::system;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::flow::{Kind, Rejection};
@@ -35,8 +38,10 @@ pub struct Context {
 }
 
 /// Handlers are plain functions; this gives them the form of the table.
-fn boxed(future: impl Future<Output = Outcome> + Send + 'static) -> BoxFuture<'static, Outcome> {
-    future.boxed()
+fn boxed<T: Into<Text>>(
+    future: impl Future<Output = Result<T, RpcError>> + Send + 'static,
+) -> BoxFuture<'static, Outcome> {
+    future.map(|outcome| outcome.map(Into::into)).boxed()
 }
 
 /// All methods, in the order in which the protocol lists them.
@@ -55,12 +60,12 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Create Tasks",
             summary: "Create a task, a task tree, or a list of tasks",
             tags: &["task", "create"],
-            params: create::NAMES,
+            params: create::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
-                    let list = create::read(&call.params)?;
-                    answer(&context, context.app.create(call.caller, list).await)
+                    let p = create::Params::read(&call.params)?;
+                    answer(&context, context.app.create(call.caller, p.tasks).await)
                 })
             },
         },
@@ -69,7 +74,7 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Update Task",
             summary: "Change fields of a task",
             tags: &["task", "update"],
-            params: update::Params::NAMES,
+            params: update::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
@@ -86,7 +91,7 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Delete Task",
             summary: "Delete a pending task, with `cascade` everything below it too",
             tags: &["task", "delete"],
-            params: delete::Params::NAMES,
+            params: delete::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
@@ -103,7 +108,7 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Execute Task Tree",
             summary: "Execute a complete task tree with multiple tasks",
             tags: &["task", "orchestration", "workflow", "execution"],
-            params: execute::Params::NAMES,
+            params: execute::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
@@ -121,7 +126,7 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Cancel Task",
             summary: "Cancel a pending or running task",
             tags: &["task", "cancel"],
-            params: cancel::Params::NAMES,
+            params: cancel::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
@@ -141,7 +146,7 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Copy Task",
             summary: "Copy a task or a task tree for re-execution",
             tags: &["task", "copy"],
-            params: copy::Params::NAMES,
+            params: copy::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
@@ -159,7 +164,7 @@ fn tasks() -> Vec<Method<Context>> {
             title: "Retry Task",
             summary: "Run a failed task again, with the pending tasks behind it",
             tags: &["task", "retry"],
-            params: retry::Params::NAMES,
+            params: retry::Params::questions(),
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
@@ -178,7 +183,7 @@ fn queries() -> Vec<Method<Context>> {
             title: "Get Task",
             summary: "Show a task",
             tags: &["task", "read"],
-            params: get::Params::NAMES,
+            params: get::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
@@ -192,7 +197,7 @@ fn queries() -> Vec<Method<Context>> {
             title: "List Tasks",
             summary: "List tasks with filters",
             tags: &["task", "read"],
-            params: list::Params::NAMES,
+            params: list::Params::questions(),
             changes_state: false,
             handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
         },
@@ -201,7 +206,7 @@ fn queries() -> Vec<Method<Context>> {
             title: "Get Task Tree",
             summary: "Show a task with all its descendants",
             tags: &["task", "read"],
-            params: tree::Params::NAMES,
+            params: tree::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
@@ -215,7 +220,7 @@ fn queries() -> Vec<Method<Context>> {
             title: "Get Children",
             summary: "Show the direct children of a task",
             tags: &["task", "read"],
-            params: children::Params::NAMES,
+            params: children::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
@@ -237,7 +242,7 @@ fn system_methods() -> Vec<Method<Context>> {
             title: "Health",
             summary: "Show how the server is",
             tags: &["system"],
-            params: health::Params::NAMES,
+            params: health::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
@@ -251,7 +256,7 @@ fn system_methods() -> Vec<Method<Context>> {
             title: "Executors",
             summary: "List the executors with their schemas and limits",
             tags: &["system"],
-            params: executors::Params::NAMES,
+            params: executors::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
@@ -263,7 +268,7 @@ fn system_methods() -> Vec<Method<Context>> {
     ]
 }
 
-async fn list_tasks(context: &Context, call: &Call) -> Outcome {
+async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, RpcError> {
     let p = list::Params::read(&call.params)?;
     let start = match &p.cursor {
         None => Start::Offset(p.offset),
@@ -317,7 +322,7 @@ fn refuse_streaming(call: &Call) -> Result<(), RpcError> {
     .into())
 }
 
-fn answer(context: &Context, answer: crate::application::Answer) -> Outcome {
+fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError> {
     answer.map_err(|error| match error {
         Error::Refused(rejection) => refused(*rejection),
         Error::Busy {

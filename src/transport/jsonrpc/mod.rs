@@ -13,7 +13,7 @@ pub mod methods;
 pub mod params;
 pub mod reader;
 
-pub use dispatch::{Call, Dispatcher, Method, Origin};
+pub use dispatch::{Body, Call, Dispatcher, Method, Origin};
 pub use encode::ANSWER_BYTES_MAX;
 pub(crate) use encode::refusal as error_body;
 pub use error::{ErrorKind, RpcError};

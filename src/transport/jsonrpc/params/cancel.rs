@@ -1,7 +1,6 @@
 //! `tasks.cancel`. spec: interface / tasks.cancel
 
-use super::super::reader::{Reader, boolean, task_id, text};
-use serde_json::{Map, Value};
+use super::super::reader::{BOOLEAN, Parameters, Reader, TASK_ID, text};
 use taskledger_domain::{TaskId, Violation};
 
 /// Unicode scalar values of a reason: it becomes the task's `error`, for people.
@@ -18,23 +17,24 @@ pub struct Params {
     pub reason: Option<String>,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["task_id", "cascade", "reason"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let task_id = reader.required("task_id", task_id);
-        let cascade = reader.optional("cascade", boolean);
-        let reason = reader.optional("reason", text(REASON_CHARS_MAX));
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let task_id = reader.required("task_id", TASK_ID, "The task to cancel.");
+        let cascade = reader.with_default(
+            "cascade",
+            BOOLEAN,
+            false,
+            "Whether the descendants of a task with a method are cancelled too; those of a group always are.",
+        );
+        let reason = reader.optional(
+            "reason",
+            text(REASON_CHARS_MAX),
+            "Becomes the `error` of the task, instead of a default text.",
+        );
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
-                cascade: cascade.unwrap_or(false),
+                cascade,
                 reason,
             })
         })

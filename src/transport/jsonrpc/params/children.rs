@@ -1,8 +1,7 @@
 //! `tasks.children`. spec: interface / tasks.children
 
-use super::super::reader::{Reader, task_id};
+use super::super::reader::{Parameters, Reader, TASK_ID};
 use crate::application::Consistency;
-use serde_json::{Map, Value};
 use taskledger_domain::{TaskId, Violation};
 
 /// Whose children to show.
@@ -14,22 +13,14 @@ pub struct Params {
     pub consistency: Consistency,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["parent_id", "consistency"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let parent_id = reader.required("parent_id", task_id);
-        let consistency = reader.optional("consistency", super::consistency);
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let parent_id = reader.required("parent_id", TASK_ID, "The task whose children to show.");
+        let consistency = super::consistency(&mut reader);
         reader.finish(|| {
             Some(Self {
                 parent_id: parent_id?,
-                consistency: consistency.unwrap_or_default(),
+                consistency,
             })
         })
     }

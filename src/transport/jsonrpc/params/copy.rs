@@ -1,7 +1,6 @@
 //! `tasks.copy`. spec: interface / tasks.copy
 
-use super::super::reader::{Reader, boolean, task_id};
-use serde_json::{Map, Value};
+use super::super::reader::{BOOLEAN, Parameters, Reader, TASK_ID};
 use taskledger_domain::{TaskId, Violation};
 
 /// What to copy, and where to.
@@ -15,23 +14,24 @@ pub struct Params {
     pub parent_id: Option<TaskId>,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["task_id", "copy_children", "parent_id"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let original = reader.required("task_id", task_id);
-        let copy_children = reader.optional("copy_children", boolean);
-        let parent_id = reader.optional("parent_id", task_id);
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let original = reader.required("task_id", TASK_ID, "The task to copy.");
+        let copy_children = reader.with_default(
+            "copy_children",
+            BOOLEAN,
+            false,
+            "Whether everything that a run of the task would cover is copied too.",
+        );
+        let parent_id = reader.optional(
+            "parent_id",
+            TASK_ID,
+            "The copy becomes a subtree below this task; without it, a new flow.",
+        );
         reader.finish(|| {
             Some(Self {
                 task_id: original?,
-                copy_children: copy_children.unwrap_or(false),
+                copy_children,
                 parent_id,
             })
         })

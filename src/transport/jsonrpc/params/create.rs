@@ -1,29 +1,35 @@
 //! `tasks.create`. spec: interface / tasks.create
 
-use serde_json::{Map, Value};
+use super::super::reader::{Parameters, Question, Reader};
 use taskledger_domain::Violation;
 use taskledger_domain::task::call::{self, TaskList};
+use taskledger_domain::task::schema;
 
-/// The parameters in declared order.
-pub const NAMES: &[&str] = &[
-    "name",
-    "user_id",
-    "parent_id",
-    "priority",
-    "inputs",
-    "schemas",
-    "dependencies",
-    "params",
-    "children",
-    "id",
-    "tasks",
-    "task",
-];
+/// What to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// One task, a task with `children`, `{task, children}` nodes, or `{tasks: [...]}`.
+    pub tasks: TaskList,
+}
 
-/// Reads one task, a task with `children`, `{task, children}` nodes, or `{tasks: [...]}`.
-///
-/// # Errors
-/// Every violation.
-pub fn read(map: &Map<String, Value>) -> Result<TaskList, Vec<Violation>> {
-    call::parse_create(map)
+impl Parameters for Params {
+    fn ask(reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        reader.hand_over(questions, |map| {
+            call::parse_create(map).map(|tasks| Self { tasks })
+        })
+    }
+}
+
+/// `name` is required in a task, not in the call: `tasks` or `task` may stand in its place.
+fn questions() -> Vec<Question> {
+    schema::create_members()
+        .into_iter()
+        .map(|member| Question {
+            name: member.name,
+            required: false,
+            description: member.description,
+            schema: member.schema(),
+            default: None,
+        })
+        .collect()
 }

@@ -1,7 +1,6 @@
 //! `tasks.delete`. spec: interface / tasks.delete
 
-use super::super::reader::{Reader, boolean, task_id};
-use serde_json::{Map, Value};
+use super::super::reader::{BOOLEAN, Parameters, Reader, TASK_ID};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to delete.
@@ -13,22 +12,19 @@ pub struct Params {
     pub cascade: bool,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["task_id", "cascade"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let task_id = reader.required("task_id", task_id);
-        let cascade = reader.optional("cascade", boolean);
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let task_id = reader.required("task_id", TASK_ID, "The pending task to delete.");
+        let cascade = reader.with_default(
+            "cascade",
+            BOOLEAN,
+            false,
+            "Whether everything below it goes with it.",
+        );
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
-                cascade: cascade.unwrap_or(false),
+                cascade,
             })
         })
     }

@@ -1,14 +1,14 @@
 //! `tasks.execute`. spec: interface / tasks.execute
 
-use super::super::reader::{Fault, Reader, boolean, task_id};
+use super::super::reader::{BOOLEAN, Fault, Kind, Parameters, Reader, Refusal, TASK_ID, seconds};
 use crate::application::{ExecuteOptions, Target};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits;
-use taskledger_domain::task::call;
+use taskledger_domain::task::call::{self, TaskList};
 
 /// Seconds that a task may wait for an executor that does not exist yet: a day.
-pub const EXECUTOR_WAIT_SECONDS_MAX: f64 = 86_400.0;
+pub const EXECUTOR_WAIT_SECONDS_MAX: u32 = 86_400;
 
 /// What to run, and how.
 #[derive(Debug, Clone)]
@@ -19,72 +19,76 @@ pub struct Params {
     pub options: ExecuteOptions,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &[
-        "tasks",
-        "task_id",
-        "use_streaming",
-        "allow_unknown_executors",
-        "executor_wait_seconds",
-    ];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let stored = reader.optional("task_id", task_id);
-        let list = reader
-            .raw("tasks")
-            .filter(|tasks| !tasks.is_null())
-            .and_then(|tasks| match call::parse_tasks(tasks) {
-                Ok(list) => Some(list),
-                Err(violations) => {
-                    reader.add(violations);
-                    None
-                }
-            });
-        let given = |name: &str| map.get(name).is_some_and(|v| !v.is_null());
-        if given("tasks") == given("task_id") {
-            let reason = if given("tasks") {
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let list = reader.optional(
+            "tasks",
+            TASKS,
+            "The tasks to create and run; either these or `task_id`.",
+        );
+        let stored = reader.optional(
+            "task_id",
+            TASK_ID,
+            "The stored task to run, with what is below it; either this or `tasks`.",
+        );
+        let both = reader.given("tasks");
+        if both == reader.given("task_id") {
+            let reason = if both {
                 "given together with `tasks`"
             } else {
                 "missing"
             };
             let expected =
                 "either `tasks`, to create and run them, or `task_id`, to run a stored task";
-            reader.report(
-                "task_id",
-                Fault::new(reason, expected),
-                map.get("task_id").unwrap_or(&Value::Null),
-            );
+            let actual = reader.value("task_id");
+            reader.report("task_id", Fault::new(reason, expected), actual);
         }
-        let streaming = reader.optional("use_streaming", boolean);
-        if streaming == Some(true) {
+        let streaming = reader.with_default(
+            "use_streaming",
+            BOOLEAN,
+            false,
+            "Whether to answer with a stream of events; `true` is refused, this server has none yet.",
+        );
+        if streaming {
             reader.report("use_streaming", no_streaming(), &Value::Bool(true));
         }
-        let allow_unknown_executors = reader
-            .optional("allow_unknown_executors", boolean)
-            .unwrap_or(false);
-        let wait = reader.optional("executor_wait_seconds", |value: &Value| {
-            let seconds = value
-                .as_f64()
-                .filter(|s| (0.0..=EXECUTOR_WAIT_SECONDS_MAX).contains(s));
-            let expected = "a number of seconds from 0 to 86400";
-            seconds
-                .ok_or(Fault::new("out of range", expected))
-                .map(|s| (s * 1000.0) as u64)
-        });
+        let allow_unknown_executors = reader.with_default(
+            "allow_unknown_executors",
+            BOOLEAN,
+            false,
+            "Whether tasks whose executor does not exist yet are taken and wait for it.",
+        );
+        let executor_wait_ms = reader.with_default(
+            "executor_wait_seconds",
+            seconds(EXECUTOR_WAIT_SECONDS_MAX),
+            limits::EXECUTOR_WAIT_MS_DEFAULT,
+            "How long a ready task waits for an executor that does not exist, before it fails.",
+        );
         let options = ExecuteOptions {
             allow_unknown_executors,
-            executor_wait_ms: wait.unwrap_or(limits::EXECUTOR_WAIT_MS_DEFAULT),
+            executor_wait_ms,
         };
         reader.finish(|| {
             let target = stored.map(Target::Stored).or(list.map(Target::New))?;
             Some(Self { target, options })
         })
+    }
+}
+
+const TASKS: TasksKind = TasksKind;
+
+/// The tasks of a call.
+struct TasksKind;
+
+impl Kind for TasksKind {
+    type Out = TaskList;
+
+    fn schema(&self) -> Value {
+        json!({"$ref": "#/components/schemas/TaskInputs"})
+    }
+
+    fn parse(&self, value: &Value) -> Result<TaskList, Refusal> {
+        call::parse_tasks(value).map_err(Refusal::Inside)
     }
 }
 
@@ -100,7 +104,6 @@ pub fn no_streaming() -> Fault {
 mod tests {
     use super::super::testing::{ID, faults, map};
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn exactly_one_of_tasks_and_task_id_is_taken() {

@@ -1,23 +1,15 @@
 //! `system.executors`: what can run tasks here.
 
-use super::super::reader::Reader;
-use serde_json::{Map, Value};
+use super::super::reader::{Parameters, Reader};
 use taskledger_domain::Violation;
 
 /// There is nothing to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params;
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &[];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// A violation for every member.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        Reader::new(map).finish(|| Some(Self))
+impl Parameters for Params {
+    fn ask(reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        reader.finish(|| Some(Self))
     }
 }
 
@@ -25,7 +17,7 @@ impl Params {
 mod tests {
     use super::super::testing::{faults, map};
     use super::*;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     #[test]
     fn parameters_are_refused() {

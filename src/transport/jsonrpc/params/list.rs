@@ -1,10 +1,10 @@
 //! `tasks.list`. spec: interface / tasks.list
 
 use super::super::reader::{
-    Fault, Reader, boolean, integer, priority, status, task_id, text, timestamp,
+    BOOLEAN, Choice, Fault, PRIORITY, Parameters, Reader, STATUS, TASK_ID, TIMESTAMP, choice,
+    integer, text,
 };
 use crate::application::Consistency;
-use serde_json::{Map, Value};
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };
@@ -46,89 +46,95 @@ pub struct Params {
     pub consistency: Consistency,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &[
-        "limit",
-        "offset",
-        "status",
-        "user_id",
-        "cursor",
-        "root_only",
-        "parent_id",
-        "name",
-        "priority",
-        "created_after",
-        "created_before",
-        "order",
-        "consistency",
-    ];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let limit = reader.optional("limit", limit);
-        let offset = reader.optional("offset", integer(0..=i64::MAX as u64));
-        let status = reader.optional("status", status);
-        let user_id = reader.optional("user_id", text(KEY_CHARS_MAX));
-        let cursor = reader.optional("cursor", text(CURSOR_CHARS_MAX));
-        let root_only = reader.optional("root_only", boolean);
-        let parent_id = reader.optional("parent_id", task_id);
-        let name = reader.optional("name", text(NAME_CHARS_MAX));
-        let priority = reader.optional("priority", priority);
-        let created_after = reader.optional("created_after", timestamp);
-        let created_before = reader.optional("created_before", timestamp);
-        let order = reader.optional("order", order);
-        let consistency = reader.optional("consistency", super::consistency);
-        if cursor.is_some() && offset.is_some_and(|offset| offset > 0) {
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let limit = reader.with_default(
+            "limit",
+            integer(1..=u64::from(LIST_LIMIT_MAX)),
+            u64::from(LIST_LIMIT_DEFAULT),
+            "Tasks in the page.",
+        );
+        let offset = reader.with_default(
+            "offset",
+            integer(0..=i64::MAX as u64),
+            0,
+            "Tasks to leave out before the page; not together with `cursor`.",
+        );
+        let status = reader.optional("status", STATUS, "Only tasks in this status.");
+        let user_id = reader.optional("user_id", text(KEY_CHARS_MAX), "Only tasks of this user.");
+        let cursor = reader.optional(
+            "cursor",
+            text(CURSOR_CHARS_MAX),
+            "The `next_cursor` of an earlier page of the same list.",
+        );
+        let root_only = reader.with_default(
+            "root_only",
+            BOOLEAN,
+            false,
+            "Only tasks without a parent; not together with `parent_id`.",
+        );
+        let parent_id = reader.optional("parent_id", TASK_ID, "Only children of this task.");
+        let name = reader.optional(
+            "name",
+            text(NAME_CHARS_MAX),
+            "Only tasks with exactly this name.",
+        );
+        let priority = reader.optional("priority", PRIORITY, "Only tasks with this priority.");
+        let created_after = reader.optional(
+            "created_after",
+            TIMESTAMP,
+            "Only tasks created after this time.",
+        );
+        let created_before = reader.optional(
+            "created_before",
+            TIMESTAMP,
+            "Only tasks created before this time.",
+        );
+        let order = reader.with_default(
+            "order",
+            ORDER,
+            Order::default(),
+            "By time of creation: `desc` newest first, `asc` oldest first.",
+        );
+        let consistency = super::consistency(&mut reader);
+        if cursor.is_some() && offset > 0 {
             let fault = Fault::new("not together with `cursor`", "either `offset` or `cursor`");
             reader.report("offset", fault, &offset.into());
         }
-        if root_only == Some(true) && parent_id.is_some() {
+        if root_only && parent_id.is_some() {
             let fault = Fault::new("not together with `parent_id`", "either one");
             reader.report("root_only", fault, &true.into());
         }
         reader.finish(|| {
             Some(Self {
-                limit: limit.unwrap_or(LIST_LIMIT_DEFAULT),
-                offset: offset.unwrap_or(0),
+                limit: u32::try_from(limit).expect("the range of a limit fits 32 bits"),
+                offset,
                 cursor,
                 status,
                 user_id,
-                root_only: root_only.unwrap_or(false),
+                root_only,
                 parent_id,
                 name,
                 priority,
                 created_after,
                 created_before,
-                order: order.unwrap_or_default(),
-                consistency: consistency.unwrap_or_default(),
+                order,
+                consistency,
             })
         })
     }
 }
 
-fn limit(value: &Value) -> Result<u32, Fault> {
-    let number = integer(1..=u64::from(LIST_LIMIT_MAX))(value)?;
-    Ok(u32::try_from(number).expect("the range of a limit fits 32 bits"))
-}
-
-fn order(value: &Value) -> Result<Order, Fault> {
-    match value.as_str() {
-        Some("asc") => Ok(Order::Ascending),
-        Some("desc") => Ok(Order::Descending),
-        _ => Err(Fault::new("not an order", "\"asc\" or \"desc\"")),
-    }
-}
+const ORDER: Choice<Order> = choice(
+    "not an order",
+    &[("desc", Order::Descending), ("asc", Order::Ascending)],
+);
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{ID, faults, map};
     use super::*;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     #[test]
     fn the_first_hundred_newest_tasks_are_the_default() {

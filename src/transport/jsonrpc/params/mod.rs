@@ -1,7 +1,8 @@
 //! The parameters of each method, one file each: what a valid call says, as types.
 //!
-//! Each `read` checks everything and reports every violation; past it, a value's type proves that
-//! it is valid. `NAMES` is the declared order, used for positional parameters.
+//! Each `ask` checks everything and reports every violation; past it, a value's type proves that
+//! it is valid. Its questions, in their order, are also the description of the method and the order
+//! of positional parameters.
 
 pub mod cancel;
 pub mod children;
@@ -17,23 +18,25 @@ pub mod retry;
 pub mod tree;
 pub mod update;
 
-use super::reader::Fault;
+use super::reader::{Choice, Reader, choice};
 use crate::application::Consistency;
-use serde_json::Value;
 
-/// Reads the member `consistency`.
-///
-/// # Errors
-/// Anything but `strong` and `eventual`.
-pub fn consistency(value: &Value) -> Result<Consistency, Fault> {
-    match value.as_str() {
-        Some("strong") => Ok(Consistency::Strong),
-        Some("eventual") => Ok(Consistency::Eventual),
-        _ => Err(Fault::new(
-            "not a consistency",
-            "\"strong\" or \"eventual\"",
-        )),
-    }
+const CONSISTENCY: Choice<Consistency> = choice(
+    "not a consistency",
+    &[
+        ("strong", Consistency::Strong),
+        ("eventual", Consistency::Eventual),
+    ],
+);
+
+/// Asks for the member `consistency`, which all reads have.
+pub fn consistency(reader: &mut Reader<'_>) -> Consistency {
+    reader.with_default(
+        "consistency",
+        CONSISTENCY,
+        Consistency::default(),
+        "`strong` shows everything that was answered before; `eventual` does not wait for it.",
+    )
 }
 
 #[cfg(test)]

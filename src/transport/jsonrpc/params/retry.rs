@@ -1,7 +1,6 @@
 //! `tasks.retry`: runs a failed task again, and what waits for it.
 
-use super::super::reader::{Reader, task_id};
-use serde_json::{Map, Value};
+use super::super::reader::{Parameters, Reader, TASK_ID};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to run again.
@@ -11,17 +10,9 @@ pub struct Params {
     pub task_id: TaskId,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["task_id"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let task_id = reader.required("task_id", task_id);
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let task_id = reader.required("task_id", TASK_ID, "The failed task to run again.");
         reader.finish(|| Some(Self { task_id: task_id? }))
     }
 }

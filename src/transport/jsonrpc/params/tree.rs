@@ -1,8 +1,7 @@
 //! `tasks.tree`. spec: interface / tasks.tree
 
-use super::super::reader::{Reader, task_id};
+use super::super::reader::{Parameters, Reader, TASK_ID};
 use crate::application::Consistency;
-use serde_json::{Map, Value};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to show with everything below it.
@@ -14,22 +13,18 @@ pub struct Params {
     pub consistency: Consistency,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["task_id", "consistency"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let task_id = reader.required("task_id", task_id);
-        let consistency = reader.optional("consistency", super::consistency);
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let task_id = reader.required(
+            "task_id",
+            TASK_ID,
+            "The root of the answer; any task of a flow.",
+        );
+        let consistency = super::consistency(&mut reader);
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
-                consistency: consistency.unwrap_or_default(),
+                consistency,
             })
         })
     }

@@ -1,7 +1,7 @@
 //! `tasks.update`. spec: interface / tasks.update
 
-use super::super::reader::{Reader, object, task_id};
-use serde_json::{Map, Value};
+use super::super::reader::{Fault, Kind, Parameters, Reader, Refusal, TASK_ID};
+use serde_json::{Value, json};
 use taskledger_domain::task::spec::{self, Updates};
 use taskledger_domain::{TaskId, Violation};
 
@@ -14,27 +14,14 @@ pub struct Params {
     pub updates: Updates,
 }
 
-impl Params {
-    /// The parameters in declared order.
-    pub const NAMES: &[&str] = &["task_id", "updates"];
-
-    /// Reads the parameters.
-    ///
-    /// # Errors
-    /// Every violation.
-    pub fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        let mut reader = Reader::new(map);
-        let task_id = reader.required("task_id", task_id);
-        let updates =
-            reader
-                .required("updates", object)
-                .and_then(|updates| match spec::updates(updates) {
-                    Ok(updates) => Some(updates),
-                    Err(violations) => {
-                        reader.add(violations);
-                        None
-                    }
-                });
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let task_id = reader.required("task_id", TASK_ID, "The task to change.");
+        let updates = reader.required(
+            "updates",
+            UPDATES,
+            "The members to change, with their new values; the merged task is checked as a whole.",
+        );
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
@@ -44,11 +31,30 @@ impl Params {
     }
 }
 
+const UPDATES: UpdatesKind = UpdatesKind;
+
+/// The members of a task that are to change.
+struct UpdatesKind;
+
+impl Kind for UpdatesKind {
+    type Out = Updates;
+
+    fn schema(&self) -> Value {
+        json!({"$ref": "#/components/schemas/TaskUpdates"})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Updates, Refusal> {
+        let members = value
+            .as_object()
+            .ok_or(Fault::new("not an object", "an object"))?;
+        spec::updates(members).map_err(Refusal::Inside)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{ID, faults, map};
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn faults_of_the_task_and_of_its_updates_are_told_at_once() {

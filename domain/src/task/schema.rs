@@ -1,0 +1,339 @@
+//! A task as a caller may write it, as JSON Schema (draft-07): the published twin of the readers in
+//! `spec` and `call`. The names of the members are taken from here by the reader; that both
+//! agree on values is a property (`tests/schema.rs`), which also lists what a schema cannot say.
+
+use crate::limits;
+use serde_json::{Map, Value, json};
+
+/// A member of a task.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, as one sentence.
+    pub description: &'static str,
+    schema: fn() -> Value,
+}
+
+impl Member {
+    const fn new(name: &'static str, description: &'static str, schema: fn() -> Value) -> Self {
+        Self {
+            name,
+            description,
+            schema,
+        }
+    }
+
+    /// The values that are taken.
+    #[must_use]
+    pub fn schema(&self) -> Value {
+        (self.schema)()
+    }
+}
+
+/// Members of a task that a caller may write, in the order of positional parameters.
+pub const MEMBERS: &[Member] = &[
+    Member::new(
+        "name",
+        "A name for people, and within the call.",
+        || json!({"type": "string", "minLength": 1, "maxLength": limits::NAME_CHARS_MAX}),
+    ),
+    Member::new(
+        "user_id",
+        "Whose task it is; without it, the parent's.",
+        || json!({"type": ["string", "null"], "minLength": 1, "maxLength": limits::KEY_CHARS_MAX}),
+    ),
+    Member::new(
+        "parent_id",
+        "The task above it: a stored id, or the id or name of a task of the same call. It orders no execution.",
+        || json!({"type": ["string", "null"], "minLength": 1}),
+    ),
+    Member::new(
+        "priority",
+        "0 urgent, 1 high, 2 normal, 3 low.",
+        || json!({"type": ["integer", "null"], "minimum": 0, "maximum": 3, "default": 2}),
+    ),
+    Member::new(
+        "inputs",
+        "What the executor works on; checked against `schemas.input_schema`.",
+        || json!({"type": "object", "default": {}}),
+    ),
+    Member::new(
+        "schemas",
+        "Which executor runs it; a task without it is a group, which ends with what is below it.",
+        || json!({"anyOf": [{"$ref": "#/components/schemas/TaskSchemas"}, {"type": "null"}]}),
+    ),
+    Member::new(
+        "dependencies",
+        "The tasks of the same flow that it waits for.",
+        || {
+            json!({
+                "type": "array",
+                "maxItems": limits::DEPENDENCIES_PER_TASK_MAX,
+                "items": {"$ref": "#/components/schemas/DependencyInput"},
+                "default": [],
+            })
+        },
+    ),
+    Member::new(
+        "params",
+        "How it is run: retries, time-out, deadline, and what the executor reads.",
+        || json!({"anyOf": [{"$ref": "#/components/schemas/TaskParams"}, {"type": "null"}]}),
+    ),
+    Member::new(
+        "id",
+        "A UUID v4 that the task shall have, or any other text as its name within the call.",
+        || {
+            json!({
+                "type": "string",
+                "minLength": 1,
+                "maxLength": limits::KEY_CHARS_MAX,
+                "anyOf": [{"pattern": UUID_V4_PATTERN}, {"not": {"pattern": UUID_PATTERN}}],
+            })
+        },
+    ),
+    Member::new(
+        "status",
+        "Written by the server; a new task is pending.",
+        || json!({"type": "string", "enum": ["pending"]}),
+    ),
+    Member::new(
+        "progress",
+        "Written by the server; that of a new task is 0.",
+        || json!({"type": "number", "minimum": 0, "maximum": 0}),
+    ),
+    Member::new("result", "Written by the server.", null),
+    Member::new("error", "Written by the server.", null),
+    Member::new("started_at", "Written by the server.", null),
+    Member::new("completed_at", "Written by the server.", null),
+    Member::new("created_at", "Taken and overwritten by the server.", time),
+    Member::new("updated_at", "Taken and overwritten by the server.", time),
+];
+
+/// The names of [`MEMBERS`].
+pub(super) const NAMES: [&str; MEMBERS.len()] = {
+    let mut names = [""; MEMBERS.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = MEMBERS[i].name;
+        i += 1;
+    }
+    names
+};
+
+/// How many of [`MEMBERS`] say what a task is; those after them, from `id` on, are rarely written.
+const SAYING: usize = 8;
+
+const CHILDREN: Member = Member::new(
+    "children",
+    "The tasks below it, written where they belong.",
+    children,
+);
+
+/// The parameters of `tasks.create` in the order in which positional ones are taken: the members
+/// of one task, or `tasks` alone, or a node of `task` and `children`.
+#[must_use]
+pub fn create_members() -> Vec<Member> {
+    let (saying, rest) = MEMBERS.split_at(SAYING);
+    let (id, written_by_server) = rest.split_at(1);
+    let forms = [
+        Member::new(
+            "tasks",
+            "A list of tasks that refer to each other by id or name; nothing else beside it.",
+            || json!({"$ref": "#/components/schemas/TaskInputs"}),
+        ),
+        Member::new(
+            "task",
+            "The task of a node `{task, children}`; nothing but `children` beside it.",
+            || json!({"$ref": "#/components/schemas/TaskFields"}),
+        ),
+    ];
+    [saying, &[CHILDREN], id, &forms, written_by_server].concat()
+}
+
+/// Any UUID in its hyphenated form.
+const UUID_PATTERN: &str =
+    "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
+
+/// A UUID v4 in its hyphenated form, for readers of a schema whose `uuid` format takes all versions.
+pub const UUID_V4_PATTERN: &str =
+    "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$";
+
+fn null() -> Value {
+    json!({"type": "null"})
+}
+
+/// Date and time, with or without an offset, or a date.
+fn time() -> Value {
+    json!({"type": "string", "anyOf": [
+        {"format": "date-time"},
+        {"format": "date"},
+        {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?$"},
+    ]})
+}
+
+fn children() -> Value {
+    json!({"type": "array", "items": {"$ref": "#/components/schemas/TaskInput"}})
+}
+
+/// The schemas that those of [`MEMBERS`] refer to, and that the parameters of methods refer to, by
+/// name; they refer to each other as `#/components/schemas/...`.
+#[must_use]
+pub fn components() -> Vec<(&'static str, Value)> {
+    vec![
+        ("TaskFields", object(MEMBERS.iter(), &["name"])),
+        ("TaskInput", task_input()),
+        ("TaskInputs", task_inputs()),
+        (
+            "TaskUpdates",
+            object(MEMBERS.iter().filter(|m| m.name != "id"), &[]),
+        ),
+        ("DependencyInput", dependency()),
+        ("TaskSchemas", schemas()),
+        ("TaskParams", params()),
+        ("RetryPolicy", retry()),
+    ]
+}
+
+/// An object with these members and no others.
+fn object<'m>(members: impl Iterator<Item = &'m Member>, required: &[&str]) -> Value {
+    let properties: Map<String, Value> = members
+        .map(|member| {
+            let mut schema = member.schema();
+            schema["description"] = Value::from(member.description);
+            (member.name.to_owned(), schema)
+        })
+        .collect();
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn task_input() -> Value {
+    let flat = object(MEMBERS.iter().chain([&CHILDREN]), &["name"]);
+    json!({
+        "description": "A task, with `children` or without, or a node of a task and its children.",
+        "anyOf": [
+            flat,
+            {
+                "type": "object",
+                "required": ["task"],
+                "properties": {
+                    "task": {"$ref": "#/components/schemas/TaskFields"},
+                    "children": children(),
+                },
+                "additionalProperties": false,
+            },
+        ],
+    })
+}
+
+fn task_inputs() -> Value {
+    json!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": limits::TASKS_PER_CALL_MAX,
+        "items": {"$ref": "#/components/schemas/TaskInput"},
+    })
+}
+
+fn dependency() -> Value {
+    json!({
+        "type": "object",
+        "required": ["id"],
+        "properties": {
+            "id": {
+                "type": "string",
+                "minLength": 1,
+                "description": "A stored id, or the id or name of a task of the same call.",
+            },
+            "required": {
+                "type": "boolean",
+                "default": true,
+                "description": "Whether it must complete, or only end.",
+            },
+        },
+        "additionalProperties": false,
+    })
+}
+
+fn schemas() -> Value {
+    json!({
+        "type": "object",
+        "required": ["method"],
+        "properties": {
+            "type": {"type": "string", "enum": ["local", "remote", "external"]},
+            "method": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": limits::KEY_CHARS_MAX,
+                "description": "The executor, one of `system.executors`.",
+            },
+            "input_schema": {
+                "type": "object",
+                "description": "A JSON Schema (draft-07) for `inputs`.",
+            },
+        },
+    })
+}
+
+fn params() -> Value {
+    json!({
+        "type": "object",
+        "description": "Members that are not named here are for the executor.",
+        "properties": {
+            "retry_count": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": limits::RETRIES_MAX,
+                "description": "Extra attempts; not together with `retry`.",
+            },
+            "retry": {"$ref": "#/components/schemas/RetryPolicy"},
+            "timeout_seconds": {
+                "type": "number",
+                "minimum": 0.001,
+                "maximum": limits::DELAY_MS_MAX / 1000,
+                "description": "Bounds one attempt.",
+            },
+            "deadline": {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "No attempt begins or goes on after it, here and below.",
+            },
+        },
+        "not": {"required": ["retry", "retry_count"]},
+    })
+}
+
+fn retry() -> Value {
+    let delay_ms = |default: u64| {
+        json!({
+            "type": "number",
+            "minimum": 0,
+            "maximum": limits::DELAY_MS_MAX,
+            "default": default,
+        })
+    };
+    json!({
+        "type": "object",
+        "required": ["max_attempts"],
+        "properties": {
+            "max_attempts": {"type": "integer", "minimum": 1, "maximum": limits::RETRIES_MAX + 1},
+            "initial_delay_ms": delay_ms(super::RetryPolicy::INITIAL_DELAY_MS_DEFAULT),
+            "multiplier": {
+                "type": "number",
+                "minimum": 1,
+                "maximum": 100,
+                "default": super::RetryPolicy::MULTIPLIER_DEFAULT,
+            },
+            "max_delay_ms": delay_ms(super::RetryPolicy::MAX_DELAY_MS_DEFAULT),
+        },
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,237 @@
+//! Answers that may be long, read piece by piece from one consistent state: a task with everything
+//! below it, and the children of a task. spec: interface / tasks.tree, tasks.children
+//!
+//! First the shape (two integers a task), from which the order follows without recursion; then the
+//! rows in that order, some at a time, straight into text. Memory: the shape and one piece.
+
+use super::rows;
+use crate::{Error, ReadModels, TaskView, TreeWriter};
+use sqlx::Sqlite;
+use sqlx::Transaction;
+use std::collections::HashMap;
+use std::fmt;
+use taskledger_domain::TaskId;
+use taskledger_domain::task::Status;
+
+/// Bytes of one long answer: some twenty times a tree of 100,000 usual tasks.
+pub const READING_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Tasks in one piece.
+const PIECE_TASKS: usize = 256;
+/// Bytes of payloads in one piece, unless a single task has more.
+const PIECE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// An answer that is being read. Holds a connection until it is dropped.
+pub struct Reading {
+    tx: Transaction<'static, Sqlite>,
+    /// What is still to be read: keys and depths, last first.
+    left: Vec<(i64, usize)>,
+    /// The root of a tree, which carries its run.
+    root: Option<i64>,
+    text: Text,
+    /// Which dependencies failed, as far as it was asked.
+    known: HashMap<TaskId, Option<Status>>,
+    bytes: u64,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("left", &self.left.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The form of the answer.
+enum Text {
+    /// `{task, children: [..]}`
+    Tree(TreeWriter),
+    /// `{children: [..]}`; how many have been written.
+    Children(usize),
+    /// All of it was given.
+    Ended,
+}
+
+impl ReadModels {
+    /// A task and all its descendants, as `{task, children: [..]}`; `None` when the task does not
+    /// exist. The root carries its run. Cost: O(subtree), spread over the pieces.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn tree(&self, id: TaskId) -> Result<Option<Reading>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let Some(root) = rows::number(&mut tx, id).await? else {
+            return Ok(None);
+        };
+        let shape: Vec<(i64, i64)> = sqlx::query_as(SHAPE).bind(root).fetch_all(&mut *tx).await?;
+        let mut left = depth_first(root, &shape);
+        left.reverse();
+        let text = Text::Tree(TreeWriter::new());
+        Ok(Some(Reading::new(tx, left, Some(root), text)))
+    }
+
+    /// The direct children of a task in order of creation, as `{children: [..]}`; `None` when the
+    /// task does not exist. Cost: O(children), spread over the pieces.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn children(&self, id: TaskId) -> Result<Option<Reading>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let Some(parent) = rows::number(&mut tx, id).await? else {
+            return Ok(None);
+        };
+        let mut left: Vec<(i64, usize)> = sqlx::query_scalar(CHILDREN)
+            .bind(parent)
+            .fetch_all(&mut *tx)
+            .await?
+            .into_iter()
+            .map(|no| (no, 0))
+            .collect();
+        left.reverse();
+        Ok(Some(Reading::new(tx, left, None, Text::Children(0))))
+    }
+}
+
+impl Reading {
+    fn new(
+        tx: Transaction<'static, Sqlite>,
+        left: Vec<(i64, usize)>,
+        root: Option<i64>,
+        text: Text,
+    ) -> Self {
+        Self {
+            tx,
+            left,
+            root,
+            text,
+            known: HashMap::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Whether the last piece was given.
+    #[must_use]
+    pub const fn is_ended(&self) -> bool {
+        matches!(self.text, Text::Ended)
+    }
+
+    /// The next piece of the text; `None` after the last one. Cost: O(tasks of the piece).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] above [`READING_BYTES_MAX`]; [`Error::Unavailable`],
+    /// [`Error::Damaged`]. What was given before is not the whole answer then.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        if self.is_ended() {
+            return Ok(None);
+        }
+        let from = self.left.len().saturating_sub(PIECE_TASKS);
+        let nos: Vec<i64> = self.left[from..].iter().rev().map(|node| node.0).collect();
+        let found = rows::fetch(&mut self.tx, &nos, PIECE_BYTES_MAX).await?;
+        let views = rows::views_with(&mut self.tx, found, &mut self.known).await?;
+        let mut piece = Vec::new();
+        for mut view in views {
+            let (no, depth) = self.left.pop().expect("a row for each key at most");
+            if self.root == Some(no) {
+                view.run = rows::run_of(&mut self.tx, &view.row).await?;
+            }
+            self.text.push(depth, &view, &mut piece);
+        }
+        self.text.take(&mut piece, self.left.is_empty());
+        self.bytes += piece.len() as u64;
+        if self.bytes > READING_BYTES_MAX {
+            return Err(Error::TooLarge {
+                limit: READING_BYTES_MAX,
+            });
+        }
+        Ok(Some(piece))
+    }
+}
+
+impl Text {
+    fn push(&mut self, depth: usize, view: &TaskView, piece: &mut Vec<u8>) {
+        match self {
+            Self::Tree(writer) => writer.push(depth, view),
+            Self::Children(written) => {
+                piece.extend_from_slice(if *written == 0 { OPENING } else { b"," });
+                serde_json::to_writer(piece, view)
+                    .expect("a task can always be written as JSON to memory");
+                *written += 1;
+            }
+            Self::Ended => {}
+        }
+    }
+
+    /// Moves what was written to `piece`, and closes the text behind the last task.
+    fn take(&mut self, piece: &mut Vec<u8>, ends: bool) {
+        match self {
+            Self::Tree(writer) if ends => *piece = std::mem::take(writer).finish(),
+            Self::Tree(writer) => *piece = writer.take(),
+            Self::Children(written) if ends => {
+                if *written == 0 {
+                    piece.extend_from_slice(OPENING);
+                }
+                piece.extend_from_slice(b"]}");
+            }
+            Self::Children(_) | Self::Ended => {}
+        }
+        if ends {
+            *self = Self::Ended;
+        }
+    }
+}
+
+/// The nodes below `root`, which comes first, in depth-first order with their depths; siblings in
+/// order of creation. `shape` holds (node, parent) without the root. Cost: O(n log n).
+fn depth_first(root: i64, shape: &[(i64, i64)]) -> Vec<(i64, usize)> {
+    let mut by_parent: Vec<(i64, i64)> = shape.iter().map(|&(no, parent)| (parent, no)).collect();
+    // Descending, so that what is pushed last, and popped first, is the oldest.
+    by_parent.sort_unstable_by(|a, b| b.cmp(a));
+    let mut order = Vec::with_capacity(shape.len() + 1);
+    let mut open = vec![(root, 0)];
+    while let Some((no, depth)) = open.pop() {
+        order.push((no, depth));
+        let first = by_parent.partition_point(|&(parent, _)| parent > no);
+        let children = by_parent[first..]
+            .iter()
+            .take_while(|&&(parent, _)| parent == no);
+        open.extend(children.map(|&(_, child)| (child, depth + 1)));
+    }
+    order
+}
+
+const OPENING: &[u8] = br#"{"children":["#;
+
+/// Relies on the index tasks_parent.
+const SHAPE: &str = "WITH RECURSIVE below(no, parent_no) AS (
+        SELECT created_position, parent_no
+        FROM tasks
+        WHERE parent_no = $1
+        UNION ALL
+        SELECT t.created_position, t.parent_no
+        FROM below
+        JOIN tasks t ON t.parent_no = below.no)
+    SELECT no, parent_no
+    FROM below";
+/// Relies on the index tasks_parent.
+const CHILDREN: &str = "SELECT created_position
+    FROM tasks
+    WHERE parent_no = $1
+    ORDER BY created_position";
+
+#[cfg(test)]
+mod tests {
+    use super::depth_first;
+
+    #[test]
+    fn siblings_keep_the_order_of_creation_and_follow_their_elder_sisters_children() {
+        let shape = [(2, 1), (3, 1), (4, 2), (5, 3), (6, 2)];
+        let order = depth_first(1, &shape);
+        assert_eq!(order, [(1, 0), (2, 1), (4, 2), (6, 2), (3, 1), (5, 2)]);
+    }
+
+    #[test]
+    fn a_chain_of_a_hundred_thousand_needs_no_stack() {
+        let shape: Vec<_> = (2..=100_000).map(|no| (no, no - 1)).collect();
+        let order = depth_first(1, &shape);
+        assert_eq!(order.last(), Some(&(100_000, 99_999)));
+    }
+}

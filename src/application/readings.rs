@@ -1,0 +1,280 @@
+//! Long answers: made while they are sent, in bounded memory.
+//!
+//! Owns the tasks that read ahead of the door, and how many of them there may be, because each
+//! holds a connection to the read models, or a flow that was rebuilt as it was. An answer of one
+//! piece is not long; from the read models it needs no place.
+
+use super::error::{Error, Failure};
+use super::queries::READ_WAIT;
+use futures_util::{Stream, TryStreamExt};
+use serde_json::value::RawValue;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use taskledger_projections::{self as projections, Reading};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Long answers that are sent at once: half of the connections to the read models, so that short
+/// reads always find one.
+const READINGS_MAX: usize = 2;
+/// Flows that are rebuilt as they were at once, until their answers are sent: each may hold a state
+/// of 100,000 tasks.
+pub const REBUILDS_MAX: usize = 2;
+/// Pieces that are read before the receiver has taken them.
+const PIECES_AHEAD: usize = 2;
+/// How long one answer may take to be received: it keeps the database from tidying up behind it.
+const SENDING_TIME_MAX: Duration = Duration::from_secs(60);
+/// Milliseconds after which a place for a long answer may be free.
+const RETRY_AFTER_MS: u64 = 500;
+
+/// The JSON of a result.
+#[derive(Debug)]
+pub enum Text {
+    /// All of it.
+    Whole(Box<RawValue>),
+    /// Piece by piece.
+    Pieces(Pieces),
+}
+
+impl From<Box<RawValue>> for Text {
+    fn from(text: Box<RawValue>) -> Self {
+        Self::Whole(text)
+    }
+}
+
+/// The answer stopped before its end: what was received is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer was cut off")]
+pub struct Cut;
+
+/// The pieces of an answer, in order. Dropping them ends the reading.
+#[derive(Debug)]
+pub struct Pieces {
+    receiver: mpsc::Receiver<Piece>,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Bytes(Vec<u8>),
+    End,
+}
+
+impl Stream for Pieces {
+    type Item = Result<Vec<u8>, Cut>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let piece = std::task::ready!(self.receiver.poll_recv(cx));
+        self.ended = !matches!(piece, Some(Piece::Bytes(_)));
+        Poll::Ready(match piece {
+            Some(Piece::Bytes(bytes)) => Some(Ok(bytes)),
+            Some(Piece::End) => None,
+            None => Some(Err(Cut)),
+        })
+    }
+}
+
+/// Why pieces did not become one text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotWhole {
+    /// They are longer than the receiver takes.
+    TooLong,
+    /// They stopped before the end.
+    Cut,
+}
+
+impl Text {
+    /// All of it in memory.
+    ///
+    /// # Errors
+    /// [`NotWhole`].
+    pub async fn whole(self, bytes_max: usize) -> Result<Box<RawValue>, NotWhole> {
+        let mut pieces = match self {
+            Self::Whole(text) => return Ok(text),
+            Self::Pieces(pieces) => pieces,
+        };
+        let mut all = Vec::new();
+        while let Some(piece) = pieces.try_next().await.map_err(|Cut| NotWhole::Cut)? {
+            if all.len() + piece.len() > bytes_max {
+                return Err(NotWhole::TooLong);
+            }
+            all.extend(piece);
+        }
+        text(all).map_err(|_| NotWhole::Cut)
+    }
+}
+
+/// What a long answer is read from.
+pub(super) trait Source: Send + 'static {
+    /// The next piece; `None` after the last one.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
+    /// Whether the last piece was given.
+    fn is_ended(&self) -> bool;
+}
+
+impl Source for Reading {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        self.next().await.map_err(failed)
+    }
+    fn is_ended(&self) -> bool {
+        self.is_ended()
+    }
+}
+
+/// Reads long answers. One per server.
+pub struct Readings {
+    room: Arc<Semaphore>,
+    rebuilds: Arc<Semaphore>,
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl fmt::Debug for Readings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readings").finish_non_exhaustive()
+    }
+}
+
+impl Default for Readings {
+    fn default() -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(READINGS_MAX)),
+            rebuilds: Arc::new(Semaphore::new(REBUILDS_MAX)),
+            tracker: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+}
+
+impl Readings {
+    /// What `open` opens; `None` when it opens nothing. Returns with the first piece, so that
+    /// errors up to there are errors of the call.
+    ///
+    /// # Errors
+    /// Those of `open` and of reading the first piece; `Busy` when the places for long answers
+    /// stay taken.
+    pub(super) async fn read<F>(&self, open: impl Fn() -> F) -> Result<Option<Text>, Error>
+    where
+        F: Future<Output = Result<Option<Reading>, projections::Error>>,
+    {
+        let mut place = None;
+        loop {
+            let Some(mut reading) = open().await.map_err(failed)? else {
+                return Ok(None);
+            };
+            let first = reading.next().await.map_err(failed)?.unwrap_or_default();
+            if reading.is_ended() {
+                return Ok(Some(text(first)?.into()));
+            }
+            place = place.or_else(|| self.room.clone().try_acquire_owned().ok());
+            if let Some(place) = place {
+                return Ok(Some(Text::Pieces(self.send(reading, first, place))));
+            }
+            // Whoever waits must not hold a connection; what it has read may be old by then.
+            drop(reading);
+            place = Some(self.place().await?);
+        }
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let reason = || format!("{READINGS_MAX} long answers are being sent");
+        permit(&self.room, reason).await
+    }
+
+    /// The right to rebuild a flow as it was, until it is dropped.
+    ///
+    /// # Errors
+    /// `Busy` when all are taken and stay so.
+    pub async fn begin_rebuild(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let reason = || format!("{REBUILDS_MAX} flows are being rebuilt as they were");
+        permit(&self.rebuilds, reason).await
+    }
+
+    /// Everything that `source` gives, while it keeps `place`. Returns with the first piece.
+    ///
+    /// # Errors
+    /// Those of reading the first piece.
+    pub(super) async fn all(
+        &self,
+        mut source: impl Source,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Text, Error> {
+        let first = source.next().await?.unwrap_or_default();
+        if source.is_ended() {
+            return Ok(text(first)?.into());
+        }
+        Ok(Text::Pieces(self.send(source, first, place)))
+    }
+
+    fn send(&self, mut source: impl Source, first: Vec<u8>, place: OwnedSemaphorePermit) -> Pieces {
+        let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+        let stop = self.stop.clone();
+        let sending = async move {
+            let mut next = Some(first);
+            while let Some(bytes) = next {
+                if sender.send(Piece::Bytes(bytes)).await.is_err() {
+                    return;
+                }
+                next = match source.next().await {
+                    Ok(next) => next,
+                    Err(error) => {
+                        tracing::error!(error = %error, "a long answer is cut off");
+                        return;
+                    }
+                };
+            }
+            let _ = sender.send(Piece::End).await;
+        };
+        let until = Instant::now() + SENDING_TIME_MAX;
+        self.tracker.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                sent = timeout_at(until, sending) => if sent.is_err() {
+                    tracing::warn!("a long answer was not received in time and is cut off");
+                },
+            }
+            drop(place);
+        });
+        Pieces {
+            receiver,
+            ended: false,
+        }
+    }
+
+    /// Cuts off what is being sent and waits until nothing is read any more.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+async fn permit(
+    room: &Arc<Semaphore>,
+    reason: impl FnOnce() -> String,
+) -> Result<OwnedSemaphorePermit, Error> {
+    match timeout(READ_WAIT, room.clone().acquire_owned()).await {
+        Ok(place) => Ok(place.expect("the places for long answers are never closed")),
+        Err(_) => Err(Error::Busy {
+            reason: reason(),
+            retry_after_ms: RETRY_AFTER_MS,
+        }),
+    }
+}
+
+fn text(bytes: Vec<u8>) -> Result<Box<RawValue>, Failure> {
+    let text = String::from_utf8(bytes).map_err(|e| Failure::Broken(e.to_string()))?;
+    RawValue::from_string(text).map_err(|e| Failure::Broken(format!("an answer is no JSON: {e}")))
+}
+
+pub(super) fn failed(error: projections::Error) -> Error {
+    Failure::ReadModel(error.to_string()).into()
+}

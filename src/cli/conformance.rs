@@ -1,0 +1,276 @@
+//! `taskledger conformance`: looks at a server, this one or another, clause by clause.
+
+use super::output::{Output, printable, table};
+use super::{ApiError, CliError, Remote};
+use crate::clock::SystemClock;
+use crate::conformance::{
+    CALL_TIMEOUT, Check, Clause, Level, Options, Report, Suite, Verdict, all, failing_task,
+    markdown,
+};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Characters of evidence that the table shows; `--json` shows all.
+const EVIDENCE_CHARS_MAX: usize = 200;
+/// How long a server may take to accept a connection, before anything is looked at.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Check a server against the protocol, clause by clause
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Checks create tasks with names and users of their own, and leave them.
+
+Examples:
+  taskledger conformance
+  taskledger conformance --url http://127.0.0.1:9000 --path /tasks --executor noop --slow-executor wait
+  taskledger conformance --only interface/json-rpc --json
+  taskledger conformance --list
+
+Exit codes: 0 no MUST is broken, 1 one is, 2 usage, 4 no connection")]
+pub(super) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// Where the server takes calls: `/` or `/tasks`
+    #[arg(long, default_value = "/")]
+    path: String,
+    /// An executor of the server that ends at once and takes any inputs
+    #[arg(long, value_name = "NAME", default_value = "echo_executor")]
+    executor: String,
+    /// An executor of the server that takes a while
+    #[arg(long, value_name = "NAME", default_value = "sleep_executor")]
+    slow_executor: String,
+    /// Its inputs, for about a minute, if it does not take `{"duration_ms": n}`
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    slow_inputs: Option<Value>,
+    /// Members of a task that fails soon after its start [default: one that runs into its time-out]
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    failing_task: Option<Value>,
+    /// How long one call may take
+    #[arg(long, value_name = "SECONDS", default_value_t = CALL_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Only clauses whose id contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Rules that this project decided count like a MUST
+    #[arg(long)]
+    strict: bool,
+    /// Print the clauses; no server is needed
+    #[arg(long)]
+    list: bool,
+    /// Print them as the page `CONFORMANCE.md`
+    #[arg(long, requires = "list", conflicts_with = "only")]
+    markdown: bool,
+}
+
+fn object(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(other) => Err(format!("expected a JSON object, got {other}")),
+        Err(error) => Err(format!("expected a JSON object: {error}")),
+    }
+}
+
+/// Runs it.
+pub(super) async fn conformance(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let mut clauses = all();
+    if args.markdown {
+        out.bytes(markdown(&clauses).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(text) = &args.only {
+        clauses.retain(|clause| clause.id.contains(text.as_str()));
+        if clauses.is_empty() {
+            let text = format!("no clause has `{text}` in its id; `--list` shows all");
+            return Err(CliError::Usage(text));
+        }
+    }
+    if args.list {
+        list(&clauses, out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let clock = SystemClock::default();
+    let suite = Suite::new(options(&args), &clock).map_err(CliError::Usage)?;
+    reach(&args.remote.url).await?;
+    let (terminal, count) = (std::io::stderr().is_terminal(), clauses.len());
+    let progress = |done| {
+        if terminal {
+            eprint!("\r{done} of {count} clauses");
+        }
+    };
+    let report = suite.run(&clauses, progress).await;
+    if terminal {
+        eprint!("\r\x1b[K");
+    }
+    show(&report, args.strict, out)?;
+    Ok(match report.conforms(args.strict) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn options(args: &Args) -> Options {
+    Options {
+        path: args.path.clone(),
+        executor: args.executor.clone(),
+        slow_executor: args.slow_executor.clone(),
+        slow_inputs: args.slow_inputs.clone(),
+        failing_task: args.failing_task.clone().unwrap_or_else(failing_task),
+        call_timeout: Duration::from_secs(args.timeout),
+        ..Options::new(&args.remote.url)
+    }
+}
+
+/// Whether anybody listens: a wrong address is no verdict on a server.
+async fn reach(url: &str) -> Result<(), CliError> {
+    let no = |why: String| {
+        let text = format!("cannot reach {url}: {why}");
+        CliError::Api(ApiError::Connection(text))
+    };
+    let parsed = reqwest::Url::parse(url).map_err(|error| no(error.to_string()))?;
+    let host = parsed.host_str().unwrap_or_default();
+    let host = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
+    let port = parsed.port_or_known_default().unwrap_or(80);
+    let connected = tokio::net::TcpStream::connect((host, port));
+    match tokio::time::timeout(CONNECT_TIMEOUT, connected).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(no(error.to_string())),
+        Err(_) => Err(no(format!("no answer in {} s", CONNECT_TIMEOUT.as_secs()))),
+    }
+}
+
+fn list(clauses: &[Clause], out: &mut Output) -> std::io::Result<()> {
+    let test = |clause: &Clause| match &clause.check {
+        Check::Test { name, .. } => (*name).to_owned(),
+        Check::NotTestable(reason) => format!("not testable: {reason}"),
+    };
+    if out.is_json() {
+        let of = |clause: &Clause| {
+            json!({
+                "id": clause.id,
+                "level": clause.level.name(),
+                "text": clause.text,
+                "same_as": clause.same_as,
+                "test": test(clause),
+            })
+        };
+        return out.value(&clauses.iter().map(of).collect());
+    }
+    let row = |clause: &Clause| {
+        let (id, level) = (clause.id.to_owned(), clause.level.name().to_owned());
+        vec![id, level, clause.text.to_owned()]
+    };
+    let rows: Vec<_> = clauses.iter().map(row).collect();
+    out.lines(table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
+}
+
+fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> {
+    if out.is_json() {
+        return out.value(&report.to_json(strict));
+    }
+    let rows: Vec<_> = report
+        .lines
+        .iter()
+        .map(|line| {
+            vec![
+                line.id.to_owned(),
+                line.level.name().to_owned(),
+                line.verdict.name().to_owned(),
+                shortened(line.verdict.text()),
+            ]
+        })
+        .collect();
+    out.lines(table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
+    out.line("")?;
+    let count = |(level, counts): (Level, [usize; 4])| {
+        std::iter::once(level.name().to_owned())
+            .chain(counts.map(|n| n.to_string()))
+            .collect()
+    };
+    let counts: Vec<Vec<String>> = report.counts().into_iter().map(count).collect();
+    let mut head = vec!["LEVEL"];
+    head.extend(Verdict::NAMES.map(|name| match name {
+        "not testable" => "not-testable",
+        other => other,
+    }));
+    out.lines(table(&head, &counts))?;
+    out.line(match (report.conforms(strict), strict) {
+        (true, false) => "conforms: no MUST is broken",
+        (true, true) => "conforms: no MUST and no decided rule is broken",
+        (false, _) => "does not conform",
+    })
+}
+
+fn shortened(text: &str) -> String {
+    let text = printable(text);
+    if text.chars().count() <= EVIDENCE_CHARS_MAX {
+        return text;
+    }
+    let begin: String = text.chars().take(EVIDENCE_CHARS_MAX).collect();
+    format!("{begin}...")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::Line;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    /// Output that can be read while `Output` owns it.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(verdict: Verdict, strict: bool) -> String {
+        let (id, level, text) = ("a/b/1-c", Level::Decided, "t");
+        let report = Report {
+            lines: vec![Line {
+                id,
+                level,
+                text,
+                verdict,
+            }],
+        };
+        let page = Page::default();
+        let mut out = Output::to(Box::new(page.clone()), false, false);
+        show(&report, strict, &mut out).unwrap();
+        let bytes = page.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_table_shows_each_clause_the_counts_and_the_conclusion() {
+        let failed = || Verdict::Failed("sent x,\ngot y".to_owned());
+        let expected = "\
+CLAUSE   LEVEL    VERDICT  EVIDENCE
+a/b/1-c  decided  failed   sent x, got y
+
+LEVEL    passed  failed  skipped  not-testable
+decided  0       1       0        0
+conforms: no MUST is broken
+";
+        assert_eq!(shown(failed(), false), expected);
+        assert!(shown(failed(), true).ends_with("does not conform\n"));
+    }
+
+    #[test]
+    fn long_evidence_stays_on_its_line() {
+        let long = shown(Verdict::Passed("e".repeat(EVIDENCE_CHARS_MAX + 1)), true);
+        let evidence = format!("passed   {}...\n", "e".repeat(EVIDENCE_CHARS_MAX));
+        assert!(long.contains(&evidence), "{long}");
+    }
+}

@@ -1,0 +1,184 @@
+//! The conformance suite, run against the real program: one test for each clause and endpoint, and
+//! tests that the suite itself can tell a wrong server.
+//!
+//! The clauses are made by the program, so their tests are named at run time.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod faulty;
+mod probe;
+mod program;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use program::Server;
+use std::process::ExitCode;
+use taskledger::clock::SystemClock;
+use taskledger::conformance::{Check, Clause, Options, Suite, Verdict, all, markdown};
+
+/// Clauses that this server does not keep yet, and what is missing. Each is proven not to be kept,
+/// so that an entry goes when the thing comes. An offer (`MAY`) that is not made is skipped.
+const NOT_YET: &[(&str, &str)] = &[
+    ("interface/standards/3-a2a", "A2A calls"),
+    ("interface/standards/4-streaming-transports", "streaming"),
+    ("interface/transport.a2a/1-http", "A2A calls"),
+    ("interface/transport.a2a/2-sse", "streaming"),
+    ("interface/transport.a2a/3-websocket", "streaming"),
+    ("interface/transport.a2a/5-rpc-endpoint", "A2A calls"),
+];
+
+/// Where calls go, and how its tests are named.
+const ENDPOINTS: [(&str, &str); 2] = [("root", "/"), ("tasks", "/tasks")];
+
+fn main() -> ExitCode {
+    let mut trials = vec![
+        Trial::test("the_page_lists_the_clauses", the_page_lists_the_clauses),
+        Trial::test("what_is_not_kept_yet_is_a_clause", not_yet_names_clauses),
+        Trial::test(
+            "the_program_reports_exactly_what_is_not_kept",
+            whole_program,
+        ),
+        Trial::test(
+            "a_wrong_address_is_no_verdict",
+            a_wrong_address_is_no_verdict,
+        ),
+    ];
+    trials.push(Trial::test(
+        "clauses_are_listed_without_a_server",
+        clauses_are_listed,
+    ));
+    trials.extend(faulty::trials());
+    trials.extend(probe::trials());
+    for (prefix, path) in ENDPOINTS {
+        for clause in all() {
+            if matches!(clause.check, Check::Test { .. }) {
+                let id = clause.id;
+                let name = format!("{prefix}::{id}");
+                trials.push(Trial::test(name, move || look_at(id, path)));
+            }
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn clause(id: &str) -> Clause {
+    let found = all().into_iter().find(|clause| clause.id == id);
+    found.expect("the id comes from the list")
+}
+
+fn not_yet(id: &str) -> Option<&'static str> {
+    let entry = NOT_YET.iter().find(|(known, _)| *known == id);
+    entry.map(|(_, missing)| *missing)
+}
+
+/// Runs one clause against a server of its own.
+fn look_at(id: &str, path: &str) -> Result<(), Failed> {
+    let server = Server::start();
+    let mut options = Options::new(&server.url);
+    path.clone_into(&mut options.path);
+    let clock = SystemClock::default();
+    let suite = Suite::new(options, &clock)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let verdict = runtime.block_on(suite.verdict(&clause(id)));
+    server.end();
+    match (&verdict, not_yet(id)) {
+        (Verdict::Passed(_), None) => Ok(()),
+        (Verdict::Failed(_) | Verdict::Skipped(_), Some(_)) => Ok(()),
+        (Verdict::Passed(text), Some(missing)) => Err(Failed::from(format!(
+            "kept ({text}): `{missing}` is there, take the clause out of NOT_YET"
+        ))),
+        (Verdict::Failed(text) | Verdict::Skipped(text), None) => {
+            Err(Failed::from(format!("{}: {text}", verdict.name())))
+        }
+        (Verdict::NotTestable(_), _) => Err(Failed::from("only tests are looked at")),
+    }
+}
+
+fn the_page_lists_the_clauses() -> Result<(), Failed> {
+    let page = include_str!("../../CONFORMANCE.md");
+    if page == markdown(&all()) {
+        return Ok(());
+    }
+    let how = "cargo run -- conformance --list --markdown > CONFORMANCE.md";
+    Err(Failed::from(format!(
+        "CONFORMANCE.md is out of date: {how}"
+    )))
+}
+
+fn not_yet_names_clauses() -> Result<(), Failed> {
+    let clauses = all();
+    for (id, missing) in NOT_YET {
+        let known = clauses.iter().filter(|clause| clause.id == *id).count();
+        let entries = NOT_YET.iter().filter(|(other, _)| other == id).count();
+        if known != 1 || entries != 1 || missing.is_empty() {
+            return Err(Failed::from(format!("`{id}` in NOT_YET")));
+        }
+    }
+    Ok(())
+}
+
+fn clauses_are_listed() -> Result<(), Failed> {
+    let (code, list) = program::conformance(&["--list", "--only", "interface/"]);
+    let listed: Vec<_> = list
+        .as_array()
+        .ok_or("no list")?
+        .iter()
+        .map(|c| c["id"].as_str())
+        .collect();
+    let ids: Vec<_> = all()
+        .iter()
+        .map(|c| c.id)
+        .filter(|id| id.contains("interface/"))
+        .map(Some)
+        .collect();
+    let (refused, error) = program::conformance(&["--only", "no such clause"]);
+    if code != Some(0) || listed != ids || refused != Some(2) {
+        return Err(Failed::from(format!(
+            "{code:?} {list}, {refused:?} {error}"
+        )));
+    }
+    Ok(())
+}
+
+/// All clauses side by side against one server, by the program itself.
+fn whole_program() -> Result<(), Failed> {
+    let server = Server::start();
+    let (code, report) = program::conformance(&["--url", &server.url]);
+    server.end();
+    let lines = report["clauses"].as_array().ok_or("no clauses")?;
+    let mut faults = Vec::new();
+    let mut broken = false;
+    for line in lines {
+        let (id, verdict) = (
+            line["id"].as_str().unwrap(),
+            line["verdict"].as_str().unwrap(),
+        );
+        let kept = matches!(verdict, "passed" | "not testable");
+        broken |= verdict == "failed" && line["level"].as_str().unwrap().starts_with("MUST");
+        if kept == not_yet(id).is_some() {
+            faults.push(format!("{id}: {verdict}: {}", line["evidence"]));
+        }
+    }
+    if code != Some(i32::from(broken)) || report["conforms"] == broken {
+        faults.push(format!("exit code {code:?}, a MUST is broken: {broken}"));
+    }
+    if lines.len() != all().len() {
+        faults.push(format!("{} lines for {} clauses", lines.len(), all().len()));
+    }
+    match faults.as_slice() {
+        [] => Ok(()),
+        faults => Err(Failed::from(faults.join("\n"))),
+    }
+}
+
+fn a_wrong_address_is_no_verdict() -> Result<(), Failed> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    drop(listener);
+    let (code, answer) = program::conformance(&["--url", &url]);
+    match (code, answer["error"]["message"].as_str()) {
+        (Some(4), Some(message)) if message.contains(&url) => Ok(()),
+        _ => Err(Failed::from(format!("{code:?}: {answer}"))),
+    }
+}

@@ -1,0 +1,91 @@
+//! The program as a process: as a server, and as the suite.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use tempfile::TempDir;
+
+/// The program without the settings of whoever runs the tests.
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taskledger"));
+    command
+        .env_clear()
+        .envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME"))
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the suite; gives the exit code and its report or error.
+pub(crate) fn conformance(arguments: &[&str]) -> (Option<i32>, Value) {
+    let mut command = command();
+    command.args(["conformance", "--json"]).args(arguments);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    let json = serde_json::from_str(&text);
+    let json = json.unwrap_or_else(|error| panic!("{error}: {text} {err}"));
+    (output.status.code(), json)
+}
+
+/// A running server with a data folder of its own; killed when it is dropped.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    child: Child,
+    log: Option<BufReader<ChildStderr>>,
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Starts it on a free port and waits until it listens.
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = command();
+        command
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--log-level",
+                "info",
+                "--data-dir",
+            ])
+            .arg(folder.path().join("data"))
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut text = String::new();
+        let address = loop {
+            let begin = text.len();
+            let read = log.read_line(&mut text).unwrap();
+            assert!(read > 0, "the server did not start: {text}");
+            let entry: Value = serde_json::from_str(&text[begin..]).unwrap_or(Value::Null);
+            if entry["message"] == "listening" {
+                break entry["address"].as_str().unwrap().to_owned();
+            }
+        };
+        Self {
+            url: format!("http://{address}"),
+            child,
+            log: Some(log),
+            _folder: folder,
+        }
+    }
+
+    /// Kills it and checks that nothing in it panicked.
+    pub(crate) fn end(mut self) {
+        self.child.kill().unwrap();
+        let log = self.log.take().expect("only the end takes the log");
+        let text = std::io::read_to_string(log).unwrap();
+        assert!(!text.contains("panicked"), "{text}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself, which whoever called it has seen.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
