@@ -9,6 +9,7 @@
 mod checkpoint;
 mod dump;
 mod error;
+mod past;
 mod projector;
 mod queries;
 mod read_models;
@@ -19,6 +20,7 @@ mod tree_writer;
 mod view;
 
 pub use error::Error;
+pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
     Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,

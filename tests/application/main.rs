@@ -8,6 +8,7 @@
     reason = "a test names the events that it is about"
 )]
 
+mod as_of;
 mod bounds;
 mod claims;
 mod conflicts;
@@ -16,6 +17,7 @@ mod edits;
 mod engine;
 mod eviction;
 mod faults;
+mod history;
 mod metadata;
 mod readings;
 mod reads;

@@ -163,8 +163,13 @@ fn null() -> Value {
     json!({"type": "null"})
 }
 
+/// Date and time, with or without an offset, or a date.
 fn time() -> Value {
-    json!({"type": "string", "description": "ISO 8601; date and time, or a date."})
+    json!({"type": "string", "anyOf": [
+        {"format": "date-time"},
+        {"format": "date"},
+        {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?$"},
+    ]})
 }
 
 fn children() -> Value {

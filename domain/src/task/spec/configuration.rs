@@ -117,20 +117,11 @@ impl<'a> Reader<'a> {
             );
             return None;
         }
-        if let Some(count) = count {
-            let parsed = count
-                .as_u64()
-                .and_then(|n| u32::try_from(n).ok())
-                .filter(|n| *n <= limits::RETRIES_MAX);
-            if parsed.is_none() {
-                self.fault(
-                    "retry_count",
-                    "Invalid value",
-                    format!("an integer in 0-{}", limits::RETRIES_MAX),
-                    count,
-                );
-            }
-            return parsed.filter(|n| *n > 0).map(RetryPolicy::extra_attempts);
+        if count.is_some() {
+            // As for `priority`, 3.0 is an integer.
+            let parsed = self.number_in("retry_count", 0.0, f64::from(limits::RETRIES_MAX), true);
+            let extra = parsed.map(|n| n as u32);
+            return extra.filter(|n| *n > 0).map(RetryPolicy::extra_attempts);
         }
         let policy = policy?;
         let Some(object) = policy.as_object() else {
