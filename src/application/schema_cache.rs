@@ -20,6 +20,9 @@ pub const ENTRIES_MAX: usize = 1_024;
 /// Bytes that the kept schemas may hold, by their own estimate.
 pub const WEIGHT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// What a schema costs that is refused: at most a few milliseconds, for the meta-schema's violations.
+const REFUSED_SCHEMA_STEPS: u64 = 100_000;
+
 /// A schema ready for use, or what is wrong with it.
 pub type Outcome = Result<Arc<CompiledSchema>, Arc<[Violation]>>;
 
@@ -71,12 +74,25 @@ impl SchemaCache {
     /// # Errors
     /// What the author of the schema has to mend; see [`inputs::compile`].
     pub fn get(&self, schema: &Value) -> Outcome {
+        self.get_counting(schema, &mut 0)
+    }
+
+    /// The same; adds to `steps` what it cost.
+    ///
+    /// # Errors
+    /// See [`Self::get`].
+    pub fn get_counting(&self, schema: &Value, steps: &mut u64) -> Outcome {
         // Members of objects are sorted, so equal schemas have equal texts.
-        let key: Key = Sha256::digest(schema.to_string()).into();
+        let text = schema.to_string();
+        *steps += text.len() as u64;
+        let key: Key = Sha256::digest(text).into();
         if let Some(outcome) = self.lock().find(&key) {
             return outcome;
         }
         let outcome: Outcome = inputs::compile(schema).map(Arc::new).map_err(Arc::from);
+        *steps += outcome
+            .as_ref()
+            .map_or(REFUSED_SCHEMA_STEPS, |s| s.compile_steps());
         self.lock()
             .keep(key, outcome, self.entries_max, self.weight_max)
     }
