@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod folders;
 mod full_disk;
+mod hostile_schemas;
 mod log;
 mod long_answers;
 mod model;
