@@ -363,3 +363,11 @@ impl Scenario {
         flow
     }
 }
+
+impl Flow {
+    /// The ids of all tasks that ever were, in order of creation.
+    #[must_use]
+    pub fn task_ids(&self) -> Vec<TaskId> {
+        self.tasks.iter().map(|t| t.id).collect()
+    }
+}

@@ -7,6 +7,7 @@ use super::facts;
 use super::idempotency::AnswerOf;
 use super::mailbox::Begins;
 use super::sending::engine_metadata;
+use super::stretch::at_a_stretch;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -74,10 +75,10 @@ impl App {
     async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
         self.check_specifications(&list).await?;
         let single = list.len() == 1;
-        let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
+        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())))?;
         let flow = self.flow_for(&resolved).await?;
         let id = resolved.tasks[0].id;
-        let aliases = alias_map(&resolved);
+        let aliases = at_a_stretch(resolved.aliases.len(), || alias_map(&resolved));
         let answer: AnswerOf = Arc::new(move |_| {
             let mut result = Map::new();
             result.insert("id".to_owned(), json!(id));
@@ -126,11 +127,11 @@ impl App {
         options: ExecuteOptions,
     ) -> Answer {
         self.check_specifications(&list).await?;
-        let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
+        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())))?;
         self.refuse_stored(&resolved).await?;
         let task = resolved.tasks[0].id;
         let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-        let aliases = alias_map(&resolved);
+        let aliases = at_a_stretch(resolved.aliases.len(), || alias_map(&resolved));
         let answer: AnswerOf = Arc::new(move |_| {
             raw(
                 &json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}),

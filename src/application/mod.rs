@@ -30,6 +30,7 @@ pub mod rows;
 pub mod schema_cache;
 mod sending;
 pub mod slots;
+pub mod stretch;
 mod timers;
 mod validation;
 

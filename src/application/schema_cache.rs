@@ -20,6 +20,9 @@ pub const ENTRIES_MAX: usize = 1_024;
 /// Bytes that the kept schemas may hold, by their own estimate.
 pub const WEIGHT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// Bytes of the text of a schema that compiles in less than a millisecond.
+const QUICK_BYTES_MAX: usize = 2 * 1024;
+
 /// A schema ready for use, or what is wrong with it.
 pub type Outcome = Result<Arc<CompiledSchema>, Arc<[Violation]>>;
 
@@ -64,6 +67,18 @@ impl SchemaCache {
             weight_max,
             kept: Mutex::default(),
         }
+    }
+
+    /// `schema`, compiled, if that takes no time to speak of: it is kept, or small and without
+    /// regular expressions. Cost: O(text of the schema).
+    #[must_use]
+    pub fn get_quickly(&self, schema: &Value) -> Option<Outcome> {
+        let text = schema.to_string();
+        let known = self.lock().find(&Sha256::digest(&text).into());
+        if known.is_none() && (text.len() > QUICK_BYTES_MAX || text.contains("pattern")) {
+            return None;
+        }
+        known.or_else(|| Some(self.get(schema)))
     }
 
     /// `schema`, compiled. Cost: O(text of the schema) when it is known, a compilation when not.
@@ -183,6 +198,18 @@ mod tests {
         assert!(Arc::ptr_eq(&one, &two));
         assert_eq!(cache.size().0, 1);
         assert!(one.check(&json!({"a": 1})).is_ok());
+    }
+
+    #[test]
+    fn what_takes_long_to_compile_is_given_quickly_only_when_it_is_kept() {
+        let cache = SchemaCache::default();
+        let large = json!({"required": vec!["a long name"; 200]});
+        for slow in [json!({"pattern": "(a|b){60}"}), large] {
+            assert!(cache.get_quickly(&slow).is_none());
+            let kept = cache.get(&slow).is_ok();
+            assert_eq!(cache.get_quickly(&slow).map(|o| o.is_ok()), Some(kept));
+        }
+        assert!(cache.get_quickly(&schema(0)).is_some_and(|o| o.is_ok()));
     }
 
     #[test]

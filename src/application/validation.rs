@@ -2,15 +2,18 @@
 //! spec: validation / Input Validation
 
 use super::ports::Executors;
-use super::schema_cache::SchemaCache;
+use super::schema_cache::{self, SchemaCache};
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
+use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::violation::{PathSegment, Violation};
 
 /// Bytes of inputs and schemas beyond which a check leaves the threads that serve sockets.
 const INLINE_BYTES_MAX: usize = 16 * 1024;
+/// Steps (about 10 ns each) of the checks of one call beyond which it leaves them too.
+const INLINE_STEPS_MAX: u64 = 100_000;
 
 /// Checks specifications; compiled schemas are shared between calls.
 #[derive(Debug)]
@@ -23,11 +26,10 @@ impl Validation {
     /// A validation with an empty cache of schemas.
     #[must_use]
     pub fn new(executors: Arc<dyn Executors>) -> Self {
-        let schemas = SchemaCache::new(
-            super::schema_cache::ENTRIES_MAX,
-            super::schema_cache::WEIGHT_BYTES_MAX,
-        );
-        Self { schemas, executors }
+        Self {
+            schemas: SchemaCache::default(),
+            executors,
+        }
     }
 
     /// All violations of these specifications, at the paths given with them. Cost: O(size), bounded
@@ -46,14 +48,30 @@ impl Validation {
                 s.inputs.as_str().len() + s.schemas.as_ref().map_or(0, |p| p.as_str().len())
             })
             .sum();
-        if bytes <= INLINE_BYTES_MAX {
-            return self.check_now(&list);
+        if bytes <= INLINE_BYTES_MAX
+            && let Some(violations) = self.check_inline(&list)
+        {
+            return violations;
         }
         let this = self.clone();
-        match tokio::task::spawn_blocking(move || this.check_now(&list)).await {
-            Ok(violations) => violations,
+        let checked = tokio::task::spawn_blocking(move || {
+            let check = |schema: &CompiledSchema, inputs: &Value| Some(schema.check(inputs));
+            this.check_all(&list, |schema| Some(this.schemas.get(schema)), check)
+        });
+        match checked.await {
+            Ok(violations) => violations.unwrap_or_default(),
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+
+    /// The same, unless it would take long.
+    fn check_inline(&self, list: &[(Vec<PathSegment>, Specification)]) -> Option<Vec<Violation>> {
+        let steps = INLINE_STEPS_MAX / list.len().max(1) as u64;
+        self.check_all(
+            list,
+            |schema| self.schemas.get_quickly(schema),
+            |schema, inputs| schema.check_within(inputs, steps),
+        )
     }
 
     fn has_schema(&self, specification: &Specification) -> bool {
@@ -67,19 +85,31 @@ impl Validation {
                 .is_some_and(|m| self.executors.input_schema(m).is_some())
     }
 
-    fn check_now(&self, list: &[(Vec<PathSegment>, Specification)]) -> Vec<Violation> {
+    /// All violations; `None` when `compile` or `check` gave up.
+    fn check_all(
+        &self,
+        list: &[(Vec<PathSegment>, Specification)],
+        compile: impl Fn(&Value) -> Option<schema_cache::Outcome>,
+        check: impl Fn(&CompiledSchema, &Value) -> Option<Result<(), Vec<Violation>>>,
+    ) -> Option<Vec<Violation>> {
         let mut violations = Vec::new();
         for (path, specification) in list {
-            violations.extend(self.check_one(path, specification));
+            violations.extend(self.check_one(path, specification, &compile, &check)?);
             if violations.len() >= limits::VIOLATIONS_MAX {
                 violations.truncate(limits::VIOLATIONS_MAX);
                 break;
             }
         }
-        violations
+        Some(violations)
     }
 
-    fn check_one(&self, path: &[PathSegment], specification: &Specification) -> Vec<Violation> {
+    fn check_one(
+        &self,
+        path: &[PathSegment],
+        specification: &Specification,
+        compile: impl Fn(&Value) -> Option<schema_cache::Outcome>,
+        check: impl Fn(&CompiledSchema, &Value) -> Option<Result<(), Vec<Violation>>>,
+    ) -> Option<Vec<Violation>> {
         let at = |fields: &[&str]| {
             path.iter()
                 .cloned()
@@ -93,13 +123,13 @@ impl Validation {
             .as_ref()
             .and_then(|s| s.to_map().remove("input_schema"));
         if let Some(schema) = schema {
-            match self.schemas.get(&schema) {
+            match compile(&schema)? {
                 Err(faults) => {
                     let place = at(&["schemas", "input_schema"]);
                     violations.extend(faults.iter().cloned().map(|v| v.below(&place)));
                 }
                 Ok(compiled) => {
-                    let faults = compiled.check(&inputs).err().unwrap_or_default();
+                    let faults = check(&compiled, &inputs)?.err().unwrap_or_default();
                     violations.extend(faults.into_iter().map(|v| v.below(&at(&["inputs"]))));
                 }
             }
@@ -109,13 +139,13 @@ impl Validation {
             .as_deref()
             .and_then(|m| self.executors.input_schema(m))
         {
-            for fault in compiled.check(&inputs).err().unwrap_or_default() {
+            for fault in check(&compiled, &inputs)?.err().unwrap_or_default() {
                 let fault = fault.below(&at(&["inputs"]));
                 if !violations.contains(&fault) {
                     violations.push(fault);
                 }
             }
         }
-        violations
+        Some(violations)
     }
 }

@@ -9,6 +9,7 @@ use super::params::{
 };
 use super::reader::Parameters;
 use crate::application::readings::Text;
+use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
@@ -64,7 +65,7 @@ fn tasks() -> Vec<Method<Context>> {
             changes_state: true,
             handler: |context, call| {
                 boxed(async move {
-                    let p = create::Params::read(&call.params)?;
+                    let p = at_a_stretch(listed(&call), || create::Params::read(&call.params))?;
                     answer(&context, context.app.create(call.caller, p.tasks).await)
                 })
             },
@@ -113,7 +114,7 @@ fn tasks() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     refuse_streaming(&call)?;
-                    let p = execute::Params::read(&call.params)?;
+                    let p = at_a_stretch(listed(&call), || execute::Params::read(&call.params))?;
                     answer(
                         &context,
                         context.app.execute(call.caller, p.target, p.options).await,
@@ -299,6 +300,12 @@ async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, Rpc
             .list(filter, p.order, start, p.limit, p.consistency)
             .await,
     )
+}
+
+/// Tasks in the list of a call.
+fn listed(call: &Call) -> usize {
+    let list = call.params.get("tasks").and_then(Value::as_array);
+    list.map_or(1, Vec::len)
 }
 
 /// A caller that asks for a stream must not be left with an answer that is none.

@@ -57,6 +57,19 @@ fn a_doubling_all_of_or_one_of_ends() {
 }
 
 #[test]
+fn a_hurried_check_gives_up_on_a_ladder_and_not_on_what_people_write() {
+    let bomb = compile(&ladder("allOf", 40, json!({"type": "object"}))).unwrap();
+    assert_eq!(bomb.check_within(&json!({}), 10_000), None);
+    let plain =
+        json!({"required": ["url"], "properties": {"url": {"format": "uri"}, "n": {"minimum": 1}}});
+    let plain = compile(&plain).unwrap();
+    let good = json!({"url": "https://example.com", "n": 2});
+    assert_eq!(plain.check_within(&good, 10_000), Some(Ok(())));
+    let hurried = plain.check_within(&json!({"n": 0}), 10_000).unwrap();
+    assert_eq!(hurried.unwrap_err().len(), 2);
+}
+
+#[test]
 fn an_empty_tank_is_what_stops_the_ladder() {
     let compiled = compile(&ladder("anyOf", 40, json!({"type": "string"}))).expect("it compiles");
     let inputs = json!({});
