@@ -13,6 +13,7 @@ mod full_disk;
 mod log;
 mod long_answers;
 mod model;
+mod past;
 mod program;
 mod random;
 mod read_models;
