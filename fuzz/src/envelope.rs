@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::params::{
-    cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
-    update,
+    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
+    list, retry, tree, update,
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Dispatcher, Method, Origin};
@@ -198,6 +198,8 @@ fn dispatcher() -> &'static Table {
             "tasks.list": list::Params;
             "tasks.tree": tree::Params;
             "tasks.children": children::Params;
+            "tasks.history": history::Params;
+            "tasks.explain": explain::Params;
             "tasks.cancel": cancel::Params;
             "tasks.copy": copy::Params;
             "tasks.delete": delete::Params;

@@ -14,6 +14,7 @@ mod hostile_schemas;
 mod log;
 mod long_answers;
 mod model;
+mod past;
 mod program;
 mod random;
 mod read_models;

@@ -4,8 +4,8 @@ use super::dispatch::{Call, Method};
 use super::encode::Outcome;
 use super::error::{ErrorKind, RpcError};
 use super::params::{
-    cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
-    update,
+    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
+    list, retry, tree, update,
 };
 use super::reader::Parameters;
 use crate::application::readings::Text;
@@ -182,14 +182,18 @@ fn queries() -> Vec<Method<Context>> {
         Method {
             name: "tasks.get",
             title: "Get Task",
-            summary: "Show a task",
+            summary: "Show a task, now or as it was",
             tags: &["task", "read"],
             params: get::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
-                    answer(&context, context.app.get(p.task_id, p.consistency).await)
+                    let found = match p.as_of {
+                        None => context.app.get(p.task_id, p.consistency).await,
+                        Some(at) => context.app.get_as_of(p.task_id, at).await,
+                    };
+                    answer(&context, found)
                 })
             },
         },
@@ -205,14 +209,18 @@ fn queries() -> Vec<Method<Context>> {
         Method {
             name: "tasks.tree",
             title: "Get Task Tree",
-            summary: "Show a task with all its descendants",
+            summary: "Show a task with all its descendants, now or as they were",
             tags: &["task", "read"],
             params: tree::Params::questions(),
             changes_state: false,
             handler: |context, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
-                    answer(&context, context.app.tree(p.task_id, p.consistency).await)
+                    let found = match p.as_of {
+                        None => context.app.tree(p.task_id, p.consistency).await,
+                        Some(at) => context.app.tree_as_of(p.task_id, at).await,
+                    };
+                    answer(&context, found)
                 })
             },
         },
@@ -230,6 +238,34 @@ fn queries() -> Vec<Method<Context>> {
                         &context,
                         context.app.children(p.parent_id, p.consistency).await,
                     )
+                })
+            },
+        },
+        Method {
+            name: "tasks.history",
+            title: "Get History",
+            summary: "Show what happened to a task or to its flow",
+            tags: &["task", "read", "history"],
+            params: history::Params::questions(),
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    let history::Params(query) = history::Params::read(&call.params)?;
+                    answer(&context, context.app.history(query).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.explain",
+            title: "Explain Task",
+            summary: "Say why a task is not running, or why it ended as it did",
+            tags: &["task", "read"],
+            params: explain::Params::questions(),
+            changes_state: false,
+            handler: |context, call| {
+                boxed(async move {
+                    let p = explain::Params::read(&call.params)?;
+                    answer(&context, context.app.explain(p.task_id).await)
                 })
             },
         },
