@@ -13,6 +13,7 @@ use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
+use crate::transport::openrpc::about;
 use crate::transport::system;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -63,6 +64,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "create"],
             params: create::Params::questions(),
             changes_state: true,
+            about: about::create(),
             handler: |context, call| {
                 boxed(async move {
                     let p = at_a_stretch(listed(&call), || create::Params::read(&call.params))?;
@@ -77,6 +79,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "update"],
             params: update::Params::questions(),
             changes_state: true,
+            about: about::update(),
             handler: |context, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
@@ -94,6 +97,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "delete"],
             params: delete::Params::questions(),
             changes_state: true,
+            about: about::delete(),
             handler: |context, call| {
                 boxed(async move {
                     let p = delete::Params::read(&call.params)?;
@@ -111,6 +115,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "orchestration", "workflow", "execution"],
             params: execute::Params::questions(),
             changes_state: true,
+            about: about::execute(),
             handler: |context, call| {
                 boxed(async move {
                     refuse_streaming(&call)?;
@@ -129,6 +134,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "cancel"],
             params: cancel::Params::questions(),
             changes_state: true,
+            about: about::cancel(),
             handler: |context, call| {
                 boxed(async move {
                     let p = cancel::Params::read(&call.params)?;
@@ -149,6 +155,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "copy"],
             params: copy::Params::questions(),
             changes_state: true,
+            about: about::copy(),
             handler: |context, call| {
                 boxed(async move {
                     let p = copy::Params::read(&call.params)?;
@@ -167,6 +174,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "retry"],
             params: retry::Params::questions(),
             changes_state: true,
+            about: about::retry(),
             handler: |context, call| {
                 boxed(async move {
                     let p = retry::Params::read(&call.params)?;
@@ -186,6 +194,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: get::Params::questions(),
             changes_state: false,
+            about: about::get(),
             handler: |context, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
@@ -204,6 +213,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: list::Params::questions(),
             changes_state: false,
+            about: about::list(),
             handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
         },
         Method {
@@ -213,6 +223,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: tree::Params::questions(),
             changes_state: false,
+            about: about::tree(),
             handler: |context, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
@@ -231,6 +242,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: children::Params::questions(),
             changes_state: false,
+            about: about::children(),
             handler: |context, call| {
                 boxed(async move {
                     let p = children::Params::read(&call.params)?;
@@ -281,6 +293,7 @@ fn system_methods() -> Vec<Method<Context>> {
             tags: &["system"],
             params: health::Params::questions(),
             changes_state: false,
+            about: about::health(),
             handler: |context, call| {
                 boxed(async move {
                     health::Params::read(&call.params)?;
@@ -295,6 +308,7 @@ fn system_methods() -> Vec<Method<Context>> {
             tags: &["system"],
             params: executors::Params::questions(),
             changes_state: false,
+            about: about::executors(),
             handler: |context, call| {
                 boxed(async move {
                     executors::Params::read(&call.params)?;
