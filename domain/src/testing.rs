@@ -2,6 +2,8 @@
 //!
 //! Tasks are named by short texts; [`id`] turns a text into the task id that it stands for.
 
+pub mod hostile;
+
 use crate::flow::{
     Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Kind, Rejection,
     RunKind, SlotRequest, Specification,
@@ -361,5 +363,13 @@ impl Scenario {
         }
         flow.settle_indexes();
         flow
+    }
+}
+
+impl Flow {
+    /// The ids of all tasks that ever were, in order of creation.
+    #[must_use]
+    pub fn task_ids(&self) -> Vec<TaskId> {
+        self.tasks.iter().map(|t| t.id).collect()
     }
 }

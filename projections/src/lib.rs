@@ -9,6 +9,7 @@
 mod checkpoint;
 mod dump;
 mod error;
+mod past;
 mod projector;
 mod queries;
 mod read_models;
@@ -19,10 +20,11 @@ mod tree_writer;
 mod view;
 
 pub use error::Error;
+pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
     Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
-    READING_BYTES_MAX, Reading, Start,
+    READING_BYTES_MAX, Reading, RunSummary, Start,
 };
 pub use read_models::{Found, Options, ReadModels};
 pub use task_row::{Change, TaskRow, covers};

@@ -230,10 +230,15 @@ impl TaskRow {
         self.dependencies = Vec::new();
     }
 
-    fn specify(&mut self, s: &Specification) {
+    /// Takes the payloads of a specification, and nothing else of it.
+    pub(crate) fn show(&mut self, s: &Specification) {
         self.inputs = s.inputs.clone();
         self.schemas.clone_from(&s.schemas);
         self.params.clone_from(&s.params);
+    }
+
+    fn specify(&mut self, s: &Specification) {
+        self.show(s);
         self.method = s.method.as_deref().map(Arc::from);
         self.deadline = s.deadline;
     }

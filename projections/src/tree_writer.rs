@@ -74,4 +74,17 @@ impl TreeWriter {
         }
         self.out
     }
+    /// As [`Self::finish`], with one more member in the outermost node.
+    ///
+    /// # Panics
+    /// When nothing was written: there is no node then.
+    #[must_use]
+    pub fn finish_with(self, member: &str, value: &impl serde::Serialize) -> Vec<u8> {
+        let mut out = self.finish();
+        assert_eq!(out.pop(), Some(b'}'), "a tree ends with its root");
+        let member = serde_json::to_string(member).expect("a text can be written as JSON");
+        let value = serde_json::to_string(value).expect("the caller gives what JSON can say");
+        out.extend_from_slice(format!(",{member}:{value}}}").as_bytes());
+        out
+    }
 }

@@ -7,6 +7,7 @@ use super::facts;
 use super::idempotency::AnswerOf;
 use super::mailbox::Begins;
 use super::sending::engine_metadata;
+use super::stretch::at_a_stretch;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -76,7 +77,7 @@ impl App {
         let resolved = self.resolve(list).await?;
         let flow = self.flow_for(&resolved).await?;
         let id = resolved.tasks[0].id;
-        let words = Arc::new(resolved.words());
+        let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
         let told = words.clone();
         let answer: AnswerOf = Arc::new(move |_| {
             let mut result = Map::new();
@@ -130,7 +131,7 @@ impl App {
         self.refuse_stored(&resolved).await?;
         let task = resolved.tasks[0].id;
         let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-        let words = Arc::new(resolved.words());
+        let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
         let told = words.clone();
         let answer: AnswerOf = Arc::new(move |_| {
             raw(
@@ -353,7 +354,7 @@ impl App {
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
         let mut faults = self.validation.check(specifications).await;
-        let resolved = list.resolve(|| TaskId(self.clock.uuid()));
+        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())));
         if faults.is_empty() {
             return Ok(resolved?);
         }

@@ -9,7 +9,8 @@ use super::facts;
 use super::idempotency::AnswerOf;
 use super::mailbox::Begins;
 use super::sending::engine_metadata;
-use serde_json::{Value, json};
+use super::stretch::at_a_stretch;
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{
@@ -36,6 +37,71 @@ impl Plan {
             tasks: ids.into_iter().filter_map(|id| flow.task(id)).collect(),
         })
     }
+
+    /// The new tasks. `originals` are the names and specifications in the plan's order, `ids` the
+    /// new ids. Cost: O(tasks and their dependencies).
+    fn copies(
+        &self,
+        originals: Vec<(String, Specification)>,
+        ids: &HashMap<TaskId, TaskId>,
+        place: Place,
+    ) -> Copies {
+        let mut dropped = Vec::new();
+        let mut tasks = Vec::with_capacity(self.tasks.len());
+        for (summary, (name, specification)) in self.tasks.iter().zip(originals) {
+            let mut dependencies = Vec::with_capacity(summary.dependencies.len());
+            for dependency in &summary.dependencies {
+                match ids.get(&dependency.id) {
+                    Some(id) => dependencies.push(Dependency { id: *id, required: dependency.required }),
+                    None if place.same_flow => dependencies.push(*dependency),
+                    None => dropped.push(json!({"task_id": ids[&summary.id], "id": dependency.id, "required": dependency.required})),
+                }
+            }
+            let around = || summary.parent.and_then(|p| ids.get(&p).copied());
+            let above = if summary.id == place.task {
+                place.parent
+            } else {
+                Some(around().unwrap_or(ids[&place.task]))
+            };
+            tasks.push(NewTask {
+                id: ids[&summary.id],
+                parent: above,
+                name,
+                user_id: summary.user_id.clone(),
+                priority: summary.priority,
+                dependencies,
+                specification,
+                copied_from: Some(summary.id),
+                path: Vec::new(),
+            });
+        }
+        let task_ids = ids.iter().map(|(from, to)| (from.to_string(), json!(to)));
+        Copies {
+            tasks,
+            dropped,
+            task_ids: task_ids.collect(),
+        }
+    }
+}
+
+/// Where a copy goes.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The original that was asked for.
+    task: TaskId,
+    /// What its copy hangs under.
+    parent: Option<TaskId>,
+    /// Whether the copies stay in the flow of the originals.
+    same_flow: bool,
+}
+
+/// What becomes of a plan.
+struct Copies {
+    tasks: Vec<NewTask>,
+    /// Dependencies on tasks that the copies cannot see.
+    dropped: Vec<Value>,
+    /// New ids by old ones.
+    task_ids: Map<String, Value>,
 }
 
 impl App {
@@ -93,44 +159,16 @@ impl App {
             .map(|t| (t.id, TaskId(self.clock.uuid())))
             .collect();
         let copied = ids[&task];
-        let mut dropped = Vec::new();
-        let mut tasks = Vec::with_capacity(plan.tasks.len());
-        for (summary, (name, specification)) in plan.tasks.iter().zip(originals) {
-            let mut dependencies = Vec::with_capacity(summary.dependencies.len());
-            for dependency in &summary.dependencies {
-                match ids.get(&dependency.id) {
-                    Some(id) => dependencies.push(Dependency { id: *id, required: dependency.required }),
-                    None if target == Some(source) => dependencies.push(*dependency),
-                    None => dropped.push(json!({"task_id": ids[&summary.id], "id": dependency.id, "required": dependency.required})),
-                }
-            }
-            let above = if summary.id == task {
-                parent
-            } else {
-                Some(
-                    summary
-                        .parent
-                        .and_then(|p| ids.get(&p).copied())
-                        .unwrap_or(copied),
-                )
-            };
-            tasks.push(NewTask {
-                id: ids[&summary.id],
-                parent: above,
-                name,
-                user_id: summary.user_id.clone(),
-                priority: summary.priority,
-                dependencies,
-                specification,
-                copied_from: Some(summary.id),
-                path: Vec::new(),
-            });
-        }
-        let task_ids: serde_json::Map<String, Value> = plan
-            .tasks
-            .iter()
-            .map(|t| (t.id.to_string(), json!(ids[&t.id])))
-            .collect();
+        let place = Place {
+            task,
+            parent,
+            same_flow: target == Some(source),
+        };
+        let Copies {
+            tasks,
+            dropped,
+            task_ids,
+        } = at_a_stretch(ids.len(), || plan.copies(originals, &ids, place));
         let answer: AnswerOf = Arc::new(move |_| {
             raw(&json!({
                 "original_task_id": task,

@@ -10,6 +10,7 @@ use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
 use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
+use super::stretch::{self, at_a_stretch};
 use crate::store::{self, ClaimKey, Outcome, Resolution};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -174,7 +175,7 @@ impl<'a> Driver<'a> {
             return;
         }
         if let Some(look) = &mut order.look {
-            look(&resident.flow);
+            at_a_stretch(resident.flow.size(), || look(&resident.flow));
             let decision = Decision::Done(taskledger_domain::flow::Done::Ok);
             self.next.entries.push(Entry {
                 order,
@@ -189,7 +190,8 @@ impl<'a> Driver<'a> {
             .expect("an order is a command or a look");
         let now = self.flows.clock.now();
         let mut turn = self.flows.slots.turn(self.mailbox.flow);
-        let decided = resident.flow.handle(command, now, &mut turn);
+        let reach = stretch::reach(command, resident.flow.size());
+        let decided = at_a_stretch(reach, || resident.flow.handle(command, now, &mut turn));
         let entry = match decided {
             Err(rejection) => {
                 turn.refused();
@@ -202,9 +204,10 @@ impl<'a> Driver<'a> {
             Ok((events, done)) => {
                 let held = turn.end();
                 let changes = !events.is_empty();
-                let mut claims =
-                    self.next
-                        .add(&resident.flow, self.mailbox.flow, &order, events, held, now);
+                let (next, flow) = (&mut self.next, self.mailbox.flow);
+                let mut claims = at_a_stretch(events.len(), || {
+                    next.add(&resident.flow, flow, &order, events, held, now)
+                });
                 // A command that changes nothing has no append that could hold the claim; a
                 // repetition changes nothing again.
                 if changes {
@@ -252,7 +255,9 @@ impl<'a> Driver<'a> {
             state.position = position;
             state.durable = recorded.last().map_or(0, |r| r.version);
         }
-        self.flows.committed(self.mailbox.flow, recorded);
+        at_a_stretch(recorded.len(), || {
+            self.flows.committed(self.mailbox.flow, recorded);
+        });
         let Batch {
             entries, effects, ..
         } = batch;
@@ -403,7 +408,9 @@ impl<'a> Driver<'a> {
                 "a snapshot holds durable events only"
             );
             state.snapshot = state.durable;
-            self.flows.save_snapshot(self.mailbox.flow, &state.flow);
+            at_a_stretch(state.flow.size(), || {
+                self.flows.save_snapshot(self.mailbox.flow, &state.flow);
+            });
         }
     }
 

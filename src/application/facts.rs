@@ -25,3 +25,31 @@ pub fn name(event: &Event) -> Option<&str> {
         None
     }
 }
+
+/// Bytes that the event holds, roughly.
+#[must_use]
+pub fn bytes(event: &Event) -> usize {
+    /// Ids, times and the like.
+    const FIXED: usize = 256;
+    FIXED
+        + match event {
+            Event::TaskCreated(e) => {
+                e.specification.bytes() + e.name.len() + e.dependencies.len() * 24
+            }
+            Event::TaskRespecified(e) => e.specification.bytes(),
+            Event::TaskRenamed(e) => e.name.len(),
+            Event::DependenciesChanged(e) => e.dependencies.len() * 24,
+            Event::RunStarted(e) => e.covers.len() * 8,
+            Event::TaskCompleted(e) => e.result.as_str().len(),
+            Event::TaskFailed(e) => e.error.len(),
+            Event::TaskCancelled(e) => e.error.len(),
+            Event::PriorityChanged(_)
+            | Event::UserChanged(_)
+            | Event::TaskMoved(_)
+            | Event::TaskDeleted(_)
+            | Event::TaskStarted(_)
+            | Event::TaskProgressed(_)
+            | Event::TaskRequeued(_)
+            | Event::RunEnded(_) => 0,
+        }
+}

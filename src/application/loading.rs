@@ -3,6 +3,7 @@
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::{Order, Resident};
+use super::stretch::at_a_stretch;
 use std::collections::HashSet;
 use std::panic::catch_unwind;
 use taskledger_domain::codec::snapshot;
@@ -12,6 +13,9 @@ use taskledger_domain::{FlowId, Version};
 
 /// Events read at a time.
 const PAGE_EVENTS: usize = 1000;
+
+/// Bytes of a snapshot for each task, roughly.
+const SNAPSHOT_TASK_BYTES: usize = 88;
 
 /// Events after which a flow of so many tasks gets a new snapshot.
 pub(super) fn snapshot_interval(tasks: usize) -> Version {
@@ -26,7 +30,9 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
     if let Some(stored) = flows.store.load_snapshot(id, snapshot::FORMAT).await? {
         // Bytes that were damaged without anybody noticing may still be read, as a state that breaks
         // its own invariants. The log has the truth, so that must not stop the flow.
-        match catch_unwind(|| snapshot::decode(&stored.bytes)) {
+        let tasks = stored.bytes.len() / SNAPSHOT_TASK_BYTES;
+        let decode = || catch_unwind(|| snapshot::decode(&stored.bytes));
+        match at_a_stretch(tasks, decode) {
             Ok(Ok(state)) if state.version() == stored.version => {
                 flow = state;
                 snapshot_version = stored.version;

@@ -1,7 +1,8 @@
 //! Long answers: made while they are sent, in bounded memory.
 //!
 //! Owns the tasks that read ahead of the door, and how many of them there may be, because each
-//! holds a connection to the read models. An answer of one piece is not long and needs none.
+//! holds a connection to the read models, or a flow that was rebuilt as it was. An answer of one
+//! piece is not long; from the read models it needs no place.
 
 use super::error::{Error, Failure};
 use super::queries::READ_WAIT;
@@ -21,6 +22,9 @@ use tokio_util::task::TaskTracker;
 /// Long answers that are sent at once: half of the connections to the read models, so that short
 /// reads always find one.
 const READINGS_MAX: usize = 2;
+/// Flows that are rebuilt as they were at once, until their answers are sent: each may hold a state
+/// of 100,000 tasks.
+pub const REBUILDS_MAX: usize = 2;
 /// Pieces that are read before the receiver has taken them.
 const PIECES_AHEAD: usize = 2;
 /// How long one answer may take to be received: it keeps the database from tidying up behind it.
@@ -108,9 +112,27 @@ impl Text {
     }
 }
 
+/// What a long answer is read from.
+pub(super) trait Source: Send + 'static {
+    /// The next piece; `None` after the last one.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
+    /// Whether the last piece was given.
+    fn is_ended(&self) -> bool;
+}
+
+impl Source for Reading {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        self.next().await.map_err(failed)
+    }
+    fn is_ended(&self) -> bool {
+        self.is_ended()
+    }
+}
+
 /// Reads long answers. One per server.
 pub struct Readings {
     room: Arc<Semaphore>,
+    rebuilds: Arc<Semaphore>,
     tracker: TaskTracker,
     stop: CancellationToken,
 }
@@ -125,6 +147,7 @@ impl Default for Readings {
     fn default() -> Self {
         Self {
             room: Arc::new(Semaphore::new(READINGS_MAX)),
+            rebuilds: Arc::new(Semaphore::new(REBUILDS_MAX)),
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -162,16 +185,36 @@ impl Readings {
     }
 
     async fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
-        match timeout(READ_WAIT, self.room.clone().acquire_owned()).await {
-            Ok(place) => Ok(place.expect("the places for long answers are never closed")),
-            Err(_) => Err(Error::Busy {
-                reason: format!("{READINGS_MAX} long answers are being sent"),
-                retry_after_ms: RETRY_AFTER_MS,
-            }),
-        }
+        let reason = || format!("{READINGS_MAX} long answers are being sent");
+        permit(&self.room, reason).await
     }
 
-    fn send(&self, mut reading: Reading, first: Vec<u8>, place: OwnedSemaphorePermit) -> Pieces {
+    /// The right to rebuild a flow as it was, until it is dropped.
+    ///
+    /// # Errors
+    /// `Busy` when all are taken and stay so.
+    pub async fn begin_rebuild(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let reason = || format!("{REBUILDS_MAX} flows are being rebuilt as they were");
+        permit(&self.rebuilds, reason).await
+    }
+
+    /// Everything that `source` gives, while it keeps `place`. Returns with the first piece.
+    ///
+    /// # Errors
+    /// Those of reading the first piece.
+    pub(super) async fn all(
+        &self,
+        mut source: impl Source,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Text, Error> {
+        let first = source.next().await?.unwrap_or_default();
+        if source.is_ended() {
+            return Ok(text(first)?.into());
+        }
+        Ok(Text::Pieces(self.send(source, first, place)))
+    }
+
+    fn send(&self, mut source: impl Source, first: Vec<u8>, place: OwnedSemaphorePermit) -> Pieces {
         let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
         let stop = self.stop.clone();
         let sending = async move {
@@ -180,7 +223,7 @@ impl Readings {
                 if sender.send(Piece::Bytes(bytes)).await.is_err() {
                     return;
                 }
-                next = match reading.next().await {
+                next = match source.next().await {
                     Ok(next) => next,
                     Err(error) => {
                         tracing::error!(error = %error, "a long answer is cut off");
@@ -211,6 +254,19 @@ impl Readings {
         self.stop.cancel();
         self.tracker.close();
         self.tracker.wait().await;
+    }
+}
+
+async fn permit(
+    room: &Arc<Semaphore>,
+    reason: impl FnOnce() -> String,
+) -> Result<OwnedSemaphorePermit, Error> {
+    match timeout(READ_WAIT, room.clone().acquire_owned()).await {
+        Ok(place) => Ok(place.expect("the places for long answers are never closed")),
+        Err(_) => Err(Error::Busy {
+            reason: reason(),
+            retry_after_ms: RETRY_AFTER_MS,
+        }),
     }
 }
 

@@ -20,6 +20,11 @@ pub const ENTRIES_MAX: usize = 1_024;
 /// Bytes that the kept schemas may hold, by their own estimate.
 pub const WEIGHT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// Bytes of the text of a schema that compiles in less than a millisecond.
+const QUICK_BYTES_MAX: usize = 2 * 1024;
+/// What a schema costs that is refused: at most a few milliseconds, for the meta-schema's violations.
+const REFUSED_SCHEMA_STEPS: u64 = 100_000;
+
 /// A schema ready for use, or what is wrong with it.
 pub type Outcome = Result<Arc<CompiledSchema>, Arc<[Violation]>>;
 
@@ -66,17 +71,39 @@ impl SchemaCache {
         }
     }
 
+    /// Whether [`Self::get`] takes no time to speak of: the schema is kept, or small and without
+    /// regular expressions. Cost: O(text of the schema).
+    #[must_use]
+    pub fn is_quick(&self, schema: &Value) -> bool {
+        let text = schema.to_string();
+        (text.len() <= QUICK_BYTES_MAX && !text.contains("pattern"))
+            || self.lock().find(&Sha256::digest(text).into()).is_some()
+    }
+
     /// `schema`, compiled. Cost: O(text of the schema) when it is known, a compilation when not.
     ///
     /// # Errors
     /// What the author of the schema has to mend; see [`inputs::compile`].
     pub fn get(&self, schema: &Value) -> Outcome {
+        self.get_counting(schema, &mut 0)
+    }
+
+    /// The same; adds to `steps` what it cost.
+    ///
+    /// # Errors
+    /// See [`Self::get`].
+    pub fn get_counting(&self, schema: &Value, steps: &mut u64) -> Outcome {
         // Members of objects are sorted, so equal schemas have equal texts.
-        let key: Key = Sha256::digest(schema.to_string()).into();
+        let text = schema.to_string();
+        *steps += text.len() as u64;
+        let key: Key = Sha256::digest(text).into();
         if let Some(outcome) = self.lock().find(&key) {
             return outcome;
         }
         let outcome: Outcome = inputs::compile(schema).map(Arc::new).map_err(Arc::from);
+        *steps += outcome
+            .as_ref()
+            .map_or(REFUSED_SCHEMA_STEPS, |s| s.compile_steps());
         self.lock()
             .keep(key, outcome, self.entries_max, self.weight_max)
     }
@@ -183,6 +210,18 @@ mod tests {
         assert!(Arc::ptr_eq(&one, &two));
         assert_eq!(cache.size().0, 1);
         assert!(one.check(&json!({"a": 1})).is_ok());
+    }
+
+    #[test]
+    fn what_takes_long_to_compile_is_quick_once_it_is_kept() {
+        let cache = SchemaCache::default();
+        let large = json!({"required": vec!["a long name"; 200]});
+        for slow in [json!({"pattern": "(a|b){60}"}), large] {
+            assert!(!cache.is_quick(&slow));
+            let _ = cache.get(&slow);
+            assert!(cache.is_quick(&slow));
+        }
+        assert!(cache.is_quick(&schema(0)));
     }
 
     #[test]

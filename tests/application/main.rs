@@ -8,6 +8,7 @@
     reason = "a test names the events that it is about"
 )]
 
+mod as_of;
 mod bounds;
 mod claims;
 mod conflicts;
@@ -15,7 +16,9 @@ mod durability;
 mod edits;
 mod engine;
 mod eviction;
+mod explain;
 mod faults;
+mod history;
 mod metadata;
 mod readings;
 mod reads;

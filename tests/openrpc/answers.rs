@@ -38,6 +38,15 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
     for alias in ["all", "a", "b", "c", "d", "e"] {
         call("tasks.get", json!({"task_id": id(alias)})).await;
     }
+    for alias in ["all", "a", "b", "c", "d", "e"] {
+        call("tasks.explain", json!({"task_id": id(alias)})).await;
+        call("tasks.history", json!({"task_id": id(alias)})).await;
+    }
+    let history = json!({"task_id": root, "scope": "flow", "limit": 3});
+    let first = call("tasks.history", history).await;
+    let then = first["events"][0]["timestamp"].clone();
+    call("tasks.get", json!({"task_id": root, "as_of": then})).await;
+    call("tasks.tree", json!({"task_id": root, "as_of": then})).await;
     call("tasks.tree", json!({"task_id": root})).await;
     call("tasks.children", json!({"parent_id": root})).await;
     let page = call("tasks.list", json!({"limit": 2})).await;

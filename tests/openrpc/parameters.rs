@@ -100,11 +100,18 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.list", faults::<params::list::Params>),
     ("tasks.tree", faults::<params::tree::Params>),
     ("tasks.children", faults::<params::children::Params>),
+    ("tasks.history", faults::<params::history::Params>),
+    ("tasks.explain", faults::<params::explain::Params>),
 ];
 
 /// Refused for what it asks, not for what it is.
 fn is_a_refused_wish(method: &str, name: &str, value: &Value) -> bool {
-    method == "tasks.execute" && name == "use_streaming" && *value == json!(true)
+    match (method, name) {
+        ("tasks.execute", "use_streaming") => *value == json!(true),
+        // What a page gave is read; other texts are none of this history.
+        ("tasks.history", "cursor") => value.is_string(),
+        _ => false,
+    }
 }
 
 #[test]

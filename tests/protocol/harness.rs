@@ -128,6 +128,25 @@ impl Client {
         self.read().await
     }
 
+    /// The answer to a request with these headers and no others than it needs.
+    pub(crate) async fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let length = body.len();
+        let lines: String = (headers.iter())
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: t\r\n{lines}content-length: {length}\r\n\r\n"
+        );
+        self.send([head.as_bytes(), body].concat()).await;
+        self.read().await
+    }
+
     /// The next answer.
     pub(crate) async fn read(&mut self) -> Answer {
         self.try_read()
@@ -211,9 +230,26 @@ impl Http2 {
     }
 
     pub(crate) async fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Answer {
-        let request = Request::post(format!("http://t{path}"))
-            .header("content-type", "application/json")
-            .body(Body::from(Bytes::copy_from_slice(body.as_ref())))
+        let headers = [("content-type", "application/json")];
+        self.send_with("POST", path, &headers, body.as_ref()).await
+    }
+
+    /// The answer to a request with these headers and no others.
+    pub(crate) async fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("http://t{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request
+            .body(Body::from(Bytes::copy_from_slice(body)))
             .unwrap();
         let (head, body) = self.0.send_request(request).await.unwrap().into_parts();
         let body = axum::body::to_bytes(Body::new(body), usize::MAX)

@@ -7,11 +7,6 @@ pub(crate) fn with_id(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"test.echo","id":{id}}}"#)
 }
 
-/// `depth` arrays in one another.
-pub(crate) fn nested(depth: usize) -> String {
-    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
-}
-
 pub(crate) fn is_parse_error(answer: &Value) -> bool {
     answer["error"]["code"] == -32700
         && answer["error"]["message"] == "Parse error"

@@ -6,8 +6,10 @@
 mod calls;
 mod clients;
 mod connections;
-mod envelope;
 mod fake;
 mod harness;
 mod http;
+mod json_suite;
 mod judge;
+mod notation;
+mod transcripts;

@@ -5,6 +5,7 @@ mod coverage;
 mod decide;
 mod event;
 mod evolve;
+pub mod explain;
 mod indexes;
 mod rejection;
 mod sound;

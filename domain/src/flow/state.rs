@@ -386,4 +386,19 @@ impl Flow {
         let task = self.at(ordinal);
         !task.dependents.is_empty() && task.dependents.iter().all(|d| !d.required)
     }
+
+    /// Whether the group around this child cannot complete because of it.
+    pub(crate) fn harms_its_group(&self, child: u32) -> bool {
+        matches!(self.at(child).status, Status::Failed | Status::Cancelled)
+            && !self.is_tolerated(child)
+    }
+
+    /// Place in the order of creation of a task that the flow has or had, and a version at or
+    /// after that of its creation: the earlier of the events with its name and its specification.
+    #[must_use]
+    pub fn creation(&self, id: TaskId) -> Option<(u32, Version)> {
+        let ordinal = *self.index.get(&id)?;
+        let task = self.at(ordinal);
+        Some((ordinal, task.name_at.min(task.spec_at)))
+    }
 }

@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
     let task = flow.at(group);
     let counts = task.counts.as_deref().copied().unwrap_or_default();
-    let harmed = |&c: &u32| {
-        matches!(flow.at(c).status, Status::Failed | Status::Cancelled) && !flow.is_tolerated(c)
-    };
-    let bad = flow.children(group).filter(harmed).count();
+    let bad = flow
+        .children(group)
+        .filter(|&c| flow.harms_its_group(c))
+        .count();
     if counts.open == 0 && bad == 0 {
         let mut result = Map::new();
         if !task.children.is_empty() {

@@ -12,7 +12,7 @@ mod settle;
 use crate::flow::{Capacity, Event, Flow};
 use crate::task::Status;
 use crate::{RunId, TaskId, Timestamp, Version};
-pub(crate) use settle::settle;
+pub(crate) use settle::{gives_up_at, settle};
 
 /// What the engine has to do because of events that are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]

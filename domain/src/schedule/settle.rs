@@ -72,7 +72,7 @@ pub(super) fn waits_differ(flow: &Flow) -> bool {
 }
 
 /// When a ready task fails because its executor did not appear.
-pub(super) fn gives_up_at(flow: &Flow, rank: Rank) -> Timestamp {
+pub(crate) fn gives_up_at(flow: &Flow, rank: Rank) -> Timestamp {
     let wait = flow
         .runs
         .get(&flow.at(rank.task).run)

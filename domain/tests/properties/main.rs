@@ -2,11 +2,13 @@
 //! naive model that shares no code with the domain.
 
 mod model;
+mod odds;
 mod steps;
 mod world;
 
+use odds::step;
 use proptest::prelude::*;
-use steps::{Step, step};
+use steps::Step;
 use world::World;
 
 /// Sequences per property, unless `PROPTEST_CASES` asks for more: with it the whole crate's tests
@@ -55,7 +57,7 @@ proptest! {
     /// Groups that wait for each other's insides, in every shape that dependencies allow.
     #[test]
     fn groups_that_wait_for_each_other_end(
-        tasks in prop::collection::vec(steps::knotted_task(), 2..14),
+        tasks in prop::collection::vec(odds::knotted_task(), 2..14),
         outcomes in prop::collection::vec(any::<bool>(), 16),
         slots in 1..4_usize,
     ) {

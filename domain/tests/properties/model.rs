@@ -1,5 +1,7 @@
 //! The rules told a second time, naively: from events alone, with plain loops over all tasks.
 
+// Written out, because the fuzz targets include this file from elsewhere.
+#[path = "model/waiting.rs"]
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,7 +1,7 @@
 //! A flow, a server, a clock and the model, moved together.
 
-use crate::model::Model;
-use crate::steps::{Draft, Step};
+use super::model::Model;
+use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::flow::{

@@ -9,6 +9,7 @@ mod copies;
 mod deadlines;
 mod deletes;
 mod dependencies;
+mod explanations;
 mod fields;
 mod groups;
 mod hostile;

@@ -52,7 +52,7 @@ fn bind_counts(counts: &StatusCounts, args: &mut Args) {
 }
 
 /// A flow that the projector has in memory, with those of its tasks that are there too.
-pub(super) struct Flow {
+pub(crate) struct Flow {
     pub(super) id: FlowId,
     pub(super) no: i64,
     pub(super) counts: StatusCounts,
@@ -66,7 +66,7 @@ pub(super) struct Flow {
     /// What `open_runs.next_due_at` holds; `None` without a row.
     pub(super) due_written: Option<i64>,
     /// The tasks in memory by ordinal.
-    pub(super) tasks: BTreeMap<u32, TaskId>,
+    pub(crate) tasks: BTreeMap<u32, TaskId>,
     pub(super) changed: bool,
     /// Number of the batch that last touched it.
     pub(super) used: u64,
@@ -144,14 +144,14 @@ impl Flow {
 }
 
 /// A run that the projector has in memory.
-pub(super) struct Run {
+pub(crate) struct Run {
     pub(super) no: i64,
-    pub(super) id: RunId,
+    pub(crate) id: RunId,
     pub(super) flow_id: FlowId,
-    pub(super) task_id: TaskId,
+    pub(crate) task_id: TaskId,
     pub(super) kind: RunKind,
-    pub(super) state: RunState,
-    pub(super) counts: StatusCounts,
+    pub(crate) state: RunState,
+    pub(crate) counts: StatusCounts,
     pub(super) started_at: Timestamp,
     pub(super) ended_at: Option<Timestamp>,
     pub(super) changed: bool,

@@ -7,7 +7,7 @@ mod flows;
 mod flush;
 mod load;
 pub(crate) mod rows;
-mod working_set;
+pub(crate) mod working_set;
 
 pub(crate) use flows::{read_counts, total};
 

@@ -33,25 +33,25 @@ pub(super) enum Write {
 }
 
 /// A task in memory.
-pub(super) struct Task {
-    pub(super) placed: Placed,
+pub(crate) struct Task {
+    pub(crate) placed: Placed,
     pub(super) write: Write,
     pub(super) dependencies_changed: bool,
     pub(super) specification_changed: bool,
 }
 
 /// A run over more tasks than are in memory: it is given to them in SQL.
-pub(super) struct CoverInSql {
+pub(crate) struct CoverInSql {
     pub(super) flow: FlowId,
     pub(super) run: RunStarted,
 }
 
 #[derive(Default)]
-pub(super) struct WorkingSet {
+pub(crate) struct WorkingSet {
     pub(super) batch: u64,
-    pub(super) tasks: HashMap<TaskId, Task>,
-    pub(super) flows: HashMap<FlowId, Flow>,
-    pub(super) runs: HashMap<RunId, Run>,
+    pub(crate) tasks: HashMap<TaskId, Task>,
+    pub(crate) flows: HashMap<FlowId, Flow>,
+    pub(crate) runs: HashMap<RunId, Run>,
     /// Tasks with something to write, each once.
     pub(super) changed: Vec<TaskId>,
     /// Keys of stored tasks that were deleted.
@@ -65,7 +65,7 @@ impl WorkingSet {
     ///
     /// # Errors
     /// Why the event contradicts what is known; the set is then useless.
-    pub(super) fn fold(&mut self, recorded: &Recorded) -> Result<Option<CoverInSql>, String> {
+    pub(crate) fn fold(&mut self, recorded: &Recorded) -> Result<Option<CoverInSql>, String> {
         let cover = match recorded.event.as_ref() {
             Event::TaskCreated(_) => self.create(recorded).map(|()| None),
             Event::RunStarted(e) => self.start_run(recorded, e),
@@ -124,6 +124,14 @@ impl WorkingSet {
             run.counts = counts;
             run.changed = true;
         }
+    }
+
+    /// Forgets what would have to be written, when nothing is written.
+    pub(crate) fn forget_writes(&mut self) {
+        self.attempts.clear();
+        self.counts = Deltas::default();
+        self.changed.clear();
+        self.deleted.clear();
     }
 
     /// Ends a batch: keeps a bounded cache, the flows of this batch before older ones.

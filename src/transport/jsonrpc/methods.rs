@@ -4,11 +4,12 @@ use super::dispatch::{Call, Method};
 use super::encode::Outcome;
 use super::error::{ErrorKind, RpcError};
 use super::params::{
-    cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
-    update,
+    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
+    list, retry, tree, update,
 };
 use super::reader::Parameters;
 use crate::application::readings::Text;
+use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
@@ -66,7 +67,7 @@ fn tasks() -> Vec<Method<Context>> {
             about: about::create(),
             handler: |context, call| {
                 boxed(async move {
-                    let p = create::Params::read(&call.params)?;
+                    let p = at_a_stretch(listed(&call), || create::Params::read(&call.params))?;
                     answer(&context, context.app.create(call.caller, p.tasks).await)
                 })
             },
@@ -118,7 +119,7 @@ fn tasks() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     refuse_streaming(&call)?;
-                    let p = execute::Params::read(&call.params)?;
+                    let p = at_a_stretch(listed(&call), || execute::Params::read(&call.params))?;
                     answer(
                         &context,
                         context.app.execute(call.caller, p.target, p.options).await,
@@ -189,7 +190,7 @@ fn queries() -> Vec<Method<Context>> {
         Method {
             name: "tasks.get",
             title: "Get Task",
-            summary: "Show a task",
+            summary: "Show a task, now or as it was",
             tags: &["task", "read"],
             params: get::Params::questions(),
             changes_state: false,
@@ -197,7 +198,11 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
-                    answer(&context, context.app.get(p.task_id, p.consistency).await)
+                    let found = match p.as_of {
+                        None => context.app.get(p.task_id, p.consistency).await,
+                        Some(at) => context.app.get_as_of(p.task_id, at).await,
+                    };
+                    answer(&context, found)
                 })
             },
         },
@@ -214,7 +219,7 @@ fn queries() -> Vec<Method<Context>> {
         Method {
             name: "tasks.tree",
             title: "Get Task Tree",
-            summary: "Show a task with all its descendants",
+            summary: "Show a task with all its descendants, now or as they were",
             tags: &["task", "read"],
             params: tree::Params::questions(),
             changes_state: false,
@@ -222,7 +227,11 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
-                    answer(&context, context.app.tree(p.task_id, p.consistency).await)
+                    let found = match p.as_of {
+                        None => context.app.tree(p.task_id, p.consistency).await,
+                        Some(at) => context.app.tree_as_of(p.task_id, at).await,
+                    };
+                    answer(&context, found)
                 })
             },
         },
@@ -241,6 +250,36 @@ fn queries() -> Vec<Method<Context>> {
                         &context,
                         context.app.children(p.parent_id, p.consistency).await,
                     )
+                })
+            },
+        },
+        Method {
+            name: "tasks.history",
+            title: "Get History",
+            summary: "Show what happened to a task or to its flow",
+            tags: &["task", "read", "history"],
+            params: history::Params::questions(),
+            changes_state: false,
+            about: about::history(),
+            handler: |context, call| {
+                boxed(async move {
+                    let history::Params(query) = history::Params::read(&call.params)?;
+                    answer(&context, context.app.history(query).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.explain",
+            title: "Explain Task",
+            summary: "Say why a task is not running, or why it ended as it did",
+            tags: &["task", "read"],
+            params: explain::Params::questions(),
+            changes_state: false,
+            about: about::explain(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = explain::Params::read(&call.params)?;
+                    answer(&context, context.app.explain(p.task_id).await)
                 })
             },
         },
@@ -313,6 +352,12 @@ async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, Rpc
             .list(filter, p.order, start, p.limit, p.consistency)
             .await,
     )
+}
+
+/// Tasks in the list of a call.
+fn listed(call: &Call) -> usize {
+    let list = call.params.get("tasks").and_then(Value::as_array);
+    list.map_or(1, Vec::len)
 }
 
 /// A caller that asks for a stream must not be left with an answer that is none.

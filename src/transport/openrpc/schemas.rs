@@ -40,6 +40,7 @@ pub(super) fn components() -> Value {
         ("Blocker", blocker()),
         ("TaskTreeNode", node()),
         ("Run", run()),
+        ("Moment", moment()),
         ("StatusCounts", counts()),
         ("TaskIds", task_ids()),
         ("Violation", violation()),
@@ -98,6 +99,7 @@ fn task() -> Value {
             "next_attempt_at": time("While it waits for its next attempt: not before this time."),
             "blocked_by": {"type": "array", "minItems": 1, "items": at("Blocker"), "description": "While pending: required dependencies that failed or were cancelled."},
             "run": at("Run"),
+            "as_of": at("Moment"),
         },
     })
 }
@@ -121,10 +123,11 @@ fn blocker() -> Value {
 }
 
 fn node() -> Value {
-    object(json!({
+    let node = object(json!({
         "task": at("Task"),
         "children": {"type": "array", "items": at("TaskTreeNode")},
-    }))
+    }));
+    with_optional(node, json!({"as_of": at("Moment")}))
 }
 
 fn run() -> Value {
@@ -135,6 +138,16 @@ fn run() -> Value {
     }));
     run["description"] = json!("The latest run of which the task is the root.");
     run
+}
+
+fn moment() -> Value {
+    let mut moment = object(json!({
+        "position": {"type": "integer", "minimum": 1},
+        "time": {"type": "string", "format": "date-time"},
+    }));
+    moment["description"] =
+        json!("In answers about the past: the last event of the flow that they contain.");
+    moment
 }
 
 fn counts() -> Value {

@@ -1,0 +1,360 @@
+//! Why a task is not running, what it is doing, or why it ended as it did.
+//!
+//! Owns: the reasons, as types. Reads the state alone and changes nothing; what only events hold
+//! (names, errors, who cancelled) is referred to by the versions of those events. The application
+//! joins both and finds the words.
+
+mod blocked;
+
+use super::Capacity;
+use super::state::{Flow, GroupCounts, NONE, Rank};
+use crate::schedule::gives_up_at;
+use crate::task::{Priority, Progress, Status};
+use crate::{RunId, TaskId, Timestamp, Version};
+pub use blocked::{Blocked, Cause, Link};
+use blocked::{Search, Stuck};
+
+/// Tasks listed in one reason; the rest is counted.
+pub const LISTED_MAX: usize = 20;
+/// Dependencies whose chains are followed in one explanation; the rest is in the list of
+/// dependencies.
+pub const CHAINS_MAX: usize = 5;
+
+/// A task as an explanation names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskRef {
+    /// The task.
+    pub id: TaskId,
+    /// Where it stands.
+    pub status: Status,
+    /// Version of the event with its name.
+    pub name_at: Version,
+    /// Version of the event with its latest outcome; 0 for none.
+    pub outcome_at: Version,
+}
+
+/// The beginning of a list, and how many more there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// At most [`LISTED_MAX`].
+    pub items: Vec<T>,
+    /// Those left out.
+    pub more: usize,
+}
+
+impl<T> Listed<T> {
+    fn of(mut all: impl Iterator<Item = T>) -> Self {
+        let items = all.by_ref().take(LISTED_MAX).collect();
+        Self {
+            items,
+            more: all.count(),
+        }
+    }
+}
+
+/// Everything that the state of a flow says about how a task stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The task.
+    pub task: TaskRef,
+    /// Its executor; `None` for a group.
+    pub method: Option<String>,
+    /// Version of the event with its specification.
+    pub spec_at: Version,
+    /// The latest attempt; 0 for none.
+    pub attempt: u32,
+    /// Attempts charged to the retry budget of its latest run, and the budget.
+    pub attempts: Budget,
+    /// How far the latest attempt has reported.
+    pub progress: Progress,
+    /// The active run that covers it.
+    pub run: Option<CoveringRun>,
+    /// When it must have ended, its ancestors' deadlines included.
+    pub deadline: Option<Deadline>,
+    /// Why, the weightiest first; never empty.
+    pub reasons: Vec<Reason>,
+}
+
+/// Attempts of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Used.
+    pub used: u32,
+    /// Allowed; 1 when no retries were asked for.
+    pub max: u32,
+}
+
+/// An active run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoveringRun {
+    /// The run.
+    pub id: RunId,
+    /// The task that was asked for.
+    pub root: TaskId,
+}
+
+/// A deadline and who has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    /// When.
+    pub at: Timestamp,
+    /// The task itself, or the ancestor that it inherits it from.
+    pub of: TaskRef,
+}
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// Pending: no active run covers it.
+    NotCovered,
+    /// Pending: a dependency can never be satisfied, unless somebody does something.
+    Blocked(Blocked),
+    /// Pending: these dependencies are not satisfied.
+    WaitsForDependencies(Listed<Awaited>),
+    /// Pending: the next attempt is not due yet.
+    WaitsForRetry {
+        /// When it is due.
+        at: Timestamp,
+    },
+    /// Pending: nobody has its executor.
+    WaitsForExecutor {
+        /// When it fails for that.
+        until: Timestamp,
+    },
+    /// Pending: it is ready; only a slot is missing.
+    WaitsForSlot(Place),
+    /// A group in progress: descendants have not ended.
+    WaitsForDescendants(Descendants),
+    /// An attempt is under way.
+    Running,
+    /// It has completed.
+    Completed,
+    /// It has failed.
+    Failed {
+        /// For a group: children that failed or were cancelled, without being tolerated.
+        harmed_by: Listed<TaskRef>,
+        /// For a group: descendants that are pending still.
+        not_done: Listed<TaskRef>,
+    },
+    /// It was cancelled.
+    Cancelled {
+        /// Cancelled tasks around it, the nearest first: one of them may have been what somebody
+        /// asked to cancel.
+        around: Vec<TaskRef>,
+    },
+}
+
+/// A dependency that is not satisfied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    /// The dependency.
+    pub task: TaskRef,
+    /// Whether it must complete.
+    pub required: bool,
+    /// Whether it still can satisfy, without anybody's help.
+    pub can_satisfy: bool,
+}
+
+/// A place in the line for slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its urgency.
+    pub priority: Priority,
+    /// When it became ready.
+    pub since: Timestamp,
+    /// Tasks of the same flow and executor that start before it.
+    pub ahead_in_flow: usize,
+}
+
+/// What a group waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descendants {
+    /// Covered descendants that have not ended.
+    pub open: u32,
+    /// Completed ones.
+    pub completed: u32,
+    /// Failed ones.
+    pub failed: u32,
+    /// Cancelled ones.
+    pub cancelled: u32,
+    /// The open ones: running ones first, groups last.
+    pub listed: Listed<TaskRef>,
+}
+
+impl Flow {
+    /// Explains a live task; `None` for any other id. Cost: O(pending tasks that it waits for,
+    /// directly or not, and their dependencies); for a group O(subtree).
+    #[must_use]
+    pub fn explain(
+        &self,
+        id: TaskId,
+        now: Timestamp,
+        capacity: &dyn Capacity,
+    ) -> Option<Explanation> {
+        let i = self.live(id)?;
+        let task = self.at(i);
+        let reasons = match task.status {
+            Status::Pending => self.why_pending(i, now, capacity),
+            Status::InProgress if task.is_group() => {
+                vec![Reason::WaitsForDescendants(self.descendants(i))]
+            }
+            Status::InProgress => vec![Reason::Running],
+            Status::Completed => vec![Reason::Completed],
+            Status::Failed => vec![self.why_failed(i)],
+            Status::Cancelled => {
+                let around = self
+                    .ancestors(i)
+                    .filter(|&a| self.at(a).status == Status::Cancelled);
+                vec![Reason::Cancelled {
+                    around: around.map(|a| self.task_ref(a)).collect(),
+                }]
+            }
+        };
+        Some(Explanation {
+            task: self.task_ref(i),
+            method: self.methods.text(task.method).map(str::to_owned),
+            spec_at: task.spec_at,
+            attempt: task.attempt,
+            attempts: Budget {
+                used: task.attempts_in_run,
+                max: task.retry.as_ref().map_or(1, |r| r.max_attempts),
+            },
+            progress: task.progress,
+            run: self.runs.get(&task.run).map(|run| CoveringRun {
+                id: run.id,
+                root: self.at(run.root).id,
+            }),
+            deadline: self.deadline_of(i),
+            reasons,
+        })
+    }
+
+    fn task_ref(&self, i: u32) -> TaskRef {
+        let task = self.at(i);
+        TaskRef {
+            id: task.id,
+            status: task.status,
+            name_at: task.name_at,
+            outcome_at: task.outcome_at,
+        }
+    }
+
+    fn deadline_of(&self, i: u32) -> Option<Deadline> {
+        let at = self.at(i).effective_deadline;
+        let of = std::iter::once(i)
+            .chain(self.ancestors(i))
+            .find(|&a| self.at(a).deadline == at)?;
+        (at != Timestamp::FAR_FUTURE).then(|| Deadline {
+            at,
+            of: self.task_ref(of),
+        })
+    }
+
+    fn why_pending(&self, i: u32, now: Timestamp, capacity: &dyn Capacity) -> Vec<Reason> {
+        let task = self.at(i);
+        let mut reasons = Vec::new();
+        if task.run == NONE {
+            reasons.push(Reason::NotCovered);
+        }
+        let search = Search::from(self, i);
+        let unsatisfied = task
+            .dependencies
+            .iter()
+            .filter(|e| !Self::satisfies(self.at(e.task).status, e.required));
+        let mut awaited = Vec::new();
+        let mut chains = 0;
+        for edge in unsatisfied {
+            let stuck = search.edge(i, *edge);
+            if let Stuck::Yes = stuck {
+                chains += 1;
+                if chains <= CHAINS_MAX {
+                    reasons.push(Reason::Blocked(search.chain(i, *edge)));
+                }
+            }
+            awaited.push((*edge, stuck));
+        }
+        if task.run == NONE {
+            return reasons;
+        }
+        if !awaited.is_empty() {
+            let awaited = awaited.into_iter().map(|(edge, stuck)| Awaited {
+                task: self.task_ref(edge.task),
+                required: edge.required,
+                can_satisfy: stuck == Stuck::No,
+            });
+            reasons.push(Reason::WaitsForDependencies(Listed::of(awaited)));
+            return reasons;
+        }
+        let rank = Rank {
+            priority: task.priority,
+            since: task.ready_since,
+            task: i,
+        };
+        let known = self
+            .methods
+            .text(task.method)
+            .is_some_and(|method| capacity.knows(method));
+        reasons.push(if task.next_attempt_at > now {
+            Reason::WaitsForRetry {
+                at: task.next_attempt_at,
+            }
+        } else if known || task.is_group() {
+            let queue = self.ready.get(&task.method);
+            Reason::WaitsForSlot(Place {
+                priority: rank.priority,
+                since: rank.since,
+                ahead_in_flow: queue.map_or(0, |q| {
+                    q.range(..rank).filter(|other| other.since <= now).count()
+                }),
+            })
+        } else {
+            Reason::WaitsForExecutor {
+                until: gives_up_at(self, rank),
+            }
+        });
+        reasons
+    }
+
+    /// Covered descendants of a group in progress that it waits for.
+    fn descendants(&self, group: u32) -> Descendants {
+        let counts: GroupCounts = self
+            .at(group)
+            .counts
+            .as_deref()
+            .copied()
+            .unwrap_or_default();
+        let bit = 1_u64 << self.depth(group);
+        let run = self.at(group).run;
+        let mut open: Vec<u32> = self.subtree(group);
+        open.retain(|&i| {
+            let task = self.at(i);
+            i != group && task.run == run && !task.status.is_terminal() && task.excluded & bit == 0
+        });
+        open.sort_by_key(|&i| {
+            let task = self.at(i);
+            (task.is_group(), task.status != Status::InProgress)
+        });
+        Descendants {
+            open: counts.open,
+            completed: counts.completed,
+            failed: counts.failed,
+            cancelled: counts.cancelled,
+            listed: Listed::of(open.into_iter().map(|i| self.task_ref(i))),
+        }
+    }
+
+    fn why_failed(&self, i: u32) -> Reason {
+        let group = self.at(i).is_group();
+        let children = self.children(i).filter(|_| group);
+        let harmed = children.filter(|&c| self.harms_its_group(c));
+        let harmed_by = Listed::of(harmed.map(|c| self.task_ref(c)));
+        let below = if group { self.subtree(i) } else { Vec::new() };
+        let pending = below
+            .into_iter()
+            .filter(|&t| self.at(t).status == Status::Pending);
+        Reason::Failed {
+            harmed_by,
+            not_done: Listed::of(pending.map(|t| self.task_ref(t))),
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! An event as callers see it: a shape of its own, so that what is stored can change without it.
+//!
+//! Owns: the public names of events and the members of each. Everything is said in the protocol's
+//! words; ordinals, versions of other events and the like never leave. Names and members, once
+//! released, keep their meaning.
+
+use serde::Serialize;
+use taskledger_domain::flow::{
+    CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
+    Specification, StatusCounts,
+};
+use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::{EventId, Payload, Position, Recorded, RunId, TaskId, Timestamp, Version};
+
+macro_rules! types {
+    ($($variant:ident = $name:literal),+ $(,)?) => {
+        /// What kind of thing happened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum EventType {
+            $(#[doc = concat!("`", $name, "`")] $variant),+
+        }
+
+        impl EventType {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The public name.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The type of an event.
+            #[must_use]
+            pub const fn of(event: &Event) -> Self {
+                match event { $(Event::$variant(_) => Self::$variant),+ }
+            }
+        }
+    };
+}
+
+types! {
+    TaskCreated = "task_created",
+    TaskRenamed = "task_renamed",
+    PriorityChanged = "task_priority_changed",
+    UserChanged = "task_user_changed",
+    TaskMoved = "task_moved",
+    DependenciesChanged = "task_dependencies_changed",
+    TaskRespecified = "task_specification_changed",
+    TaskDeleted = "task_deleted",
+    RunStarted = "run_started",
+    TaskStarted = "task_started",
+    TaskProgressed = "task_progressed",
+    TaskCompleted = "task_completed",
+    TaskFailed = "task_failed",
+    TaskRequeued = "task_requeued",
+    TaskCancelled = "task_cancelled",
+    RunEnded = "run_ended",
+}
+
+impl EventType {
+    /// The type with this public name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|t| t.as_str() == name)
+    }
+}
+
+impl Serialize for EventType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One event of a history.
+#[derive(Debug, Serialize)]
+pub struct Entry<'a> {
+    /// The event.
+    id: EventId,
+    /// Its place in the flow's history, from 1, without gaps.
+    sequence: Version,
+    /// Its place in the whole log.
+    position: Position,
+    /// When it was decided.
+    timestamp: Timestamp,
+    /// What happened.
+    #[serde(rename = "type")]
+    kind: EventType,
+    /// The task; for runs the task that was asked for.
+    task_id: TaskId,
+    /// Who caused it.
+    actor: &'a str,
+    /// The request that led here.
+    correlation_id: &'a str,
+    /// The event that led here, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causation_id: Option<EventId>,
+    /// What changed.
+    data: Data<'a>,
+}
+
+/// A change of status.
+#[derive(Debug, Serialize)]
+struct Transition {
+    /// Null at creation.
+    from: Option<Status>,
+    /// Null at deletion.
+    to: Option<Status>,
+}
+
+const fn change(from: Status, to: Status) -> Transition {
+    Transition {
+        from: Some(from),
+        to: Some(to),
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Created {
+        status: Transition,
+        name: &'a str,
+        parent_id: Option<TaskId>,
+        user_id: Option<&'a str>,
+        priority: Priority,
+        dependencies: &'a [Dependency],
+        #[serde(flatten)]
+        specification: Members<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        copied_from: Option<TaskId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<RunId>,
+    },
+    Renamed {
+        name: &'a str,
+    },
+    Priority {
+        priority: Priority,
+    },
+    User {
+        user_id: Option<&'a str>,
+    },
+    Moved {
+        parent_id: TaskId,
+    },
+    Dependencies {
+        dependencies: &'a [Dependency],
+    },
+    Specification(Members<'a>),
+    Deleted {
+        status: Transition,
+    },
+    RunStarted {
+        run_id: RunId,
+        kind: RunKind,
+        covered_tasks: u64,
+        allow_unknown_executors: bool,
+        executor_wait_seconds: f64,
+    },
+    Started {
+        status: Transition,
+        attempt: u32,
+        run_id: RunId,
+    },
+    Progressed {
+        attempt: u32,
+        progress: Progress,
+    },
+    Completed {
+        status: Transition,
+        attempt: u32,
+        result: &'a Payload,
+    },
+    Failed {
+        status: Transition,
+        attempt: u32,
+        error: &'a str,
+        reason: FailureReason,
+        progress: Progress,
+        will_retry: bool,
+    },
+    Requeued {
+        status: Transition,
+        reason: RequeueReason,
+        run_id: RunId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_attempt_at: Option<Timestamp>,
+    },
+    Cancelled {
+        status: Transition,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+        error: &'a str,
+        reason: CancelReason,
+    },
+    RunEnded {
+        run_id: RunId,
+        state: RunState,
+        counts: StatusCounts,
+    },
+}
+
+/// The members of a task that its executor sees.
+#[derive(Debug, Serialize)]
+struct Members<'a> {
+    inputs: &'a Payload,
+    schemas: Option<&'a Payload>,
+    params: Option<&'a Payload>,
+}
+
+impl<'a> Members<'a> {
+    const fn of(specification: &'a Specification) -> Self {
+        Self {
+            inputs: &specification.inputs,
+            schemas: specification.schemas.as_ref(),
+            params: specification.params.as_ref(),
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
+    #[must_use]
+    pub fn of(recorded: &'a Recorded) -> Self {
+        let (task_id, data) = data(&recorded.event);
+        Self {
+            id: recorded.id,
+            sequence: recorded.version,
+            position: recorded.position,
+            timestamp: recorded.time,
+            kind: EventType::of(&recorded.event),
+            task_id,
+            actor: &recorded.metadata.actor,
+            correlation_id: &recorded.metadata.correlation,
+            causation_id: recorded.metadata.causation,
+            data,
+        }
+    }
+}
+
+fn data(event: &Event) -> (TaskId, Data<'_>) {
+    use Status::{Cancelled, Completed, Failed, InProgress, Pending};
+    match event {
+        Event::TaskCreated(e) => (
+            e.task_id,
+            Data::Created {
+                status: Transition {
+                    from: None,
+                    to: Some(Pending),
+                },
+                name: &e.name,
+                parent_id: e.parent_id,
+                user_id: e.user_id.as_deref(),
+                priority: e.priority,
+                dependencies: &e.dependencies,
+                specification: Members::of(&e.specification),
+                copied_from: e.copied_from,
+                run_id: e.run_id,
+            },
+        ),
+        Event::TaskRenamed(e) => (e.task_id, Data::Renamed { name: &e.name }),
+        Event::PriorityChanged(e) => (
+            e.task_id,
+            Data::Priority {
+                priority: e.priority,
+            },
+        ),
+        Event::UserChanged(e) => (
+            e.task_id,
+            Data::User {
+                user_id: e.user_id.as_deref(),
+            },
+        ),
+        Event::TaskMoved(e) => (
+            e.task_id,
+            Data::Moved {
+                parent_id: e.parent_id,
+            },
+        ),
+        Event::DependenciesChanged(e) => (
+            e.task_id,
+            Data::Dependencies {
+                dependencies: &e.dependencies,
+            },
+        ),
+        Event::TaskRespecified(e) => (
+            e.task_id,
+            Data::Specification(Members::of(&e.specification)),
+        ),
+        Event::TaskDeleted(e) => (
+            e.task_id,
+            Data::Deleted {
+                status: Transition {
+                    from: Some(Pending),
+                    to: None,
+                },
+            },
+        ),
+        Event::RunStarted(e) => (
+            e.task_id,
+            Data::RunStarted {
+                run_id: e.run_id,
+                kind: e.kind,
+                covered_tasks: e
+                    .covers
+                    .iter()
+                    .map(|(first, last)| u64::from(last - first) + 1)
+                    .sum(),
+                allow_unknown_executors: e.allow_unknown_executors,
+                executor_wait_seconds: e.executor_wait_ms as f64 / 1000.0,
+            },
+        ),
+        Event::TaskStarted(e) => (
+            e.task_id,
+            Data::Started {
+                status: change(Pending, InProgress),
+                attempt: e.attempt,
+                run_id: e.run_id,
+            },
+        ),
+        Event::TaskProgressed(e) => (
+            e.task_id,
+            Data::Progressed {
+                attempt: e.attempt,
+                progress: e.progress,
+            },
+        ),
+        Event::TaskCompleted(e) => (
+            e.task_id,
+            Data::Completed {
+                status: change(InProgress, Completed),
+                attempt: e.attempt,
+                result: &e.result,
+            },
+        ),
+        Event::TaskFailed(e) => (
+            e.task_id,
+            Data::Failed {
+                status: change(InProgress, Failed),
+                attempt: e.attempt,
+                error: &e.error,
+                reason: e.reason,
+                progress: e.progress,
+                will_retry: e.will_retry,
+            },
+        ),
+        Event::TaskRequeued(e) => (
+            e.task_id,
+            Data::Requeued {
+                status: change(Failed, Pending),
+                reason: e.reason,
+                run_id: e.run_id,
+                next_attempt_at: e.next_attempt_at,
+            },
+        ),
+        Event::TaskCancelled(e) => {
+            let from = if e.attempt.is_some() {
+                InProgress
+            } else {
+                Pending
+            };
+            (
+                e.task_id,
+                Data::Cancelled {
+                    status: change(from, Cancelled),
+                    attempt: e.attempt,
+                    error: &e.error,
+                    reason: e.reason,
+                },
+            )
+        }
+        Event::RunEnded(e) => (
+            e.task_id,
+            Data::RunEnded {
+                run_id: e.run_id,
+                state: e.state,
+                counts: e.counts,
+            },
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EventType;
+
+    #[test]
+    fn every_type_is_found_by_its_public_name() {
+        for kind in EventType::ALL {
+            assert_eq!(EventType::parse(kind.as_str()), Some(*kind));
+        }
+        assert_eq!(EventType::parse("TaskCreated"), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! `as_of`: tasks as they were, rebuilt from the log by the fold that feeds the read models.
+//!
+//! A flow's events are folded in pieces, on threads that may be kept busy, up to the moment that
+//! was asked for. Time means the time at which events were decided, the one that histories and
+//! tasks show: the first event that is later, and all behind it, are left out. A position inside of
+//! one append shows what nobody saw then, for example a failure whose retry stands right behind it.
+
+use super::App;
+use super::commands::{Answer, raw};
+use super::error::{Error, Failure};
+use super::paging::Pieces;
+use super::queries::LongAnswer;
+use super::readings::{Source, failed};
+use crate::store::EventStore;
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use taskledger_domain::flow::Rejection;
+use taskledger_domain::violation::Violation;
+use taskledger_domain::{FlowId, Position, Recorded, TaskId, Timestamp};
+use taskledger_projections::{
+    self as projections, Past, READING_BYTES_MAX, Sources, TaskView, TreeWriter, WithRun,
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// Tasks in one piece of a tree.
+const PIECE_TASKS: usize = 256;
+/// Events that are read for the payloads of one piece: at three of 1 MiB each, 96 MiB.
+const PIECE_EVENTS: usize = 32;
+
+/// A moment of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AsOf {
+    /// After the event at this place of the log.
+    Position(Position),
+    /// After all events up to this time.
+    Time(Timestamp),
+}
+
+impl AsOf {
+    const fn includes(self, recorded: &Recorded) -> bool {
+        match self {
+            Self::Position(position) => recorded.position <= position,
+            Self::Time(time) => recorded.time.0 <= time.0,
+        }
+    }
+}
+
+/// The last event of the flow that an answer contains.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Moment {
+    position: Position,
+    time: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Then<'a> {
+    #[serde(flatten)]
+    task: &'a TaskView,
+    as_of: Moment,
+}
+
+/// A flow as it was.
+struct Rebuilt {
+    store: Arc<dyn EventStore>,
+    flow: FlowId,
+    past: Past,
+    moment: Moment,
+}
+
+impl App {
+    /// `tasks.get` with `as_of`. Cost: O(events of the flow until then).
+    ///
+    /// # Errors
+    /// [`Error`]; `NotFound` for a task that did not exist then, `Invalid` for a moment that has
+    /// not come yet.
+    pub async fn get_as_of(&self, task: TaskId, at: AsOf) -> Answer {
+        let (rebuilt, _place) = self.rebuild(task, at).await?;
+        let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
+            return Err(Rejection::not_found("task_id", task).into());
+        };
+        rebuilt
+            .complete(std::slice::from_mut(&mut view), &[sources])
+            .await?;
+        Ok(raw(&Then {
+            task: &view,
+            as_of: rebuilt.moment,
+        }))
+    }
+
+    /// `tasks.tree` with `as_of`. Cost: O(events of the flow until then).
+    ///
+    /// # Errors
+    /// As [`Self::get_as_of`].
+    pub async fn tree_as_of(&self, task: TaskId, at: AsOf) -> LongAnswer {
+        let (mut rebuilt, place) = self.rebuild(task, at).await?;
+        let (past, mut left) = blocking(move || {
+            let order = rebuilt.past.depth_first(task);
+            (rebuilt.past, order)
+        })
+        .await?;
+        if left.is_empty() {
+            return Err(Rejection::not_found("task_id", task).into());
+        }
+        rebuilt.past = past;
+        left.reverse();
+        let tree = Tree {
+            rebuilt,
+            root: task,
+            left,
+            writer: TreeWriter::new(),
+            bytes: 0,
+        };
+        self.readings.all(tree, place).await
+    }
+
+    /// The flow of a task as it was.
+    async fn rebuild(
+        &self,
+        task: TaskId,
+        at: AsOf,
+    ) -> Result<(Rebuilt, OwnedSemaphorePermit), Error> {
+        self.refuse_the_future(at)?;
+        let flow = self.flow_of("task_id", task).await?;
+        let place = self.readings.begin_rebuild().await?;
+        let mut pieces = Pieces::of(&*self.store, flow);
+        let (mut past, mut version, mut moment) = (Past::default(), 0, None);
+        loop {
+            let mut piece = pieces.after(version).await?;
+            let whole = piece.len();
+            let end = piece.iter().position(|recorded| !at.includes(recorded));
+            piece.truncate(end.unwrap_or(whole));
+            let Some(last) = piece.last() else { break };
+            version = last.version;
+            moment = Some(Moment {
+                position: last.position,
+                time: last.time,
+            });
+            past = blocking(move || {
+                let folded = piece.iter().try_for_each(|recorded| past.apply(recorded));
+                folded.map(|()| past)
+            })
+            .await?
+            .map_err(failed)?;
+            if end.is_some() {
+                break;
+            }
+        }
+        let Some(moment) = moment else {
+            return Err(Rejection::not_found("task_id", task).into());
+        };
+        let rebuilt = Rebuilt {
+            store: self.store.clone(),
+            flow,
+            past,
+            moment,
+        };
+        Ok((rebuilt, place))
+    }
+
+    fn refuse_the_future(&self, at: AsOf) -> Result<(), Error> {
+        let fault = match at {
+            AsOf::Position(position) => {
+                let head = *self.store.watch().borrow();
+                (position > head).then(|| {
+                    let expected = format!("a position up to {head}, the last of the log");
+                    let actual = Value::from(position);
+                    Violation::of("as_of", "beyond the end of the log", expected, &actual)
+                })
+            }
+            AsOf::Time(time) => {
+                let now = self.clock.now();
+                (time > now).then(|| {
+                    let expected = format!("a time up to {now}, which is now");
+                    let actual = Value::String(time.to_string());
+                    Violation::of("as_of", "in the future", expected, &actual)
+                })
+            }
+        };
+        fault.map_or(Ok(()), |fault| Err(Error::invalid(vec![fault])))
+    }
+}
+
+impl Rebuilt {
+    /// Puts payloads that were not kept into views. Cost: O(views), one round trip.
+    async fn complete(&self, views: &mut [TaskView], sources: &[Sources]) -> Result<(), Error> {
+        let versions: Vec<_> = sources.iter().flat_map(|s| s.versions()).collect();
+        if versions.is_empty() {
+            return Ok(());
+        }
+        let events = self.store.read_versions(self.flow, &versions).await?;
+        let mut events = events.into_iter();
+        for (view, sources) in views.iter_mut().zip(sources) {
+            for recorded in events.by_ref().take(sources.versions().count()) {
+                Past::complete(view, &recorded.event);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tree of a rebuilt flow, given piece by piece.
+struct Tree {
+    rebuilt: Rebuilt,
+    root: TaskId,
+    /// What is still to be given, with depths, last first.
+    left: Vec<(TaskId, usize)>,
+    writer: TreeWriter,
+    bytes: u64,
+}
+
+impl Source for Tree {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        if self.is_ended() {
+            return Ok(None);
+        }
+        let (mut views, mut sources, mut depths) = (Vec::new(), Vec::new(), Vec::new());
+        let mut events = 0;
+        while views.len() < PIECE_TASKS
+            && events < PIECE_EVENTS
+            && let Some((id, depth)) = self.left.pop()
+        {
+            let with_run = if id == self.root {
+                WithRun::Yes
+            } else {
+                WithRun::No
+            };
+            let found = self.rebuilt.past.view(id, with_run);
+            let (view, source) = found.expect("the order holds tasks of this state");
+            events += source.versions().count();
+            views.push(view);
+            sources.push(source);
+            depths.push(depth);
+        }
+        self.rebuilt.complete(&mut views, &sources).await?;
+        for (view, depth) in views.iter().zip(depths) {
+            self.writer.push(depth, view);
+        }
+        let piece = if self.is_ended() {
+            std::mem::take(&mut self.writer).finish_with("as_of", &self.rebuilt.moment)
+        } else {
+            self.writer.take()
+        };
+        self.bytes += piece.len() as u64;
+        if self.bytes > READING_BYTES_MAX {
+            let limit = READING_BYTES_MAX;
+            return Err(failed(projections::Error::TooLarge { limit }));
+        }
+        Ok(Some(piece))
+    }
+
+    fn is_ended(&self) -> bool {
+        self.left.is_empty()
+    }
+}
+
+/// Work for the processor that must not keep other calls waiting.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::Broken(format!("a flow was not rebuilt: {error}")).into())
+}

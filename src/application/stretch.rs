@@ -1,0 +1,65 @@
+//! Work that is long for one thread: commands on thousands of tasks take tens of milliseconds, in
+//! which a runtime thread, and whatever it had queued, would serve nobody.
+
+use taskledger_domain::flow::Command;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Tasks that are worked on where one is: about a millisecond.
+const TASKS_INLINE_MAX: usize = 1_000;
+
+/// Does `work`, which is about so many tasks. When they are many, what else this thread would have
+/// done moves to another one first (tens of microseconds).
+pub fn at_a_stretch<T>(tasks: usize, work: impl FnOnce() -> T) -> T {
+    let may_move =
+        || Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if tasks > TASKS_INLINE_MAX && may_move() {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}
+
+/// How many tasks a command may touch in a flow of `flow_tasks`. Cost: O(1).
+pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
+    match command {
+        Command::Create(tasks) => tasks.len(),
+        Command::Execute(execute) => flow_tasks + execute.create.len(),
+        Command::Delete { cascade, .. } => flow_tasks * usize::from(*cascade),
+        Command::Cancel { .. } | Command::Recover { .. } => flow_tasks,
+        // What follows from one outcome is mostly little; a wake-up finds little that is due.
+        Command::Update(_)
+        | Command::Complete { .. }
+        | Command::Fail { .. }
+        | Command::Report { .. }
+        | Command::Wake => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TASKS_INLINE_MAX, at_a_stretch};
+    use std::sync::mpsc;
+
+    /// Two long works that wait for each other end only if neither keeps the other's thread.
+    #[test]
+    fn many_tasks_leave_the_thread_to_others() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+        let (sender, receiver) = mpsc::channel();
+        runtime.block_on(async move {
+            let waits =
+                tokio::spawn(async move { at_a_stretch(TASKS_INLINE_MAX + 1, || receiver.recv()) });
+            tokio::task::yield_now().await;
+            let sends = tokio::spawn(async move { sender.send("done") });
+            assert!(sends.await.unwrap().is_ok());
+            assert_eq!(waits.await.unwrap(), Ok("done"));
+        });
+    }
+
+    #[tokio::test]
+    async fn one_thread_alone_does_everything_itself() {
+        assert_eq!(at_a_stretch(TASKS_INLINE_MAX + 1, || 7), 7);
+    }
+}
