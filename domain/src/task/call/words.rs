@@ -45,9 +45,10 @@ impl Words {
             retell_text(&words, &mut violation.expected);
         }
         for detail in rejection.details.values_mut() {
-            match detail {
-                Value::Array(items) => items.iter_mut().for_each(|v| retell_value(&words, v)),
-                other => retell_value(&words, other),
+            if let Value::Array(items) = detail {
+                items.iter_mut().for_each(|v| retell_value(&words, v));
+            } else {
+                retell_value(&words, detail);
             }
         }
         rejection
