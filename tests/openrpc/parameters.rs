@@ -100,6 +100,8 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.list", faults::<params::list::Params>),
     ("tasks.tree", faults::<params::tree::Params>),
     ("tasks.children", faults::<params::children::Params>),
+    ("tasks.history", faults::<params::history::Params>),
+    ("tasks.explain", faults::<params::explain::Params>),
 ];
 
 /// Refused for what it asks, not for what it is.

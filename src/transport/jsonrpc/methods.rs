@@ -260,9 +260,10 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read", "history"],
             params: history::Params::questions(),
             changes_state: false,
+            about: about::history(),
             handler: |context, call| {
                 boxed(async move {
-                    let history::Params(query) = history::Params::read(&call.params)?;
+                    let query = history::Params::read(&call.params)?.query()?;
                     answer(&context, context.app.history(query).await)
                 })
             },
@@ -274,6 +275,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: explain::Params::questions(),
             changes_state: false,
+            about: about::explain(),
             handler: |context, call| {
                 boxed(async move {
                     let p = explain::Params::read(&call.params)?;

@@ -39,6 +39,7 @@ pub(super) fn components() -> Value {
         ("Dependency", dependency()),
         ("Blocker", blocker()),
         ("TaskTreeNode", node()),
+        ("AsOf", moment()),
         ("Run", run()),
         ("StatusCounts", counts()),
         ("TaskIds", task_ids()),
@@ -98,8 +99,20 @@ fn task() -> Value {
             "next_attempt_at": time("While it waits for its next attempt: not before this time."),
             "blocked_by": {"type": "array", "minItems": 1, "items": at("Blocker"), "description": "While pending: required dependencies that failed or were cancelled."},
             "run": at("Run"),
+            "as_of": at("AsOf"),
         },
     })
+}
+
+fn moment() -> Value {
+    let mut moment = object(json!({
+        "position": {"type": "integer", "minimum": 1, "description": "Its place in the log."},
+        "time": {"type": "string", "format": "date-time", "description": "When it was decided."},
+    }));
+    moment["description"] = json!(
+        "In an answer that was asked for with `as_of`: the last event of the flow that it contains."
+    );
+    moment
 }
 
 fn dependency() -> Value {
@@ -121,10 +134,11 @@ fn blocker() -> Value {
 }
 
 fn node() -> Value {
-    object(json!({
+    let node = object(json!({
         "task": at("Task"),
         "children": {"type": "array", "items": at("TaskTreeNode")},
-    }))
+    }));
+    with_optional(node, json!({"as_of": at("AsOf")}))
 }
 
 fn run() -> Value {

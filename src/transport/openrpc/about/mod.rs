@@ -4,10 +4,12 @@
 //! The examples name tasks that [`set_up`] creates: callers may choose ids, so nothing in them has
 //! to be replaced. Every example is run by a test, by name and by position.
 
+mod past;
 mod queries;
 mod system;
 mod tasks;
 
+pub use past::{explain, history};
 pub use queries::{children, get, list, tree};
 pub use system::{discover, executors, health};
 pub use tasks::{cancel, copy, create, delete, execute, retry, update};
