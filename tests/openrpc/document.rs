@@ -187,6 +187,7 @@ fn our_task_is_the_protocols_task_with_more_members() {
     assert_eq!(
         more,
         BTreeSet::from([
+            "as_of",
             "attempt",
             "blocked_by",
             "next_attempt_at",

@@ -187,7 +187,9 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.retry", -32008, json!({"task_id": s.failed})),
         ("tasks.retry", -32006, json!({"task_id": s.first})),
         ("tasks.get", -32001, unknown.clone()),
-        ("tasks.tree", -32001, unknown),
+        ("tasks.tree", -32001, unknown.clone()),
+        ("tasks.history", -32001, unknown.clone()),
+        ("tasks.explain", -32001, unknown),
         ("tasks.children", -32001, json!({"parent_id": UNKNOWN})),
     ]
 }
