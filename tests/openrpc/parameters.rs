@@ -106,12 +106,7 @@ const READERS: &[(&str, Read)] = &[
 
 /// Refused for what it asks, not for what it is.
 fn is_a_refused_wish(method: &str, name: &str, value: &Value) -> bool {
-    match (method, name) {
-        ("tasks.execute", "use_streaming") => *value == json!(true),
-        // What a page gave is read; other texts are none of this history.
-        ("tasks.history", "cursor") => value.is_string(),
-        _ => false,
-    }
+    method == "tasks.execute" && name == "use_streaming" && *value == json!(true)
 }
 
 #[test]

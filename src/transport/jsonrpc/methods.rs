@@ -263,7 +263,7 @@ fn queries() -> Vec<Method<Context>> {
             about: about::history(),
             handler: |context, call| {
                 boxed(async move {
-                    let history::Params(query) = history::Params::read(&call.params)?;
+                    let query = history::Params::read(&call.params)?.query()?;
                     answer(&context, context.app.history(query).await)
                 })
             },

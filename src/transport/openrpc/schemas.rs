@@ -39,8 +39,8 @@ pub(super) fn components() -> Value {
         ("Dependency", dependency()),
         ("Blocker", blocker()),
         ("TaskTreeNode", node()),
+        ("AsOf", moment()),
         ("Run", run()),
-        ("Moment", moment()),
         ("StatusCounts", counts()),
         ("TaskIds", task_ids()),
         ("Violation", violation()),
@@ -99,9 +99,20 @@ fn task() -> Value {
             "next_attempt_at": time("While it waits for its next attempt: not before this time."),
             "blocked_by": {"type": "array", "minItems": 1, "items": at("Blocker"), "description": "While pending: required dependencies that failed or were cancelled."},
             "run": at("Run"),
-            "as_of": at("Moment"),
+            "as_of": at("AsOf"),
         },
     })
+}
+
+fn moment() -> Value {
+    let mut moment = object(json!({
+        "position": {"type": "integer", "minimum": 1, "description": "Its place in the log."},
+        "time": {"type": "string", "format": "date-time", "description": "When it was decided."},
+    }));
+    moment["description"] = json!(
+        "In an answer that was asked for with `as_of`: the last event of the flow that it contains."
+    );
+    moment
 }
 
 fn dependency() -> Value {
@@ -127,7 +138,7 @@ fn node() -> Value {
         "task": at("Task"),
         "children": {"type": "array", "items": at("TaskTreeNode")},
     }));
-    with_optional(node, json!({"as_of": at("Moment")}))
+    with_optional(node, json!({"as_of": at("AsOf")}))
 }
 
 fn run() -> Value {
@@ -138,16 +149,6 @@ fn run() -> Value {
     }));
     run["description"] = json!("The latest run of which the task is the root.");
     run
-}
-
-fn moment() -> Value {
-    let mut moment = object(json!({
-        "position": {"type": "integer", "minimum": 1},
-        "time": {"type": "string", "format": "date-time"},
-    }));
-    moment["description"] =
-        json!("In answers about the past: the last event of the flow that they contain.");
-    moment
 }
 
 fn counts() -> Value {

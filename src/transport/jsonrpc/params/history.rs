@@ -15,7 +15,34 @@ const CURSOR_CHARS_MAX: usize = 64;
 
 /// Which events to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params(pub Query);
+pub struct Params {
+    /// What was asked for, its cursor apart.
+    query: Query,
+    /// Where an earlier page ended, in the server's words.
+    cursor: Option<String>,
+}
+
+impl Params {
+    /// The query, with its cursor.
+    ///
+    /// # Errors
+    /// The cursor is none of such a history.
+    pub fn query(self) -> Result<Query, Vec<Violation>> {
+        let Some(text) = self.cursor else {
+            return Ok(self.query);
+        };
+        let order = self.query.order;
+        let cursor = Cursor::parse(&text, order).ok_or_else(|| {
+            let expected = "a `next_cursor` of the same history, with the same `order`";
+            let reason = "not a cursor of this history";
+            vec![Violation::of("cursor", reason, expected, &text.into())]
+        })?;
+        Ok(Query {
+            cursor: Some(cursor),
+            ..self.query
+        })
+    }
+}
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
@@ -32,7 +59,7 @@ impl Parameters for Params {
             u64::from(LIST_LIMIT_DEFAULT),
             "Events in the page, at most; a page may have fewer although more follow.",
         );
-        let text = reader.optional(
+        let cursor = reader.optional(
             "cursor",
             text(CURSOR_CHARS_MAX),
             "The `next_cursor` of an earlier page of the same history.",
@@ -46,24 +73,16 @@ impl Parameters for Params {
         let types = reader.optional("types", EventTypes, "Only events of these types.");
         // The log itself is read, which is as strong as it gets.
         super::consistency(&mut reader);
-        let cursor = text.as_deref().and_then(|text| {
-            let cursor = Cursor::parse(text, order);
-            if cursor.is_none() {
-                let expected = "a `next_cursor` of the same history, with the same `order`";
-                let fault = Fault::new("not a cursor of this history", expected);
-                reader.report("cursor", fault, &Value::from(text));
-            }
-            cursor
-        });
         reader.finish(|| {
-            Some(Self(Query {
+            let query = Query {
                 task: task_id?,
                 scope,
                 limit: usize::try_from(limit).expect("the range of a limit fits"),
                 order,
-                cursor,
+                cursor: None,
                 types,
-            }))
+            };
+            Some(Self { query, cursor })
         })
     }
 }
@@ -131,7 +150,8 @@ mod tests {
 
     #[test]
     fn the_first_hundred_oldest_events_of_the_task_are_the_default() {
-        let Params(query) = Params::read(&map(json!({"task_id": ID}))).unwrap();
+        let read = Params::read(&map(json!({"task_id": ID}))).unwrap();
+        let query = read.query().unwrap();
         assert_eq!((query.scope, query.limit), (Scope::Task, 100));
         assert_eq!(query.order, Order::Ascending);
         assert_eq!((query.cursor, query.types), (None, None));
@@ -144,6 +164,7 @@ mod tests {
             "order": "desc", "cursor": "d7", "types": ["task_failed", "run_ended"],
             "consistency": "eventual"})))
             .unwrap();
+        let query = read.query().unwrap();
         assert_eq!((query.scope, query.limit), (Scope::Flow, 1000));
         assert_eq!(query.cursor, Cursor::parse("d7", Order::Descending));
         let types = vec![EventType::TaskFailed, EventType::RunEnded];
@@ -168,9 +189,11 @@ mod tests {
                 ("types", "not a type of event"),
                 ("types", "not a type of event"),
                 ("consistency", "not a consistency"),
-                ("cursor", "not a cursor of this history"),
             ]
         );
+        let wrong = json!({"task_id": ID, "cursor": "a1", "order": "desc"});
+        let wrong = Params::read(&map(wrong)).unwrap().query().unwrap_err();
+        assert_eq!(wrong[0].reason, "not a cursor of this history");
         for (types, reason) in [
             (json!([]), "empty or too long"),
             (json!("run_ended"), "not a list"),

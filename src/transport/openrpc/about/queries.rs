@@ -1,25 +1,39 @@
 //! The methods that show tasks.
 
 use super::super::schemas::{at, object, with_optional};
-use super::{About, Example, GROUP, count, fetch, group};
+use super::{About, COUNT, Example, FETCH, GROUP, count, fetch, group};
 use crate::transport::jsonrpc::ErrorKind;
-use serde_json::json;
+use serde_json::{Value, json};
 use taskledger_domain::limits::LIST_LIMIT_MAX;
+
+/// The answer with the moment that it was asked for with.
+fn as_of(mut answer: Value) -> Value {
+    answer["as_of"] = json!({"position": 3, "time": "2026-01-15T10:30:00.000000Z"});
+    answer
+}
 
 /// `tasks.get`.
 #[must_use]
 pub fn get() -> About {
     About {
-        description: "Shows a task with all its members; the root of a run with `run`, how that stands.",
+        description: "Shows a task with all its members; the root of a run with `run`, how that stands. With `as_of`, what would have been answered then: rebuilt from the flow's events, which takes time in proportion to them.",
         result: "task",
         schema: at("Task"),
         errors: &[ErrorKind::TaskNotFound],
-        examples: vec![Example {
-            name: "a group",
-            description: "A task that has not run.",
-            params: json!({"task_id": GROUP}),
-            result: group(),
-        }],
+        examples: vec![
+            Example {
+                name: "a group",
+                description: "A task that has not run.",
+                params: json!({"task_id": GROUP}),
+                result: group(),
+            },
+            Example {
+                name: "as it was",
+                description: "After the third event of the log.",
+                params: json!({"task_id": FETCH, "as_of": 3}),
+                result: as_of(fetch()),
+            },
+        ],
     }
 }
 
@@ -61,19 +75,27 @@ pub fn list() -> About {
 #[must_use]
 pub fn tree() -> About {
     About {
-        description: "Shows a task with everything below it, nested.",
+        description: "Shows a task with everything below it, nested. With `as_of`, what would have been answered then.",
         result: "tree",
         schema: at("TaskTreeNode"),
         errors: &[ErrorKind::TaskNotFound],
-        examples: vec![Example {
-            name: "a group",
-            description: "With its two tasks.",
-            params: json!({"task_id": GROUP, "consistency": "strong"}),
-            result: json!({"task": group(), "children": [
-                {"task": fetch(), "children": []},
-                {"task": count(), "children": []},
-            ]}),
-        }],
+        examples: vec![
+            Example {
+                name: "a group",
+                description: "With its two tasks.",
+                params: json!({"task_id": GROUP, "consistency": "strong"}),
+                result: json!({"task": group(), "children": [
+                    {"task": fetch(), "children": []},
+                    {"task": count(), "children": []},
+                ]}),
+            },
+            Example {
+                name: "as it was",
+                description: "After the third event of the log.",
+                params: json!({"task_id": COUNT, "as_of": 3}),
+                result: as_of(json!({"task": count(), "children": []})),
+            },
+        ],
     }
 }
 
