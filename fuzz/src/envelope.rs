@@ -86,7 +86,7 @@ fn judge_single(bytes: &[u8], answer: &Answer<'_>, text: &str) {
             };
             assert_eq!((code(answer), answer.id.get()), (whole, "null"), "{text}");
         }
-        rules::Body::Single(element) => expect(&rules::judge(&element), answer, text),
+        rules::Body::Single(element) => expect(&rules::judge(element), answer, text),
     }
 }
 
