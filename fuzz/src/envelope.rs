@@ -19,6 +19,7 @@ use taskledger::transport::jsonrpc::params::{
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Dispatcher, Method, Origin};
+use taskledger::transport::openrpc::about;
 
 /// Elements of a batch. Stated here again, because the rules are.
 const BATCH_CALLS_MAX: usize = 100;
@@ -86,7 +87,7 @@ fn judge_single(bytes: &[u8], answer: &Answer<'_>, text: &str) {
             };
             assert_eq!((code(answer), answer.id.get()), (whole, "null"), "{text}");
         }
-        rules::Body::Single(element) => expect(&rules::judge(&element), answer, text),
+        rules::Body::Single(element) => expect(&rules::judge(element), answer, text),
     }
 }
 
@@ -182,6 +183,7 @@ fn dispatcher() -> &'static Table {
                 tags: &[],
                 params: <$params>::questions(),
                 changes_state: true,
+                about: about::health(),
                 handler: |_, call| {
                     let read = <$params>::read(&call.params).map(|_| RawValue::TRUE.to_owned().into());
                     std::future::ready(read.map_err(Into::into)).boxed()

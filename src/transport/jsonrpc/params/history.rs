@@ -159,11 +159,10 @@ mod tests {
 
     #[test]
     fn everything_is_read() {
-        let Params(query) =
-            Params::read(&map(json!({"task_id": ID, "scope": "flow", "limit": 1000,
+        let read = Params::read(&map(json!({"task_id": ID, "scope": "flow", "limit": 1000,
             "order": "desc", "cursor": "d7", "types": ["task_failed", "run_ended"],
             "consistency": "eventual"})))
-            .unwrap();
+        .unwrap();
         let query = read.query().unwrap();
         assert_eq!((query.scope, query.limit), (Scope::Flow, 1000));
         assert_eq!(query.cursor, Cursor::parse("d7", Order::Descending));
