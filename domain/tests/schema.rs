@@ -270,12 +270,11 @@ fn mutate(value: &mut Value, at: &str, mutation: Mutation) {
             let Some((around, name)) = at.rsplit_once('/') else {
                 return;
             };
-            match value.pointer_mut(around).expect("the place was found") {
-                Value::Object(members) => _ = members.remove(name),
-                Value::Array(items) => {
-                    _ = items.remove(name.parse::<usize>().expect("a position in an array"));
-                }
-                _ => unreachable!("only arrays and objects hold others"),
+            let holder = value.pointer_mut(around).expect("the place was found");
+            if let Value::Object(members) = holder {
+                members.remove(name);
+            } else if let Value::Array(items) = holder {
+                items.remove(name.parse::<usize>().expect("a position in an array"));
             }
         }
     }
@@ -356,6 +355,11 @@ fn updates_are_read_exactly_when_their_schema_takes_them() {
     let updates = valid_fields().prop_map(|mut task| {
         let members = task.as_object_mut().expect("a task is an object");
         members.remove("id");
+        // References to tasks of the same call, of which there are none.
+        members.remove("dependencies");
+        if members.get("parent_id") == Some(&json!("a")) {
+            members.remove("parent_id");
+        }
         task
     });
     let reads = |value: &Value| {
@@ -364,7 +368,12 @@ fn updates_are_read_exactly_when_their_schema_takes_them() {
             .map(drop)
             .map_err(|v| format!("{v:?}"))
     };
-    let samples = [full(), full_with_id()];
+    let stored = |mut task: Value| {
+        task["parent_id"] = json!(V4);
+        task["dependencies"] = json!([{"id": V4, "required": true}]);
+        task
+    };
+    let samples = [stored(full()), full(), stored(full_with_id())];
     both_agree(&samples, mutated(updates), |v| schema.is_valid(v), reads);
 }
 

@@ -73,18 +73,18 @@ impl App {
     }
 
     async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
-        self.check_specifications(&list).await?;
         let single = list.len() == 1;
-        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())))?;
+        let resolved = self.resolve(list).await?;
         let flow = self.flow_for(&resolved).await?;
         let id = resolved.tasks[0].id;
-        let aliases = at_a_stretch(resolved.aliases.len(), || alias_map(&resolved));
+        let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
+        let told = words.clone();
         let answer: AnswerOf = Arc::new(move |_| {
             let mut result = Map::new();
             result.insert("id".to_owned(), json!(id));
             result.insert("status".to_owned(), json!("pending"));
             if !single {
-                result.insert("task_ids".to_owned(), Value::Object(aliases.clone()));
+                result.insert("task_ids".to_owned(), Value::Object(told.task_ids()));
             }
             raw(&result)
         });
@@ -96,6 +96,7 @@ impl App {
         let command = Command::Create(resolved.tasks);
         self.command(caller, "tasks.create", flow, command, begins, answer)
             .await
+            .map_err(|error| error.retold(&words))
     }
 
     /// `tasks.execute`. spec: interface / tasks.execute
@@ -126,15 +127,15 @@ impl App {
         list: TaskList,
         options: ExecuteOptions,
     ) -> Answer {
-        self.check_specifications(&list).await?;
-        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())))?;
+        let resolved = self.resolve(list).await?;
         self.refuse_stored(&resolved).await?;
         let task = resolved.tasks[0].id;
         let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-        let aliases = at_a_stretch(resolved.aliases.len(), || alias_map(&resolved));
+        let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
+        let told = words.clone();
         let answer: AnswerOf = Arc::new(move |_| {
             raw(
-                &json!({"root_task_id": task, "status": "started", "task_ids": aliases, "run_id": run_id}),
+                &json!({"root_task_id": task, "status": "started", "task_ids": told.task_ids(), "run_id": run_id}),
             )
         });
         let begins = if resolved.chosen_ids.contains(&task) {
@@ -152,6 +153,7 @@ impl App {
         });
         self.command(caller, "tasks.execute", flow, command, begins, answer)
             .await
+            .map_err(|error| error.retold(&words))
     }
 
     /// `tasks.retry`: runs a failed task, the pending tasks behind it and the failed groups around.
@@ -344,17 +346,24 @@ impl App {
         .await
     }
 
-    async fn check_specifications(&self, list: &TaskList) -> Result<(), Error> {
+    /// The tasks of a call with their references resolved and their inputs checked; what is invalid
+    /// in either way is told in one answer, before what is wrong with the tree.
+    async fn resolve(&self, list: TaskList) -> Result<ResolvedTasks, Error> {
         let specifications = list
             .specifications()
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
-        let faults = self.validation.check(specifications).await;
+        let mut faults = self.validation.check(specifications).await;
+        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())));
         if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::invalid(faults))
+            return Ok(resolved?);
         }
+        if let Err(rejection) = resolved
+            && rejection.kind == Kind::Invalid
+        {
+            faults.extend(rejection.violations);
+        }
+        Err(Error::invalid(faults))
     }
 
     /// The current specification of a live task and the version of the event that holds it.
@@ -386,14 +395,6 @@ fn speaking_for(mut caller: Caller, list: &TaskList) -> Caller {
         caller.principal = Arc::from(user);
     }
     caller
-}
-
-fn alias_map(resolved: &ResolvedTasks) -> Map<String, Value> {
-    resolved
-        .aliases
-        .iter()
-        .map(|(alias, id)| (alias.clone(), json!(id)))
-        .collect()
 }
 
 fn status_of(done: Done) -> &'static str {

@@ -2,6 +2,7 @@
 
 use crate::store;
 use taskledger_domain::flow::{Kind, Rejection};
+use taskledger_domain::task::call::Words;
 use taskledger_domain::violation::Violation;
 
 /// The two ways in which a command or query does not succeed, and "not now".
@@ -67,6 +68,15 @@ impl Error {
     #[must_use]
     pub fn invalid(violations: Vec<Violation>) -> Self {
         Rejection::new(Kind::Invalid, violations).into()
+    }
+
+    /// The same in the words of the caller, who has not seen the ids that were made for the call.
+    #[must_use]
+    pub(super) fn retold(self, words: &Words) -> Self {
+        match self {
+            Self::Refused(rejection) => words.retell(*rejection).into(),
+            Self::Busy { .. } | Self::OutcomeUnknown | Self::Failed(_) => self,
+        }
     }
 }
 

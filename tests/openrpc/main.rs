@@ -10,3 +10,4 @@ mod examples;
 mod parameters;
 mod served;
 mod support;
+mod violations;

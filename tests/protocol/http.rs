@@ -61,7 +61,7 @@ async fn j12_a_body_over_the_limit_is_refused_also_when_its_length_is_not_announ
     let server = Server::with(options, Fake::default()).await;
     let fits = format!("{ECHO}{}", " ".repeat(1000 - ECHO.len()));
     assert_eq!(server.post(&fits).await.status, 200);
-    // Large enough that the refusal must wait until the client has finished writing.
+    // Large enough that the client is still writing when the refusal is sent.
     for excess in [1, 100, 8_000_000] {
         let large = format!("{fits}{}", " ".repeat(excess));
         assert!(is_refusal(&server.post(&large).await, 413), "{excess}");
@@ -77,6 +77,23 @@ async fn j12_a_body_over_the_limit_is_refused_also_when_its_length_is_not_announ
         assert!(is_refusal(&client.read().await, 413), "{excess}");
     }
     assert_eq!(server.fake.calls().len(), 1);
+}
+
+/// The server would wait for an hour, and the client never sends.
+#[tokio::test]
+async fn a_length_over_the_limit_is_refused_before_a_byte_of_the_body_comes() {
+    let options = Options {
+        request_timeout: Duration::from_secs(3600),
+        ..Options::default()
+    };
+    let server = Server::with(options, Fake::default()).await;
+    let mut client = server.connect().await;
+    client
+        .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n")
+        .await;
+    let answer = client.read().await;
+    assert!(is_refusal(&answer, 413), "{answer:?}");
+    assert_eq!(answer.header("connection"), Some("close"));
 }
 
 #[tokio::test]

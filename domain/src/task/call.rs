@@ -14,7 +14,10 @@ use serde_json::{Map, Value};
 )]
 mod resolve;
 
+mod words;
+
 pub use resolve::{resolve_dependencies, stored_ref};
+pub use words::Words;
 
 /// A task that is to be added to a flow: its references are ids, its parent stands before it.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +57,8 @@ pub struct ResolvedTasks {
     pub tasks: Vec<NewTask>,
     /// The names by which the caller knows them.
     pub aliases: Vec<(String, TaskId)>,
+    /// Names of the others, which are no aliases because several tasks have them.
+    pub shared_names: Vec<(String, TaskId)>,
     /// Ids that the caller chose.
     pub chosen_ids: Vec<TaskId>,
     /// A stored parent, when the call joins an existing flow.

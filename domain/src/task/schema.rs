@@ -184,11 +184,12 @@ pub fn components() -> Vec<(&'static str, Value)> {
         ("TaskFields", object(MEMBERS.iter(), &["name"])),
         ("TaskInput", task_input()),
         ("TaskInputs", task_inputs()),
+        ("TaskUpdates", updates()),
+        ("DependencyInput", dependency(json!({"minLength": 1}))),
         (
-            "TaskUpdates",
-            object(MEMBERS.iter().filter(|m| m.name != "id"), &[]),
+            "DependencyUpdate",
+            dependency(json!({"pattern": UUID_V4_PATTERN})),
         ),
-        ("DependencyInput", dependency()),
         ("TaskSchemas", schemas()),
         ("TaskParams", params()),
         ("RetryPolicy", retry()),
@@ -243,15 +244,24 @@ fn task_inputs() -> Value {
     })
 }
 
-fn dependency() -> Value {
-    json!({
+/// References in an update can only mean stored tasks.
+fn updates() -> Value {
+    let mut schema = object(MEMBERS.iter().filter(|m| m.name != "id"), &[]);
+    let members = &mut schema["properties"];
+    members["parent_id"]["pattern"] = Value::from(UUID_V4_PATTERN);
+    members["dependencies"]["items"] = json!({"$ref": "#/components/schemas/DependencyUpdate"});
+    schema
+}
+
+/// A dependency whose `id` is a text of this kind.
+fn dependency(id: Value) -> Value {
+    let mut schema = json!({
         "type": "object",
         "required": ["id"],
         "properties": {
             "id": {
                 "type": "string",
-                "minLength": 1,
-                "description": "A stored id, or the id or name of a task of the same call.",
+                "description": "A stored id, or in a call with several tasks the id or name of one of them.",
             },
             "required": {
                 "type": "boolean",
@@ -260,7 +270,11 @@ fn dependency() -> Value {
             },
         },
         "additionalProperties": false,
-    })
+    });
+    if let (Value::Object(known), Value::Object(more)) = (&mut schema["properties"]["id"], id) {
+        known.extend(more);
+    }
+    schema
 }
 
 fn schemas() -> Value {

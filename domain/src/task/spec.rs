@@ -4,6 +4,7 @@
 mod configuration;
 mod reader;
 
+use super::call::stored_ref;
 use super::{Priority, RetryPolicy, schema};
 use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
@@ -220,6 +221,14 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         schemas: r.schemas(),
         params: r.params(),
     };
+    // There are no other tasks in the call, so a reference is the id of a stored one.
+    let parent = updates.parent.iter().flatten();
+    let dependencies = updates.dependencies.iter().flatten().map(|(task, _)| task);
+    for reference in parent.chain(dependencies) {
+        if let Err(fault) = stored_ref(reference) {
+            Violation::report(&mut violations, || fault);
+        }
+    }
     if violations.is_empty() {
         Ok(updates)
     } else {

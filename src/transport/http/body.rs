@@ -43,7 +43,7 @@ pub(super) async fn receive<C>(
     let mut stream = body.into_data_stream();
     if announced.is_some_and(|bytes| bytes > door.body_bytes_max) {
         if !waits_for_permission {
-            drain(&mut stream, deadline).await;
+            drain(stream, deadline);
         }
         return Err(Box::new(refusal::too_large(door.body_bytes_max)));
     }
@@ -57,7 +57,7 @@ pub(super) async fn receive<C>(
     drop(share);
     Err(Box::new(match trouble {
         Trouble::TooLarge => {
-            drain(&mut stream, deadline).await;
+            drain(stream, deadline);
             refusal::too_large(door.body_bytes_max)
         }
         Trouble::NoRoom => refusal::too_busy("the server is receiving too much"),
@@ -97,9 +97,10 @@ async fn collect(
     Ok(if all.is_empty() { first } else { all.into() })
 }
 
-/// Reads and drops what a client goes on sending. Ends at the deadline of the request.
-async fn drain(stream: &mut axum::body::BodyDataStream, deadline: Instant) {
-    let dropped = async {
+/// Reads and drops what a client goes on sending, while the refusal is on its way to it. Ends at the
+/// deadline of the request, and with the connection.
+fn drain(mut stream: axum::body::BodyDataStream, deadline: Instant) {
+    let dropped = async move {
         let mut bytes = 0;
         while let Some(Ok(piece)) = stream.next().await {
             bytes += piece.len();
@@ -108,8 +109,8 @@ async fn drain(stream: &mut axum::body::BodyDataStream, deadline: Instant) {
             }
         }
     };
-    // At the deadline the refusal is sent all the same.
-    let _ = tokio::time::timeout_at(deadline, dropped).await;
+    // Nobody waits for it: it holds one piece at a time, and the connection ends with it or before.
+    drop(tokio::spawn(tokio::time::timeout_at(deadline, dropped)));
 }
 
 /// A request's part of the bytes in hand: received, or being received, and not answered yet.

@@ -100,7 +100,7 @@ impl TaskList {
             Some(Target::Stored(id)) => Some(*id),
             Some(Target::Local(_)) | None => None,
         });
-        let aliases = names.aliases(&self.tasks, &ids);
+        let (aliases, shared_names) = names.words(&self.tasks, &ids);
         drop(names);
         let chosen_ids = self
             .tasks
@@ -135,6 +135,7 @@ impl TaskList {
         Ok(ResolvedTasks {
             tasks,
             aliases,
+            shared_names,
             chosen_ids,
             joins,
         })
@@ -329,9 +330,10 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What the caller wrote for each task -> its id: the given id, else a name that is its alone.
-    fn aliases(&self, tasks: &[TaskFields], ids: &[TaskId]) -> Vec<(String, TaskId)> {
-        let mut aliases = Vec::with_capacity(tasks.len());
+    /// What the caller wrote for each task -> its id: the given id, else a name that is its alone;
+    /// and names that are not.
+    fn words(&self, tasks: &[TaskFields], ids: &[TaskId]) -> (Vec<Word>, Vec<Word>) {
+        let (mut aliases, mut shared) = (Vec::with_capacity(tasks.len()), Vec::new());
         for (i, task) in tasks.iter().enumerate() {
             match &task.id {
                 Some(GivenId::Alias(alias)) => aliases.push((alias.clone(), ids[i])),
@@ -341,9 +343,11 @@ impl<'a> Names<'a> {
                 {
                     aliases.push((task.name.clone(), ids[i]));
                 }
-                None => {}
+                None => shared.push((task.name.clone(), ids[i])),
             }
         }
-        aliases
+        (aliases, shared)
     }
 }
+
+type Word = (String, TaskId);
