@@ -22,6 +22,18 @@ async fn a_tree_runs_in_order_of_its_dependencies() {
 }
 
 #[tokio::test]
+async fn names_of_one_executor_share_its_slots_by_priority() {
+    agrees(
+        r#"
+        1 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"a","name":"a","parent_id":"r","schemas":{"method":"one"}},{"id":"b","name":"b","parent_id":"r","priority":1,"schemas":{"method":"uno"}}]}
+        2 return @1b {}
+        3 return @1a {}
+        "#,
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_run_forgives_a_task_three_interruptions_and_not_a_fourth() {
     agrees(
         r#"
