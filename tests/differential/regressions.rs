@@ -34,6 +34,35 @@ async fn names_of_one_executor_share_its_slots_by_priority() {
 }
 
 #[tokio::test]
+async fn a_retry_leaves_alone_what_only_waits_for_something_completed() {
+    agrees(
+        r#"
+        1 tasks.create {"tasks":[{"id":"r","name":"r"},{"id":"done","name":"done","parent_id":"r"},{"id":"fails","name":"fails","parent_id":"r","schemas":{"method":"free"},"dependencies":[{"id":"done"}]},{"id":"other","name":"other","parent_id":"r","schemas":{"method":"free"},"dependencies":[{"id":"done"}]}]}
+        2 tasks.execute {"task_id":"@1fails"}
+        3 fail @1fails broke
+        4 tasks.retry {"task_id":"@1fails"}
+        5 return @1fails {}
+        "#,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_retry_runs_what_is_below_a_group_behind_the_failed_task() {
+    agrees(
+        r#"
+        1 tasks.create {"tasks":[{"id":"r","name":"r"},{"id":"fails","name":"fails","parent_id":"r","schemas":{"method":"free"}},{"id":"g","name":"g","parent_id":"r","dependencies":[{"id":"fails"}]},{"id":"c","name":"c","parent_id":"g","schemas":{"method":"free"}}]}
+        2 tasks.execute {"task_id":"@1fails"}
+        3 fail @1fails broke
+        4 tasks.retry {"task_id":"@1fails"}
+        5 return @1fails {}
+        6 return @1c {}
+        "#,
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_run_forgives_a_task_three_interruptions_and_not_a_fourth() {
     agrees(
         r#"
