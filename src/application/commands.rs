@@ -73,6 +73,8 @@ impl App {
 
     async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
         self.check_specifications(&list).await?;
+        let expected = "an id that no task has or ever had";
+        self.refuse_taken(&list, "Id is taken", expected).await?;
         let single = list.len() == 1;
         let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
         let flow = self.flow_for(&resolved).await?;
@@ -126,8 +128,15 @@ impl App {
         options: ExecuteOptions,
     ) -> Answer {
         self.check_specifications(&list).await?;
+        let passed = list.passed_deadlines(self.clock.now());
+        if !passed.is_empty() {
+            return Err(Error::invalid(passed));
+        }
+        let expected = "a new id; use task_id to run a stored task";
+        self.refuse_taken(&list, "Task is stored already", expected)
+            .await?;
         let resolved = list.resolve(|| TaskId(self.clock.uuid()))?;
-        self.refuse_stored(&resolved).await?;
+        Self::refuse_stored_parent(&resolved)?;
         let task = resolved.tasks[0].id;
         let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
         let aliases = alias_map(&resolved);

@@ -132,3 +132,16 @@ async fn a_failed_child_is_tolerated_only_when_nobody_requires_it() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn what_is_wrong_in_itself_is_told_before_faults_of_the_tree() {
+    agrees(
+        r#"
+        1 tasks.create {"id":"@mine","name":"a"}
+        2 tasks.create {"tasks":[{"id":"@mine","name":"a"},{"name":"b"}]}
+        3 tasks.execute {"tasks":[{"name":"a","params":{"deadline":"2020-01-01T00:00:00Z"}},{"name":"b"}]}
+        4 tasks.create {"name":"other","tasks":[7,{"name":""}]}
+        "#,
+    )
+    .await;
+}
