@@ -145,3 +145,17 @@ async fn what_is_wrong_in_itself_is_told_before_faults_of_the_tree() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_deadline_that_is_moved_into_the_past_ends_what_is_below() {
+    agrees(
+        r#"
+        1 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"a","name":"a","parent_id":"r","schemas":{"method":"one"},"params":{"retry_count":2}},{"id":"b","name":"b","parent_id":"a","schemas":{"method":"one"}},{"id":"c","name":"c","parent_id":"r","schemas":{"method":"one"}},{"id":"d","name":"d","parent_id":"r","dependencies":[{"id":"a","required":false}]}]}
+        2 fail @1a broke
+        3 tasks.update {"task_id":"@1a","updates":{"params":{"deadline":"2020-01-01T00:00:00Z"}}}
+        4 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"g","name":"g","parent_id":"r","dependencies":[{"id":"r"}]},{"id":"a","name":"a","parent_id":"g","schemas":{"method":"free"}}]}
+        5 tasks.update {"task_id":"@4g","updates":{"params":{"deadline":"2020-01-01T00:00:00Z"}}}
+        "#,
+    )
+    .await;
+}

@@ -58,15 +58,8 @@ impl Oracle {
             .children(group)
             .iter()
             .any(|s| matches!(self.task(s).status, Failed | Cancelled) && !self.is_tolerated(s));
-        let now = self.now;
-        let progress = self.group_progress(group);
         if blocked || harmed {
-            self.change(group, |t| {
-                t.status = Failed;
-                t.error = Some(ANY_TEXT.to_owned());
-                t.completed = Some(now);
-                t.progress = progress;
-            });
+            self.fail_for_good(group, ANY_TEXT);
             return;
         }
         let count = |status| {
@@ -80,6 +73,7 @@ impl Oracle {
         } else {
             json!({"completed": count(Completed), "failed": count(Failed), "cancelled": count(Cancelled)})
         };
+        let now = self.now;
         self.change(group, |t| {
             t.status = Completed;
             t.result = result;

@@ -295,25 +295,11 @@ impl Oracle {
             .get("reason")
             .and_then(Value::as_str)
             .unwrap_or(ANY_TEXT);
-        let now = self.now;
         for symbol in reached {
             if open(self.task(&symbol)) {
-                let progress = self.shown_progress(&symbol);
-                self.change(&symbol, |t| {
-                    t.status = Cancelled;
-                    t.progress = progress;
-                    t.error = Some(reason.to_owned());
-                    t.completed = Some(now);
-                    t.next_attempt = None;
-                    t.ready = None;
-                });
+                self.give_up(&symbol, Cancelled, reason);
             }
         }
-        // What is now ready waits until the executors have let go of their slots.
-        self.settle();
-        let mut kept = self.slots.clone();
-        kept.retain(|a| self.task(&a.task).status == InProgress);
-        self.slots = kept;
         Ok(json!({"task_id": format!("@{id}"), "status": "cancelled"}))
     }
 

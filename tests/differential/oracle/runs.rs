@@ -4,7 +4,7 @@
 use super::methods::New;
 use super::{
     ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Refusal, Run,
-    RunState, Symbol, ids, invalid, params, refuse,
+    RunState, Status, Symbol, ids, invalid, params, refuse,
 };
 use crate::gate;
 use crate::script::Outcome;
@@ -221,11 +221,20 @@ impl Oracle {
 
     /// Without another attempt in this run.
     pub(super) fn fail_for_good(&mut self, task: &str, error: &str) {
+        self.give_up(task, Failed, error);
+    }
+
+    /// Ends a task without a result; its progress is kept.
+    pub(super) fn give_up(&mut self, task: &str, status: Status, error: &str) {
         let now = self.now;
+        let progress = self.shown_progress(task);
         self.change(task, |t| {
-            t.status = Failed;
+            t.status = status;
             t.error = Some(error.to_owned());
+            t.progress = progress;
             t.completed = Some(now);
+            t.next_attempt = None;
+            t.ready = None;
         });
     }
 

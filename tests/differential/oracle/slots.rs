@@ -1,7 +1,9 @@
 //! Section "Dependencies and failure": what may start, and in which order. [`Oracle::settle`] lets
 //! happen everything that follows from the present state by itself.
 
-use super::{Attempt, Cancelled, Completed, InProgress, Oracle, Pending, RunState, Symbol, Value};
+use super::{
+    Attempt, Cancelled, Completed, Failed, InProgress, Oracle, Pending, RunState, Symbol, Value,
+};
 use crate::gate;
 
 impl Oracle {
@@ -30,6 +32,11 @@ impl Oracle {
                 self.note_ready(run);
                 self.give_up_executors(run);
                 self.close_groups(run);
+            }
+            if *self == before {
+                // Executors whose attempts were ended by others let go of their slots last.
+                let running = |a: &Attempt| before.task(&a.task).status == InProgress;
+                self.slots.retain(running);
             }
             if *self == before {
                 // Only now is known everything that is ready at this time.
@@ -97,15 +104,13 @@ impl Oracle {
     fn pass_deadlines(&mut self, run: usize) {
         let now = self.now;
         for symbol in self.covered(run) {
-            let passed = self.deadline(&symbol).is_some_and(|d| d <= now);
-            if passed && self.task(&symbol).status == Pending {
-                self.change(&symbol, |t| {
-                    t.status = Cancelled;
-                    t.error = Some(super::ANY_TEXT.to_owned());
-                    t.completed = Some(now);
-                    t.next_attempt = None;
-                    t.ready = None;
-                });
+            let end = match self.task(&symbol).status {
+                Pending => Cancelled,
+                InProgress => Failed,
+                Completed | Failed | Cancelled => continue,
+            };
+            if self.deadline(&symbol).is_some_and(|d| d <= now) {
+                self.give_up(&symbol, end, super::ANY_TEXT);
             }
         }
     }
