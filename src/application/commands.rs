@@ -74,7 +74,9 @@ impl App {
 
     async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
         let single = list.len() == 1;
-        let resolved = self.resolve(list).await?;
+        let expected = "an id that no task has or ever had";
+        let taken = self.taken(&list, "Id is taken", expected).await?;
+        let resolved = self.resolve(list, taken).await?;
         let flow = self.flow_for(&resolved).await?;
         let id = resolved.tasks[0].id;
         let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
@@ -127,8 +129,12 @@ impl App {
         list: TaskList,
         options: ExecuteOptions,
     ) -> Answer {
-        let resolved = self.resolve(list).await?;
-        self.refuse_stored(&resolved).await?;
+        let mut faults = list.passed_deadlines(self.clock.now());
+        let expected = "a new id; use task_id to run a stored task";
+        let taken = self.taken(&list, "Task is stored already", expected).await;
+        faults.extend(taken?);
+        let resolved = self.resolve(list, faults).await?;
+        Self::refuse_stored_parent(&resolved)?;
         let task = resolved.tasks[0].id;
         let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
         let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
@@ -347,13 +353,18 @@ impl App {
     }
 
     /// The tasks of a call with their references resolved and their inputs checked; what is invalid
-    /// in either way is told in one answer, before what is wrong with the tree.
-    async fn resolve(&self, list: TaskList) -> Result<ResolvedTasks, Error> {
+    /// in either way, and the `faults` found before, are told in one answer, before what is wrong
+    /// with the tree.
+    async fn resolve(
+        &self,
+        list: TaskList,
+        mut faults: Vec<Violation>,
+    ) -> Result<ResolvedTasks, Error> {
         let specifications = list
             .specifications()
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
-        let mut faults = self.validation.check(specifications).await;
+        faults.extend(self.validation.check(specifications).await);
         let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())));
         if faults.is_empty() {
             return Ok(resolved?);
@@ -363,6 +374,7 @@ impl App {
         {
             faults.extend(rejection.violations);
         }
+        faults.truncate(limits::VIOLATIONS_MAX);
         Err(Error::invalid(faults))
     }
 

@@ -4,7 +4,7 @@ use super::App;
 use super::error::Error;
 use serde_json::Value;
 use taskledger_domain::flow::{Kind, Rejection};
-use taskledger_domain::task::call::ResolvedTasks;
+use taskledger_domain::task::call::{ResolvedTasks, TaskList};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId};
 
@@ -19,12 +19,6 @@ impl App {
 
     /// The flow that new tasks begin or join.
     pub(super) async fn flow_for(&self, resolved: &ResolvedTasks) -> Result<FlowId, Error> {
-        self.refuse_taken(
-            resolved,
-            "Id is taken",
-            "an id that no task has or ever had",
-        )
-        .await?;
         let Some(parent) = resolved.joins else {
             return Ok(resolved.tasks[0].id.as_flow());
         };
@@ -43,43 +37,34 @@ impl App {
         }
     }
 
-    /// Refuses ids of the caller's choice that a task has or ever had.
-    async fn refuse_taken(
+    /// Refuses ids of the caller's choice that a task has or ever had. Asked before the tasks are
+    /// put into a tree: what is wrong in itself is told before faults of the tree.
+    pub(super) async fn taken(
         &self,
-        resolved: &ResolvedTasks,
+        list: &TaskList,
         reason: &str,
         expected: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Violation>, Error> {
         let mut taken = Vec::new();
-        for &id in &resolved.chosen_ids {
+        for (path, id) in list.chosen_ids() {
             if self.directory.flow_of(id).await?.is_some() {
-                let task = resolved.tasks.iter().find(|t| t.id == id);
-                let path = task.map(|t| t.path.clone()).unwrap_or_default();
-                let path: Vec<_> = path.into_iter().chain(["id".into()]).collect();
+                let path: Vec<_> = path.iter().cloned().chain(["id".into()]).collect();
                 let actual = Value::String(id.to_string());
                 taken.push(Violation::new(&path, reason, expected, &actual));
             }
         }
-        if taken.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::invalid(taken))
-        }
+        Ok(taken)
     }
 
     /// `tasks.execute` with tasks starts a flow of its own.
-    pub(super) async fn refuse_stored(&self, resolved: &ResolvedTasks) -> Result<(), Error> {
-        let expected = "a new id; use task_id to run a stored task";
-        self.refuse_taken(resolved, "Task is stored already", expected)
-            .await?;
+    pub(super) fn refuse_stored_parent(resolved: &ResolvedTasks) -> Result<(), Error> {
         if let Some(parent) = resolved.joins {
             let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
-            let fault = Violation::of(
-                "parent_id",
-                "Parent is not in this call",
-                expected,
-                &Value::String(parent.to_string()),
-            );
+            let task = resolved.tasks.iter().find(|t| t.parent == Some(parent));
+            let path = task.map(|t| t.path.clone()).unwrap_or_default();
+            let path: Vec<_> = path.into_iter().chain(["parent_id".into()]).collect();
+            let actual = Value::String(parent.to_string());
+            let fault = Violation::new(&path, "Parent is not in this call", expected, &actual);
             return Err(Rejection::one(Kind::InvalidParent, fault).into());
         }
         Ok(())

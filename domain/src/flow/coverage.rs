@@ -14,27 +14,35 @@ impl Flow {
         marks.covered()
     }
 
-    /// What `tasks.retry` of a failed task covers: what its execution covers, the pending tasks
-    /// behind it with their pending dependencies, and the failed groups around all of these.
+    /// What `tasks.retry` of a failed task covers: what its execution covers; then, repeatedly, the
+    /// pending tasks behind whatever of this will run, groups with everything below them, the
+    /// pending tasks that those need, and the failed groups around them. A task that only waits for
+    /// a completed dependency was not held back by the failure, so it is left alone.
+    /// Cost: O(result * depth + edges).
     pub(super) fn retry_coverage(&self, root: u32) -> Vec<u32> {
         let mut marks = Marks::new(self);
         marks.add(root, true);
         marks.close(|_| true);
-        let mut behind: Vec<u32> = marks.covered();
-        while let Some(i) = behind.pop() {
+        let mut seen = 0;
+        while let Some(&i) = marks.found.get(seen) {
+            seen += 1;
+            if self.at(i).status == Status::Completed {
+                continue;
+            }
             for edge in &self.at(i).dependents {
-                if self.at(edge.task).status == Status::Pending && marks.add(edge.task, false) {
-                    behind.push(edge.task);
+                let task = self.at(edge.task);
+                if task.status == Status::Pending {
+                    marks.add(edge.task, task.is_group());
                 }
             }
             for group in self.ancestors(i) {
                 let task = self.at(group);
-                if task.is_group() && task.status == Status::Failed && marks.add(group, false) {
-                    behind.push(group);
+                if task.is_group() && task.status == Status::Failed {
+                    marks.add(group, false);
                 }
             }
+            marks.close(|i| self.at(i).status == Status::Pending);
         }
-        marks.close(|i| self.at(i).status == Status::Pending && !self.at(i).is_group());
         marks.covered()
     }
 

@@ -8,7 +8,7 @@ use crate::flow::{
 };
 use crate::task::{Priority, Status};
 use crate::{RunId, Timestamp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies consequences to the state and appends their events to `out`, in this order, until
 /// nothing changes: deadlines, groups that begin, groups whose members have ended, starts of
@@ -164,31 +164,35 @@ impl Turn<'_> {
         }
     }
 
+    /// Starts the ready task with the best rank among all methods, again and again: methods may be
+    /// names of one executor, and then they compete for its slots.
     fn start_ready(&mut self, capacity: &mut dyn Capacity) {
         let methods: Vec<u32> = self.flow.ready.keys().copied().collect();
+        let mut names = BTreeMap::new();
+        let mut heads = BTreeSet::new();
         for method in methods {
             let name = self
                 .flow
                 .methods
                 .text(method)
-                .expect("ready tasks have a method")
-                .to_owned();
-            if !capacity.knows(&name) {
-                continue;
+                .expect("ready tasks have a method");
+            if capacity.knows(name) {
+                names.insert(method, name.to_owned());
+                heads.extend(self.next_due_now(method).map(|rank| (rank, method)));
             }
-            while let Some(rank) = self.next_due_now(method) {
-                let task = self.flow.at(rank.task);
-                let request = SlotRequest {
-                    method: &name,
-                    task: task.id,
-                    attempt: task.attempt + 1,
-                    priority: rank.priority,
-                    since: rank.since,
-                };
-                if !capacity.take_slot(&request) {
-                    break;
-                }
+        }
+        while let Some((rank, method)) = heads.pop_first() {
+            let task = self.flow.at(rank.task);
+            let request = SlotRequest {
+                method: &names[&method],
+                task: task.id,
+                attempt: task.attempt + 1,
+                priority: rank.priority,
+                since: rank.since,
+            };
+            if capacity.take_slot(&request) {
                 self.begin(rank.task);
+                heads.extend(self.next_due_now(method).map(|rank| (rank, method)));
             }
         }
     }

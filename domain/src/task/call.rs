@@ -1,11 +1,11 @@
 //! The tasks of one call: the three ways to write them, and how they refer to each other.
 
 use super::Priority;
-use super::spec::{self, TaskFields};
-use crate::TaskId;
+use super::spec::{self, GivenId, TaskFields};
 use crate::flow::{Dependency, Specification};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
+use crate::{TaskId, Timestamp};
 use serde_json::{Map, Value};
 
 #[allow(
@@ -74,7 +74,7 @@ pub fn parse_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violati
     match params.get("tasks") {
         Some(tasks) => {
             let unknown = params.iter().filter(|(key, _)| *key != "tasks");
-            let violations: Vec<_> = unknown
+            let mut violations: Vec<_> = unknown
                 .take(limits::VIOLATIONS_MAX)
                 .map(|(key, value)| {
                     Violation::of(
@@ -85,13 +85,17 @@ pub fn parse_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violati
                     )
                 })
                 .collect();
-            if violations.is_empty() {
-                parse_tasks(tasks)
-            } else {
-                Err(violations)
+            match parse_tasks(tasks) {
+                Ok(list) if violations.is_empty() => Ok(list),
+                Ok(_) => Err(violations),
+                Err(more) => {
+                    violations.extend(more);
+                    violations.truncate(limits::VIOLATIONS_MAX);
+                    Err(violations)
+                }
             }
         }
-        None => walk(vec![(params, Vec::new(), None)]),
+        None => walk(vec![(params, Vec::new(), None)], Vec::new()),
     }
 }
 
@@ -131,11 +135,7 @@ pub fn parse_tasks(tasks: &Value) -> Result<TaskList, Vec<Violation>> {
             }),
         }
     }
-    if violations.is_empty() {
-        walk(nodes)
-    } else {
-        Err(violations)
-    }
+    walk(nodes, violations)
 }
 
 type Node<'a> = (&'a Map<String, Value>, Vec<PathSegment>, Option<usize>);
@@ -154,15 +154,15 @@ fn below(path: &[PathSegment], rest: &[PathSegment]) -> Vec<PathSegment> {
     path.iter().chain(rest).cloned().collect()
 }
 
-/// Reads nodes and everything below them, without recursion, in the order written.
-fn walk(nodes: Vec<Node<'_>>) -> Result<TaskList, Vec<Violation>> {
+/// Reads nodes and everything below them, without recursion, in the order written. Faults join
+/// those that are known already.
+fn walk(nodes: Vec<Node<'_>>, mut violations: Vec<Violation>) -> Result<TaskList, Vec<Violation>> {
     let mut stack = nodes;
     stack.reverse();
     let mut list = TaskList {
         tasks: Vec::new(),
         around: Vec::new(),
     };
-    let mut violations = Vec::new();
     let mut seen = 0_usize;
     while let Some((object, path, around)) = stack.pop() {
         seen += 1;
@@ -267,4 +267,34 @@ impl TaskList {
             .iter()
             .map(|t| (t.path.as_slice(), &t.specification))
     }
+
+    /// The ids that the caller chose, with the places of their tasks.
+    pub fn chosen_ids(&self) -> impl Iterator<Item = (&[PathSegment], TaskId)> {
+        self.tasks.iter().filter_map(|t| match t.id {
+            Some(GivenId::Stored(id)) => Some((t.path.as_slice(), id)),
+            Some(GivenId::Alias(_)) | None => None,
+        })
+    }
+
+    /// Deadlines that have passed, for calls that would run the tasks at once.
+    #[must_use]
+    pub fn passed_deadlines(&self, now: Timestamp) -> Vec<Violation> {
+        passed_deadlines(self.specifications(), now)
+    }
+}
+
+/// The violations of specifications at their places whose deadlines are not after `now`, at most
+/// [`limits::VIOLATIONS_MAX`].
+pub(crate) fn passed_deadlines<'a>(
+    specifications: impl Iterator<Item = (&'a [PathSegment], &'a Specification)>,
+    now: Timestamp,
+) -> Vec<Violation> {
+    let passed =
+        specifications.filter_map(|(path, s)| Some((path, s.deadline.filter(|d| *d <= now)?)));
+    let fault = |(path, deadline): (&[PathSegment], Timestamp)| {
+        let at = below(path, &["params".into(), "deadline".into()]);
+        let actual = Value::String(deadline.to_string());
+        Violation::new(&at, "Deadline has passed", "a time in the future", &actual)
+    };
+    passed.map(fault).take(limits::VIOLATIONS_MAX).collect()
 }

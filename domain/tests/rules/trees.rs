@@ -110,6 +110,16 @@ fn an_empty_list_and_wrong_types_are_invalid() {
 }
 
 #[test]
+fn faults_beside_a_list_and_inside_of_it_are_reported_at_once() {
+    let found = faults(json!({"name": "b", "tasks": [1, {"name": ""}]}));
+    let paths: Vec<_> = found.iter().map(path).collect();
+    assert_eq!(paths, ["name", "tasks/0", "tasks/1/name"]);
+    let found = faults(json!({"name": "b", "tasks": []}));
+    let paths: Vec<_> = found.iter().map(path).collect();
+    assert_eq!(paths, ["name", "tasks"]);
+}
+
+#[test]
 fn faults_of_all_tasks_are_reported_with_their_places() {
     let found = faults(json!({"name": "", "children": [
         {"name": "b", "priority": 9, "children": [{"nam": "c"}]}, {"task": {"name": 3}},

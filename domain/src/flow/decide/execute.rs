@@ -7,7 +7,7 @@ use crate::flow::rejection::{Kind, Rejection};
 use crate::flow::state::{Flow, NONE};
 use crate::limits;
 use crate::task::Status;
-use crate::task::call::NewTask;
+use crate::task::call::{self, NewTask};
 use crate::{Timestamp, Violation};
 use hashbrown::HashSet;
 use serde_json::Value;
@@ -95,27 +95,8 @@ pub(super) fn execute(
 
 /// A value that is wrong in itself is told before faults of the tree and the graph.
 fn refuse_passed_new(tasks: &[NewTask], now: Timestamp) -> Result<(), Rejection> {
-    let passed = tasks
-        .iter()
-        .filter_map(|t| Some((t, t.specification.deadline.filter(|d| *d <= now)?)));
-    let faults: Vec<_> = passed
-        .take(limits::VIOLATIONS_MAX)
-        .map(|(task, deadline)| {
-            let path: Vec<_> = task
-                .path
-                .iter()
-                .cloned()
-                .chain(["params".into(), "deadline".into()])
-                .collect();
-            let actual = Value::String(deadline.to_string());
-            Violation::new(
-                &path,
-                "Deadline has passed",
-                "a time in the future",
-                &actual,
-            )
-        })
-        .collect();
+    let specifications = tasks.iter().map(|t| (t.path.as_slice(), &t.specification));
+    let faults = call::passed_deadlines(specifications, now);
     if faults.is_empty() {
         Ok(())
     } else {

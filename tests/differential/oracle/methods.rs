@@ -1,0 +1,407 @@
+//! Section "Methods": what each call changes, and the refusals that depend on what is stored, in the
+//! order of the section "Errors".
+
+use super::ids::{self, symbol, text, written};
+use super::{
+    ANY_TEXT, Answer, Cancelled, Failed, InProgress, Oracle, Pending, Refusal, Symbol, Task,
+    fields, inputs, invalid, params, refuse,
+};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A task that is to be added.
+pub(super) struct New {
+    pub(super) symbol: Symbol,
+    pub(super) parent: Option<Symbol>,
+    pub(super) map: Map<String, Value>,
+    pub(super) dependencies: Vec<(Symbol, bool)>,
+}
+
+fn member(map: &Map<String, Value>, name: &str, default: Value) -> Value {
+    map.get(name)
+        .cloned()
+        .filter(|v| !v.is_null())
+        .unwrap_or(default)
+}
+
+fn flag(map: &Map<String, Value>, name: &str) -> bool {
+    map.get(name) == Some(&Value::Bool(true))
+}
+
+impl Oracle {
+    pub(super) fn create(&mut self, mark: &str, map: &Map<String, Value>) -> Answer {
+        let tasks = written(map);
+        params::inputs(&tasks)?;
+        let (list, aliases) = self.read_new(mark, map)?;
+        let first = list[0].symbol.clone();
+        self.place(list)?;
+        let mut answer = json!({"id": format!("@{first}"), "status": "pending"});
+        if tasks.len() > 1 {
+            answer["task_ids"] = Value::Object(aliases);
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn read_new(
+        &self,
+        mark: &str,
+        map: &Map<String, Value>,
+    ) -> Result<(Vec<New>, Map<String, Value>), Refusal> {
+        let tasks = written(map);
+        self.refuse_taken(&tasks)?;
+        let (resolved, aliases) = self.resolve(mark, &tasks)?;
+        let list = resolved.into_iter().map(|t| New {
+            symbol: t.symbol,
+            parent: t.parent,
+            map: t.map.clone(),
+            dependencies: t.dependencies,
+        });
+        Ok((list.collect(), aliases))
+    }
+
+    /// Adds tasks, parents first. Section "Trees and flows".
+    pub(super) fn place(&mut self, list: Vec<New>) -> Result<(), Refusal> {
+        let new: BTreeSet<Symbol> = list.iter().map(|t| t.symbol.clone()).collect();
+        let mut flow = list[0].symbol.clone();
+        let mut joined = BTreeSet::new();
+        for parent in list.iter().filter_map(|t| t.parent.as_ref()) {
+            if !new.contains(parent) {
+                match self.tasks.get(parent) {
+                    Some(parent) => flow = parent.flow.clone(),
+                    None => return refuse(-32010),
+                }
+                joined.insert(flow.clone());
+            }
+        }
+        if joined.len() > 1 {
+            return refuse(-32010);
+        }
+        for dependency in list.iter().flat_map(|t| &t.dependencies) {
+            let stored = self.tasks.get(&dependency.0);
+            if !new.contains(&dependency.0) && stored.is_none_or(|t| t.flow != flow) {
+                return refuse(-32011);
+            }
+        }
+        let edges = |s: &str| {
+            let found = list.iter().find(|t| t.symbol == s);
+            found.map(|t| t.dependencies.clone()).unwrap_or_default()
+        };
+        if list.iter().any(|t| reaches(&t.symbol, &t.symbol, &edges)) {
+            return refuse(-32002);
+        }
+        for task in list {
+            self.add(task, &flow);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, new: New, flow: &str) {
+        let map = &new.map;
+        let parent = new.parent.as_ref().map(|p| self.task(p));
+        let user = map
+            .get("user_id")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        let task = Task {
+            user: user.or_else(|| parent.and_then(|p| p.user.clone())),
+            parent: new.parent.clone(),
+            flow: flow.to_owned(),
+            name: text(map, "name"),
+            priority: member(map, "priority", json!(2)).as_f64().unwrap_or(2.0) as u64,
+            inputs: member(map, "inputs", json!({})),
+            schemas: member(map, "schemas", Value::Null),
+            params: member(map, "params", Value::Null),
+            dependencies: new.dependencies,
+            status: Pending,
+            result: Value::Null,
+            error: None,
+            progress: 0.0,
+            created: self.now,
+            started: None,
+            updated: self.now,
+            completed: None,
+            attempt: 0,
+            next_attempt: None,
+            ready: None,
+        };
+        self.tasks.insert(new.symbol.clone(), task);
+        self.order.push(new.symbol.clone());
+        self.ever.insert(new.symbol.clone());
+        if let Some(run) = new.parent.and_then(|p| self.running_run_of(&p)) {
+            self.runs[run].covered.insert(new.symbol);
+        }
+    }
+
+    pub(super) fn update(&mut self, map: &Map<String, Value>) -> Answer {
+        let updates = map["updates"].as_object().cloned().unwrap_or_default();
+        let references = fields::update_references(&updates);
+        if !references.is_empty() {
+            return invalid(references);
+        }
+        let id = self.stored(&map["task_id"])?;
+        let old = self.task(&id).clone();
+        let given = |name: &str| updates.contains_key(name);
+        let mut new = old.clone();
+        if given("inputs") || given("schemas") || given("params") {
+            new.inputs = updates.get("inputs").cloned().unwrap_or(old.inputs.clone());
+            new.schemas = updates
+                .get("schemas")
+                .cloned()
+                .unwrap_or(old.schemas.clone());
+            new.params = updates.get("params").cloned().unwrap_or(old.params.clone());
+            let faults = inputs::faults(&new.inputs, &new.schemas, "updates");
+            if !faults.is_empty() {
+                return invalid(faults);
+            }
+        }
+        if let Some(list) = updates.get("dependencies").and_then(Value::as_array) {
+            let read = |d: &Value| {
+                (
+                    symbol(d["id"].as_str().unwrap_or_default()),
+                    d["required"] != false,
+                )
+            };
+            new.dependencies = list
+                .iter()
+                .map(read)
+                .filter_map(|(s, r)| Some((s?, r)))
+                .collect();
+        }
+        if let Some(parent) = updates.get("parent_id") {
+            new.parent = parent.as_str().and_then(symbol);
+            self.check_parent(&id, &old, &new)?;
+        }
+        self.check_dependencies(&id, &new)?;
+        if given("user_id") {
+            new.user = updates["user_id"].as_str().map(str::to_owned);
+        }
+        // A user or parent that is said again changes nothing, whatever the status.
+        let specifies = ["inputs", "schemas", "params", "dependencies"]
+            .into_iter()
+            .any(given);
+        let moves = (&new.parent, &new.user) != (&old.parent, &old.user);
+        if old.status == InProgress && (specifies || moves) {
+            return refuse(-32008);
+        }
+        if let Some(run) = self.running_run_of(&id) {
+            let covered = &self.runs[run].covered;
+            let apart = |d: &&(Symbol, bool)| {
+                let (dependency, _) = d;
+                let known = old.dependencies.iter().any(|(s, _)| s == dependency);
+                !known
+                    && !covered.contains(dependency)
+                    && self.task(dependency).status != super::Completed
+            };
+            let regroups = old.is_group() != new.is_group();
+            if old.parent != new.parent || regroups || new.dependencies.iter().any(|d| apart(&d)) {
+                return refuse(-32008);
+            }
+        }
+        let early = matches!(old.status, Pending | Failed);
+        if (specifies && !early) || (moves && old.status != Pending) {
+            return refuse(-32006);
+        }
+        new.name = updates
+            .get("name")
+            .map_or(old.name.clone(), |_| text(&updates, "name"));
+        if given("priority") {
+            new.priority = member(&updates, "priority", json!(2))
+                .as_f64()
+                .unwrap_or(2.0) as u64;
+        }
+        if new != old || given("name") {
+            new.updated = self.now;
+        }
+        let status = new.status.name();
+        self.tasks.insert(id.clone(), new);
+        Ok(json!({"id": format!("@{id}"), "status": status}))
+    }
+
+    fn check_parent(&self, id: &str, old: &Task, new: &Task) -> Result<(), Refusal> {
+        match &new.parent {
+            None if old.parent.is_none() => Ok(()),
+            None => refuse(-32012),
+            Some(parent) => match self.tasks.get(parent) {
+                None => refuse(-32010),
+                Some(found) if found.flow != old.flow => refuse(-32010),
+                Some(_) if self.subtree(id).contains(parent) => refuse(-32012),
+                Some(_) => Ok(()),
+            },
+        }
+    }
+
+    fn check_dependencies(&self, id: &str, new: &Task) -> Result<(), Refusal> {
+        for (dependency, _) in &new.dependencies {
+            if self
+                .tasks
+                .get(dependency)
+                .is_none_or(|t| t.flow != new.flow)
+            {
+                return refuse(-32011);
+            }
+        }
+        let edges = |s: &str| {
+            if s == id {
+                new.dependencies.clone()
+            } else {
+                self.task(s).dependencies.clone()
+            }
+        };
+        if reaches(id, id, &edges) {
+            refuse(-32002)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn delete(&mut self, map: &Map<String, Value>) -> Answer {
+        let id = self.stored(&map["task_id"])?;
+        let gone = if flag(map, "cascade") {
+            self.subtree(&id)
+        } else {
+            vec![id.clone()]
+        };
+        let alone = flag(map, "cascade") || self.children(&id).is_empty();
+        let free = |s: &Symbol| {
+            let inside = |(d, _): &(Symbol, bool)| gone.contains(d);
+            self.task(s).status == Pending && self.dependents(s).iter().all(inside)
+        };
+        if !alone || !gone.iter().all(free) {
+            return refuse(-32009);
+        }
+        for symbol in gone {
+            self.tasks.remove(&symbol);
+            self.order.retain(|s| *s != symbol);
+            for run in &mut self.runs {
+                run.covered.remove(&symbol);
+            }
+        }
+        Ok(json!({"success": true}))
+    }
+
+    pub(super) fn cancel(&mut self, map: &Map<String, Value>) -> Answer {
+        let id = self.stored(&map["task_id"])?;
+        let open = |t: &Task| matches!(t.status, Pending | InProgress);
+        if !open(self.task(&id)) {
+            return refuse(-32006);
+        }
+        let wide = self.task(&id).is_group() || flag(map, "cascade");
+        let reached = if wide {
+            self.subtree(&id)
+        } else {
+            vec![id.clone()]
+        };
+        let reason = map
+            .get("reason")
+            .and_then(Value::as_str)
+            .unwrap_or(ANY_TEXT);
+        for symbol in reached {
+            if open(self.task(&symbol)) {
+                self.give_up(&symbol, Cancelled, reason);
+            }
+        }
+        Ok(json!({"task_id": format!("@{id}"), "status": "cancelled"}))
+    }
+
+    pub(super) fn copy(&mut self, mark: &str, map: &Map<String, Value>) -> Answer {
+        let id = self.stored(&map["task_id"])?;
+        let parent = map
+            .get("parent_id")
+            .and_then(Value::as_str)
+            .and_then(ids::symbol);
+        let target = match &parent {
+            None => None,
+            Some(parent) => match self.tasks.get(parent) {
+                None => return refuse(-32010),
+                Some(task) => Some(task.flow.clone()),
+            },
+        };
+        let copied: BTreeSet<Symbol> = if flag(map, "copy_children") {
+            self.coverage(self.subtree(&id))
+        } else {
+            BTreeSet::from([id.clone()])
+        };
+        let fresh = |s: &str| format!("{mark}~{s}");
+        let names: BTreeMap<_, _> = copied.iter().map(|s| (s.clone(), fresh(s))).collect();
+        let mut dropped = Vec::new();
+        let mut list = Vec::new();
+        for original in self.copy_order(&id, &copied) {
+            let task = self.task(&original);
+            let mut dependencies = Vec::new();
+            for (dependency, required) in &task.dependencies {
+                match names.get(dependency) {
+                    Some(name) => dependencies.push((name.clone(), *required)),
+                    None if target.as_ref() == Some(&task.flow) => {
+                        dependencies.push((dependency.clone(), *required));
+                    }
+                    None => dropped.push(json!({
+                        "task_id": format!("@{}", names[&original]),
+                        "id": format!("@{dependency}"), "required": required,
+                    })),
+                }
+            }
+            let above = task.parent.as_ref().and_then(|p| names.get(p));
+            let spec = json!({
+                "name": task.name, "user_id": task.user, "priority": task.priority,
+                "inputs": task.inputs, "schemas": task.schemas, "params": task.params,
+            });
+            list.push(New {
+                symbol: names[&original].clone(),
+                parent: if original == id {
+                    parent.clone()
+                } else {
+                    Some(above.cloned().unwrap_or(fresh(&id)))
+                },
+                map: spec.as_object().cloned().unwrap_or_default(),
+                dependencies,
+            });
+        }
+        self.place(list)?;
+        let pairs = names
+            .iter()
+            .map(|(old, new)| (format!("@{old}"), json!(format!("@{new}"))));
+        Ok(json!({
+            "original_task_id": format!("@{id}"), "copied_task_id": format!("@{}", fresh(&id)),
+            "status": "pending", "task_ids": pairs.collect::<Map<_, _>>(),
+            "dropped_dependencies": dropped,
+        }))
+    }
+
+    /// The originals in the order of their copies: the subtree that was asked for, then the others
+    /// in the order of the whole tree.
+    fn copy_order(&self, root: &str, copied: &BTreeSet<Symbol>) -> Vec<Symbol> {
+        let mut order = self.depth_first(root);
+        let outside = self.depth_first(&self.task(root).flow);
+        order.extend(outside);
+        let mut seen = BTreeSet::new();
+        order.retain(|s| copied.contains(s) && seen.insert(s.clone()));
+        order
+    }
+
+    fn depth_first(&self, root: &str) -> Vec<Symbol> {
+        let mut order = Vec::new();
+        let mut open = vec![root.to_owned()];
+        while let Some(symbol) = open.pop() {
+            open.extend(self.children(&symbol).into_iter().rev());
+            order.push(symbol);
+        }
+        order
+    }
+}
+
+/// Whether a path of at least one edge leads from one task to the other.
+pub(super) fn reaches(from: &str, to: &str, edges: &dyn Fn(&str) -> Vec<(Symbol, bool)>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from.to_owned()];
+    while let Some(at) = open.pop() {
+        for (next, _) in edges(&at) {
+            if next == to {
+                return true;
+            }
+            if seen.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}
