@@ -4,7 +4,7 @@
 mod configuration;
 mod reader;
 
-use super::{Priority, RetryPolicy};
+use super::{Priority, RetryPolicy, Status};
 use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
@@ -71,6 +71,8 @@ pub struct Updates {
     pub schemas: Option<Option<Schemas>>,
     /// `params`; `Some(None)` removes them.
     pub params: Option<Option<Params>>,
+    /// `status`, which no caller changes: the task must be in it.
+    pub status: Option<Status>,
 }
 
 /// `schemas`, checked.
@@ -240,6 +242,10 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         inputs: r.inputs(),
         schemas: r.schemas(),
         params: r.params(),
+        status: map
+            .get("status")
+            .and_then(Value::as_str)
+            .and_then(Status::parse),
     };
     if violations.is_empty() {
         Ok(updates)
