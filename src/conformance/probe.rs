@@ -47,6 +47,11 @@ impl Probe {
         &self.options
     }
 
+    /// What sends requests, for answers that are read piece by piece.
+    pub(super) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// A name that no other check uses, with `what` in it.
     #[must_use]
     pub fn name(&self, what: &str) -> String {

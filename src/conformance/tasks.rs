@@ -213,6 +213,7 @@ impl Probe {
                 "tasks.tree of {root}: a node without `task`: {}",
                 shown(&node)
             );
+            expect_task(&node["task"])?;
             tasks.push(node["task"].take());
             if let Value::Array(children) = node["children"].take() {
                 nodes.extend(children.into_iter().rev());
@@ -221,12 +222,14 @@ impl Probe {
         Ok(tasks)
     }
 
-    /// The task as `tasks.get` shows it.
+    /// The task as `tasks.get` shows it; it conforms to the data model.
     ///
     /// # Errors
-    /// [`Finding::Failed`]: it is not shown.
+    /// [`Finding::Failed`]: it is not shown, or does not conform.
     pub async fn get(&self, id: &str) -> Result<Value, Finding> {
-        self.result("tasks.get", json!({"task_id": id})).await
+        let task = self.result("tasks.get", json!({"task_id": id})).await?;
+        expect_task(&task)?;
+        Ok(task)
     }
 
     /// The task, once it has ended.

@@ -5,7 +5,7 @@ mod configuration;
 mod reader;
 
 use super::call::stored_ref;
-use super::{Priority, RetryPolicy, schema};
+use super::{Priority, RetryPolicy, Status, schema};
 use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
@@ -72,6 +72,8 @@ pub struct Updates {
     pub schemas: Option<Option<Schemas>>,
     /// `params`; `Some(None)` removes them.
     pub params: Option<Option<Params>>,
+    /// `status`, which no caller changes: the task must be in it.
+    pub status: Option<Status>,
 }
 
 /// `schemas`, checked.
@@ -220,6 +222,10 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         inputs: r.inputs(),
         schemas: r.schemas(),
         params: r.params(),
+        status: map
+            .get("status")
+            .and_then(Value::as_str)
+            .and_then(Status::parse),
     };
     // There are no other tasks in the call, so a reference is the id of a stored one.
     let parent = updates.parent.iter().flatten();

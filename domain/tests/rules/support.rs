@@ -7,7 +7,7 @@ use taskledger_domain::flow::{
 };
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, parse_create, parse_tasks};
 use taskledger_domain::task::spec::{self, Params, Schemas, Updates};
-use taskledger_domain::task::{Priority, Progress};
+use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::testing::{Scenario, id, run};
 use taskledger_domain::{Payload, TaskId, Timestamp, Violation, codec};
 
@@ -121,6 +121,11 @@ pub(crate) fn change(name: &str) -> Change {
 }
 
 impl Change {
+    pub(crate) fn status(mut self, status: Status) -> Self {
+        self.0.updates.status = Some(status);
+        self
+    }
+
     pub(crate) fn name(mut self, name: &str) -> Self {
         self.0.updates.name = Some(name.to_owned());
         self

@@ -42,6 +42,20 @@ fn name_and_priority_can_always_change() {
 }
 
 #[test]
+fn no_update_makes_a_task_pending_again() {
+    for (status, s) in statuses() {
+        let after = updating(s.clone(), change("b").status(Pending).name("new"));
+        if status == "pending" {
+            assert_eq!(facts(&after.accepted(), &["b"]), [("TaskRenamed", "b")]);
+            continue;
+        }
+        let refused = after.last.as_ref().unwrap_err();
+        assert_eq!(refused.kind, Kind::InvalidTransition, "{status}");
+        assert_eq!(after.flow.version(), s.flow.version(), "{status}");
+    }
+}
+
+#[test]
 fn inputs_schemas_params_and_dependencies_change_while_pending_or_failed() {
     for (status, s) in statuses() {
         let kind = match status {

@@ -227,7 +227,7 @@ async fn a2a_calls_are_taken(probe: &Probe) -> Outcome {
     Err(Finding::failed(text))
 }
 
-async fn a2a_is_spoken(probe: &Probe) -> Outcome {
+pub(super) async fn a2a_is_spoken(probe: &Probe) -> Outcome {
     agent_card_is_served(probe).await?;
     a2a_calls_are_taken(probe).await
 }
@@ -258,7 +258,7 @@ async fn sse_is_offered(probe: &Probe) -> Outcome {
     seen(format!("a streamed run is `{media_type}`"))
 }
 
-async fn websocket_is_offered(probe: &Probe) -> Outcome {
+pub(super) async fn websocket_is_offered(probe: &Probe) -> Outcome {
     for path in WEBSOCKET_PATHS {
         let answer = probe
             .http(Method::GET, path, &WEBSOCKET_HEADERS, "")

@@ -39,7 +39,11 @@
 //!   sleep, never measure time: order is read from `started_at` and `completed_at`;
 //! * names: `name(what)` and `user()` are this check's own, so that other data disturbs nothing. Count
 //!   and list by them only;
-//! * looking: `get(id)`, `tree(root)`, `expect_task(&task)` (the schema of the data model),
+//! * refusals: `refuses(method, calls, codes)` and `refuses_values(field, values)` also see that nothing
+//!   has changed; `takes_values(field, values)` is the other side; `ANY` stands for codes that the
+//!   documents leave open;
+//! * streams and callbacks: `stream(&request, until)` reads events, `receiver()` takes callbacks;
+//! * looking: `get(id)`, `one_of_each_status()`, `tree(root)`, `expect_task(&task)` (the schema of the data model),
 //!   `text_of(&object, member)?`, `shown(value)` for texts; `ensure!(condition, "text with {values}")`.
 //!
 //! A check for `MUST` and the like uses only what the documents have: create trees by `parent_id`, not
@@ -68,10 +72,20 @@ mod prelude {
         not_testable, seen, should,
     };
     pub(super) use crate::conformance::probe::Probe;
+    pub(super) use crate::conformance::refusals::{ANY, expect_field, instant, same};
     pub(super) use crate::conformance::tasks::{
         NewTask, Started, expect_task, is_terminal, text_of,
     };
     pub(super) use serde_json::{Value, json};
+
+    /// The parameters, or the task in them, are not valid.
+    pub(super) const INVALID_PARAMS: i64 = -32602;
+    /// There is no such task.
+    pub(super) const NOT_FOUND: i64 = -32001;
+    /// A dependency closes a cycle.
+    pub(super) const CIRCULAR: i64 = -32002;
+    /// No executor has the name.
+    pub(super) const NO_EXECUTOR: i64 = -32003;
 
     /// A UUID v4 that no task has.
     pub(super) const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
@@ -100,9 +114,56 @@ mod tests {
     /// Every section of the documents that has a normative sentence, document by document.
     const SECTIONS: [&[&str]; 4] = [DATA_MODEL, VALIDATION, INTERFACE, SEMANTICS];
 
-    const DATA_MODEL: &[&str] = &[];
+    const DATA_MODEL: &[&str] = &[
+        "data-model/compliance",
+        "data-model/task",
+        "data-model/task-outcome",
+        "data-model/times",
+        "data-model/relations",
+        "data-model/json-schema",
+        "data-model/schemas",
+        "data-model/inputs",
+        "data-model/example",
+        "data-model/dependency",
+        "data-model/dependency-rules",
+        "data-model/dependency-required",
+        "data-model/dependency-optional",
+        "data-model/dependency-resolution",
+        "data-model/tree-node",
+        "data-model/tree",
+        "data-model/parents",
+        "data-model/serialization",
+        "data-model/result",
+        "data-model/error",
+        "data-model/progress",
+        "data-model/executors",
+        "data-model/executor-id",
+        "data-model/executor-registry",
+        "data-model/rules",
+        "data-model/rules-dependencies",
+        "data-model/rules-tree",
+    ];
 
-    const VALIDATION: &[&str] = &[];
+    const VALIDATION: &[&str] = &[
+        "validation/principles",
+        "validation/schema",
+        "validation/consistency",
+        "validation/references",
+        "validation/cycles",
+        "validation/satisfaction",
+        "validation/root",
+        "validation/parents",
+        "validation/acyclic",
+        "validation/completeness",
+        "validation/inputs",
+        "validation/executor-inputs",
+        "validation/states",
+        "validation/uuid",
+        "validation/timestamp",
+        "validation/error-format",
+        "validation/aggregation",
+        "validation/requirements",
+    ];
 
     const INTERFACE: &[&str] = &[
         "interface/standards",
@@ -113,6 +174,27 @@ mod tests {
         "interface/json-rpc.success",
         "interface/json-rpc.error",
         "interface/json-rpc.codes",
+        "interface/methods",
+        "interface/example",
+        "interface/tasks.create",
+        "interface/tasks.get",
+        "interface/tasks.update",
+        "interface/tasks.delete",
+        "interface/tasks.list",
+        "interface/tasks.execute",
+        "interface/tasks.cancel",
+        "interface/tasks.tree",
+        "interface/tasks.children",
+        "interface/tasks.copy",
+        "interface/agent-card",
+        "interface/a2a-mapping",
+        "interface/a2a-methods",
+        "interface/streaming",
+        "interface/streaming-events",
+        "interface/push",
+        "interface/authentication",
+        "interface/errors",
+        "interface/requirements",
     ];
 
     const SEMANTICS: &[&str] = &["semantics/errors"];

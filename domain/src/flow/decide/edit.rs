@@ -32,6 +32,12 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         .filter(|p| *p != flow.tasks.get(task.parent as usize).map(|t| t.id));
 
     let mut refusals = Refusals(Vec::new());
+    if updates.status.is_some_and(|status| status != task.status) {
+        let expected = "no `status`: updates do not change it";
+        refusals
+            .0
+            .push(wrong_status(Kind::InvalidTransition, task, expected));
+    }
     if user.is_some() || moves.is_some() {
         refusals.check(require_status(
             task,

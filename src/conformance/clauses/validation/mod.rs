@@ -1,0 +1,23 @@
+//! What is checked and how faults are reported. spec: validation
+
+mod errors;
+mod inputs;
+mod references;
+mod states;
+mod tasks;
+
+use super::prelude::*;
+
+pub(super) use errors::faults_are_told_together;
+
+/// Of this document.
+pub(super) fn clauses() -> Vec<Clause> {
+    let parts = [
+        tasks::clauses(),
+        references::clauses(),
+        inputs::clauses(),
+        states::clauses(),
+        errors::clauses(),
+    ];
+    parts.into_iter().flatten().collect()
+}
