@@ -74,12 +74,11 @@ impl App {
             .await?;
         if let Some(parent) = resolved.joins {
             let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
-            let fault = Violation::of(
-                "parent_id",
-                "Parent is not in this call",
-                expected,
-                &Value::String(parent.to_string()),
-            );
+            let task = resolved.tasks.iter().find(|t| t.parent == Some(parent));
+            let path = task.map(|t| t.path.clone()).unwrap_or_default();
+            let path: Vec<_> = path.into_iter().chain(["parent_id".into()]).collect();
+            let actual = Value::String(parent.to_string());
+            let fault = Violation::new(&path, "Parent is not in this call", expected, &actual);
             return Err(Rejection::one(Kind::InvalidParent, fault).into());
         }
         Ok(())
