@@ -24,6 +24,9 @@ const NOT_YET: &[(&str, &str)] = &[
     ("interface/transport.a2a/2-sse", "streaming"),
     ("interface/transport.a2a/3-websocket", "streaming"),
     ("interface/transport.a2a/5-rpc-endpoint", "A2A calls"),
+    ("semantics/retries/3-streams", "streaming"),
+    ("semantics/runs/11-final-message", "streaming"),
+    ("semantics/methods.execute/10-stream", "streaming"),
 ];
 
 /// Where calls go, and how its tests are named.
