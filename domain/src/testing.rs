@@ -2,6 +2,8 @@
 //!
 //! Tasks are named by short texts; [`id`] turns a text into the task id that it stands for.
 
+pub mod hostile;
+
 use crate::flow::{
     Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Kind, Rejection,
     RunKind, SlotRequest, Specification,

@@ -14,9 +14,10 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::params::{
-    cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
-    update,
+    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
+    list, retry, tree, update,
 };
+use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Dispatcher, Method, Origin};
 
 /// Elements of a batch. Stated here again, because the rules are.
@@ -85,7 +86,7 @@ fn judge_single(bytes: &[u8], answer: &Answer<'_>, text: &str) {
             };
             assert_eq!((code(answer), answer.id.get()), (whole, "null"), "{text}");
         }
-        rules::Body::Single(element) => expect(&rules::judge(&element), answer, text),
+        rules::Body::Single(element) => expect(&rules::judge(element), answer, text),
     }
 }
 
@@ -173,16 +174,16 @@ type Table = Dispatcher<()>;
 fn dispatcher() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     macro_rules! methods {
-        ($($name:literal: $names:expr, $read:expr;)+) => {
+        ($($name:literal: $params:ty;)+) => {
             vec![$(Method {
                 name: $name,
                 title: "",
                 summary: "",
                 tags: &[],
-                params: $names,
+                params: <$params>::questions(),
                 changes_state: true,
                 handler: |_, call| {
-                    let read = ($read)(&call.params).map(|_| RawValue::TRUE.to_owned());
+                    let read = <$params>::read(&call.params).map(|_| RawValue::TRUE.to_owned().into());
                     std::future::ready(read.map_err(Into::into)).boxed()
                 },
             }),+]
@@ -190,19 +191,21 @@ fn dispatcher() -> &'static Table {
     }
     TABLE.get_or_init(|| {
         let methods = methods![
-            "tasks.create": create::NAMES, create::read;
-            "tasks.update": update::Params::NAMES, update::Params::read;
-            "tasks.execute": execute::Params::NAMES, execute::Params::read;
-            "tasks.get": get::Params::NAMES, get::Params::read;
-            "tasks.list": list::Params::NAMES, list::Params::read;
-            "tasks.tree": tree::Params::NAMES, tree::Params::read;
-            "tasks.children": children::Params::NAMES, children::Params::read;
-            "tasks.cancel": cancel::Params::NAMES, cancel::Params::read;
-            "tasks.copy": copy::Params::NAMES, copy::Params::read;
-            "tasks.delete": delete::Params::NAMES, delete::Params::read;
-            "tasks.retry": retry::Params::NAMES, retry::Params::read;
-            "system.executors": executors::Params::NAMES, executors::Params::read;
-            "system.health": health::Params::NAMES, health::Params::read;
+            "tasks.create": create::Params;
+            "tasks.update": update::Params;
+            "tasks.execute": execute::Params;
+            "tasks.get": get::Params;
+            "tasks.list": list::Params;
+            "tasks.tree": tree::Params;
+            "tasks.children": children::Params;
+            "tasks.history": history::Params;
+            "tasks.explain": explain::Params;
+            "tasks.cancel": cancel::Params;
+            "tasks.copy": copy::Params;
+            "tasks.delete": delete::Params;
+            "tasks.retry": retry::Params;
+            "system.executors": executors::Params;
+            "system.health": health::Params;
         ];
         Dispatcher::new(Arc::new(()), methods, Arc::new(SystemClock::default()))
     })

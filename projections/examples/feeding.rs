@@ -143,8 +143,12 @@ async fn main() {
     }
     let root = TaskId(id(1));
     let now = Instant::now();
-    let tree = models.tree(root).await.unwrap().unwrap();
-    println!("tree: {} bytes in {:?}", tree.len(), now.elapsed());
+    let mut tree = models.tree(root).await.unwrap().unwrap();
+    let mut bytes = 0;
+    while let Some(piece) = tree.next().await.unwrap() {
+        bytes += piece.len();
+    }
+    println!("tree: {bytes} bytes in {:?}", now.elapsed());
     let now = Instant::now();
     for _ in 0..1000 {
         models.get(root).await.unwrap();

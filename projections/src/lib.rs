@@ -24,7 +24,7 @@ pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
     Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
-    READING_BYTES_MAX, Reading, Start,
+    READING_BYTES_MAX, Reading, RunSummary, Start,
 };
 pub use read_models::{Found, Options, ReadModels};
 pub use task_row::{Change, TaskRow, covers};

@@ -367,7 +367,7 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so() {
         serde_json::to_value(&blocked).unwrap()
     );
     assert_eq!(children["children"].as_array().map(Vec::len), Some(2));
-    let attempts = models.attempts(first).await.unwrap();
+    let attempts = models.attempts(first, 10).await.unwrap();
     let outcomes: Vec<_> = attempts
         .iter()
         .map(|a| {

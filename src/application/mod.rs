@@ -11,6 +11,7 @@ mod copying;
 mod directory;
 mod driver;
 pub mod error;
+pub mod explain;
 pub mod facts;
 pub mod flows;
 pub mod history;

@@ -110,7 +110,7 @@ impl App {
     }
 
     /// Waits until the read models show all of the flow of a task that was ever created.
-    async fn await_task(
+    pub(super) async fn await_task(
         &self,
         field: &str,
         task: TaskId,

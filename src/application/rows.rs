@@ -140,6 +140,14 @@ impl RowCache {
         self.inner().flow_of.get(&task).copied()
     }
 
+    /// The name of a task whose row is held.
+    #[must_use]
+    pub fn name_of(&self, task: TaskId) -> Option<Arc<str>> {
+        let inner = self.inner();
+        let flow = inner.flows.get(inner.flow_of.get(&task)?)?;
+        Some(flow.rows.get(&task)?.name.clone())
+    }
+
     /// The rows of these tasks of a flow, if all of them are held.
     #[must_use]
     pub fn rows(

@@ -22,6 +22,8 @@ pub const WEIGHT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Bytes of the text of a schema that compiles in less than a millisecond.
 const QUICK_BYTES_MAX: usize = 2 * 1024;
+/// What a schema costs that is refused: at most a few milliseconds, for the meta-schema's violations.
+const REFUSED_SCHEMA_STEPS: u64 = 100_000;
 
 /// A schema ready for use, or what is wrong with it.
 pub type Outcome = Result<Arc<CompiledSchema>, Arc<[Violation]>>;
@@ -69,16 +71,13 @@ impl SchemaCache {
         }
     }
 
-    /// `schema`, compiled, if that takes no time to speak of: it is kept, or small and without
+    /// Whether [`Self::get`] takes no time to speak of: the schema is kept, or small and without
     /// regular expressions. Cost: O(text of the schema).
     #[must_use]
-    pub fn get_quickly(&self, schema: &Value) -> Option<Outcome> {
+    pub fn is_quick(&self, schema: &Value) -> bool {
         let text = schema.to_string();
-        let known = self.lock().find(&Sha256::digest(&text).into());
-        if known.is_none() && (text.len() > QUICK_BYTES_MAX || text.contains("pattern")) {
-            return None;
-        }
-        known.or_else(|| Some(self.get(schema)))
+        (text.len() <= QUICK_BYTES_MAX && !text.contains("pattern"))
+            || self.lock().find(&Sha256::digest(text).into()).is_some()
     }
 
     /// `schema`, compiled. Cost: O(text of the schema) when it is known, a compilation when not.
@@ -86,12 +85,25 @@ impl SchemaCache {
     /// # Errors
     /// What the author of the schema has to mend; see [`inputs::compile`].
     pub fn get(&self, schema: &Value) -> Outcome {
+        self.get_counting(schema, &mut 0)
+    }
+
+    /// The same; adds to `steps` what it cost.
+    ///
+    /// # Errors
+    /// See [`Self::get`].
+    pub fn get_counting(&self, schema: &Value, steps: &mut u64) -> Outcome {
         // Members of objects are sorted, so equal schemas have equal texts.
-        let key: Key = Sha256::digest(schema.to_string()).into();
+        let text = schema.to_string();
+        *steps += text.len() as u64;
+        let key: Key = Sha256::digest(text).into();
         if let Some(outcome) = self.lock().find(&key) {
             return outcome;
         }
         let outcome: Outcome = inputs::compile(schema).map(Arc::new).map_err(Arc::from);
+        *steps += outcome
+            .as_ref()
+            .map_or(REFUSED_SCHEMA_STEPS, |s| s.compile_steps());
         self.lock()
             .keep(key, outcome, self.entries_max, self.weight_max)
     }
@@ -201,15 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_to_compile_is_given_quickly_only_when_it_is_kept() {
+    fn what_takes_long_to_compile_is_quick_once_it_is_kept() {
         let cache = SchemaCache::default();
         let large = json!({"required": vec!["a long name"; 200]});
         for slow in [json!({"pattern": "(a|b){60}"}), large] {
-            assert!(cache.get_quickly(&slow).is_none());
-            let kept = cache.get(&slow).is_ok();
-            assert_eq!(cache.get_quickly(&slow).map(|o| o.is_ok()), Some(kept));
+            assert!(!cache.is_quick(&slow));
+            let _ = cache.get(&slow);
+            assert!(cache.is_quick(&slow));
         }
-        assert!(cache.get_quickly(&schema(0)).is_some_and(|o| o.is_ok()));
+        assert!(cache.is_quick(&schema(0)));
     }
 
     #[test]

@@ -13,6 +13,24 @@ use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, TaskId, Timestamp};
 use tokio::sync::mpsc;
 
+/// Holders of slots that [`Slots::line`] names.
+pub const HOLDERS_MAX: usize = 10;
+/// Flows ahead that [`Slots::line`] counts; more are told as so many.
+pub const AHEAD_MAX: usize = 1000;
+
+/// See [`Slots::line`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Attempts that may run at once.
+    pub limit: usize,
+    /// Attempts that run.
+    pub running: usize,
+    /// Some of them, at most [`HOLDERS_MAX`].
+    pub holders: Vec<(TaskId, u32)>,
+    /// Flows that wait with a better rank, up to [`AHEAD_MAX`].
+    pub flows_ahead: usize,
+}
+
 type Rank = (Priority, Timestamp, FlowId);
 
 #[derive(Debug)]
@@ -180,6 +198,31 @@ impl Slots {
             .iter()
             .map(|(name, lane)| (name.clone(), lane.taken.len(), lane.limit))
             .collect()
+    }
+
+    /// How a task of `flow` stands in the line for an executor. Cost: O([`AHEAD_MAX`] +
+    /// [`HOLDERS_MAX`]), under the lock that starts need.
+    #[must_use]
+    pub fn line(&self, method: &str, flow: FlowId, rank: (Priority, Timestamp)) -> Line {
+        let lanes = self.lanes();
+        let Some(lane) = lanes.get(self.executors.canonical_name(method)) else {
+            return Line {
+                limit: self.executors.slot_limit(method),
+                running: 0,
+                holders: Vec::new(),
+                flows_ahead: 0,
+            };
+        };
+        let ahead = lane.waiting.range(..(rank.0, rank.1, flow));
+        Line {
+            limit: lane.limit,
+            running: lane.taken.len(),
+            holders: lane.taken.iter().copied().take(HOLDERS_MAX).collect(),
+            flows_ahead: ahead
+                .filter(|((_, _, other), _)| *other != flow)
+                .take(AHEAD_MAX)
+                .count(),
+        }
     }
 
     /// The pool as the rules see it during a turn of `flow`.

@@ -2,18 +2,24 @@
 //! spec: validation / Input Validation
 
 use super::ports::Executors;
-use super::schema_cache::{self, SchemaCache};
+use super::schema_cache::SchemaCache;
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
-use taskledger_domain::task::inputs::CompiledSchema;
+use taskledger_domain::task::inputs::OutOfSteps;
 use taskledger_domain::violation::{PathSegment, Violation};
 
 /// Bytes of inputs and schemas beyond which a check leaves the threads that serve sockets.
 const INLINE_BYTES_MAX: usize = 16 * 1024;
-/// Steps (about 10 ns each) of the checks of one call beyond which it leaves them too.
+/// Steps (about 15 ns each) after which it leaves them too: a short schema may be a costly one.
 const INLINE_STEPS_MAX: u64 = 100_000;
+/// Steps that all schemas of one call may take, compiling included: a few seconds of one thread.
+/// 16 MiB of inputs take a fifth of it; a schema alone is stopped long before.
+const CALL_STEPS_MAX: u64 = 200_000_000;
+
+/// A specification, and where it stands in the parameters.
+type Checked = (Vec<PathSegment>, Specification);
 
 /// Checks specifications; compiled schemas are shared between calls.
 #[derive(Debug)]
@@ -26,18 +32,16 @@ impl Validation {
     /// A validation with an empty cache of schemas.
     #[must_use]
     pub fn new(executors: Arc<dyn Executors>) -> Self {
-        Self {
-            schemas: SchemaCache::default(),
-            executors,
-        }
+        let schemas = SchemaCache::new(
+            super::schema_cache::ENTRIES_MAX,
+            super::schema_cache::WEIGHT_BYTES_MAX,
+        );
+        Self { schemas, executors }
     }
 
     /// All violations of these specifications, at the paths given with them. Cost: O(size), bounded
     /// by the limits of the schema check; long checks run on the blocking pool.
-    pub async fn check(
-        self: &Arc<Self>,
-        list: Vec<(Vec<PathSegment>, Specification)>,
-    ) -> Vec<Violation> {
+    pub async fn check(self: &Arc<Self>, list: Vec<Checked>) -> Vec<Violation> {
         let list: Vec<_> = list
             .into_iter()
             .filter(|(_, s)| self.has_schema(s))
@@ -49,29 +53,17 @@ impl Validation {
             })
             .sum();
         if bytes <= INLINE_BYTES_MAX
-            && let Some(violations) = self.check_inline(&list)
+            && list.iter().all(|(_, s)| self.compiles_quickly(s))
+            && let Ok(violations) = self.check_all(&list, INLINE_STEPS_MAX)
         {
             return violations;
         }
         let this = self.clone();
-        let checked = tokio::task::spawn_blocking(move || {
-            let check = |schema: &CompiledSchema, inputs: &Value| Some(schema.check(inputs));
-            this.check_all(&list, |schema| Some(this.schemas.get(schema)), check)
-        });
+        let checked = tokio::task::spawn_blocking(move || this.check_now(&list, CALL_STEPS_MAX));
         match checked.await {
-            Ok(violations) => violations.unwrap_or_default(),
+            Ok(violations) => violations,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
-    }
-
-    /// The same, unless it would take long.
-    fn check_inline(&self, list: &[(Vec<PathSegment>, Specification)]) -> Option<Vec<Violation>> {
-        let steps = INLINE_STEPS_MAX / list.len().max(1) as u64;
-        self.check_all(
-            list,
-            |schema| self.schemas.get_quickly(schema),
-            |schema, inputs| schema.check_within(inputs, steps),
-        )
     }
 
     fn has_schema(&self, specification: &Specification) -> bool {
@@ -85,52 +77,65 @@ impl Validation {
                 .is_some_and(|m| self.executors.input_schema(m).is_some())
     }
 
-    /// All violations; `None` when `compile` or `check` gave up.
+    fn compiles_quickly(&self, specification: &Specification) -> bool {
+        input_schema(specification).is_none_or(|schema| self.schemas.is_quick(&schema))
+    }
+
+    /// As [`Self::check_all`]; what costs too much is a violation.
+    fn check_now(&self, list: &[Checked], steps_max: u64) -> Vec<Violation> {
+        self.check_all(list, steps_max).unwrap_or_else(|place| {
+            vec![Violation::new(
+                &place,
+                "the schemas of this call are too costly to check together",
+                "fewer tasks in a call, or simpler schemas",
+                &Value::Null,
+            )]
+        })
+    }
+
+    /// All violations; the place of the task at which `steps_max` were used up.
     fn check_all(
         &self,
-        list: &[(Vec<PathSegment>, Specification)],
-        compile: impl Fn(&Value) -> Option<schema_cache::Outcome>,
-        check: impl Fn(&CompiledSchema, &Value) -> Option<Result<(), Vec<Violation>>>,
-    ) -> Option<Vec<Violation>> {
+        list: &[Checked],
+        steps_max: u64,
+    ) -> Result<Vec<Violation>, Vec<PathSegment>> {
         let mut violations = Vec::new();
+        let mut left = steps_max;
         for (path, specification) in list {
-            violations.extend(self.check_one(path, specification, &compile, &check)?);
+            match self.check_one(path, specification, &mut left) {
+                Ok(found) => violations.extend(found),
+                Err(OutOfSteps) => return Err(below(path, &["schemas"])),
+            }
             if violations.len() >= limits::VIOLATIONS_MAX {
                 violations.truncate(limits::VIOLATIONS_MAX);
                 break;
             }
         }
-        Some(violations)
+        Ok(violations)
     }
 
     fn check_one(
         &self,
         path: &[PathSegment],
         specification: &Specification,
-        compile: impl Fn(&Value) -> Option<schema_cache::Outcome>,
-        check: impl Fn(&CompiledSchema, &Value) -> Option<Result<(), Vec<Violation>>>,
-    ) -> Option<Vec<Violation>> {
-        let at = |fields: &[&str]| {
-            path.iter()
-                .cloned()
-                .chain(fields.iter().map(|f| (*f).into()))
-                .collect::<Vec<_>>()
-        };
+        left: &mut u64,
+    ) -> Result<Vec<Violation>, OutOfSteps> {
         let inputs = Value::Object(specification.inputs.to_map());
         let mut violations = Vec::new();
-        let schema = specification
-            .schemas
-            .as_ref()
-            .and_then(|s| s.to_map().remove("input_schema"));
-        if let Some(schema) = schema {
-            match compile(&schema)? {
+        if let Some(schema) = input_schema(specification) {
+            let mut steps = 0;
+            let outcome = self.schemas.get_counting(&schema, &mut steps);
+            *left = left.checked_sub(steps).ok_or(OutOfSteps)?;
+            match outcome {
                 Err(faults) => {
-                    let place = at(&["schemas", "input_schema"]);
+                    let place = below(path, &["schemas", "input_schema"]);
                     violations.extend(faults.iter().cloned().map(|v| v.below(&place)));
                 }
                 Ok(compiled) => {
-                    let faults = check(&compiled, &inputs)?.err().unwrap_or_default();
-                    violations.extend(faults.into_iter().map(|v| v.below(&at(&["inputs"]))));
+                    let faults = compiled.check_within(&inputs, left)?.err();
+                    let place = below(path, &["inputs"]);
+                    let faults = faults.into_iter().flatten();
+                    violations.extend(faults.map(|v| v.below(&place)));
                 }
             }
         }
@@ -139,13 +144,103 @@ impl Validation {
             .as_deref()
             .and_then(|m| self.executors.input_schema(m))
         {
-            for fault in check(&compiled, &inputs)?.err().unwrap_or_default() {
-                let fault = fault.below(&at(&["inputs"]));
+            let place = below(path, &["inputs"]);
+            let faults = compiled.check_within(&inputs, left)?.err();
+            for fault in faults.into_iter().flatten() {
+                let fault = fault.below(&place);
                 if !violations.contains(&fault) {
                     violations.push(fault);
                 }
             }
         }
-        Some(violations)
+        Ok(violations)
+    }
+}
+
+fn input_schema(specification: &Specification) -> Option<Value> {
+    let schemas = specification.schemas.as_ref()?;
+    schemas.to_map().remove("input_schema")
+}
+
+fn below(path: &[PathSegment], fields: &[&str]) -> Vec<PathSegment> {
+    let fields = fields.iter().map(|f| (*f).into());
+    path.iter().cloned().chain(fields).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CALL_STEPS_MAX, Checked, INLINE_STEPS_MAX, Validation};
+    use crate::application::ports::Executors;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use taskledger_domain::task::call;
+    use taskledger_domain::task::inputs::CompiledSchema;
+    use taskledger_domain::testing::hostile::ladder;
+
+    /// A server without executors.
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Executors for Nobody {
+        fn knows(&self, _: &str) -> bool {
+            false
+        }
+        fn is_idempotent(&self, _: &str) -> bool {
+            false
+        }
+        fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+            method
+        }
+        fn slot_limit(&self, _: &str) -> usize {
+            0
+        }
+        fn input_schema(&self, _: &str) -> Option<Arc<CompiledSchema>> {
+            None
+        }
+    }
+
+    /// As many tasks with this schema.
+    fn tasks(count: usize, schema: &Value) -> Vec<Checked> {
+        let task = json!({"name": "a", "schemas": {"method": "m", "input_schema": schema}});
+        let list = call::parse_tasks(&Value::from(vec![task; count])).unwrap();
+        list.specifications()
+            .map(|(path, specification)| (path.to_vec(), specification.clone()))
+            .collect()
+    }
+
+    /// 2^12 visits and nothing to complain of.
+    fn costly() -> Value {
+        ladder("allOf", 12, json!({}))
+    }
+
+    #[tokio::test]
+    async fn many_tasks_that_are_costly_together_are_refused_where_the_steps_end() {
+        let validation = Arc::new(Validation::new(Arc::new(Nobody)));
+        let few = validation.check(tasks(100, &costly())).await;
+        assert!(few.is_empty(), "{few:?}");
+        let many = validation.check_now(&tasks(100, &costly()), 1_000_000);
+        assert_eq!(many.len(), 1, "{many:?}");
+        assert_eq!(
+            many[0].reason,
+            "the schemas of this call are too costly to check together"
+        );
+        assert_eq!(many[0].field, "schemas");
+        assert_eq!(many[0].path.len(), 3, "{:?}", many[0].path);
+        let endless = tasks(20_000, &ladder("allOf", 18, json!({})));
+        let refused = validation.check_now(&endless, CALL_STEPS_MAX);
+        assert_eq!(refused[0].reason, many[0].reason);
+    }
+
+    #[tokio::test]
+    async fn a_short_schema_that_is_costly_leaves_the_threads_that_serve_sockets() {
+        let validation = Arc::new(Validation::new(Arc::new(Nobody)));
+        let endless = tasks(1, &ladder("allOf", 40, json!({})));
+        assert!(validation.check_all(&endless, INLINE_STEPS_MAX).is_err());
+        // Elsewhere it is found to be the schema's fault.
+        let refused = validation.check(endless).await;
+        assert_eq!(
+            refused[0].reason,
+            "is too costly to check these inputs against"
+        );
     }
 }

@@ -1,12 +1,15 @@
 //! `taskledger tasks`: the methods of a server, one command each.
 
+mod as_of;
 mod cancel;
 mod children;
 mod copy;
 mod create;
 mod delete;
 mod execute;
+mod explain;
 mod get;
+mod history;
 mod list;
 mod retry;
 mod tree;
@@ -33,6 +36,8 @@ enum Command {
     List(list::Args),
     Get(get::Args),
     Tree(tree::Args),
+    History(history::Args),
+    Explain(explain::Args),
     Children(children::Args),
     Create(create::Args),
     Update(update::Args),
@@ -56,6 +61,8 @@ pub(super) async fn tasks(args: Args, out: &mut Output) -> Result<ExitCode, CliE
         Command::List(args) => args.request(),
         Command::Get(args) => args.request(),
         Command::Tree(args) => args.request(),
+        Command::History(args) => args.request(),
+        Command::Explain(args) => args.request(),
         Command::Children(args) => args.request(),
         Command::Create(args) => args.request(),
         Command::Update(args) => args.request(),
@@ -186,6 +193,8 @@ mod tests {
             Command::List(args) => args.request(),
             Command::Get(args) => args.request(),
             Command::Tree(args) => args.request(),
+            Command::History(args) => args.request(),
+            Command::Explain(args) => args.request(),
             Command::Children(args) => args.request(),
             Command::Create(args) => args.request(),
             Command::Update(args) => args.request(),
@@ -214,6 +223,24 @@ mod tests {
                 json!({"task_id": "a", "consistency": "eventual"}),
             ),
             ("tree a", "tasks.tree", json!({"task_id": "a"})),
+            (
+                "get a --as-of 17",
+                "tasks.get",
+                json!({"task_id": "a", "as_of": 17}),
+            ),
+            (
+                "tree a --as-of 2026-01-31T12:00:00Z",
+                "tasks.tree",
+                json!({"task_id": "a", "as_of": "2026-01-31T12:00:00Z"}),
+            ),
+            ("history a", "tasks.history", json!({"task_id": "a"})),
+            (
+                "history a --flow --limit 5 --types task_failed,run_ended --order desc --cursor d7",
+                "tasks.history",
+                json!({"task_id": "a", "scope": "flow", "limit": 5, "types": ["task_failed", "run_ended"],
+                    "order": "desc", "cursor": "d7"}),
+            ),
+            ("explain a", "tasks.explain", json!({"task_id": "a"})),
             ("children a", "tasks.children", json!({"parent_id": "a"})),
             (
                 "create --name n --method m --inputs {\"a\":1} --parent p --user u --priority 0 --depends-on x:optional --depends-on y",

@@ -10,6 +10,7 @@ mod body;
 mod connection;
 mod door;
 mod health;
+mod published;
 mod refusal;
 mod router;
 

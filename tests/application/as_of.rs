@@ -335,3 +335,25 @@ async fn each_position_of_a_history_can_be_asked_for() {
         assert_eq!(seen["as_of"]["position"], event["position"]);
     }
 }
+
+#[tokio::test]
+async fn a_large_tree_with_large_payloads_comes_in_pieces_and_is_the_same() {
+    let mut w = World::new().await;
+    w.run_read_models();
+    let children: Vec<Value> = (0..700)
+        .map(|n| {
+            let size = if n % 2 == 0 { 1000 } else { 10 };
+            let mut child = task(&format!("task {n}"), "work");
+            child["inputs"] = json!({"text": "x".repeat(size), "n": n});
+            child
+        })
+        .collect();
+    let tree = json!({"id": id("root"), "name": "root", "children": children});
+    assert!(soon(w.create(caller(), tree)).await.unwrap().is_ok());
+    let (root, at) = (id("root"), AsOf::Position(head(&w)));
+    let pieces = soon(w.app.tree_as_of(root, at)).await.unwrap();
+    assert!(matches!(pieces, Text::Pieces(_)), "it is long");
+    drop(pieces);
+    let found = then(&w, root, true, at).await.map(without_moment);
+    assert_eq!(found, now(&w, root, true).await);
+}

@@ -385,3 +385,25 @@ async fn what_another_server_wrote_is_seen_at_once() {
     let (events, _) = pages(&w, all("a")).await;
     assert_eq!(types(&events), ["task_created", "task_renamed"]);
 }
+
+#[tokio::test]
+async fn a_page_ends_when_it_holds_enough_bytes() {
+    let w = World::new().await;
+    w.given_flow("root", &[]).await;
+    let megabyte = "x".repeat(1_000_000);
+    for n in 0..20 {
+        let mut large = task(&format!("large {n}"), "work");
+        large["parent_id"] = json!(id("root"));
+        large["inputs"] = json!({"text": megabyte});
+        assert!(soon(w.create(caller(), large)).await.unwrap().is_ok());
+    }
+    let query = Query {
+        scope: Scope::Flow,
+        ..all("root")
+    };
+    let first = page(&w, query.clone()).await;
+    let held = first["events"].as_array().unwrap().len();
+    assert!((10..20).contains(&held), "{held}");
+    let (events, count) = pages(&w, query).await;
+    assert_eq!((events.len(), count), (21, 2));
+}

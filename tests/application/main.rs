@@ -16,6 +16,7 @@ mod durability;
 mod edits;
 mod engine;
 mod eviction;
+mod explain;
 mod faults;
 mod history;
 mod metadata;

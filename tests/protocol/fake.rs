@@ -8,6 +8,7 @@ use taskledger::transport::http::{Check, Readiness};
 use taskledger::transport::jsonrpc::dispatch::{self, result};
 use taskledger::transport::jsonrpc::reader::Question;
 use taskledger::transport::jsonrpc::{Call, Method, RpcError};
+use taskledger::transport::openrpc::about::About;
 use taskledger_domain::TaskId;
 use tokio::sync::Semaphore;
 
@@ -85,6 +86,13 @@ fn method(
         tags: &["test"],
         params: vec![anything("n"), anything("b")],
         changes_state,
+        about: About {
+            description: "Does nothing real.",
+            result: "anything",
+            schema: json!({}),
+            errors: &[],
+            examples: Vec::new(),
+        },
         handler,
     }
 }

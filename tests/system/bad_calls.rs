@@ -87,6 +87,39 @@ async fn wrong_types_unknown_fields_and_unknown_ids_are_told_apart() {
         ("tasks.get", json!({"task_id": UNKNOWN}), -32001),
         ("tasks.tree", json!({"task_id": UNKNOWN}), -32001),
         ("tasks.children", json!({"parent_id": UNKNOWN}), -32001),
+        (
+            "tasks.get",
+            json!({"task_id": UNKNOWN, "as_of": "now"}),
+            -32602,
+        ),
+        (
+            "tasks.get",
+            json!({"task_id": UNKNOWN, "as_of": 1_000_000}),
+            -32602,
+        ),
+        (
+            "tasks.tree",
+            json!({"task_id": UNKNOWN, "as_of": "2999-01-01T00:00:00Z"}),
+            -32602,
+        ),
+        (
+            "tasks.tree",
+            json!({"task_id": UNKNOWN, "as_of": "2020-01-01T00:00:00Z"}),
+            -32001,
+        ),
+        ("tasks.history", json!({"task_id": UNKNOWN}), -32001),
+        (
+            "tasks.history",
+            json!({"task_id": UNKNOWN, "types": ["no_such"]}),
+            -32602,
+        ),
+        (
+            "tasks.history",
+            json!({"task_id": UNKNOWN, "scope": "all", "limit": 1001, "cursor": "x"}),
+            -32602,
+        ),
+        ("tasks.explain", json!({"task_id": UNKNOWN}), -32001),
+        ("tasks.explain", json!({}), -32602),
         ("tasks.list", json!({"limit": 0}), -32602),
         ("tasks.list", json!({"status": "done"}), -32602),
         (

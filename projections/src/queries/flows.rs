@@ -2,7 +2,7 @@
 
 use crate::sql::{Columns, int};
 use crate::tasks::read_counts;
-use crate::{Error, ReadModels};
+use crate::{Error, ReadModels, RunView};
 use serde::Serialize;
 use std::sync::Arc;
 use taskledger_domain::flow::StatusCounts;
@@ -41,6 +41,19 @@ pub struct Attempt {
     pub reason: Option<Arc<str>>,
     /// What it said when it failed or was cancelled.
     pub error: Option<Arc<str>>,
+}
+
+/// A run in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunSummary {
+    /// The run, and how it stands.
+    pub run: RunView,
+    /// The task that was asked for.
+    pub task_id: TaskId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended; absent while it is on.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// A flow in which a run is running.
@@ -102,19 +115,21 @@ impl ReadModels {
         .transpose()
     }
 
-    /// The attempts of a task, oldest first; empty when it was never started or does not exist.
-    /// Cost: O(attempts).
+    /// The latest `limit` attempts of a task, oldest first; empty when it was never started or does
+    /// not exist. Cost: O(limit).
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
-    pub async fn attempts(&self, task: TaskId) -> Result<Vec<Attempt>, Error> {
+    pub async fn attempts(&self, task: TaskId, limit: u32) -> Result<Vec<Attempt>, Error> {
         let mut tx = self.readers.begin().await?;
         let found = sqlx::query(ATTEMPTS)
             .bind(task.0.as_bytes().to_vec())
+            .bind(int(u64::from(limit)))
             .fetch_all(&mut *tx)
             .await?;
         found
             .iter()
+            .rev()
             .map(|row| {
                 let mut c = Columns::of(row);
                 Ok(Attempt {
@@ -128,6 +143,32 @@ impl ReadModels {
                 })
             })
             .collect()
+    }
+
+    /// A run; `None` when it does not exist. Cost: O(1).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn run(&self, id: RunId) -> Result<Option<RunSummary>, Error> {
+        let mut tx = self.readers.begin().await?;
+        let row = sqlx::query(RUN)
+            .bind(id.0.as_bytes().to_vec())
+            .fetch_optional(&mut *tx)
+            .await?;
+        row.map(|row| {
+            let mut c = Columns::of(&row);
+            Ok(RunSummary {
+                task_id: TaskId(c.id()?),
+                started_at: c.time()?,
+                ended_at: c.opt_time()?,
+                run: RunView {
+                    id,
+                    state: c.named()?,
+                    counts: read_counts(&mut c)?,
+                },
+            })
+        })
+        .transpose()
     }
 
     /// Up to `limit` flows with a running run, oldest first, behind the one created at `after` (0
@@ -163,13 +204,19 @@ const SUMMARY: &str = "SELECT s.pending, s.in_progress, s.completed, s.failed, s
     FROM tasks r
     JOIN flow_summary s ON s.flow_no = r.created_position
     WHERE r.id = $1";
+/// Relies on the index runs_id.
+const RUN: &str = "SELECT task_id, started_at, ended_at, state, pending, in_progress, completed,
+        failed, cancelled
+    FROM runs
+    WHERE run_id = $1";
 /// Relies on the index tasks_id, then by primary key.
 const ATTEMPTS: &str = "SELECT a.attempt, a.run_id, a.started_at, a.ended_at, a.outcome, a.reason,
         a.error
     FROM tasks t
     JOIN attempts a ON a.task_no = t.created_position
     WHERE t.id = $1
-    ORDER BY a.attempt";
+    ORDER BY a.attempt DESC
+    LIMIT $2";
 /// By primary key.
 const OPEN_RUNS: &str = "SELECT flow_no, flow_id, partition, next_due_at
     FROM open_runs

@@ -10,7 +10,7 @@ mod rows;
 mod totals;
 
 pub use cursor::{Cursor, Order};
-pub use flows::{Attempt, FlowSummary, OpenRun};
+pub use flows::{Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List, ListFilter, Start};
 pub use reading::{READING_BYTES_MAX, Reading};
 

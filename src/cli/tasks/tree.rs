@@ -1,5 +1,6 @@
 //! `taskledger tasks tree`
 
+use super::as_of::AsOf;
 use super::{CliError, Output, Params, Read, Request};
 use crate::cli::tree::{self, Line};
 use serde_json::Value;
@@ -9,11 +10,14 @@ use std::io;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  taskledger tasks tree 0f8fad5b-d9cb-469f-a165-70867728950e")]
+  taskledger tasks tree 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks tree 0f8fad5b-d9cb-469f-a165-70867728950e --as-of 2026-01-31T12:00:00Z")]
 pub(super) struct Args {
     /// The root of what is shown
     #[arg(value_name = "ID")]
     task_id: String,
+    #[command(flatten)]
+    as_of: AsOf,
     #[command(flatten)]
     read: Read,
 }
@@ -22,8 +26,9 @@ impl Args {
     pub(super) fn request(self) -> Result<Request, CliError> {
         Ok(Request {
             method: "tasks.tree",
-            params: Params::default()
-                .with("task_id", self.task_id)
+            params: self
+                .as_of
+                .add_to(Params::default().with("task_id", self.task_id))
                 .read(&self.read)
                 .build(),
             show,

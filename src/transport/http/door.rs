@@ -2,6 +2,7 @@
 
 use super::agent_card::AgentCard;
 use super::health::{Probe, Readiness};
+use super::published::Published;
 use super::{Options, body, refusal};
 use crate::application::caller::{ANONYMOUS, valid_traceparent};
 use crate::application::readings::Cut;
@@ -47,6 +48,7 @@ pub(super) struct Door<C> {
     pub(super) clock: SharedClock,
     pub(super) probe: Probe,
     pub(super) agent_card: Bytes,
+    pub(super) openrpc: Published,
     /// Connections that are open.
     pub(super) connections: TaskTracker,
     /// Room for requests.
@@ -76,9 +78,12 @@ impl<C: Send + Sync + 'static> Door<C> {
             .public_url
             .clone()
             .unwrap_or_else(|| format!("http://{local_addr}"));
+        let discovery = dispatcher.discovery(Some(&url));
+        let openrpc = Published::new(discovery.text.get(), &discovery.etag);
         let card = AgentCard::new(url, dispatcher.methods());
         Self {
             agent_card: Bytes::from(card.to_json()),
+            openrpc,
             dispatcher,
             clock,
             probe: Probe::new(readiness),

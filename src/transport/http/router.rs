@@ -5,7 +5,7 @@ use super::refusal;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{Method, Request, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
         .route("/tasks", calls())
         .route("/.well-known/agent-card", reads(get(card::<C>)))
         .route("/.well-known/agent-card.json", reads(get(card::<C>)))
+        .route("/openrpc.json", reads(get(openrpc::<C>)))
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
@@ -40,6 +41,13 @@ fn reads<C: Send + Sync + 'static>(
 
 async fn card<C: Send + Sync + 'static>(State(door): State<Arc<Door<C>>>) -> Response {
     json(StatusCode::OK, door.agent_card.clone())
+}
+
+async fn openrpc<C: Send + Sync + 'static>(
+    State(door): State<Arc<Door<C>>>,
+    headers: HeaderMap,
+) -> Response {
+    door.openrpc.answer(&headers)
 }
 
 async fn alive() -> Response {

@@ -9,18 +9,20 @@ pub use super::encode::{Body, Outcome};
 use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
-use super::reader::{Question, suggestion};
+use super::reader::{Question, Reader, suggestion};
 use crate::application::caller::{ANONYMOUS, Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use crate::application::readings::Text;
 use crate::clock::SharedClock;
+use crate::transport::openrpc::about::About;
+use crate::transport::openrpc::{self, DISCOVER, Discovery};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use taskledger_domain::Violation;
 use tokio::time::Instant;
 
@@ -42,6 +44,8 @@ pub struct Method<C> {
     /// Whether a call may change something: then it can carry an idempotency key, and runs to its
     /// end when the caller goes away.
     pub changes_state: bool,
+    /// What the OpenRPC document says of it besides.
+    pub about: About,
     /// What is done.
     pub handler: Handler<C>,
 }
@@ -93,6 +97,7 @@ pub struct Dispatcher<C> {
     clock: SharedClock,
     answer_bytes_max: usize,
     failed_notifications: AtomicU64,
+    discovery: OnceLock<Discovery>,
 }
 
 impl<C: Send + Sync + 'static> Dispatcher<C> {
@@ -109,9 +114,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             .collect();
         assert!(by_name.len() == methods.len(), "method names are unique");
         assert!(
-            methods
-                .iter()
-                .all(|m| !m.name.starts_with("rpc.") || m.name == "rpc.discover"),
+            methods.iter().all(|m| !m.name.starts_with("rpc.")),
             "names that begin with `rpc.` are reserved"
         );
         Self {
@@ -121,6 +124,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             clock,
             answer_bytes_max: encode::ANSWER_BYTES_MAX,
             failed_notifications: AtomicU64::new(0),
+            discovery: OnceLock::new(),
         }
     }
 
@@ -135,6 +139,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     #[must_use]
     pub fn methods(&self) -> &[Method<C>] {
         &self.methods
+    }
+
+    /// The OpenRPC document, which is made once: by the first to ask, so whoever knows the URL of
+    /// the server asks first.
+    pub fn discovery(&self, url: Option<&str>) -> &Discovery {
+        self.discovery
+            .get_or_init(|| Discovery::new(&openrpc::document(&self.methods, url)))
     }
 
     /// How many notifications have failed since the start; nobody else hears of them.
@@ -265,6 +276,9 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
 
     async fn call(&self, request: Request, origin: &Origin, deadline: Option<Instant>) -> Outcome {
         let Some(method) = self.method(&request.method) else {
+            if request.method == DISCOVER {
+                return self.discover(request.params);
+            }
             return Err(self.unknown(&request.method));
         };
         let call = prepare(method, request, origin)?;
@@ -291,12 +305,23 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         })
     }
 
+    /// `rpc.discover`, which describes the table and so stands outside of it.
+    fn discover(&self, params: Params) -> Outcome {
+        let given = match params {
+            Params::Named(map) => map,
+            Params::Positional(values) => by_name(&[], values)?,
+        };
+        Reader::new(&given).finish(|| Some(()))?;
+        Ok(Text::Whole(self.discovery(None).text.clone()))
+    }
+
     fn method(&self, name: &str) -> Option<&Method<C>> {
         self.by_name.get(name).map(|index| &self.methods[*index])
     }
 
     fn unknown(&self, name: &str) -> RpcError {
         let names = self.methods.iter().map(|method| method.name);
+        let names = names.chain([DISCOVER]);
         let accepted = match suggestion(name, names.clone()) {
             Some(near) => format!("a method of this server; did you mean `{near}`?"),
             None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
@@ -338,6 +363,7 @@ fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<C
     })
 }
 
+/// Positional parameters by name. `null` leaves one out, as it does by name.
 fn by_name(params: &[Question], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
     let names = params.iter().map(|question| question.name);
     if values.len() > params.len() {
@@ -349,7 +375,10 @@ fn by_name(params: &[Question], values: Vec<Value>) -> Result<Map<String, Value>
             &values.len().into(),
         )]));
     }
-    Ok(names.map(str::to_owned).zip(values).collect())
+    let given = names.zip(values).filter(|(_, value)| !value.is_null());
+    Ok(given
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect())
 }
 
 fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {

@@ -236,8 +236,10 @@ impl<'de> Members<'de> {
             Name::Method => self.method.replace(map.next_value()?).is_some(),
             Name::Id => {
                 let raw: &'de RawValue = map.next_value()?;
-                // A raw value is not depth-limited; scalars, the only ids, need no look.
-                if raw.get().starts_with(['[', '{']) {
+                // A raw value is not depth-limited, and what escapes in it mean is not looked at: an
+                // id with half of a surrogate pair could be sent back, but not be read. Numbers are
+                // fine at any size.
+                if raw.get().starts_with(['[', '{', '"']) {
                     serde_json::from_str::<Skipped>(raw.get()).map_err(de::Error::custom)?;
                 }
                 self.id.replace(raw).is_some()

@@ -4,8 +4,8 @@ use super::dispatch::{Call, Method};
 use super::encode::Outcome;
 use super::error::{ErrorKind, RpcError};
 use super::params::{
-    cancel, children, copy, create, delete, execute, executors, get, health, list, retry, tree,
-    update,
+    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
+    list, retry, tree, update,
 };
 use super::reader::Parameters;
 use crate::application::readings::Text;
@@ -13,6 +13,7 @@ use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
+use crate::transport::openrpc::about;
 use crate::transport::system;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -63,6 +64,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "create"],
             params: create::Params::questions(),
             changes_state: true,
+            about: about::create(),
             handler: |context, call| {
                 boxed(async move {
                     let p = at_a_stretch(listed(&call), || create::Params::read(&call.params))?;
@@ -77,6 +79,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "update"],
             params: update::Params::questions(),
             changes_state: true,
+            about: about::update(),
             handler: |context, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
@@ -94,6 +97,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "delete"],
             params: delete::Params::questions(),
             changes_state: true,
+            about: about::delete(),
             handler: |context, call| {
                 boxed(async move {
                     let p = delete::Params::read(&call.params)?;
@@ -111,6 +115,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "orchestration", "workflow", "execution"],
             params: execute::Params::questions(),
             changes_state: true,
+            about: about::execute(),
             handler: |context, call| {
                 boxed(async move {
                     refuse_streaming(&call)?;
@@ -129,6 +134,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "cancel"],
             params: cancel::Params::questions(),
             changes_state: true,
+            about: about::cancel(),
             handler: |context, call| {
                 boxed(async move {
                     let p = cancel::Params::read(&call.params)?;
@@ -149,6 +155,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "copy"],
             params: copy::Params::questions(),
             changes_state: true,
+            about: about::copy(),
             handler: |context, call| {
                 boxed(async move {
                     let p = copy::Params::read(&call.params)?;
@@ -167,6 +174,7 @@ fn tasks() -> Vec<Method<Context>> {
             tags: &["task", "retry"],
             params: retry::Params::questions(),
             changes_state: true,
+            about: about::retry(),
             handler: |context, call| {
                 boxed(async move {
                     let p = retry::Params::read(&call.params)?;
@@ -182,14 +190,19 @@ fn queries() -> Vec<Method<Context>> {
         Method {
             name: "tasks.get",
             title: "Get Task",
-            summary: "Show a task",
+            summary: "Show a task, now or as it was",
             tags: &["task", "read"],
             params: get::Params::questions(),
             changes_state: false,
+            about: about::get(),
             handler: |context, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
-                    answer(&context, context.app.get(p.task_id, p.consistency).await)
+                    let found = match p.as_of {
+                        None => context.app.get(p.task_id, p.consistency).await,
+                        Some(at) => context.app.get_as_of(p.task_id, at).await,
+                    };
+                    answer(&context, found)
                 })
             },
         },
@@ -200,19 +213,25 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: list::Params::questions(),
             changes_state: false,
+            about: about::list(),
             handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
         },
         Method {
             name: "tasks.tree",
             title: "Get Task Tree",
-            summary: "Show a task with all its descendants",
+            summary: "Show a task with all its descendants, now or as they were",
             tags: &["task", "read"],
             params: tree::Params::questions(),
             changes_state: false,
+            about: about::tree(),
             handler: |context, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
-                    answer(&context, context.app.tree(p.task_id, p.consistency).await)
+                    let found = match p.as_of {
+                        None => context.app.tree(p.task_id, p.consistency).await,
+                        Some(at) => context.app.tree_as_of(p.task_id, at).await,
+                    };
+                    answer(&context, found)
                 })
             },
         },
@@ -223,6 +242,7 @@ fn queries() -> Vec<Method<Context>> {
             tags: &["task", "read"],
             params: children::Params::questions(),
             changes_state: false,
+            about: about::children(),
             handler: |context, call| {
                 boxed(async move {
                     let p = children::Params::read(&call.params)?;
@@ -230,6 +250,36 @@ fn queries() -> Vec<Method<Context>> {
                         &context,
                         context.app.children(p.parent_id, p.consistency).await,
                     )
+                })
+            },
+        },
+        Method {
+            name: "tasks.history",
+            title: "Get History",
+            summary: "Show what happened to a task or to its flow",
+            tags: &["task", "read", "history"],
+            params: history::Params::questions(),
+            changes_state: false,
+            about: about::history(),
+            handler: |context, call| {
+                boxed(async move {
+                    let query = history::Params::read(&call.params)?.query()?;
+                    answer(&context, context.app.history(query).await)
+                })
+            },
+        },
+        Method {
+            name: "tasks.explain",
+            title: "Explain Task",
+            summary: "Say why a task is not running, or why it ended as it did",
+            tags: &["task", "read"],
+            params: explain::Params::questions(),
+            changes_state: false,
+            about: about::explain(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = explain::Params::read(&call.params)?;
+                    answer(&context, context.app.explain(p.task_id).await)
                 })
             },
         },
@@ -245,6 +295,7 @@ fn system_methods() -> Vec<Method<Context>> {
             tags: &["system"],
             params: health::Params::questions(),
             changes_state: false,
+            about: about::health(),
             handler: |context, call| {
                 boxed(async move {
                     health::Params::read(&call.params)?;
@@ -259,6 +310,7 @@ fn system_methods() -> Vec<Method<Context>> {
             tags: &["system"],
             params: executors::Params::questions(),
             changes_state: false,
+            about: about::executors(),
             handler: |context, call| {
                 boxed(async move {
                     executors::Params::read(&call.params)?;

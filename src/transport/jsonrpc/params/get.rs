@@ -1,7 +1,7 @@
 //! `tasks.get`. spec: interface / tasks.get
 
 use super::super::reader::{Parameters, Reader, TASK_ID};
-use crate::application::Consistency;
+use crate::application::{AsOf, Consistency};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to show.
@@ -11,16 +11,20 @@ pub struct Params {
     pub task_id: TaskId,
     /// Whether to wait for earlier writes.
     pub consistency: Consistency,
+    /// When; `None` for now.
+    pub as_of: Option<AsOf>,
 }
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let task_id = reader.required("task_id", TASK_ID, "The task to show.");
         let consistency = super::consistency(&mut reader);
+        let as_of = super::as_of::as_of(&mut reader);
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
                 consistency,
+                as_of,
             })
         })
     }

@@ -125,7 +125,7 @@ impl Parameters for Params {
     }
 }
 
-const ORDER: Choice<Order> = choice(
+pub(super) const ORDER: Choice<Order> = choice(
     "not an order",
     &[("desc", Order::Descending), ("asc", Order::Ascending)],
 );

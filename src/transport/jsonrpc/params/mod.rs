@@ -4,6 +4,7 @@
 //! it is valid. Its questions, in their order, are also the description of the method and the order
 //! of positional parameters.
 
+mod as_of;
 pub mod cancel;
 pub mod children;
 pub mod copy;
@@ -11,8 +12,10 @@ pub mod create;
 pub mod delete;
 pub mod execute;
 pub mod executors;
+pub mod explain;
 pub mod get;
 pub mod health;
+pub mod history;
 pub mod list;
 pub mod retry;
 pub mod tree;

@@ -1,7 +1,7 @@
 //! `tasks.tree`. spec: interface / tasks.tree
 
 use super::super::reader::{Parameters, Reader, TASK_ID};
-use crate::application::Consistency;
+use crate::application::{AsOf, Consistency};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to show with everything below it.
@@ -11,6 +11,8 @@ pub struct Params {
     pub task_id: TaskId,
     /// Whether to wait for earlier writes.
     pub consistency: Consistency,
+    /// When; `None` for now.
+    pub as_of: Option<AsOf>,
 }
 
 impl Parameters for Params {
@@ -21,10 +23,12 @@ impl Parameters for Params {
             "The root of the answer; any task of a flow.",
         );
         let consistency = super::consistency(&mut reader);
+        let as_of = super::as_of::as_of(&mut reader);
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
                 consistency,
+                as_of,
             })
         })
     }

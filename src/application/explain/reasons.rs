@@ -1,0 +1,467 @@
+//! The words and members of each reason. Codes and members, once released, keep their meaning.
+
+use super::Queue;
+use super::facts::{End, Facts, Outcome};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use taskledger_domain::Timestamp;
+use taskledger_domain::flow::explain::{
+    Awaited, Blocked, Cause, Descendants, Explanation, Link, Listed, Reason, TaskRef,
+};
+use taskledger_domain::flow::{CancelReason, FailureReason};
+use taskledger_domain::limits::cut;
+use taskledger_domain::task::Status;
+use taskledger_projections::{Attempt, RunSummary};
+
+/// Bytes of an error in a sentence; the whole one is beside it.
+const ERROR_BYTES_MAX: usize = 200;
+/// Names in one sentence; all are in the list beside it.
+const NAMES_MAX: usize = 3;
+
+/// A reason as it is answered.
+#[derive(Debug, Serialize)]
+pub(super) struct Said {
+    /// For programs.
+    pub(super) code: &'static str,
+    /// For people: goes on after the task's name.
+    pub(super) message: String,
+    #[serde(flatten)]
+    details: Map<String, Value>,
+}
+
+fn said(code: &'static str, message: String, details: Value) -> Said {
+    let Value::Object(details) = details else {
+        unreachable!("details are written as objects below");
+    };
+    Said {
+        code,
+        message,
+        details,
+    }
+}
+
+/// Everything that is known of a task, to be put into words.
+pub(super) struct Speaker<'a> {
+    pub(super) e: &'a Explanation,
+    pub(super) facts: &'a Facts,
+    /// The latest.
+    pub(super) attempt: Option<&'a Attempt>,
+    pub(super) last_run: Option<&'a RunSummary>,
+    pub(super) line: Option<&'a Queue>,
+}
+
+impl Speaker<'_> {
+    /// All reasons; never empty.
+    pub(super) fn reasons(&self) -> Vec<Said> {
+        let mut all: Vec<Said> = self.e.reasons.iter().map(|r| self.reason(r)).collect();
+        if let (Some(deadline), Some(_)) = (self.e.deadline, self.e.run)
+            && !self.e.task.status.is_terminal()
+        {
+            let of = self.facts.name(&deadline.of);
+            let ends = match self.e.task.status {
+                Status::InProgress => "fails",
+                Status::Pending | Status::Completed | Status::Failed | Status::Cancelled => {
+                    "is cancelled"
+                }
+            };
+            all.push(said(
+                "deadline",
+                format!("{ends} at {} by the deadline of `{of}`", deadline.at),
+                json!({"at": deadline.at, "of": self.task(&deadline.of)}),
+            ));
+        }
+        all
+    }
+
+    fn reason(&self, reason: &Reason) -> Said {
+        match reason {
+            Reason::NotCovered => self.not_covered(),
+            Reason::Blocked(blocked) => self.blocked(blocked),
+            Reason::WaitsForDependencies(list) => self.dependencies(list),
+            Reason::WaitsForRetry { at } => self.retry(*at),
+            Reason::WaitsForExecutor { until } => {
+                let method = self.method();
+                said(
+                    "waits_for_executor",
+                    format!("waits for an executor `{method}` until {until}, then it fails"),
+                    json!({"executor": method, "until": until}),
+                )
+            }
+            Reason::WaitsForSlot(_) => self.slot(),
+            Reason::WaitsForDescendants(below) => self.descendants(below),
+            Reason::Running => self.running(),
+            Reason::Completed => self.completed(),
+            Reason::Failed {
+                harmed_by,
+                not_done,
+            } => self.failed(harmed_by, not_done),
+            Reason::Cancelled { around } => self.cancelled(around),
+        }
+    }
+
+    fn method(&self) -> &str {
+        self.e.method.as_deref().unwrap_or_default()
+    }
+
+    fn task(&self, task: &TaskRef) -> Value {
+        json!({"id": task.id, "name": self.facts.name(task), "status": task.status})
+    }
+
+    fn tasks(&self, list: &Listed<TaskRef>) -> (Value, usize) {
+        let tasks = list.items.iter().map(|t| self.task(t)).collect();
+        (Value::Array(tasks), list.more)
+    }
+
+    fn names<'t>(&self, tasks: impl Iterator<Item = &'t TaskRef>, more: usize) -> String {
+        let all: Vec<&TaskRef> = tasks.collect();
+        let named: Vec<String> = all
+            .iter()
+            .take(NAMES_MAX)
+            .map(|t| format!("`{}` ({})", self.facts.name(t), t.status.as_str()))
+            .collect();
+        let rest = all.len() - named.len() + more;
+        let named = named.join(", ");
+        if rest > 0 {
+            format!("{named} and {rest} more")
+        } else {
+            named
+        }
+    }
+
+    fn not_covered(&self) -> Said {
+        let next = json!([step(
+            "tasks.execute",
+            json!({"task_id": self.e.task.id}),
+            "run it"
+        )]);
+        match self.last_run {
+            None => said(
+                "not_covered",
+                "was never executed: no run covers it".to_owned(),
+                json!({"executed": false, "next_steps": next}),
+            ),
+            Some(last) => {
+                let state = last.run.state;
+                let ended = match last.ended_at {
+                    Some(at) => format!(" at {at}"),
+                    None => String::new(),
+                };
+                let word = json!(state);
+                let word = word.as_str().unwrap_or_default();
+                said(
+                    "not_covered",
+                    format!("is covered by no run any more: the last one ended {word}{ended}"),
+                    json!({"executed": true, "run_id": last.run.id, "run_state": state,
+                        "run_root_task_id": last.task_id, "run_ended_at": last.ended_at,
+                        "next_steps": next}),
+                )
+            }
+        }
+    }
+
+    fn blocked(&self, blocked: &Blocked) -> Said {
+        let last = blocked.chain.last().expect("a chain is never empty");
+        let cause = last.task;
+        let name = self.facts.name(&cause);
+        let error = self.facts.error(&cause);
+        let waiting = match blocked.chain.len() {
+            0 | 1 => self.e.task.id,
+            links => blocked.chain[links - 2].task.id,
+        };
+        let update = step(
+            "tasks.update",
+            json!({"task_id": waiting}),
+            "let it depend on other tasks",
+        );
+        let (what, mut steps) = match blocked.cause {
+            Cause::Failed => (
+                format!("failed{}", short(error)),
+                vec![step(
+                    "tasks.retry",
+                    json!({"task_id": cause.id}),
+                    "run the failed task again, and those behind it",
+                )],
+            ),
+            Cause::Cancelled => (
+                format!("was cancelled{}", short(error)),
+                vec![step(
+                    "tasks.copy",
+                    json!({"task_id": cause.id}),
+                    "a cancelled task is never run again: copy it, and depend on the copy",
+                )],
+            ),
+            Cause::NotCovered => (
+                "is covered by no run".to_owned(),
+                vec![step(
+                    "tasks.execute",
+                    json!({"task_id": cause.id}),
+                    "run the task that is waited for",
+                )],
+            ),
+        };
+        if blocked.cause != Cause::NotCovered {
+            steps.push(update);
+        }
+        let through = match blocked.chain.len() - 1 + blocked.skipped {
+            0 => String::new(),
+            n => format!(", {n} tasks before it"),
+        };
+        let link = |link: &Link| {
+            let mut task = self.task(&link.task);
+            task["required"] = json!(link.required);
+            task
+        };
+        let mut root_cause = self.task(&cause);
+        if let Some(error) = error {
+            root_cause["error"] = json!(error);
+        }
+        let reason = self.facts.outcome(&cause).and_then(|o| reason_of(&o.end));
+        if let Some(reason) = reason {
+            root_cause["reason"] = reason;
+        }
+        said(
+            "blocked",
+            format!("cannot start by itself: `{name}`{through} {what}"),
+            json!({"chain": blocked.chain.iter().map(link).collect::<Vec<_>>(),
+                "chain_more": blocked.skipped, "root_cause": root_cause, "next_steps": steps}),
+        )
+    }
+
+    fn dependencies(&self, list: &Listed<Awaited>) -> Said {
+        let count = list.items.len() + list.more;
+        let dependency = |d: &Awaited| {
+            let mut task = self.task(&d.task);
+            task["required"] = json!(d.required);
+            task["can_satisfy"] = json!(d.can_satisfy);
+            task
+        };
+        let names = self.names(list.items.iter().map(|d| &d.task), list.more);
+        said(
+            "waits_for_dependencies",
+            format!(
+                "waits for {}: {names}",
+                counted(count, "dependency", "dependencies")
+            ),
+            json!({"dependencies": list.items.iter().map(dependency).collect::<Vec<_>>(),
+                "more": list.more}),
+        )
+    }
+
+    fn retry(&self, at: Timestamp) -> Said {
+        let budget = self.e.attempts;
+        let next = budget.used + 1;
+        let last = self.attempt.and_then(|a| a.error.as_deref());
+        said(
+            "waits_for_retry",
+            format!(
+                "waits until {at} for attempt {next} of {}{}",
+                budget.max.max(next),
+                last.map_or_else(String::new, |error| format!(
+                    "; the last one failed{}",
+                    short(Some(error))
+                ))
+            ),
+            json!({"at": at, "attempt": self.e.attempt + 1, "attempt_of_run": next,
+                "max_attempts": budget.max, "last_error": last}),
+        )
+    }
+
+    fn slot(&self) -> Said {
+        let method = self.method();
+        let Some(line) = self.line else {
+            return said("waits_for_slot", "starts next".to_owned(), json!({}));
+        };
+        let ahead = line.place.ahead_in_flow;
+        let message = if line.running < line.limit && ahead == 0 && line.flows_ahead == 0 {
+            format!("is ready, and a slot of `{method}` is free: it starts next")
+        } else {
+            format!(
+                "waits for a slot of `{method}`: {} of {} are taken, {} of its flow and {} are before it",
+                line.running,
+                line.limit,
+                counted(ahead, "task", "tasks"),
+                counted(line.flows_ahead, "other flow", "other flows"),
+            )
+        };
+        said(
+            "waits_for_slot",
+            message,
+            json!({"executor": method, "limit": line.limit, "running": line.running,
+                "holders": line.holders, "holders_more": line.running.saturating_sub(line.holders.len()),
+                "priority": line.place.priority, "ready_since": line.place.since,
+                "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead}),
+        )
+    }
+
+    fn descendants(&self, below: &Descendants) -> Said {
+        let total = below.open + below.completed + below.failed + below.cancelled;
+        let names = self.names(below.listed.items.iter(), below.listed.more);
+        let (open, more) = self.tasks(&below.listed);
+        said(
+            "waits_for_descendants",
+            format!(
+                "waits for {} of {} below it: {names}",
+                below.open,
+                counted(total as usize, "task", "tasks")
+            ),
+            json!({"counts": {"open": below.open, "completed": below.completed,
+                "failed": below.failed, "cancelled": below.cancelled}, "open": open, "more": more}),
+        )
+    }
+
+    fn running(&self) -> Said {
+        let since = self.attempt.and_then(|a| a.started_at);
+        let timeout = self
+            .facts
+            .timeout_ms(self.e.spec_at)
+            .and_then(|ms| Some(since?.plus_ms(ms)));
+        let budget = self.e.attempts;
+        let attempt = if budget.max > 1 {
+            format!("attempt {} of {}", budget.used, budget.max.max(budget.used))
+        } else {
+            format!("attempt {}", self.e.attempt)
+        };
+        let began = since.map_or_else(String::new, |at| format!(" since {at}"));
+        let percent = self.e.progress.millionths() / 10_000;
+        said(
+            "running",
+            format!("is running{began}: {attempt}, {percent} % done"),
+            json!({"since": since, "attempt": self.e.attempt, "attempt_of_run": budget.used,
+                "max_attempts": budget.max, "progress": self.e.progress, "timeout_at": timeout,
+                "run_id": self.e.run.map(|r| r.id),
+                "run_root_task_id": self.e.run.map(|r| r.root)}),
+        )
+    }
+
+    fn duration_ms(&self) -> Option<u64> {
+        let attempt = self.attempt?;
+        Some(attempt.ended_at?.ms_since(attempt.started_at?))
+    }
+
+    fn completed(&self) -> Said {
+        let took = self.duration_ms();
+        let at = self.facts.outcome(&self.e.task).map(|o| o.time);
+        let when = at.map_or_else(String::new, |at| format!(" at {at}"));
+        let long = took.map_or_else(String::new, |ms| format!(" after {ms} ms"));
+        said(
+            "completed",
+            format!("completed{when} in attempt {}{long}", self.e.attempt),
+            json!({"at": at, "attempt": self.e.attempt, "duration_ms": took,
+                "run_id": self.attempt.and_then(|a| a.run_id)}),
+        )
+    }
+
+    fn failed(&self, harmed_by: &Listed<TaskRef>, not_done: &Listed<TaskRef>) -> Said {
+        let outcome = self.facts.outcome(&self.e.task);
+        let error = self.facts.error(&self.e.task);
+        let reason = match outcome.map(|o| &o.end) {
+            Some(End::Failed(reason, _)) => Some(*reason),
+            Some(End::Completed | End::Cancelled(..)) | None => None,
+        };
+        let budget = self.e.attempts;
+        let retries = match (budget.max, reason) {
+            (_, Some(FailureReason::Group)) => "not_applicable",
+            (0 | 1, _) => "not_asked_for",
+            (max, _) if budget.used >= max => "exhausted",
+            _ => "not_possible",
+        };
+        let words = match retries {
+            "exhausted" => format!(" in the last of {} attempts", budget.max),
+            "not_possible" => ", and no further attempt was possible".to_owned(),
+            _ => String::new(),
+        };
+        let (harmed, harmed_more) = (self.ended(harmed_by), harmed_by.more);
+        let (open, open_more) = self.tasks(not_done);
+        let mut details = json!({"error": error, "reason": reason,
+            "at": outcome.map(|o| o.time), "attempt": self.e.attempt,
+            "attempts_of_run": budget.used, "max_attempts": budget.max, "retries": retries,
+            "next_steps": [step("tasks.retry", json!({"task_id": self.e.task.id}),
+                "run it again, and those behind it")]});
+        if self.e.method.is_none() {
+            details["harmed_by"] = harmed;
+            details["harmed_by_more"] = json!(harmed_more);
+            details["not_done"] = open;
+            details["not_done_more"] = json!(open_more);
+        }
+        if let (Some(FailureReason::Deadline), Some(deadline)) = (reason, self.e.deadline) {
+            details["deadline_of"] = self.task(&deadline.of);
+        }
+        said("failed", format!("failed{words}{}", short(error)), details)
+    }
+
+    /// Tasks with the errors that they ended with.
+    fn ended(&self, list: &Listed<TaskRef>) -> Value {
+        let with_error = |task: &TaskRef| {
+            let mut said = self.task(task);
+            said["error"] = json!(self.facts.error(task));
+            said
+        };
+        Value::Array(list.items.iter().map(with_error).collect())
+    }
+
+    fn cancelled(&self, around: &[TaskRef]) -> Said {
+        let Some(outcome) = self.facts.outcome(&self.e.task) else {
+            return said("cancelled", "was cancelled".to_owned(), json!({}));
+        };
+        let reason = match &outcome.end {
+            End::Cancelled(reason, _) => Some(*reason),
+            End::Completed | End::Failed(..) => None,
+        };
+        // Who cancels a task cancels those below it in the same breath; the outermost was meant.
+        let same = |o: &Outcome| o.correlation == outcome.correlation && o.time == outcome.time;
+        let through = around
+            .iter()
+            .take_while(|t| self.facts.outcome(t).is_some_and(same))
+            .last()
+            .filter(|_| reason == Some(CancelReason::Requested));
+        let error = self.facts.error(&self.e.task);
+        let mut details = json!({"reason": reason, "error": error, "at": outcome.time,
+            "actor": &*outcome.actor, "correlation_id": &*outcome.correlation,
+            "next_steps": [step("tasks.copy", json!({"task_id": self.e.task.id}),
+                "a cancelled task is never run again: run a copy")]});
+        let words = match (reason, through) {
+            (Some(CancelReason::Deadline), _) => {
+                if let Some(deadline) = self.e.deadline {
+                    details["deadline_of"] = self.task(&deadline.of);
+                }
+                String::new()
+            }
+            (_, Some(task)) => {
+                details["through"] = self.task(task);
+                let name = self.facts.name(task);
+                format!(" with `{name}` by `{}`", outcome.actor)
+            }
+            (_, None) => format!(" by `{}`", outcome.actor),
+        };
+        let message = format!("was cancelled{words} at {}{}", outcome.time, short(error));
+        said("cancelled", message, details)
+    }
+}
+
+fn reason_of(end: &End) -> Option<Value> {
+    match end {
+        End::Completed => None,
+        End::Failed(reason, _) => Some(json!(reason)),
+        End::Cancelled(reason, _) => Some(json!(reason)),
+    }
+}
+
+/// What somebody can do.
+fn step(method: &str, params: Value, why: &str) -> Value {
+    json!({"method": method, "params": params, "why": why})
+}
+
+/// `: error`, or nothing.
+fn short(error: Option<&str>) -> String {
+    match error {
+        None => String::new(),
+        Some(error) if error.len() > ERROR_BYTES_MAX => {
+            format!(": {}…", cut(error, ERROR_BYTES_MAX))
+        }
+        Some(error) => format!(": {error}"),
+    }
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}

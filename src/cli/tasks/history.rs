@@ -1,0 +1,146 @@
+//! `taskledger tasks history`
+
+use super::{CliError, Output, Params, Request};
+use crate::cli::output::{member, printable, table};
+use clap::ValueEnum;
+use serde_json::Value;
+use std::io;
+
+/// Show what happened to a task, or to its whole tree
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tasks history 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks history 0f8fad5b-d9cb-469f-a165-70867728950e --flow --order desc --limit 20
+  taskledger tasks history 0f8fad5b-d9cb-469f-a165-70867728950e --types task_failed,task_requeued")]
+pub(super) struct Args {
+    /// The task; it may have been deleted
+    #[arg(value_name = "ID")]
+    task_id: String,
+    /// All events of its tree
+    #[arg(long)]
+    flow: bool,
+    /// Events to show, 1 to 1000
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: Option<u32>,
+    /// Only these types of events, with commas
+    #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+    types: Vec<String>,
+    /// Oldest or newest first
+    #[arg(long, value_enum)]
+    order: Option<Order>,
+    /// Where the page before ended
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// Oldest first.
+    Asc,
+    /// Newest first.
+    Desc,
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        let order = self.order.map(|order| match order {
+            Order::Asc => "asc",
+            Order::Desc => "desc",
+        });
+        let types = (!self.types.is_empty()).then_some(self.types);
+        Ok(Request {
+            method: "tasks.history",
+            params: Params::default()
+                .with("task_id", self.task_id)
+                .maybe("scope", self.flow.then_some("flow"))
+                .maybe("limit", self.limit)
+                .maybe("types", types)
+                .maybe("order", order)
+                .maybe("cursor", self.cursor)
+                .build(),
+            show: if self.flow { show_flow } else { show_task },
+        })
+    }
+}
+
+fn show_task(result: &Value, out: &mut Output) -> io::Result<()> {
+    show(result, &["TIME", "TYPE", "WHAT"], out)
+}
+
+fn show_flow(result: &Value, out: &mut Output) -> io::Result<()> {
+    show(result, &["TIME", "TASK", "TYPE", "WHAT"], out)
+}
+
+fn show(result: &Value, head: &[&str], out: &mut Output) -> io::Result<()> {
+    let events = result.get("events").and_then(Value::as_array);
+    let rows: Vec<Vec<String>> = events
+        .into_iter()
+        .flatten()
+        .map(|event| head.iter().map(|column| cell(event, column)).collect())
+        .collect();
+    out.lines(table(head, &rows))?;
+    let cursor = member(result, "next_cursor");
+    if !cursor.is_empty() {
+        out.line(format!("next page: --cursor {cursor}"))?;
+    }
+    Ok(())
+}
+
+fn cell(event: &Value, column: &str) -> String {
+    match column {
+        "TIME" => member(event, "timestamp"),
+        "TASK" => member(event, "task_id"),
+        "TYPE" => member(event, "type"),
+        _ => event.get("data").map_or_else(String::new, what),
+    }
+}
+
+/// The members of what changed, payloads apart, on one line.
+fn what(data: &Value) -> String {
+    /// Characters of one member, so that a line stays a line; `--json` shows all of it.
+    const MEMBER_CHARS_MAX: usize = 120;
+    const PAYLOADS: [&str; 4] = ["inputs", "schemas", "params", "result"];
+    let mut parts = Vec::new();
+    for (name, value) in data.as_object().into_iter().flatten() {
+        let empty = value.as_array().is_some_and(Vec::is_empty);
+        if value.is_null() || empty || PAYLOADS.contains(&name.as_str()) {
+            continue;
+        }
+        if name == "status" {
+            let ends = ["from", "to"].map(|end| match member(value, end) {
+                none if none.is_empty() => "-".to_owned(),
+                status => status,
+            });
+            parts.insert(0, ends.join(" -> "));
+            continue;
+        }
+        let text = member(data, name);
+        let mut cut: String = text.chars().take(MEMBER_CHARS_MAX).collect();
+        if cut.len() < text.len() {
+            cut.push('…');
+        }
+        parts.push(format!("{name} {cut}"));
+    }
+    printable(&parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::what;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_is_one_line_without_payloads() {
+        let data = json!({"attempt": 1, "error": "line\nbreak", "status": {"from": "in_progress", "to": "failed"},
+            "will_retry": true, "inputs": {"a": 1}, "parent_id": null, "dependencies": []});
+        assert_eq!(
+            what(&data),
+            "in_progress -> failed, attempt 1, error line break, will_retry true"
+        );
+        assert_eq!(
+            what(&json!({"status": {"from": null, "to": "pending"}})),
+            "- -> pending"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! What each method says of itself beyond its parameters: what it does, answers and refuses, with
+//! examples that can be sent as they stand.
+//!
+//! The examples name tasks that [`set_up`] creates: callers may choose ids, so nothing in them has
+//! to be replaced. Every example is run by a test, by name and by position.
+
+mod past;
+mod queries;
+mod system;
+mod tasks;
+
+pub use past::{explain, history};
+pub use queries::{children, get, list, tree};
+pub use system::{discover, executors, health};
+pub use tasks::{cancel, copy, create, delete, execute, retry, update};
+
+use crate::transport::jsonrpc::ErrorKind;
+use serde_json::{Value, json};
+
+/// What the document says of a method.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// What it does, in a few sentences.
+    pub description: &'static str,
+    /// What the result is called.
+    pub result: &'static str,
+    /// The JSON Schema (draft-07) of the result.
+    pub schema: Value,
+    /// The errors that it has of its own, in order of precedence.
+    pub errors: &'static [ErrorKind],
+    /// At least one call.
+    pub examples: Vec<Example>,
+}
+
+/// A call and its answer.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// A short name, unique within the method.
+    pub name: &'static str,
+    /// What it shows.
+    pub description: &'static str,
+    /// The parameters by name.
+    pub params: Value,
+    /// The result, as far as it can be known before.
+    pub result: Value,
+}
+
+/// A group with two tasks, the second of which waits for the first.
+const GROUP: &str = "550e8400-e29b-41d4-a716-446655440000";
+const FETCH: &str = "550e8400-e29b-41d4-a716-446655440001";
+const COUNT: &str = "550e8400-e29b-41d4-a716-446655440002";
+/// A task that fails because its time is too short.
+const FAILING: &str = "660e8400-e29b-41d4-a716-446655440000";
+
+/// Ids in results that the server makes.
+const MINTED: &str = "770e8400-e29b-41d4-a716-446655440000";
+const MINTED_TOO: &str = "770e8400-e29b-41d4-a716-446655440001";
+const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";
+
+/// The calls after which every example can be sent, once each.
+#[must_use]
+pub fn set_up() -> Value {
+    json!([
+        {"method": "tasks.create", "params": {
+            "id": GROUP, "name": "report", "user_id": "user-123",
+            "children": [
+                {"id": FETCH, "name": "fetch", "schemas": {"method": "echo_executor"}, "inputs": {"text": "to be or not"}},
+                {"id": COUNT, "name": "count", "schemas": {"method": "aggregate_results_executor"}, "dependencies": [{"id": FETCH}]},
+            ],
+        }},
+        {"method": "tasks.execute", "params": {
+            "tasks": [{
+                "id": FAILING, "name": "failing", "schemas": {"method": "sleep_executor"},
+                "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.001},
+            }],
+        }},
+    ])
+}
+
+/// The group of [`set_up`] as it is shown before anything ran.
+fn group() -> Value {
+    task(GROUP, Value::Null, "report", Value::Null)
+}
+
+fn fetch() -> Value {
+    let mut task = task(
+        FETCH,
+        json!(GROUP),
+        "fetch",
+        json!({"method": "echo_executor"}),
+    );
+    task["inputs"] = json!({"text": "to be or not"});
+    task
+}
+
+fn count() -> Value {
+    let schemas = json!({"method": "aggregate_results_executor"});
+    let mut task = task(COUNT, json!(GROUP), "count", schemas);
+    task["dependencies"] = json!([{"id": FETCH, "required": true}]);
+    task
+}
+
+fn task(id: &str, parent: Value, name: &str, schemas: Value) -> Value {
+    const CREATED: &str = "2026-01-15T10:30:00.000000Z";
+    json!({
+        "id": id, "parent_id": parent, "user_id": "user-123", "name": name, "status": "pending",
+        "priority": 2, "inputs": {}, "schemas": schemas, "params": null, "result": null,
+        "error": null, "dependencies": [], "progress": 0.0, "created_at": CREATED,
+        "started_at": null, "updated_at": CREATED, "completed_at": null,
+        "root_task_id": GROUP, "attempt": 0,
+    })
+}

@@ -1,0 +1,214 @@
+//! The methods that tell what happened, and why.
+
+use super::super::schemas::{at, object, with_optional};
+use super::{About, Example, FETCH, GROUP, MINTED};
+use crate::application::explain::ATTEMPTS_MAX;
+use crate::application::history::EventType;
+use crate::transport::jsonrpc::ErrorKind;
+use serde_json::{Value, json};
+use taskledger_domain::limits::LIST_LIMIT_MAX;
+
+fn time(description: &str) -> Value {
+    json!({"type": "string", "format": "date-time", "description": description})
+}
+
+fn number(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "description": description})
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+/// `tasks.history`.
+#[must_use]
+pub fn history() -> About {
+    let page = object(json!({
+        "task_id": at("TaskId"),
+        "root_task_id": at("TaskId"),
+        "events": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": entry()},
+    }));
+    let more = json!({
+        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
+    });
+    About {
+        description: "Shows what happened to a task, and to the runs that covered it, or to its whole flow; to tasks that were deleted, too. Pages follow by `cursor`, and nothing that happens meanwhile moves them.",
+        result: "history",
+        schema: with_optional(page, more),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![
+            Example {
+                name: "of a task",
+                description: "It was created, and nothing else happened to it.",
+                params: json!({"task_id": FETCH}),
+                result: json!({"task_id": FETCH, "root_task_id": GROUP, "events": [created()]}),
+            },
+            Example {
+                name: "failures of a flow, newest first",
+                description: "There were none.",
+                params: json!({"task_id": GROUP, "scope": "flow", "types": ["task_failed", "task_requeued"], "order": "desc", "limit": 20}),
+                result: json!({"task_id": GROUP, "root_task_id": GROUP, "events": []}),
+            },
+        ],
+    }
+}
+
+fn created() -> Value {
+    json!({
+        "id": MINTED, "sequence": 2, "position": 2, "timestamp": "2026-01-15T10:30:00.000000Z",
+        "type": "task_created", "task_id": FETCH, "actor": "anonymous", "correlation_id": "1",
+        "data": {
+            "status": {"from": null, "to": "pending"}, "name": "fetch", "parent_id": GROUP,
+            "user_id": "user-123", "priority": 2, "dependencies": [],
+            "inputs": {"text": "to be or not"}, "schemas": {"method": "echo_executor"}, "params": null,
+        },
+    })
+}
+
+fn entry() -> Value {
+    let types: Vec<&str> = EventType::ALL.iter().map(|t| t.as_str()).collect();
+    let entry = object(json!({
+        "id": {"type": "string", "format": "uuid", "description": "The event's id."},
+        "sequence": {"type": "integer", "minimum": 1, "description": "Its place in the flow's history, without gaps."},
+        "position": {"type": "integer", "minimum": 1, "description": "Its place in the log; `as_of` takes it."},
+        "timestamp": time("When it was decided."),
+        "type": {"type": "string", "enum": types, "description": "What happened."},
+        "task_id": at("TaskId"),
+        "actor": text("Who caused it; `engine` for what follows by itself."),
+        "correlation_id": text("The request that led here."),
+        "data": data(),
+    }));
+    let causation =
+        json!({"type": "string", "format": "uuid", "description": "The event that led here."});
+    with_optional(entry, json!({"causation_id": causation}))
+}
+
+/// Which members there are depends on the type.
+fn data() -> Value {
+    let status = json!({"anyOf": [at("Status"), {"type": "null"}]});
+    let run = || json!({"type": ["string", "null"], "format": "uuid"});
+    json!({
+        "type": "object",
+        "description": "What changed. Members depend on the type; those of a task are as the task has them.",
+        "properties": {
+            "status": object(json!({"from": status, "to": status})),
+            "attempt": number("The attempt."),
+            "run_id": run(),
+            "error": text("Why it failed or was cancelled."),
+            "reason": text("The kind of that: of a failure `executor`, `timeout`, `deadline`, `executor_not_found`, `interrupted`, `invalid_inputs`, `invalid_result`, `group`; of a cancellation `requested`, `deadline`; of another attempt `retry`, `rerun`, `interrupted`."),
+            "will_retry": {"type": "boolean", "description": "Whether another attempt follows by itself."},
+            "next_attempt_at": time("Not before this time."),
+            "result": {"type": "object"},
+            "progress": {"type": "number", "minimum": 0, "maximum": 1},
+            "covered_tasks": number("Tasks that a run covers."),
+            "state": {"type": "string", "enum": ["completed", "failed", "cancelled"]},
+            "counts": at("StatusCounts"),
+            "dependencies": {"type": "array", "items": at("Dependency")},
+        },
+    })
+}
+
+/// The codes of reasons.
+const CODES: [&str; 12] = [
+    "not_covered",
+    "blocked",
+    "waits_for_dependencies",
+    "waits_for_retry",
+    "waits_for_executor",
+    "waits_for_slot",
+    "waits_for_descendants",
+    "running",
+    "completed",
+    "failed",
+    "cancelled",
+    "deadline",
+];
+
+/// `tasks.explain`.
+#[must_use]
+pub fn explain() -> About {
+    let explanation = object(json!({
+        "task_id": at("TaskId"),
+        "root_task_id": at("TaskId"),
+        "name": text("The task's name."),
+        "status": at("Status"),
+        "summary": text("The first reason as a sentence."),
+        "reasons": {"type": "array", "minItems": 1, "items": reason()},
+        "attempt": number("Attempts so far."),
+    }));
+    let optional = json!({
+        "executor": text("Absent for a group."),
+        "attempts": {"type": "array", "maxItems": ATTEMPTS_MAX, "items": attempt(), "description": "The latest attempts, oldest first."},
+        "more_attempts": number("Earlier ones that are not shown."),
+    });
+    let message = "was never executed: no run covers it";
+    About {
+        description: "Says why a task is not running, or why it ended as it did: what it waits for and whether that can still come, the way to the root cause when it cannot, who holds the slots, which attempts failed how, who cancelled it, and what can be done. The weightiest reason comes first; every list is bounded and says how much it leaves out.",
+        result: "explanation",
+        schema: with_optional(explanation, optional),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![Example {
+            name: "a task that nobody executed",
+            description: "Creating tasks runs nothing.",
+            params: json!({"task_id": FETCH}),
+            result: json!({
+                "task_id": FETCH, "root_task_id": GROUP, "name": "fetch", "status": "pending",
+                "executor": "echo_executor", "attempt": 0, "summary": format!("`fetch` {message}"),
+                "reasons": [{
+                    "code": "not_covered", "message": message, "executed": false,
+                    "next_steps": [{"method": "tasks.execute", "params": {"task_id": FETCH}, "why": "run it"}],
+                }],
+            }),
+        }],
+    }
+}
+
+fn reason() -> Value {
+    let step = object(json!({
+        "method": text("A method of this server."),
+        "params": {"type": "object", "description": "Parameters to begin with."},
+        "why": text("What it is good for."),
+    }));
+    let task = json!({"type": "object", "properties": {
+        "id": at("TaskId"), "name": text("Its name."), "status": at("Status"),
+        "required": {"type": "boolean", "description": "Whether it must complete."},
+        "can_satisfy": {"type": "boolean", "description": "Whether it still can, without anybody's help."},
+        "error": {"type": ["string", "null"], "description": "Why it ended."},
+    }});
+    let tasks =
+        |description: &str| json!({"type": "array", "items": task, "description": description});
+    let reason = object(json!({
+        "code": {"type": "string", "enum": CODES, "description": "For programs; there may be more one day."},
+        "message": text("For people; goes on after the task's name."),
+    }));
+    let details = json!({
+        "chain": tasks("`blocked`: from the dependency to the root cause."),
+        "root_cause": task,
+        "dependencies": tasks("`waits_for_dependencies`: those that are not satisfied."),
+        "open": tasks("`waits_for_descendants`: running ones first."),
+        "harmed_by": tasks("`failed`, of a group: the children that harmed it."),
+        "not_done": tasks("`failed`, of a group: what is pending below it."),
+        "holders": {"type": "array", "items": {"type": "object"}, "description": "`waits_for_slot`: attempts that have one."},
+        "limit": number("`waits_for_slot`: attempts that may run at once."),
+        "running": number("`waits_for_slot`: attempts that do."),
+        "ahead_in_flow": number("`waits_for_slot`: tasks of its flow that start before it."),
+        "flows_ahead": number("`waits_for_slot`: other flows that start something before it."),
+        "next_steps": {"type": "array", "items": step, "description": "What can be done."},
+    });
+    with_optional(reason, details)
+}
+
+fn attempt() -> Value {
+    let time_or_null = |description: &str| json!({"type": ["string", "null"], "format": "date-time", "description": description});
+    let text_or_null =
+        |description: &str| json!({"type": ["string", "null"], "description": description});
+    object(json!({
+        "attempt": {"type": "integer", "minimum": 1, "description": "From 1, over all runs."},
+        "run_id": {"type": ["string", "null"], "format": "uuid", "description": "The run that began it."},
+        "started_at": time_or_null("When it began."),
+        "ended_at": time_or_null("When it ended; null while it runs."),
+        "outcome": text_or_null("`completed`, `failed` or `cancelled`."),
+        "reason": text_or_null("The kind of failure or cancellation."),
+        "error": text_or_null("What it said."),
+    }))
+}

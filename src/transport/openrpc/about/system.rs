@@ -1,0 +1,104 @@
+//! The methods that show the server.
+
+use super::super::schemas::object;
+use super::{About, Example};
+use serde_json::{Value, json};
+
+fn number() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+/// `system.health`.
+#[must_use]
+pub fn health() -> About {
+    let check = object(json!({
+        "name": {"type": "string"},
+        "ok": {"type": "boolean"},
+        "detail": {"type": "string"},
+    }));
+    let slots = object(json!({"running": number(), "limit": number()}));
+    About {
+        description: "Shows whether the parts of the server work, and figures about them.",
+        result: "health",
+        schema: object(json!({
+            "status": {"type": "string", "enum": ["ok", "degraded"]},
+            "version": {"type": "string"},
+            "time": {"type": "string", "format": "date-time"},
+            "checks": {"type": "array", "items": check},
+            "log": object(json!({"head": number(), "commits": number()})),
+            "projections": object(json!({"checkpoint": number(), "lag": number()})),
+            "flows": object(json!({"resident": number(), "idle_bytes": number()})),
+            "executors": {"type": "object", "additionalProperties": slots},
+        })),
+        errors: &[],
+        examples: vec![Example {
+            name: "a server that works",
+            description: "All checks are ok.",
+            params: json!({}),
+            result: json!({
+                "status": "ok", "version": env!("CARGO_PKG_VERSION"),
+                "time": "2026-01-15T10:30:00.000000Z",
+                "checks": [{"name": "log", "ok": true, "detail": "3 events"}],
+                "log": {"head": 3, "commits": 1},
+                "projections": {"checkpoint": 3, "lag": 0},
+                "flows": {"resident": 1, "idle_bytes": 750},
+                "executors": {"echo_executor": {"running": 0, "limit": 256}},
+            }),
+        }],
+    }
+}
+
+/// `system.executors`.
+#[must_use]
+pub fn executors() -> About {
+    let executor = object(json!({
+        "name": {"type": "string", "minLength": 1, "description": "What `schemas.method` names."},
+        "aliases": {"type": "array", "items": {"type": "string"}},
+        "summary": {"type": "string"},
+        "idempotent": {"type": "boolean", "description": "Whether an interrupted attempt is simply repeated."},
+        "input_schema": {"type": ["object", "null"], "description": "What it takes as `inputs`, as JSON Schema (draft-07)."},
+        "limit": {"type": "integer", "minimum": 0, "description": "Attempts at once."},
+    }));
+    About {
+        description: "Lists what can run tasks here.",
+        result: "executors",
+        schema: object(json!({"executors": {"type": "array", "items": executor}})),
+        errors: &[],
+        examples: vec![Example {
+            name: "all",
+            description: "There is nothing to choose.",
+            params: json!({}),
+            result: json!({"executors": [{
+                "name": "echo_executor", "aliases": [], "summary": "Returns its inputs",
+                "idempotent": true, "input_schema": null, "limit": 256,
+            }]}),
+        }],
+    }
+}
+
+/// `rpc.discover`.
+#[must_use]
+pub fn discover() -> About {
+    About {
+        description: "Answers with this document.",
+        result: "document",
+        schema: object(json!({
+            "openrpc": {"type": "string", "enum": ["1.3.2"]},
+            "info": {"type": "object", "required": ["title", "version"]},
+            "methods": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["name", "params"]}},
+            "components": {"type": "object"},
+        })),
+        errors: &[],
+        examples: vec![Example {
+            name: "this document",
+            description: "Shortened to one method.",
+            params: json!({}),
+            result: json!({
+                "openrpc": "1.3.2",
+                "info": {"title": "taskledger", "version": env!("CARGO_PKG_VERSION")},
+                "methods": [{"name": "rpc.discover", "params": []}],
+                "components": {},
+            }),
+        }],
+    }
+}
