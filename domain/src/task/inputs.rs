@@ -146,7 +146,8 @@ fn faults(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
     let usable = |text: &str| validator(&json!({"pattern": text})).is_ok();
     let text = match error.instance().as_ref() {
         Value::Object(named) => named.keys().map(String::as_str).find(|k| !usable(k)),
-        other => other.as_str(),
+        Value::String(text) => Some(text.as_str()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     };
     report::of_build(schema, text, error)
 }
