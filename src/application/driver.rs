@@ -203,6 +203,7 @@ impl<'a> Driver<'a> {
             }
             Ok((events, done)) => {
                 let held = turn.end();
+                resident.settled_at = now;
                 let changes = !events.is_empty();
                 let (next, flow) = (&mut self.next, self.mailbox.flow);
                 let mut claims = at_a_stretch(events.len(), || {
@@ -425,11 +426,7 @@ impl<'a> Driver<'a> {
             return;
         };
         let due = if state.flow.has_active_run() {
-            schedule::next_due(
-                &state.flow,
-                self.flows.clock.now(),
-                &self.flows.slots.view(),
-            )
+            schedule::next_due(&state.flow, state.settled_at, &self.flows.slots.view())
         } else {
             None
         };

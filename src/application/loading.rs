@@ -9,7 +9,7 @@ use std::panic::catch_unwind;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::schedule::{self, Effect};
-use taskledger_domain::{FlowId, Version};
+use taskledger_domain::{FlowId, Timestamp, Version};
 
 /// Events read at a time.
 const PAGE_EVENTS: usize = 1000;
@@ -85,6 +85,7 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
             flow,
             snapshot: snapshot_version,
             position,
+            settled_at: Timestamp::default(),
         },
         recovery,
     ))

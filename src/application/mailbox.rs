@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 use taskledger_domain::flow::{Command, Done, Flow};
-use taskledger_domain::{FlowId, Metadata, Position};
+use taskledger_domain::{FlowId, Metadata, Position, Timestamp};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
@@ -128,6 +128,9 @@ pub(super) struct Resident {
     pub(super) position: Position,
     /// Version of the last event that is durable.
     pub(super) durable: u64,
+    /// When this state was last settled: what became due later is still to be looked at, however
+    /// long an append took meanwhile.
+    pub(super) settled_at: Timestamp,
 }
 
 /// What became of an order that was put into a mailbox.

@@ -178,6 +178,28 @@ async fn a_retry_begins_when_its_delay_has_passed() {
 }
 
 #[tokio::test]
+async fn a_retry_that_becomes_due_while_its_failure_is_written_begins() {
+    let mut w = World::new().await;
+    let params = json!({"retry": {"max_attempts": 2, "initial_delay_ms": 1}});
+    run(
+        &w,
+        json!([{"id": id("a"), "name": "a", "schemas": {"method": "work"}, "params": params}]),
+    )
+    .await;
+    let mut hold = w.faults.hold_next_append();
+    let written = async {
+        hold.arrived().await;
+        w.clock.advance_ms(2);
+        hold.release();
+    };
+    tokio::join!(w.script.fail("a"), written);
+    tokio::time::pause();
+    w.run_flows();
+    w.script.launched(2).await;
+    assert_eq!(w.script.launches()[1], (id("a"), 2));
+}
+
+#[tokio::test]
 async fn timers_survive_a_restart() {
     let w = World::new().await;
     let params = json!({"retry": {"max_attempts": 2, "initial_delay_ms": 60_000}});

@@ -60,6 +60,9 @@ const NOT_YET: &[(&str, &str)] = &[
     ("interface/authentication/5-header", "authentication"),
     ("interface/errors/6-unauthorized", "authentication"),
     ("interface/requirements/2-a2a", "A2A calls"),
+    ("semantics/retries/3-streams", "streaming"),
+    ("semantics/runs/11-final-message", "streaming"),
+    ("semantics/methods.execute/10-stream", "streaming"),
 ];
 
 /// Where calls go, and how its tests are named.

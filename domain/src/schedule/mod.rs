@@ -116,10 +116,12 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
 }
 
 /// When the flow must be looked at again although nothing happens: a deadline, a retry that is
-/// due, an executor that has been waited for long enough. Cost: O(methods with ready tasks); when
-/// runs wait differently long, O(tasks that wait for an executor).
+/// due, an executor that has been waited for long enough. `settled_at` is the time of the flow's
+/// last turn: what has become due since then is returned, what was ready then waits for a slot.
+/// Cost: O(methods with ready tasks); when runs wait differently long, O(tasks that wait for an
+/// executor).
 #[must_use]
-pub fn next_due(flow: &Flow, now: Timestamp, capacity: &dyn Capacity) -> Option<Timestamp> {
+pub fn next_due(flow: &Flow, settled_at: Timestamp, capacity: &dyn Capacity) -> Option<Timestamp> {
     let deadline = flow.deadlines.first().map(|(at, _)| *at);
     let unknown = |method: &u32| {
         let name = flow.methods.text(*method);
@@ -137,13 +139,13 @@ pub fn next_due(flow: &Flow, now: Timestamp, capacity: &dyn Capacity) -> Option<
         return gives_up
             .chain(delayed)
             .chain(deadline)
-            .filter(|at| *at > now)
+            .filter(|at| *at > settled_at)
             .min();
     }
     let ready = flow.ready.iter().flat_map(|(method, queue)| {
         let unknown = unknown(method);
         settle::firsts(queue).filter_map(move |rank| {
-            if rank.since > now {
+            if rank.since > settled_at {
                 Some(rank.since)
             } else if unknown {
                 Some(settle::gives_up_at(flow, rank))

@@ -197,7 +197,28 @@ mod tests {
         "interface/requirements",
     ];
 
-    const SEMANTICS: &[&str] = &["semantics/errors"];
+    const SEMANTICS: &[&str] = &[
+        "semantics/ids",
+        "semantics/trees",
+        "semantics/limits",
+        "semantics/states",
+        "semantics/retries",
+        "semantics/groups",
+        "semantics/dependencies",
+        "semantics/runs",
+        "semantics/methods.execute",
+        "semantics/methods.update",
+        "semantics/methods.delete",
+        "semantics/methods.cancel",
+        "semantics/methods.copy",
+        "semantics/methods.retry",
+        "semantics/methods.read",
+        "semantics/methods.ours",
+        "semantics/methods.idempotency",
+        "semantics/inputs",
+        "semantics/errors",
+        "semantics/guarantees",
+    ];
 
     #[test]
     fn ids_are_unique_and_well_formed() {

@@ -1,8 +1,0 @@
-//! What this project decided. Section: Methods
-
-use crate::conformance::clauses::prelude::Clause;
-
-/// Of this section.
-pub(super) fn clauses() -> Vec<Clause> {
-    Vec::new()
-}
