@@ -18,6 +18,7 @@ use taskledger_domain::flow::{
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies, stored_ref};
 use taskledger_domain::task::spec::Updates;
+use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, RunId, TaskId, Version};
 
 /// Times that an update is built again because the specification changed under it.

@@ -4,9 +4,6 @@ use crate::conformance::clauses::prelude::*;
 use taskledger_domain::Timestamp;
 
 pub(super) const INVALID: i64 = -32602;
-pub(super) const NOT_FOUND: i64 = -32001;
-pub(super) const CIRCULAR: i64 = -32002;
-pub(super) const NO_EXECUTOR: i64 = -32003;
 pub(super) const TRANSITION: i64 = -32006;
 pub(super) const EXECUTING: i64 = -32008;
 pub(super) const UNDELETABLE: i64 = -32009;
