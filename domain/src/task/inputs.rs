@@ -144,9 +144,11 @@ fn validator(schema: &Value) -> Result<Validator, ValidationError<'_>> {
 /// shows the text, or the object whose names hold it.
 fn faults(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
     let usable = |text: &str| validator(&json!({"pattern": text})).is_ok();
-    let text = match error.instance().as_ref() {
-        Value::Object(named) => named.keys().map(String::as_str).find(|k| !usable(k)),
-        other => other.as_str(),
+    let instance = error.instance();
+    let names = instance.as_object().map(|named| named.keys());
+    let text = match names {
+        Some(names) => names.map(String::as_str).find(|name| !usable(name)),
+        None => instance.as_str(),
     };
     report::of_build(schema, text, error)
 }
