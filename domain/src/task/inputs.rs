@@ -145,8 +145,9 @@ fn validator(schema: &Value) -> Result<Validator, ValidationError<'_>> {
 fn faults(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
     let usable = |text: &str| validator(&json!({"pattern": text})).is_ok();
     let instance = error.instance();
-    let text = match instance.as_object() {
-        Some(named) => named.keys().map(String::as_str).find(|k| !usable(k)),
+    let names = instance.as_object().map(|named| named.keys());
+    let text = match names {
+        Some(names) => names.map(String::as_str).find(|name| !usable(name)),
         None => instance.as_str(),
     };
     report::of_build(schema, text, error)
