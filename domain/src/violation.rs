@@ -45,7 +45,11 @@ impl Violation {
     /// Bytes of text of `actual`.
     pub const ACTUAL_BYTES_MAX: usize = 256;
 
-    /// A violation at `path`; `field` is the last name in it.
+    /// Bytes of a name in `path`, and so of `field`. Names may come from the caller, a fault repeats
+    /// them twice, and there may be a hundred faults below one name.
+    pub const NAME_BYTES_MAX: usize = 256;
+
+    /// A violation at `path`; `field` is the last name in it. Names that are too long are cut.
     #[must_use]
     pub fn new(
         path: &[PathSegment],
@@ -53,6 +57,7 @@ impl Violation {
         expected: impl Into<String>,
         actual: &Value,
     ) -> Self {
+        let path: Vec<_> = path.iter().map(shorten_name).collect();
         let field = path
             .iter()
             .rev()
@@ -66,7 +71,7 @@ impl Violation {
             reason: reason.into(),
             expected: expected.into(),
             actual: shorten(actual),
-            path: path.to_vec(),
+            path,
         }
     }
 
@@ -99,15 +104,24 @@ impl Violation {
     }
 }
 
+fn shorten_name(segment: &PathSegment) -> PathSegment {
+    match segment {
+        PathSegment::Key(name) if name.len() > Violation::NAME_BYTES_MAX => {
+            PathSegment::Key(cut(name, Violation::NAME_BYTES_MAX))
+        }
+        PathSegment::Key(_) | PathSegment::Index(_) => segment.clone(),
+    }
+}
+
+/// The beginning of `text`, and how long it is.
+fn cut(text: &str, bytes_max: usize) -> String {
+    let beginning = limits::cut(text, bytes_max);
+    format!("{beginning}… ({} bytes)", text.len())
+}
+
 /// The value itself when its text is short, else the beginning of its text. Cost: O(size) at worst.
 fn shorten(value: &Value) -> Value {
-    let cut = |text: &str| {
-        format!(
-            "{}… ({} bytes)",
-            limits::cut(text, Violation::ACTUAL_BYTES_MAX),
-            text.len()
-        )
-    };
+    let cut = |text: &str| cut(text, Violation::ACTUAL_BYTES_MAX);
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         Value::String(s) if s.len() <= Violation::ACTUAL_BYTES_MAX => value.clone(),
@@ -120,5 +134,26 @@ fn shorten(value: &Value) -> Value {
                 Value::String(cut(&text))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PathSegment, Violation};
+    use serde_json::json;
+
+    #[test]
+    fn a_long_name_is_cut_wherever_it_is_told() {
+        let name = "é".repeat(500_000);
+        let path = ["inputs".into(), name.as_str().into(), 7.into()];
+        let fault = Violation::new(&path, "is wrong", "something else", &json!(name));
+        let shown = format!("{}… (1000000 bytes)", "é".repeat(128));
+        assert_eq!(fault.field, shown);
+        let told = ["inputs".into(), PathSegment::Key(shown), 7.into()];
+        assert_eq!(fault.path, told);
+        assert!(json!(fault).to_string().len() < 1500);
+        let longest = "n".repeat(Violation::NAME_BYTES_MAX);
+        let fault = Violation::of(&longest, "is wrong", "something else", &json!(1));
+        assert_eq!(fault.field, longest);
     }
 }

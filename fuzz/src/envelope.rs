@@ -185,7 +185,7 @@ fn dispatcher() -> &'static Table {
                 tags: &[],
                 params: <$params>::questions(),
                 changes_state: true,
-                about: about::health(),
+                about: about::health(), // nobody reads it here
                 handler: |_, call| {
                     let read = <$params>::read(&call.params).map(|_| RawValue::TRUE.to_owned().into());
                     std::future::ready(read.map_err(Into::into)).boxed()

@@ -15,7 +15,7 @@ use taskledger_domain::violation::{PathSegment, Violation};
 use taskledger_domain::{TaskId, limits};
 
 /// Bytes of text that one violation adds to what it repeats of the input.
-const VIOLATION_TEXT_BYTES_MAX: usize = 64 * 1024;
+const VIOLATION_TEXT_BYTES_MAX: usize = 4096;
 
 /// Reads `bytes` as a call.
 ///
@@ -161,7 +161,7 @@ fn bounded(faults: &[Violation], bytes: &[u8], count_max: usize) {
         assert!(!fault.reason.is_empty(), "{fault:?}");
         let text = json!(fault).to_string();
         // A name stands in `field`, in `path` and perhaps in `actual`, with escapes.
-        let max = VIOLATION_TEXT_BYTES_MAX + 16 * bytes.len();
+        let max = VIOLATION_TEXT_BYTES_MAX + 8 * bytes.len();
         assert!(text.len() <= max, "{} bytes: {text}", text.len());
     }
 }

@@ -11,6 +11,7 @@
 //! checked: those of draft-07, and `uuid`, which here means version 4.
 
 mod fuel;
+mod meta;
 mod pattern_price;
 mod report;
 mod rewrite;
@@ -21,9 +22,12 @@ mod tests;
 use crate::ids::parse_uuid_v4;
 use crate::violation::Violation;
 use fuel::{Budget, Exhausted};
-use jsonschema::{PatternOptions, Validator};
-use serde_json::Value;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use report::Subject;
+use rewrite::Rewritten;
+use serde_json::{Value, json};
 use std::fmt;
+use std::sync::LazyLock;
 
 /// Bounds of a schema that a caller brings. Within them a schema compiles in tens of milliseconds
 /// at worst and a compiled one stays below a few megabytes.
@@ -48,6 +52,9 @@ pub mod limits {
     /// Places (a visited subschema, an item, a member) at which listing the violations may leave
     /// an error of a few hundred bytes behind, before the list is cut.
     pub const LIST_PLACES_MAX: u64 = 50_000;
+    /// Bytes of the names on the way to a value for which an error counts once more: each error
+    /// repeats them all.
+    pub const LISTED_PATH_BYTES: usize = 256;
     /// Bytes of stack that a check may use; worker threads have 2 MiB.
     pub const CHECK_STACK_BYTES_MAX: usize = 512 * 1024;
     /// Violations listed for one schema or one set of inputs; the rest is counted.
@@ -93,25 +100,21 @@ impl fmt::Debug for CompiledSchema {
 /// (another `$schema` included), over a limit, a `$ref` that leaves the schema or names no
 /// subschema, a regular expression that cannot be matched in linear time.
 pub fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Violation>> {
-    let rewritten = rewrite::rewrite(schema)?;
-    let meta_errors = report::of_schema(schema);
-    if !meta_errors.is_empty() {
-        return Err(meta_errors);
-    }
-    let built = fuel::unmetered(|| {
-        jsonschema::draft7::options()
-            .offline()
-            .should_validate_formats(true)
-            .with_format("uuid", |text: &str| parse_uuid_v4(text).is_ok())
-            .with_pattern_options(
-                PatternOptions::regex()
-                    .size_limit(limits::PATTERN_PROGRAM_BYTES_MAX)
-                    .dfa_size_limit(limits::PATTERN_PROGRAM_BYTES_MAX),
-            )
-            .with_keyword(fuel::KEYWORD, fuel::gauge)
-            .build(&rewritten.schema)
-            .map_err(|error| report::of_build(schema, &error))
+    static META: LazyLock<CompiledSchema> = LazyLock::new(|| {
+        let meta = meta::schema();
+        let rewritten = rewrite::rewrite(&meta).expect("the meta-schema keeps to the limits");
+        build(&rewritten, &meta).expect("the meta-schema is a schema")
     });
+    let rewritten = rewrite::rewrite(schema)?;
+    let mut steps = u64::MAX;
+    META.examine(Subject::Schema, schema, &mut steps)
+        .expect("there are steps for every pass")?;
+    build(&rewritten, schema)
+}
+
+/// Compiles what was rewritten from `schema`.
+fn build(rewritten: &Rewritten, schema: &Value) -> Result<CompiledSchema, Vec<Violation>> {
+    let built = fuel::unmetered(|| validator(&rewritten.schema).map_err(|e| faults(schema, &e)));
     match built {
         Ok(Ok(validator)) => Ok(CompiledSchema {
             validator,
@@ -121,6 +124,32 @@ pub fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Violation>> {
         Ok(Err(violations)) => Err(violations),
         Err(Exhausted) => Err(vec![report::schema_too_costly()]),
     }
+}
+
+fn validator(schema: &Value) -> Result<Validator, ValidationError<'_>> {
+    jsonschema::draft7::options()
+        .offline()
+        .should_validate_formats(true)
+        .with_format("uuid", |text: &str| parse_uuid_v4(text).is_ok())
+        .with_pattern_options(
+            PatternOptions::regex()
+                .size_limit(limits::PATTERN_PROGRAM_BYTES_MAX)
+                .dfa_size_limit(limits::PATTERN_PROGRAM_BYTES_MAX),
+        )
+        .with_keyword(fuel::KEYWORD, fuel::gauge)
+        .build(schema)
+}
+
+/// Why a well-formed schema could not be compiled: a regular expression, of which the compiler
+/// shows the text, or the object whose names hold it.
+fn faults(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
+    let usable = |text: &str| validator(&json!({"pattern": text})).is_ok();
+    let instance = error.instance();
+    let text = match instance.as_object() {
+        Some(named) => named.keys().map(String::as_str).find(|k| !usable(k)),
+        None => instance.as_str(),
+    };
+    report::of_build(schema, text, error)
 }
 
 impl CompiledSchema {
@@ -146,27 +175,41 @@ impl CompiledSchema {
         inputs: &Value,
         steps_left: &mut u64,
     ) -> Result<Result<(), Vec<Violation>>, OutOfSteps> {
-        match pass(CHECK, steps_left, || self.validator.is_valid(inputs))? {
+        self.examine(Subject::Inputs, inputs, steps_left)
+    }
+
+    fn examine(
+        &self,
+        subject: Subject,
+        value: &Value,
+        steps_left: &mut u64,
+    ) -> Result<Result<(), Vec<Violation>>, OutOfSteps> {
+        match pass(CHECK, steps_left, || self.validator.is_valid(value))? {
             Ok(true) => return Ok(Ok(())),
             Ok(false) => {}
-            Err(Exhausted) => return Ok(Err(vec![report::inputs_too_costly()])),
+            Err(Exhausted) => return Ok(Err(vec![subject.too_costly()])),
         }
-        let listed = pass(LIST, steps_left, || {
-            report::of_inputs(inputs, self.validator.iter_errors(inputs))
+        let names = 1 + report::path_bytes_max(value) / limits::LISTED_PATH_BYTES;
+        let list = Budget {
+            places: LIST.places / names as u64,
+            ..LIST
+        };
+        let listed = pass(list, steps_left, || {
+            subject.translate(value, self.validator.iter_errors(value))
         })?;
         Ok(Err(match listed {
             Ok(violations) => violations,
-            Err(Exhausted) if self.branches => vec![report::inputs_faults_too_many()],
+            Err(Exhausted) if self.branches => vec![subject.faults_too_many()],
             // Without branches the first error alone is small, wherever it is.
             Err(Exhausted) => pass(CHECK, steps_left, || {
                 self.validator
-                    .validate(inputs)
+                    .validate(value)
                     .err()
-                    .map(|error| report::of_inputs(inputs, std::iter::once(error)))
+                    .map(|error| subject.translate(value, std::iter::once(error)))
             })?
             .ok()
             .flatten()
-            .unwrap_or_else(|| vec![report::inputs_faults_too_many()]),
+            .unwrap_or_else(|| vec![subject.faults_too_many()]),
         }))
     }
 

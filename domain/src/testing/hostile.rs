@@ -20,6 +20,7 @@ pub struct Attack {
 const COSTLY: &str = "is too costly to check these inputs against";
 const MANY: &str = "do not conform to the input schema in too many ways to list";
 const TYPE: &str = "has the wrong type";
+const FAULTY: &str = "is no draft-07 schema in too many ways to list";
 const DEEP: &str = "is nested too deeply";
 const EXCLUDED: &str = "matches a schema that is excluded";
 const LARGE: &str = "is too large";
@@ -328,6 +329,8 @@ fn volumes() -> Vec<Attack> {
     let empty: Vec<_> = (0..50_000).map(|_| json!({})).collect();
     let any: Vec<_> = (0..1000).map(|i| json!({"const": i})).collect();
     let numbers: Vec<_> = (0..50_000).collect();
+    let ones = vec![1; 25_000];
+    let long_name = "d".repeat(30_000);
     vec![
         attack(
             "enum of 50,000 objects",
@@ -377,6 +380,37 @@ fn volumes() -> Vec<Attack> {
             json!({"v": numbers}),
         )
         .ends(&[MANY]),
+        attack(
+            "25,000 faults below a long name",
+            json!({"additionalProperties": {"items": {"type": "string"}}}),
+            json!({"n".repeat(900_000): ones}),
+        )
+        .ends(&[TYPE]),
+        attack(
+            "25,000 faults below a long name, in branches",
+            json!({"additionalProperties": {"items": {"anyOf": [{"type": "string"}, false]}}}),
+            json!({"n".repeat(900_000): ones}),
+        )
+        .ends(&[MANY]),
+        attack(
+            "25,000 faults of a long definition",
+            json!({"properties": {"v": {"items": {"$ref": format!("#/definitions/{long_name}")}}},
+                "definitions": {long_name.as_str(): {"type": "string"}}}),
+            json!({"v": ones}),
+        )
+        .ends(&[TYPE]),
+        attack(
+            "a schema with 15,000 faults below a long name",
+            json!({"definitions": {long_name.as_str(): {"required": ones[..15_000]}}}),
+            json!({}),
+        )
+        .ends(&[FAULTY]),
+        attack(
+            "a schema with 15,000 faults below a long name, in branches",
+            json!({"definitions": {long_name.as_str(): {"dependencies": {"a": ones[..15_000]}}}}),
+            json!({}),
+        )
+        .ends(&[FAULTY]),
         attack(
             "contains nothing of 50,000 items",
             property(json!({"contains": {"type": "string"}})),

@@ -62,46 +62,78 @@ pub(super) fn schema_too_costly() -> Violation {
     )
 }
 
-pub(super) fn inputs_too_costly() -> Violation {
-    at_schema(
-        "is too costly to check these inputs against",
-        "a schema whose cost grows with the inputs only",
-        &Value::Null,
-    )
+/// What is examined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Inputs, against the schema of their author.
+    Inputs,
+    /// A schema, against what draft-07 demands.
+    Schema,
 }
 
-pub(super) fn inputs_faults_too_many() -> Violation {
-    let violation = Violation::new(
-        &[],
-        "do not conform to the input schema in too many ways to list",
-        "inputs that conform to the input schema",
-        &Value::Null,
-    );
-    named("inputs", violation)
-}
-
-/// What the meta-schema of draft-07 says of `schema`.
-pub(super) fn of_schema(schema: &Value) -> Vec<Violation> {
-    let meta = jsonschema::draft7::meta::validator();
-    let mut list = LimitedList::default();
-    for error in meta.iter_errors(schema) {
-        translate("input_schema", schema, &error, &mut list);
+impl Subject {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Inputs => "inputs",
+            Self::Schema => "input_schema",
+        }
     }
-    list.into_vec()
+
+    pub(super) fn too_costly(self) -> Violation {
+        match self {
+            Self::Inputs => at_schema(
+                "is too costly to check these inputs against",
+                "a schema whose cost grows with the inputs only",
+                &Value::Null,
+            ),
+            Self::Schema => schema_too_costly(),
+        }
+    }
+
+    pub(super) fn faults_too_many(self) -> Violation {
+        let (reason, expected) = match self {
+            Self::Inputs => (
+                "do not conform to the input schema in too many ways to list",
+                "inputs that conform to the input schema",
+            ),
+            Self::Schema => (
+                "is no draft-07 schema in too many ways to list",
+                "a schema of draft-07",
+            ),
+        };
+        let violation = Violation::new(&[], reason, expected, &Value::Null);
+        named(self.name(), violation)
+    }
+
+    /// The violations of `value`.
+    pub(super) fn translate<'a>(
+        self,
+        value: &Value,
+        errors: impl Iterator<Item = ValidationError<'a>>,
+    ) -> Vec<Violation> {
+        let mut list = LimitedList::default();
+        for error in errors {
+            translate(self.name(), value, &error, &mut list);
+        }
+        list.into_vec()
+    }
 }
 
-/// Why a schema that is well-formed could not be compiled: only its regular expressions are left.
-pub(super) fn of_build(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
-    let text = error.instance().as_str();
-    let path = text.and_then(|text| find_pattern(schema, text));
+/// The regular expression `text`, if it is known, kept `schema` from being compiled.
+pub(super) fn of_build(
+    schema: &Value,
+    text: Option<&str>,
+    error: &ValidationError<'_>,
+) -> Vec<Violation> {
     let expected = "a regular expression without look-around and back-references, \
                     of moderate size when compiled";
-    vec![match path {
-        Some(path) => Violation::new(
+    let place = text.and_then(|text| Some((find_pattern(schema, text)?, text)));
+    vec![match place {
+        Some((path, text)) => Violation::new(
             &path,
             "cannot be used as a regular expression",
             expected,
-            error.instance(),
+            &Value::from(text),
         ),
         None => at_schema(
             format!("cannot be compiled: {}", error.masked()),
@@ -145,16 +177,17 @@ fn find_pattern(schema: &Value, text: &str) -> Option<Vec<PathSegment>> {
     search(schema, text, &mut path).then_some(path)
 }
 
-/// The violations of `inputs`.
-pub(super) fn of_inputs<'a>(
-    inputs: &Value,
-    errors: impl Iterator<Item = ValidationError<'a>>,
-) -> Vec<Violation> {
-    let mut list = LimitedList::default();
-    for error in errors {
-        translate("inputs", inputs, &error, &mut list);
+/// Bytes of names on the way from the root to any value, at most. Recurses; values have at most the
+/// depth that the parser lets through. Cost: O(size).
+pub(super) fn path_bytes_max(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(items) => items.iter().map(path_bytes_max).max().unwrap_or(0),
+        Value::Object(members) => {
+            let below = members.iter().map(|(k, v)| k.len() + path_bytes_max(v));
+            below.max().unwrap_or(0)
+        }
     }
-    list.into_vec()
 }
 
 fn translate(root: &str, document: &Value, error: &ValidationError<'_>, list: &mut LimitedList) {
