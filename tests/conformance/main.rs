@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod faulty;
+mod gateway;
 mod probe;
 mod program;
 
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         clauses_are_listed,
     ));
     trials.extend(faulty::trials());
+    trials.extend(gateway::trials());
     trials.extend(probe::trials());
     for (prefix, path) in ENDPOINTS {
         for clause in all() {

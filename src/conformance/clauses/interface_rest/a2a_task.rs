@@ -195,19 +195,15 @@ async fn artifacts_are_results(probe: &Probe) -> Outcome {
         .filter_map(|artifact| artifact["parts"].as_array())
         .flatten();
     let result = probe.get(&id).await?["result"].take();
-    let holds = |part: &Value| part["data"] == result || part["text"] == result.to_string();
-    let mut parts = parts.peekable();
+    let text = result.to_string();
+    let holds = |part: &Value| part["data"] == result || part["text"] == text.as_str();
+    let mut parts = parts;
+    // An executor other than one that returns its inputs may leave the mark out.
+    let found =
+        parts.any(holds) || text.contains(&mark) && task["artifacts"].to_string().contains(&mark);
     ensure!(
-        parts.peek().is_some(),
-        "artifacts without parts: {}",
-        shown(&task)
-    );
-    let whole = parts.any(holds)
-        || !result.to_string().contains(&mark)
-        || task["artifacts"].to_string().contains(&mark);
-    ensure!(
-        whole,
-        "`artifacts` are {}, the result is {result}",
+        found,
+        "`artifacts` are {}, the result is {text}",
         shown(&task["artifacts"])
     );
     seen(shown(&task["artifacts"]))
@@ -246,14 +242,16 @@ async fn instances_have_ids(probe: &Probe) -> Outcome {
 
 async fn histories_are_lists(probe: &Probe) -> Outcome {
     let (task, _) = executed(probe, &probe.task("told")).await?;
-    match &task["history"] {
-        Value::Null => Err(Finding::skipped("no `history`")),
-        Value::Array(list) => seen(format!("{} messages", list.len())),
-        other => Err(Finding::failed(format!(
-            "`history` is {}: expected a list",
-            shown(other)
-        ))),
+    let history = &task["history"];
+    if history.is_null() {
+        return Err(Finding::skipped("no `history`"));
     }
+    ensure!(
+        history.is_array(),
+        "`history` is {}: expected a list",
+        shown(history)
+    );
+    seen(shown(history))
 }
 
 async fn answers_are_a2a_tasks(probe: &Probe) -> Outcome {

@@ -85,10 +85,15 @@ async fn events_have_members(probe: &Probe) -> Outcome {
     let stored = probe.own().await?;
     let root = stored.iter().find(|task| task["parent_id"].is_null());
     let root = root.map(|task| task["id"].clone()).unwrap_or_default();
-    for Event { kind, data } in events
-        .iter()
-        .filter(|event| TYPES.contains(&event.kind.as_str()))
-    {
+    let typed = |event: &&Event| TYPES.contains(&event.kind.as_str());
+    let told: Vec<_> = events.iter().filter(typed).collect();
+    ensure!(
+        told.len() >= stored.len(),
+        "{} of {} events have one of the types {TYPES:?}",
+        told.len(),
+        events.len()
+    );
+    for Event { kind, data } in told {
         let known = stored.iter().any(|task| task["id"] == data["task_id"]);
         ensure!(
             known,
@@ -141,8 +146,9 @@ async fn progress_is_told(probe: &Probe) -> Outcome {
         "in_progress",
     )
     .await?;
-    let progress = event.data["progress"].as_f64().unwrap_or_default();
-    ensure!(progress > 0.0, "progress {}", event.data["progress"]);
+    let progress = event.data["progress"].as_f64();
+    let moved = progress.is_some_and(|progress| progress > 0.0);
+    ensure!(moved, "progress {}", event.data["progress"]);
     seen(shown(event.data))
 }
 

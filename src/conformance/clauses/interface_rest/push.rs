@@ -46,7 +46,12 @@ pub(super) fn clauses() -> Vec<Clause> {
 ///
 /// # Errors
 /// [`Finding::Skipped`]: the server says that it sends none. One mode of streaming is enough.
-async fn notify(probe: &Probe, receiver: &Receiver, extra: Value) -> Result<String, Finding> {
+async fn notify(
+    probe: &Probe,
+    receiver: &Receiver,
+    alias: &str,
+    extra: Value,
+) -> Result<String, Finding> {
     let card = card(probe).await?.unwrap_or_default();
     if card["capabilities"]["push_notifications"] == false {
         let text = "the agent card says that there are no push notifications";
@@ -56,7 +61,7 @@ async fn notify(probe: &Probe, receiver: &Receiver, extra: Value) -> Result<Stri
     if let (Value::Object(config), Value::Object(extra)) = (&mut config, extra) {
         config.extend(extra);
     }
-    let task = probe.task("told").with("inputs", json!({"text": "hello"}));
+    let task = probe.task(alias).with("inputs", json!({"text": "hello"}));
     let request = json!({
         "jsonrpc": "2.0",
         "method": "tasks.execute",
@@ -68,7 +73,7 @@ async fn notify(probe: &Probe, receiver: &Receiver, extra: Value) -> Result<Stri
     let stored = probe.own().await?;
     let found = stored
         .iter()
-        .find(|stored| stored["name"] == probe.name("told"));
+        .find(|stored| stored["name"] == probe.name(alias));
     let none = || Finding::failed("the task is not stored");
     text_of(found.ok_or_else(none)?, "id")
 }
@@ -81,7 +86,7 @@ fn completed(id: &str) -> impl Fn(&Callback) -> bool {
 /// The callbacks about a task until it has completed.
 async fn callbacks(probe: &Probe) -> Result<(Vec<Callback>, String), Finding> {
     let mut receiver = probe.receiver(0).await?;
-    let id = notify(probe, &receiver, json!({})).await?;
+    let id = notify(probe, &receiver, "told", json!({})).await?;
     let what = format!("a callback that task {id} has completed");
     let callbacks = receiver.until(&what, completed(&id)).await?;
     Ok((callbacks, id))
@@ -94,7 +99,7 @@ pub(super) async fn callbacks_arrive(probe: &Probe) -> Outcome {
 
 async fn post_may_be_named(probe: &Probe) -> Outcome {
     let mut receiver = probe.receiver(0).await?;
-    let id = notify(probe, &receiver, json!({"method": "POST"})).await?;
+    let id = notify(probe, &receiver, "named", json!({"method": "POST"})).await?;
     let what = format!("a callback that task {id} has completed");
     let named = receiver.until(&what, completed(&id)).await?;
     callbacks_are_posts(probe).await?;
@@ -156,7 +161,7 @@ async fn callbacks_have_headers(probe: &Probe) -> Outcome {
 /// The same callback comes a second time, after the first was answered with 503.
 async fn refused_callbacks_come_again(probe: &Probe) -> Outcome {
     let mut receiver = probe.receiver(1).await?;
-    let id = notify(probe, &receiver, json!({})).await?;
+    let id = notify(probe, &receiver, "told", json!({})).await?;
     let first = receiver.until("a callback", |_| true).await?[0]
         .body
         .clone();
