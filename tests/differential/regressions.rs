@@ -159,3 +159,15 @@ async fn a_deadline_that_is_moved_into_the_past_ends_what_is_below() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_task_has_the_deadline_of_the_task_above_it() {
+    agrees(
+        r#"
+        1 tasks.create {"name":"a","schemas":{"method":"free"},"params":{"deadline":"2020-01-01T00:00:00Z"}}
+        2 tasks.create {"name":"b","parent_id":"@1","schemas":{"method":"free"}}
+        3 tasks.execute {"task_id":"@2"}
+        "#,
+    )
+    .await;
+}
