@@ -4,7 +4,7 @@
 //!
 //! A flow is held from its creation on or not at all, so that what is held is complete.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::Event;
 use taskledger_domain::task::Status;
@@ -42,6 +42,9 @@ struct FlowRows {
     rows: HashMap<TaskId, Arc<TaskRow>>,
     /// Runs and their roots.
     runs: Vec<(RunId, TaskId)>,
+    /// Tasks that began as groups: their progress came from other rows, even if they have got a
+    /// method since.
+    groups_begun: HashSet<TaskId>,
     /// Version of the last event taken in.
     version: Version,
     bytes: usize,
@@ -176,8 +179,8 @@ impl RowCache {
         let is_run_root = row
             .run_id
             .is_some_and(|run| flow.runs.contains(&(run, task)));
-        // The progress of a running group and the counts of a run come from other rows.
-        if is_run_root || (row.is_group() && row.status != Status::Pending) {
+        // The progress of a group and the counts of a run come from other rows.
+        if is_run_root || flow.groups_begun.contains(&task) {
             return Cached::Miss;
         }
         let mut blocked_by = Vec::new();
@@ -228,6 +231,11 @@ impl FlowRows {
         } else if let Some(id) = recorded.event.task_id()
             && let Some(row) = self.rows.get_mut(&id)
         {
+            if row.is_group() && matches!(recorded.event.as_ref(), Event::TaskStarted(_)) {
+                self.groups_begun.insert(id);
+            } else if matches!(recorded.event.as_ref(), Event::TaskRequeued(_)) {
+                self.groups_begun.remove(&id);
+            }
             self.bytes -= weight(row);
             if Arc::make_mut(row).apply(recorded) == Change::Deleted {
                 self.rows.remove(&id);

@@ -192,6 +192,21 @@ async fn a_task_that_waits_for_a_failed_one_says_so_from_memory_too() {
 }
 
 #[tokio::test]
+async fn a_group_that_was_given_an_executor_keeps_the_progress_it_ended_with() {
+    let mut w = World::new().await;
+    let tree = json!([{"id": id("root"), "name": "root", "children": [task("a", "work"), task("b", "work")]}]);
+    assert!(soon(w.execute(caller(), tree)).await.unwrap().is_ok());
+    w.script.complete("a").await;
+    w.script.fail("b").await;
+    let updates = crate::world::updates(json!({"schemas": {"method": "work"}}));
+    let update = w.call(move |app| async move { app.update(caller(), id("root"), updates).await });
+    assert!(soon(update).await.unwrap().is_ok());
+    w.run_read_models();
+    let root = soon(get(&w, "root", Consistency::Strong)).await.unwrap();
+    assert_eq!(root.unwrap()["progress"], 0.5);
+}
+
+#[tokio::test]
 async fn commands_are_busy_while_the_read_models_are_far_behind_and_outcomes_are_not() {
     let mut w = World::new().await;
     let flow = w.given_flow("root", &[]).await;
