@@ -36,7 +36,7 @@ pub struct Params {
     pub name: Option<String>,
     /// Only tasks with this priority.
     pub priority: Option<Priority>,
-    /// Only tasks created after this time.
+    /// Only tasks created at this time or after it.
     pub created_after: Option<Timestamp>,
     /// Only tasks created before this time.
     pub created_before: Option<Timestamp>,
@@ -83,7 +83,7 @@ impl Parameters for Params {
         let created_after = reader.optional(
             "created_after",
             TIMESTAMP,
-            "Only tasks created after this time.",
+            "Only tasks created at this time or after it.",
         );
         let created_before = reader.optional(
             "created_before",
