@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Before a busy server is asked again.
+/// In the text of an answer: the server is too busy.
+const BUSY: &str = r#""code":-32013,"#;
+/// Before a busy server is asked again: shorter than it asks for, to measure when it is ready.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// One connection.
@@ -40,7 +42,7 @@ impl Client {
         }
     }
 
-    /// As [`Self::call`]; a server that is too busy is asked again when it says, for so long.
+    /// As [`Self::call`]; a server that is too busy is asked again and again, for so long.
     pub(crate) async fn insist(
         &mut self,
         method: &str,
@@ -50,7 +52,7 @@ impl Client {
         let began = Instant::now();
         loop {
             match self.call(method, params).await {
-                Err(error) if error.contains("-32013") && began.elapsed() < patience => {
+                Err(error) if error.contains(BUSY) && began.elapsed() < patience => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
                 other => return other,

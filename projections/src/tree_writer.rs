@@ -74,6 +74,7 @@ impl TreeWriter {
         }
         self.out
     }
+
     /// As [`Self::finish`], with one more member in the outermost node.
     ///
     /// # Panics

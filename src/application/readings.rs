@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use taskledger_projections::{self as projections, Reading};
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +28,11 @@ const READINGS_MAX: usize = 2;
 pub const REBUILDS_MAX: usize = 2;
 /// Pieces that are read before the receiver has taken them.
 const PIECES_AHEAD: usize = 2;
+/// How long a receiver may take for one piece: whoever stops reading must not keep a place.
+const PIECE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one answer may take to be received: it keeps the database from tidying up behind it.
-const SENDING_TIME_MAX: Duration = Duration::from_secs(60);
+/// With `READING_BYTES_MAX`, the slowest receiver that gets the largest answer takes 2 MiB/s.
+const SENDING_TIME_MAX: Duration = Duration::from_secs(120);
 /// Milliseconds after which a place for a long answer may be free.
 const RETRY_AFTER_MS: u64 = 500;
 
@@ -220,24 +224,32 @@ impl Readings {
         let sending = async move {
             let mut next = Some(first);
             while let Some(bytes) = next {
-                if sender.send(Piece::Bytes(bytes)).await.is_err() {
-                    return;
+                let taken = sender
+                    .send_timeout(Piece::Bytes(bytes), PIECE_TIME_MAX)
+                    .await;
+                match taken {
+                    Ok(()) => {}
+                    Err(SendTimeoutError::Closed(_)) => return Ok(()),
+                    Err(SendTimeoutError::Timeout(_)) => return Err(TooSlow),
                 }
                 next = match source.next().await {
                     Ok(next) => next,
                     Err(error) => {
                         tracing::error!(error = %error, "a long answer is cut off");
-                        return;
+                        return Ok(());
                     }
                 };
             }
-            let _ = sender.send(Piece::End).await;
+            match sender.send_timeout(Piece::End, PIECE_TIME_MAX).await {
+                Err(SendTimeoutError::Timeout(_)) => Err(TooSlow),
+                Ok(()) | Err(SendTimeoutError::Closed(_)) => Ok(()),
+            }
         };
         let until = Instant::now() + SENDING_TIME_MAX;
         self.tracker.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                sent = timeout_at(until, sending) => if sent.is_err() {
+                sent = timeout_at(until, sending) => if !matches!(sent, Ok(Ok(()))) {
                     tracing::warn!("a long answer was not received in time and is cut off");
                 },
             }
@@ -256,6 +268,9 @@ impl Readings {
         self.tracker.wait().await;
     }
 }
+
+/// The receiver did not take a piece in time.
+struct TooSlow;
 
 async fn permit(
     room: &Arc<Semaphore>,

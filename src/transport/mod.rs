@@ -1,6 +1,7 @@
 //! The doors: each turns a protocol's bytes into calls and the outcomes of calls into bytes.
 //!
-//! Owns: envelopes, method tables, error codes, connections, the description of all of it. May not touch: the log, SQL, rules.
+//! Owns: envelopes, method tables, error codes, connections, the description of all of it. May not
+//! touch: the log, SQL, rules.
 
 pub mod http;
 pub mod jsonrpc;

@@ -70,23 +70,6 @@ pub struct OpenRun {
 }
 
 impl ReadModels {
-    /// The ids of the live tasks of a flow in order of creation; empty when there is no such flow.
-    /// Cost: O(tasks).
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Damaged`].
-    pub async fn ids_by_flow(&self, flow: FlowId) -> Result<Vec<TaskId>, Error> {
-        let mut tx = self.readers.begin().await?;
-        let found = sqlx::query(IDS)
-            .bind(flow.0.as_bytes().to_vec())
-            .fetch_all(&mut *tx)
-            .await?;
-        found
-            .iter()
-            .map(|row| crate::sql::Columns::of(row).id().map(TaskId))
-            .collect()
-    }
-
     /// A flow in figures; `None` when it does not exist. Cost: O(1).
     ///
     /// # Errors
@@ -223,9 +206,3 @@ const OPEN_RUNS: &str = "SELECT flow_no, flow_id, partition, next_due_at
     WHERE flow_no > $1
     ORDER BY flow_no
     LIMIT $2";
-/// Relies on the indexes tasks_id and tasks_flow_ordinal.
-const IDS: &str = "SELECT t.id
-    FROM tasks r
-    JOIN tasks t ON t.flow_no = r.created_position
-    WHERE r.id = $1
-    ORDER BY t.ordinal";

@@ -13,8 +13,8 @@ use std::fmt;
 use taskledger_domain::TaskId;
 use taskledger_domain::task::Status;
 
-/// Bytes of one long answer: some twenty times a tree of 100,000 usual tasks.
-pub const READING_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes of one long answer: some four times a tree of 100,000 usual tasks.
+pub const READING_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Tasks in one piece.
 const PIECE_TASKS: usize = 256;
 /// Bytes of payloads in one piece, unless a single task has more.
@@ -63,8 +63,16 @@ impl ReadModels {
             return Ok(None);
         };
         let shape: Vec<(i64, i64)> = sqlx::query_as(SHAPE).bind(root).fetch_all(&mut *tx).await?;
-        let mut left = depth_first(root, &shape);
-        left.reverse();
+        // Sorting 100,000 tasks takes a while, in which this thread would serve nobody.
+        let ordered = tokio::task::spawn_blocking(move || {
+            let mut left = depth_first(root, &shape);
+            left.reverse();
+            left
+        });
+        let left = match ordered.await {
+            Ok(left) => left,
+            Err(error) => return Err(Error::Damaged(format!("a tree has no order: {error}"))),
+        };
         let text = Text::Tree(TreeWriter::new());
         Ok(Some(Reading::new(tx, left, Some(root), text)))
     }

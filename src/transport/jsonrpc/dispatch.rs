@@ -24,7 +24,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use taskledger_domain::Violation;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// What a caller is told to wait after a request ran out of time, in milliseconds.
 pub const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
@@ -122,7 +122,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             methods,
             by_name,
             clock,
-            answer_bytes_max: encode::ANSWER_BYTES_MAX,
+            answer_bytes_max: encode::WHOLE_ANSWER_BYTES_MAX,
             failed_notifications: AtomicU64::new(0),
             discovery: OnceLock::new(),
         }
@@ -163,7 +163,8 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             .any(|method| method.changes_state)
     }
 
-    /// Reads and answers a body, whole. `None`: there is nothing to answer.
+    /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
+    /// process, who take no long answers.
     pub async fn answer_bytes(
         &self,
         body: &[u8],
@@ -247,7 +248,14 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Element::Request(request) => {
                 if let Some((id, outcome)) = self.request(*request, origin, deadline).await {
-                    let outcome = encode::whole(max, outcome).await;
+                    let whole = encode::whole(max, outcome);
+                    let outcome = match deadline {
+                        Some(deadline) => timeout_at(deadline, whole).await.unwrap_or_else(|_| {
+                            let reason = "the answer was not read in time; ask for it alone";
+                            Err(RpcError::busy(reason, RETRY_AFTER_TIMEOUT_MS))
+                        }),
+                        None => whole.await,
+                    };
                     encode::answer(buffer, max, Some(&id), &outcome);
                 }
             }
@@ -293,7 +301,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         // Inside the block, so that a panic of the handler before its first await is caught too.
         let work = AssertUnwindSafe(async move { handler(context, call).await }).catch_unwind();
         let finished = match deadline {
-            Some(deadline) => match tokio::time::timeout_at(deadline, work).await {
+            Some(deadline) => match timeout_at(deadline, work).await {
                 Ok(finished) => finished,
                 Err(_) => return Err(out_of_time(method)),
             },

@@ -4,9 +4,9 @@ use super::error::RpcError;
 use crate::application::readings::{NotWhole, Pieces, Text};
 use serde_json::value::RawValue;
 
-/// Bytes of one HTTP answer unless set otherwise: about four times a tree of 100,000 tasks, and a
-/// bound on what one call can make the server hold.
-pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of one answer that is made in memory, a batch's together, unless set otherwise: about four
+/// times a tree of 100,000 tasks. Long answers to single calls are never in memory as a whole.
+pub const WHOLE_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What one element is answered.
 pub type Outcome = Result<Text, RpcError>;

@@ -14,7 +14,7 @@ pub mod params;
 pub mod reader;
 
 pub use dispatch::{Body, Call, Dispatcher, Method, Origin};
-pub use encode::ANSWER_BYTES_MAX;
+pub use encode::WHOLE_ANSWER_BYTES_MAX;
 pub(crate) use encode::refusal as error_body;
 pub use error::{ErrorKind, RpcError};
 pub use reader::Reader;
