@@ -190,6 +190,8 @@ impl<'a> Driver<'a> {
             .expect("an order is a command or a look");
         let now = self.flows.clock.now();
         let mut turn = self.flows.slots.turn(self.mailbox.flow);
+        // The attempt whose end this is runs no more, so what becomes ready may have its slot.
+        drop(order.slot.take());
         let reach = stretch::reach(command, resident.flow.size());
         let decided = at_a_stretch(reach, || resident.flow.handle(command, now, &mut turn));
         let entry = match decided {

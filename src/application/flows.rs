@@ -211,6 +211,7 @@ impl Flows {
             begins: Begins::No,
             repeatable: None,
             engine,
+            slot: None,
             reply: None,
             clock,
             bytes: 256,

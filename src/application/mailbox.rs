@@ -5,6 +5,7 @@
 
 use super::error::Error;
 use super::idempotency::Repeatable;
+use super::slots::Held;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fmt;
@@ -61,6 +62,9 @@ pub struct Order {
     pub repeatable: Option<Repeatable>,
     /// From the engine: bounded by its slots and timers, so it is never turned away.
     pub engine: bool,
+    /// The slot of the attempt whose end it reports; free once that is decided, so that no more
+    /// tasks are in progress than attempts may run.
+    pub slot: Option<Held>,
     /// Where the answer goes, if somebody waits for it.
     pub reply: Option<oneshot::Sender<Result<Reply, Error>>>,
     /// Fresh ids for its events.
@@ -99,6 +103,9 @@ pub(super) struct Mailbox {
 #[derive(Default)]
 struct Inner {
     queue: VecDeque<Order>,
+    /// Orders of callers in the queue, and their bytes. Those of the engine are bounded by the
+    /// attempts that may run, and must not keep callers out.
+    callers: usize,
     bytes: usize,
     /// A wake-up stands in the queue; another one would find nothing to do.
     wake_queued: bool,
@@ -167,14 +174,17 @@ impl Mailbox {
         if inner.retired {
             return Put::Retired(Box::new(order));
         }
-        let too_large = inner.bytes + order.bytes > BYTES_MAX && !inner.queue.is_empty();
-        if !order.engine && (inner.queue.len() >= COMMANDS_MAX || too_large) {
+        let too_large = inner.bytes + order.bytes > BYTES_MAX && inner.callers > 0;
+        if !order.engine && (inner.callers >= COMMANDS_MAX || too_large) {
             return Put::Full;
         }
         if order.is_wake_up() && std::mem::replace(&mut inner.wake_queued, true) {
             return Put::Queued;
         }
-        inner.bytes += order.bytes;
+        if !order.engine {
+            inner.callers += 1;
+            inner.bytes += order.bytes;
+        }
         inner.queue.push_back(order);
         if std::mem::replace(&mut inner.driven, true) {
             drop(inner);
@@ -205,14 +215,17 @@ impl Mailbox {
     pub(super) fn abandon(&self) -> VecDeque<Order> {
         let mut inner = self.inner();
         inner.retired = true;
-        inner.bytes = 0;
+        (inner.callers, inner.bytes) = (0, 0);
         std::mem::take(&mut inner.queue)
     }
 
     pub(super) fn pop(&self) -> Option<Order> {
         let mut inner = self.inner();
         let order = inner.queue.pop_front()?;
-        inner.bytes -= order.bytes;
+        if !order.engine {
+            inner.callers -= 1;
+            inner.bytes -= order.bytes;
+        }
         if order.is_wake_up() {
             inner.wake_queued = false;
         }

@@ -3,6 +3,7 @@
 use super::error::Error;
 use super::flows::Flows;
 use super::ports::Started;
+use super::slots::Held;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Metadata;
@@ -21,6 +22,27 @@ impl Flows {
         command: Command,
         stop: &CancellationToken,
     ) {
+        self.insist(started, command, None, stop).await;
+    }
+
+    /// The same for the end of an attempt, whose slot becomes free in the turn that decides it.
+    pub async fn report_end(
+        self: &Arc<Self>,
+        started: &Started,
+        command: Command,
+        slot: Held,
+        stop: &CancellationToken,
+    ) {
+        self.insist(started, command, Some(slot), stop).await;
+    }
+
+    async fn insist(
+        self: &Arc<Self>,
+        started: &Started,
+        command: Command,
+        mut slot: Option<Held>,
+        stop: &CancellationToken,
+    ) {
         let metadata = Metadata {
             actor: Arc::from("engine"),
             correlation: started.metadata.correlation.clone(),
@@ -28,7 +50,8 @@ impl Flows {
             trace: started.metadata.trace.clone(),
         };
         loop {
-            let order = self.order(Some(command.clone()), None, metadata.clone(), true);
+            let mut order = self.order(Some(command.clone()), None, metadata.clone(), true);
+            order.slot = slot.take();
             match self.ask(started.flow, order).await {
                 Ok(_) => return,
                 Err(Error::Refused(rejection)) => {

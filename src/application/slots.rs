@@ -143,6 +143,17 @@ impl Slots {
         }
     }
 
+    /// The slot of an attempt that runs, to be given back by whoever drops it.
+    #[must_use]
+    pub fn held(self: &Arc<Self>, method: &str, task: TaskId, attempt: u32) -> Held {
+        Held {
+            slots: Some(self.clone()),
+            method: method.into(),
+            task,
+            attempt,
+        }
+    }
+
     /// The flow is being looked at: it registers anew if it still has to wait. Gives the places
     /// that it had.
     fn withdraw(&self, flow: FlowId) -> Vec<(String, Rank)> {
@@ -266,7 +277,7 @@ impl Turn<'_> {
     }
 }
 
-/// A slot for an attempt that may still not begin: dropping it frees the slot.
+/// The slot of an attempt: dropping it frees the slot.
 #[derive(Debug)]
 pub struct Held {
     slots: Option<Arc<Slots>>,
@@ -282,7 +293,7 @@ impl Held {
         (self.task, self.attempt)
     }
 
-    /// The attempt begins: whoever runs it releases the slot ([`Slots::release`]).
+    /// The attempt begins: whoever runs it gives the slot back ([`Slots::held`]).
     pub fn keep(mut self) {
         self.slots = None;
     }

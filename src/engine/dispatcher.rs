@@ -117,8 +117,8 @@ impl Dispatcher {
                 Progress::ZERO,
             )
         });
-        flows.slots().release(&started.launch.method, key.0, key.1);
         let (task, attempt) = key;
+        let slot = flows.slots().held(&started.launch.method, task, attempt);
         let command = match outcome {
             AttemptOutcome::Completed(result) => Some(Command::Complete {
                 task,
@@ -135,7 +135,7 @@ impl Dispatcher {
             AttemptOutcome::Stopped => None,
         };
         if let Some(command) = command {
-            flows.report(&started, command, &self.stop).await;
+            flows.report_end(&started, command, slot, &self.stop).await;
         }
         let mut alive = self.attempts();
         if let Some(of_flow) = alive.get_mut(&started.flow) {

@@ -186,6 +186,11 @@ impl Reader<'_> {
 
     pub(super) fn task_ref(&mut self, value: &Value, path: Vec<PathSegment>) -> Option<TaskRef> {
         match value.as_str() {
+            // Whatever it refers to, so that it is told with all other faults of the call.
+            Some(text) if looks_like_uuid(text) && TaskId::parse(text).is_err() => {
+                self.report(&path, "Invalid UUID format", "a UUID v4", value);
+                None
+            }
             Some(text) if !text.is_empty() => Some(TaskRef {
                 text: text.to_owned(),
                 path,
