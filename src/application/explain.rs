@@ -5,6 +5,7 @@
 
 mod facts;
 mod reasons;
+mod steps;
 
 use super::App;
 use super::commands::{Answer, raw};
@@ -48,8 +49,8 @@ const fn is_zero(n: &u32) -> bool {
 }
 
 impl App {
-    /// `tasks.explain`. Cost: O(pending tasks that it waits for, directly or not), for a group
-    /// O(subtree), in the flow's turn; the rest is bounded.
+    /// `tasks.explain`. Cost: that of [`Flow::explain`](taskledger_domain::flow::Flow::explain), in
+    /// the flow's turn; the rest is bounded.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).
@@ -105,7 +106,8 @@ impl App {
 
     /// The latest run that covered a task which no run covers now.
     async fn last_run(&self, e: &Explanation) -> Result<Option<RunSummary>, Error> {
-        if !e.reasons.contains(&Reason::NotCovered) {
+        let uncovered = |r: &Reason| matches!(r, Reason::NotCovered { .. });
+        if !e.reasons.iter().any(uncovered) {
             return Ok(None);
         }
         self.await_task("task_id", e.task.id, Consistency::Strong)
@@ -121,7 +123,7 @@ impl App {
     async fn line_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Queue>, Error> {
         let place = e.reasons.iter().find_map(|r| match r {
             Reason::WaitsForSlot(place) => Some(*place),
-            Reason::NotCovered
+            Reason::NotCovered { .. }
             | Reason::Blocked(_)
             | Reason::WaitsForDependencies(_)
             | Reason::WaitsForRetry { .. }

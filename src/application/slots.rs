@@ -309,6 +309,9 @@ impl Capacity for Turn<'_> {
     fn is_idempotent(&self, method: &str) -> bool {
         self.slots.executors.is_idempotent(method)
     }
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        self.slots.executors.canonical_name(method)
+    }
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
         let taken = self.slots.take(self.flow, attempt);
         if taken {
@@ -334,6 +337,9 @@ impl Capacity for View<'_> {
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.0.is_idempotent(method)
+    }
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        self.0.canonical_name(method)
     }
     fn take_slot(&mut self, _: &SlotRequest<'_>) -> bool {
         false

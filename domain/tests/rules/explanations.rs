@@ -2,10 +2,10 @@
 
 use crate::support::{cancel, cancel_all, change, execute_unknown, fail, report, updating};
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::FailureReason;
 use taskledger_domain::flow::explain::{
-    Blocked, CHAINS_MAX, Cause, Explanation, LISTED_MAX, Reason,
+    Again, Blocked, CHAINS_MAX, Cause, Explanation, LISTED_MAX, Reason,
 };
+use taskledger_domain::flow::{FailureReason, Kind};
 use taskledger_domain::task::Status::{Failed, InProgress, Pending};
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, retry, run, task};
 
@@ -38,7 +38,8 @@ fn chains(e: &Explanation) -> Vec<&Blocked> {
 #[test]
 fn a_task_that_nobody_executed_is_covered_by_no_run() {
     let s = given(vec![task("a")]);
-    assert_eq!(reason(&s, "a"), Reason::NotCovered);
+    let execute = Again::Accepted;
+    assert_eq!(reason(&s, "a"), Reason::NotCovered { execute });
     assert_eq!((explain(&s, "a").attempt, explain(&s, "a").run), (0, None));
 }
 
@@ -155,7 +156,7 @@ fn after_the_run_a_blocked_task_is_uncovered_and_still_told_why() {
     .fails("a")
     .runs(false);
     let e = explain(&s, "b");
-    let [Reason::NotCovered, Reason::Blocked(blocked)] = &e.reasons[..] else {
+    let [Reason::NotCovered { .. }, Reason::Blocked(blocked)] = &e.reasons[..] else {
         panic!("{e:?}");
     };
     assert_eq!(
@@ -252,6 +253,66 @@ fn a_ready_task_without_a_slot_knows_its_place() {
     assert_eq!((place.priority.get(), place.ahead_in_flow), (1, 1));
     assert_eq!(place.since, START);
     assert!(matches!(reason(&s, "second"), Reason::WaitsForSlot(p) if p.ahead_in_flow == 0));
+}
+
+#[test]
+fn tasks_of_an_alias_are_ahead_in_the_same_line() {
+    let mut s = given(vec![
+        group("g"),
+        task("runs").under("g").priority(0),
+        task("alias").under("g").method("echo2").priority(1),
+        task("other").under("g").method("once").priority(1),
+        task("last").under("g").priority(2),
+    ]);
+    s.server.executors.insert("echo2".to_owned(), true);
+    let alias = ("echo2".to_owned(), "echo".to_owned());
+    s.server.aliases.extend([alias]);
+    s.server.slots = 1;
+    let s = s.when(execute("g")).accepted();
+    assert!(matches!(reason(&s, "last"), Reason::WaitsForSlot(p) if p.ahead_in_flow == 1));
+}
+
+#[test]
+fn a_rerun_is_told_as_possible_only_when_the_rules_accept_it() {
+    let s = given(vec![
+        group("g"),
+        task("a").under("g"),
+        task("b").under("g").after(&["a"]),
+        task("long").under("g"),
+    ])
+    .when(execute("g"))
+    .accepted()
+    .fails("a");
+    let told = |s: &Scenario| {
+        let Reason::Failed { retry, .. } = reason(s, "a") else {
+            panic!("{:?}", explain(s, "a"));
+        };
+        assert_eq!(chains(&explain(s, "b"))[0].again, retry);
+        retry
+    };
+    assert_eq!(told(&s), Again::AfterRun);
+    let refused = s.clone().when(retry("a")).last;
+    assert_eq!(refused.unwrap_err().kind, Kind::AlreadyExecuting);
+    let mut s = s.completes("long").runs(false);
+    assert_eq!(told(&s), Again::Accepted);
+    s.server.executors.clear();
+    assert!(matches!(told(&s), Again::Refused(why) if why.contains("not found")));
+    assert!(s.when(retry("a")).last.is_err());
+}
+
+#[test]
+fn the_task_that_waits_for_the_root_cause_is_named_though_its_link_is_left_out() {
+    let mut tasks = vec![group("g"), task("bad").under("g"), task("slow").under("g")];
+    tasks.push(task("c0").under("g").after(&["bad"]));
+    for n in 1..60 {
+        let before = format!("c{}", n - 1);
+        tasks.push(task(&format!("c{n}")).under("g").after(&[&before]));
+    }
+    let s = given(tasks).when(execute("g")).accepted().fails("bad");
+    let e = explain(&s, "c59");
+    let blocked = chains(&e)[0];
+    assert!(blocked.skipped > 0);
+    assert_eq!((blocked.waiting, blocked.room), (id("c0"), id("g")));
 }
 
 #[test]
@@ -363,6 +424,7 @@ fn a_failed_group_names_the_children_that_harmed_it_and_what_was_not_done() {
     let Reason::Failed {
         harmed_by,
         not_done,
+        retry: _,
     } = reason(&s, "g")
     else {
         panic!("{:?}", explain(&s, "g"));

@@ -100,6 +100,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
             Reason::Failed {
                 harmed_by,
                 not_done,
+                retry: _,
             } => {
                 named.extend(harmed_by.items.iter().chain(&not_done.items));
                 ended.extend(&harmed_by.items);
@@ -108,7 +109,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
                 named.extend(around);
                 ended.extend(around);
             }
-            Reason::NotCovered
+            Reason::NotCovered { .. }
             | Reason::WaitsForRetry { .. }
             | Reason::WaitsForExecutor { .. }
             | Reason::WaitsForSlot(_)

@@ -156,7 +156,7 @@ pub fn explain() -> About {
                 "executor": "echo_executor", "attempt": 0, "summary": format!("`fetch` {message}"),
                 "reasons": [{
                     "code": "not_covered", "message": message, "executed": false,
-                    "next_steps": [{"method": "tasks.execute", "params": {"task_id": FETCH}, "why": "run it"}],
+                    "next_steps": [{"method": "tasks.execute", "params": {"task_id": FETCH}, "why": "run it", "when": "now"}],
                 }],
             }),
         }],
@@ -168,6 +168,7 @@ fn reason() -> Value {
         "method": text("A method of this server."),
         "params": {"type": "object", "description": "Parameters to begin with."},
         "why": text("What it is good for."),
+        "when": {"type": "string", "enum": ["now", "after_run", "after_mending"], "description": "Whether the server accepts it now, only after the active run has ended, or only when the fault named in `why` is mended. Those of now come first."},
     }));
     let task = json!({"type": "object", "properties": {
         "id": at("TaskId"), "name": text("Its name."), "status": at("Status"),
