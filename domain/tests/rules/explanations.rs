@@ -2,21 +2,21 @@
 
 use crate::support::{cancel, cancel_all, change, execute_unknown, fail, report, updating};
 use taskledger_domain::TaskId;
+use taskledger_domain::flow::FailureReason;
 use taskledger_domain::flow::explain::{
     Again, Blocked, CHAINS_MAX, Cause, Explanation, LISTED_MAX, Reason,
 };
-use taskledger_domain::flow::{FailureReason, Kind};
 use taskledger_domain::task::Status::{Failed, InProgress, Pending};
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, retry, run, task};
 
-fn explain(s: &Scenario, name: &str) -> Explanation {
+pub(crate) fn explain(s: &Scenario, name: &str) -> Explanation {
     s.flow
         .explain(id(name), s.now, &s.server)
         .expect("the task lives")
 }
 
 /// The only reason.
-fn reason(s: &Scenario, name: &str) -> Reason {
+pub(crate) fn reason(s: &Scenario, name: &str) -> Reason {
     let mut reasons = explain(s, name).reasons;
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     reasons.remove(0)
@@ -27,7 +27,7 @@ fn chain(blocked: &Blocked) -> Vec<TaskId> {
 }
 
 /// The chains among the reasons.
-fn chains(e: &Explanation) -> Vec<&Blocked> {
+pub(crate) fn chains(e: &Explanation) -> Vec<&Blocked> {
     let blocked = e.reasons.iter().filter_map(|r| match r {
         Reason::Blocked(blocked) => Some(blocked),
         _ => None,
@@ -270,49 +270,6 @@ fn tasks_of_an_alias_are_ahead_in_the_same_line() {
     s.server.slots = 1;
     let s = s.when(execute("g")).accepted();
     assert!(matches!(reason(&s, "last"), Reason::WaitsForSlot(p) if p.ahead_in_flow == 1));
-}
-
-#[test]
-fn a_rerun_is_told_as_possible_only_when_the_rules_accept_it() {
-    let s = given(vec![
-        group("g"),
-        task("a").under("g"),
-        task("b").under("g").after(&["a"]),
-        task("long").under("g"),
-    ])
-    .when(execute("g"))
-    .accepted()
-    .fails("a");
-    let told = |s: &Scenario| {
-        let Reason::Failed { retry, .. } = reason(s, "a") else {
-            panic!("{:?}", explain(s, "a"));
-        };
-        assert_eq!(chains(&explain(s, "b"))[0].again, retry);
-        retry
-    };
-    assert_eq!(told(&s), Again::AfterRun);
-    let refused = s.clone().when(retry("a")).last;
-    assert_eq!(refused.unwrap_err().kind, Kind::AlreadyExecuting);
-    let mut s = s.completes("long").runs(false);
-    assert_eq!(told(&s), Again::Accepted);
-    s.server.executors.clear();
-    assert!(matches!(told(&s), Again::Refused(why) if why.contains("not found")));
-    assert!(s.when(retry("a")).last.is_err());
-}
-
-#[test]
-fn the_task_that_waits_for_the_root_cause_is_named_though_its_link_is_left_out() {
-    let mut tasks = vec![group("g"), task("bad").under("g"), task("slow").under("g")];
-    tasks.push(task("c0").under("g").after(&["bad"]));
-    for n in 1..60 {
-        let before = format!("c{}", n - 1);
-        tasks.push(task(&format!("c{n}")).under("g").after(&[&before]));
-    }
-    let s = given(tasks).when(execute("g")).accepted().fails("bad");
-    let e = explain(&s, "c59");
-    let blocked = chains(&e)[0];
-    assert!(blocked.skipped > 0);
-    assert_eq!((blocked.waiting, blocked.room), (id("c0"), id("g")));
 }
 
 #[test]
