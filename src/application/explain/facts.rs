@@ -3,14 +3,12 @@
 use crate::application::App;
 use crate::application::error::Error;
 use crate::application::facts;
+use crate::application::stream_reader::StreamReader;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use taskledger_domain::flow::explain::{Explanation, Reason, TaskRef};
 use taskledger_domain::flow::{CancelReason, Event, FailureReason};
 use taskledger_domain::{FlowId, Recorded, Timestamp, Version};
-
-/// Events read at a time: at three payloads of 1 MiB each, 96 MiB, of which little is kept.
-const READ_EVENTS: usize = 32;
 
 /// How a task ended.
 #[derive(Debug, Clone)]
@@ -132,11 +130,9 @@ impl App {
     ) -> Result<Facts, Error> {
         let versions: Vec<Version> = versions(e).into_iter().collect();
         let mut facts = Facts::default();
-        for chunk in versions.chunks(READ_EVENTS) {
-            for recorded in self.store.read_versions(flow, chunk).await? {
-                facts.learn(&recorded);
-            }
-        }
+        StreamReader::of(&*self.store, flow)
+            .versions(&versions, |recorded| facts.learn(recorded))
+            .await?;
         Ok(facts)
     }
 }
