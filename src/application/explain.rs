@@ -17,6 +17,7 @@ use facts::Facts;
 use reasons::{Said, Speaker};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use taskledger_domain::flow::Rejection;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
 use taskledger_domain::task::Status;
@@ -145,7 +146,7 @@ impl App {
             if let Some(flow) = self.directory.flow_of(*task).await? {
                 holder["root_task_id"] = json!(flow.root());
             }
-            if let Some(name) = self.rows.name_of(*task) {
+            if let Some(name) = self.holder_name(*task).await? {
                 holder["name"] = json!(&*name);
             }
             holders.push(holder);
@@ -155,8 +156,22 @@ impl App {
             limit: line.limit,
             running: line.running,
             flows_ahead: line.flows_ahead,
+            more_flows_ahead: line.more_flows_ahead,
             holders,
         }))
+    }
+}
+
+impl App {
+    /// The name of a task that may be of any flow; `None` when it was deleted meanwhile.
+    async fn holder_name(&self, task: TaskId) -> Result<Option<Arc<str>>, Error> {
+        if let Some(name) = self.rows.name_of(task) {
+            return Ok(Some(name));
+        }
+        self.await_task("task_id", task, Consistency::Strong)
+            .await?;
+        let view = self.queries.get(task).await.map_err(failed)?;
+        Ok(view.map(|view| view.row.name.clone()))
     }
 }
 
@@ -167,6 +182,7 @@ struct Queue {
     limit: usize,
     running: usize,
     flows_ahead: usize,
+    more_flows_ahead: bool,
     holders: Vec<Value>,
 }
 

@@ -312,6 +312,7 @@ async fn a_task_without_a_slot_says_who_holds_them_and_who_is_ahead() {
         holders,
         [("one", json!(id("root"))), ("two", json!(id("root")))]
     );
+    assert_eq!(reason["more_flows_ahead"], false);
     let answer = explain(&w, "urgent").await;
     assert_eq!(first(&answer)["flows_ahead"], 0);
 }

@@ -248,7 +248,11 @@ impl Speaker<'_> {
                 line.running,
                 line.limit,
                 counted(ahead, "task", "tasks"),
-                counted(line.flows_ahead, "other flow", "other flows"),
+                if line.more_flows_ahead {
+                    format!("more than {} other flows", line.flows_ahead)
+                } else {
+                    counted(line.flows_ahead, "other flow", "other flows")
+                },
             )
         };
         said(
@@ -257,7 +261,8 @@ impl Speaker<'_> {
             json!({"executor": method, "limit": line.limit, "running": line.running,
                 "holders": line.holders, "holders_more": line.running.saturating_sub(line.holders.len()),
                 "priority": line.place.priority, "ready_since": line.place.since,
-                "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead}),
+                "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead,
+                "more_flows_ahead": line.more_flows_ahead}),
         )
     }
 

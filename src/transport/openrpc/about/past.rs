@@ -193,7 +193,8 @@ fn reason() -> Value {
         "limit": number("`waits_for_slot`: attempts that may run at once."),
         "running": number("`waits_for_slot`: attempts that do."),
         "ahead_in_flow": number("`waits_for_slot`: tasks of its flow that start before it."),
-        "flows_ahead": number("`waits_for_slot`: other flows that start something before it."),
+        "flows_ahead": number("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
+        "more_flows_ahead": {"type": "boolean", "description": "`waits_for_slot`: there are more of them than were counted."},
         "next_steps": {"type": "array", "items": step, "description": "What can be done."},
     });
     with_optional(reason, details)
