@@ -123,10 +123,25 @@ impl EventStore for Log {
         _: FlowId,
         _: Version,
         _: usize,
+        _: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         Err(Error::Unavailable("this log has no streams".to_owned()))
     }
-    async fn read_versions(&self, _: FlowId, _: &[Version]) -> Result<Vec<Arc<Recorded>>, Error> {
+    async fn read_stream_back(
+        &self,
+        _: FlowId,
+        _: Version,
+        _: usize,
+        _: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        Err(Error::Unavailable("this log has no streams".to_owned()))
+    }
+    async fn read_versions_within(
+        &self,
+        _: FlowId,
+        _: &[Version],
+        _: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
         Err(Error::Unavailable("this log has no streams".to_owned()))
     }
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {

@@ -143,6 +143,8 @@ impl NewTask {
 pub struct Server {
     /// Executors and whether they are idempotent.
     pub executors: HashMap<String, bool>,
+    /// The executor behind each alias.
+    pub aliases: HashMap<String, String>,
     /// Free slots.
     pub slots: usize,
     /// Starts that were granted, in order.
@@ -156,6 +158,7 @@ impl Default for Server {
             .collect();
         Self {
             executors,
+            aliases: HashMap::new(),
             slots: usize::MAX,
             granted: Vec::new(),
         }
@@ -168,6 +171,9 @@ impl Capacity for Server {
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.executors.get(method).copied().unwrap_or(false)
+    }
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        self.aliases.get(method).map_or(method, String::as_str)
     }
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
         if self.slots == 0 {

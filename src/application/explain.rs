@@ -5,6 +5,7 @@
 
 mod facts;
 mod reasons;
+mod steps;
 
 use super::App;
 use super::commands::{Answer, raw};
@@ -16,6 +17,7 @@ use facts::Facts;
 use reasons::{Said, Speaker};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use taskledger_domain::flow::Rejection;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
 use taskledger_domain::task::Status;
@@ -48,8 +50,8 @@ const fn is_zero(n: &u32) -> bool {
 }
 
 impl App {
-    /// `tasks.explain`. Cost: O(pending tasks that it waits for, directly or not), for a group
-    /// O(subtree), in the flow's turn; the rest is bounded.
+    /// `tasks.explain`. Cost: that of [`Flow::explain`](taskledger_domain::flow::Flow::explain), in
+    /// the flow's turn; the rest is bounded.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).
@@ -105,7 +107,8 @@ impl App {
 
     /// The latest run that covered a task which no run covers now.
     async fn last_run(&self, e: &Explanation) -> Result<Option<RunSummary>, Error> {
-        if !e.reasons.contains(&Reason::NotCovered) {
+        let uncovered = |r: &Reason| matches!(r, Reason::NotCovered { .. });
+        if !e.reasons.iter().any(uncovered) {
             return Ok(None);
         }
         self.await_task("task_id", e.task.id, Consistency::Strong)
@@ -121,7 +124,7 @@ impl App {
     async fn line_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Queue>, Error> {
         let place = e.reasons.iter().find_map(|r| match r {
             Reason::WaitsForSlot(place) => Some(*place),
-            Reason::NotCovered
+            Reason::NotCovered { .. }
             | Reason::Blocked(_)
             | Reason::WaitsForDependencies(_)
             | Reason::WaitsForRetry { .. }
@@ -143,7 +146,7 @@ impl App {
             if let Some(flow) = self.directory.flow_of(*task).await? {
                 holder["root_task_id"] = json!(flow.root());
             }
-            if let Some(name) = self.rows.name_of(*task) {
+            if let Some(name) = self.holder_name(*task).await? {
                 holder["name"] = json!(&*name);
             }
             holders.push(holder);
@@ -153,8 +156,22 @@ impl App {
             limit: line.limit,
             running: line.running,
             flows_ahead: line.flows_ahead,
+            more_flows_ahead: line.more_flows_ahead,
             holders,
         }))
+    }
+}
+
+impl App {
+    /// The name of a task that may be of any flow; `None` when it was deleted meanwhile.
+    async fn holder_name(&self, task: TaskId) -> Result<Option<Arc<str>>, Error> {
+        if let Some(name) = self.rows.name_of(task) {
+            return Ok(Some(name));
+        }
+        self.await_task("task_id", task, Consistency::Strong)
+            .await?;
+        let view = self.queries.get(task).await.map_err(failed)?;
+        Ok(view.map(|view| view.row.name.clone()))
     }
 }
 
@@ -165,6 +182,7 @@ struct Queue {
     limit: usize,
     running: usize,
     flows_ahead: usize,
+    more_flows_ahead: bool,
     holders: Vec<Value>,
 }
 

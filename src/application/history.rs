@@ -8,6 +8,7 @@
 mod cursor;
 mod entry;
 
+use cursor::Creation;
 pub use cursor::Cursor;
 pub use entry::{Entry, EventType};
 
@@ -15,8 +16,9 @@ use super::App;
 use super::commands::{Answer, raw};
 use super::error::{Error, Failure};
 use super::facts;
-use super::paging::Pieces;
 use super::sending::engine_metadata;
+use super::stream_reader::StreamReader;
+use crate::store::PIECE_EVENTS_MAX;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use taskledger_domain::flow::{Event, Rejection};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Order, covers};
 
-/// Events that one page reads: about 0.1 s.
+/// Events that one page reads, whatever it looks for: about 0.1 s.
 pub const SCANNED_MAX: usize = 20_000;
 /// Bytes of payload after which a page ends; its first entry is taken whatever its size.
 pub const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -66,25 +68,37 @@ struct Page<'a> {
 }
 
 impl App {
-    /// `tasks.history`. Cost: O(events read), at most [`SCANNED_MAX`]; the history of one task
-    /// reads those of its flow from the task's creation on. Only for a task that was renamed and
-    /// respecified, its creation has to be looked for among older events first.
+    /// `tasks.history`. Cost: O(events read), at most [`SCANNED_MAX`] and a piece; the history of
+    /// one task reads those of its flow from the task's creation on. For a task that was renamed
+    /// and respecified, its creation is looked for among older events first, which the cursor
+    /// remembers.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that never existed.
     pub async fn history(&self, query: Query) -> Answer {
         let flow = self.flow_of("task_id", query.task).await?;
+        let reader = StreamReader::of(&*self.store, flow);
+        let mut budget = SCANNED_MAX;
         let subject = match query.scope {
             Scope::Flow => None,
-            Scope::Task => Some(self.subject(flow, query.task).await?),
+            Scope::Task => match self.subject(flow, &query, reader, &mut budget).await? {
+                Found::Subject(subject) => Some(subject),
+                Found::NotYet(next) => {
+                    return Ok(raw(&Page {
+                        task_id: query.task,
+                        root_task_id: flow.root(),
+                        events: Vec::new(),
+                        next_cursor: Some(next.to_string()),
+                    }));
+                }
+            },
         };
         let Some((head, _)) = self.store.stream_head(flow).await? else {
             return Err(Rejection::not_found("task_id", query.task).into());
         };
         let first = subject.as_ref().map_or(1, |s| s.created);
         let mut scan = Scan {
-            pieces: Pieces::of(&*self.store, flow),
-            back: Pieces::of(&*self.store, flow),
+            reader,
             covered: subject
                 .iter()
                 .filter_map(|s| Some((s.joined?, true)))
@@ -93,7 +107,7 @@ impl App {
             types: query.types.as_deref(),
             taken: Vec::new(),
             bytes: 0,
-            budget: SCANNED_MAX,
+            budget,
         };
         let next = scan
             .page(query.order, query.cursor, query.limit, (first, head))
@@ -106,34 +120,75 @@ impl App {
         }))
     }
 
-    /// What must be known of a task to recognise the events that concern it.
-    async fn subject(&self, flow: FlowId, task: TaskId) -> Result<Subject, Error> {
+    /// What must be known of a task to recognise the events that concern it. Its creation is looked
+    /// for from the newest version at which it can be, within the budget.
+    async fn subject(
+        &self,
+        flow: FlowId,
+        query: &Query,
+        reader: StreamReader<'_>,
+        budget: &mut usize,
+    ) -> Result<Found, Error> {
+        let task = query.task;
         let creation = move |f: &taskledger_domain::flow::Flow| f.creation(task);
         let found = self.flows.look(flow, engine_metadata(), creation).await?;
-        let Some((ordinal, not_before)) = found else {
+        let Some((ordinal, not_after)) = found else {
             return Err(Rejection::not_found("task_id", task).into());
         };
-        let mut pieces = Pieces::of(&*self.store, flow);
-        let mut before = not_before + 1;
-        let mut piece = self.store.read_versions(flow, &[not_before]).await?;
-        while let Some(oldest) = piece.last().map(|e| e.version) {
-            for recorded in &piece {
-                if let Event::TaskCreated(e) = recorded.event.as_ref()
-                    && e.task_id == task
-                {
-                    return Ok(Subject {
-                        task,
-                        ordinal,
-                        created: recorded.version,
-                        joined: e.run_id,
-                    });
-                }
-            }
-            before = before.min(oldest);
-            piece = pieces.before(before).await?;
+        // What a cursor says is a hint: one that is wrong costs a search.
+        let at = match query.cursor.and_then(|c| c.creation) {
+            Some(Creation::At(at)) if (1..=not_after).contains(&at) => at,
+            Some(Creation::At(_) | Creation::Below(_)) | None => not_after,
+        };
+        let piece = self.store.read_versions(flow, &[at]).await?;
+        if let Some(subject) = Subject::among(&piece, task, ordinal) {
+            return Ok(Found::Subject(subject));
         }
-        Err(Failure::Broken(format!("the log holds no creation of task {task}")).into())
+        let (mut before, mut hinted) = match query.cursor.and_then(|c| c.creation) {
+            Some(Creation::Below(below)) if below <= not_after => (below, true),
+            Some(Creation::At(_) | Creation::Below(_)) | None => (not_after + 1, false),
+        };
+        while *budget > 0 {
+            let piece = reader.before(before, *budget).await?;
+            if let Some(subject) = Subject::among(&piece, task, ordinal) {
+                return Ok(Found::Subject(subject));
+            }
+            let Some(oldest) = piece.last() else {
+                if hinted {
+                    (before, hinted) = (not_after + 1, false);
+                    continue;
+                }
+                let reason = format!("the log holds no creation of task {task}");
+                return Err(Failure::Broken(reason).into());
+            };
+            before = oldest.version;
+            *budget -= piece.len();
+        }
+        let order = query.order;
+        let (at, search) = match query.cursor {
+            Some(cursor) => (cursor.at, cursor.search),
+            None => match order {
+                Order::Ascending => (0, None),
+                Order::Descending => (CURSOR_END, None),
+            },
+        };
+        Ok(Found::NotYet(Cursor {
+            order,
+            at,
+            search,
+            creation: Some(Creation::Below(before)),
+        }))
     }
+}
+
+/// Where the newest first begin: above all versions that a stream can have.
+const CURSOR_END: Version = i64::MAX as Version - 1;
+
+/// What [`App::subject`] gives.
+enum Found {
+    Subject(Subject),
+    /// The budget has ended; to go on from here.
+    NotYet(Cursor),
 }
 
 /// See [`App::subject`].
@@ -145,6 +200,23 @@ struct Subject {
     joined: Option<RunId>,
 }
 
+impl Subject {
+    /// The task, if one of these events created it.
+    fn among(events: &[Arc<Recorded>], task: TaskId, ordinal: u32) -> Option<Self> {
+        events.iter().find_map(|recorded| {
+            let Event::TaskCreated(e) = recorded.event.as_ref() else {
+                return None;
+            };
+            (e.task_id == task).then_some(Self {
+                task,
+                ordinal,
+                created: recorded.version,
+                joined: e.run_id,
+            })
+        })
+    }
+}
+
 /// Whether an event belongs into the page.
 enum Takes {
     Yes,
@@ -154,9 +226,7 @@ enum Takes {
 }
 
 struct Scan<'a> {
-    pieces: Pieces<'a>,
-    /// For looks back; its sizes are its own.
-    back: Pieces<'a>,
+    reader: StreamReader<'a>,
     subject: Option<Subject>,
     types: Option<&'a [EventType]>,
     /// Runs of which it is known whether they covered the subject.
@@ -182,10 +252,14 @@ impl Scan<'_> {
         };
         let mut at = cursor.map_or(beginning, |c| c.at);
         let mut search = cursor.and_then(|c| c.search);
+        let creation = self.subject.as_ref().map(|s| Creation::At(s.created));
         loop {
             let piece = match order {
-                Order::Ascending => self.pieces.after(at.max(beginning)).await?,
-                Order::Descending => self.pieces.before(at.min(beginning)).await?,
+                Order::Ascending => self.reader.after(at.max(beginning)).await?,
+                Order::Descending => {
+                    let before = at.min(beginning);
+                    self.reader.before(before, PIECE_EVENTS_MAX).await?
+                }
             };
             if piece.is_empty() {
                 return Ok(None);
@@ -194,7 +268,12 @@ impl Scan<'_> {
                 if recorded.version < first || recorded.version > head {
                     return Ok(None);
                 }
-                let next = |at, search| Cursor { order, at, search };
+                let next = |at, search| Cursor {
+                    order,
+                    at,
+                    search,
+                    creation,
+                };
                 let full = self.taken.len() >= limit || self.bytes >= PAGE_BYTES_MAX;
                 if full || self.budget == 0 {
                     return Ok(Some(next(at, search)));
@@ -267,7 +346,7 @@ impl Scan<'_> {
             if self.budget == 0 {
                 return Ok(Takes::Undecided(before));
             }
-            let piece = self.back.before(before).await?;
+            let piece = self.reader.before(before, self.budget).await?;
             let Some(oldest) = piece.last() else { break };
             before = oldest.version;
             self.budget = self.budget.saturating_sub(piece.len());

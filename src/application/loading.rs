@@ -3,6 +3,7 @@
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::{Order, Resident};
+use super::stream_reader::StreamReader;
 use super::stretch::at_a_stretch;
 use std::collections::HashSet;
 use std::panic::catch_unwind;
@@ -10,9 +11,6 @@ use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::schedule::{self, Effect};
 use taskledger_domain::{FlowId, Timestamp, Version};
-
-/// Events read at a time.
-const PAGE_EVENTS: usize = 1000;
 
 /// Bytes of a snapshot for each task, roughly.
 const SNAPSHOT_TASK_BYTES: usize = 88;
@@ -47,11 +45,9 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
         }
     }
     let mut position = 0;
+    let reader = StreamReader::of(&*flows.store, id);
     loop {
-        let page = flows
-            .store
-            .read_stream(id, flow.version(), PAGE_EVENTS)
-            .await?;
+        let page = reader.after(flow.version()).await?;
         let Some(last) = page.last() else { break };
         position = last.position;
         if !page
@@ -65,12 +61,8 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
             ))
             .into());
         }
-        let full = page.len() == PAGE_EVENTS;
         // Replaying a long history is work for the processor: let others run in between.
         flow.replay(page.iter().map(|e| &**e));
-        if !full {
-            break;
-        }
         tokio::task::yield_now().await;
     }
     flows.loaded(id, flow.version(), position);

@@ -8,10 +8,10 @@
 use super::App;
 use super::commands::{Answer, raw};
 use super::error::{Error, Failure};
-use super::paging::Pieces;
 use super::queries::LongAnswer;
 use super::readings::{Source, failed};
-use crate::store::EventStore;
+use super::stream_reader::StreamReader;
+use crate::store::{EventStore, PIECE_BYTES_MAX};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -23,10 +23,8 @@ use taskledger_projections::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Tasks in one piece of a tree.
+/// Tasks in one piece of a tree; fewer when their payloads are larger than [`PIECE_BYTES_MAX`].
 const PIECE_TASKS: usize = 256;
-/// Events that are read for the payloads of one piece: at three of 1 MiB each, 96 MiB.
-const PIECE_EVENTS: usize = 32;
 
 /// A moment of the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +77,7 @@ impl App {
         let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
             return Err(Rejection::not_found("task_id", task).into());
         };
-        rebuilt
-            .complete(std::slice::from_mut(&mut view), &[sources])
-            .await?;
+        rebuilt.complete(&mut view, sources).await?;
         Ok(raw(&Then {
             task: &view,
             as_of: rebuilt.moment,
@@ -123,10 +119,10 @@ impl App {
         self.refuse_the_future(at)?;
         let flow = self.flow_of("task_id", task).await?;
         let place = self.readings.begin_rebuild().await?;
-        let mut pieces = Pieces::of(&*self.store, flow);
+        let reader = StreamReader::of(&*self.store, flow);
         let (mut past, mut version, mut moment) = (Past::default(), 0, None);
         loop {
-            let mut piece = pieces.after(version).await?;
+            let mut piece = reader.after(version).await?;
             let whole = piece.len();
             let end = piece.iter().position(|recorded| !at.includes(recorded));
             piece.truncate(end.unwrap_or(whole));
@@ -182,20 +178,39 @@ impl App {
 }
 
 impl Rebuilt {
-    /// Puts payloads that were not kept into views. Cost: O(views), one round trip.
-    async fn complete(&self, views: &mut [TaskView], sources: &[Sources]) -> Result<(), Error> {
+    /// Puts the payloads that were not kept into a view. Cost: one round trip.
+    async fn complete(&self, view: &mut TaskView, sources: Sources) -> Result<(), Error> {
+        let versions: Vec<_> = sources.versions().collect();
+        StreamReader::of(&*self.store, self.flow)
+            .versions(&versions, |recorded| Past::complete(view, &recorded.event))
+            .await
+    }
+
+    /// The same for the first of some views; says for how many. All of them, unless their events
+    /// are larger than [`PIECE_BYTES_MAX`]; at least one. Cost: O(views), one or two round trips.
+    async fn complete_some(
+        &self,
+        views: &mut [TaskView],
+        sources: &[Sources],
+    ) -> Result<usize, Error> {
         let versions: Vec<_> = sources.iter().flat_map(|s| s.versions()).collect();
-        if versions.is_empty() {
-            return Ok(());
+        let events = self
+            .store
+            .read_versions_within(self.flow, &versions, PIECE_BYTES_MAX)
+            .await?;
+        let mut events = &events[..];
+        for (done, (view, sources)) in views.iter_mut().zip(sources).enumerate() {
+            let Some((own, rest)) = events.split_at_checked(sources.versions().count()) else {
+                if done > 0 {
+                    return Ok(done);
+                }
+                self.complete(view, *sources).await?;
+                return Ok(1);
+            };
+            own.iter().for_each(|e| Past::complete(view, &e.event));
+            events = rest;
         }
-        let events = self.store.read_versions(self.flow, &versions).await?;
-        let mut events = events.into_iter();
-        for (view, sources) in views.iter_mut().zip(sources) {
-            for recorded in events.by_ref().take(sources.versions().count()) {
-                Past::complete(view, &recorded.event);
-            }
-        }
-        Ok(())
+        Ok(views.len())
     }
 }
 
@@ -214,12 +229,9 @@ impl Source for Tree {
         if self.is_ended() {
             return Ok(None);
         }
-        let (mut views, mut sources, mut depths) = (Vec::new(), Vec::new(), Vec::new());
-        let mut events = 0;
-        while views.len() < PIECE_TASKS
-            && events < PIECE_EVENTS
-            && let Some((id, depth)) = self.left.pop()
-        {
+        let from = self.left.len().saturating_sub(PIECE_TASKS);
+        let (mut views, mut sources) = (Vec::new(), Vec::new());
+        for &(id, _) in self.left[from..].iter().rev() {
             let with_run = if id == self.root {
                 WithRun::Yes
             } else {
@@ -227,13 +239,12 @@ impl Source for Tree {
             };
             let found = self.rebuilt.past.view(id, with_run);
             let (view, source) = found.expect("the order holds tasks of this state");
-            events += source.versions().count();
             views.push(view);
             sources.push(source);
-            depths.push(depth);
         }
-        self.rebuilt.complete(&mut views, &sources).await?;
-        for (view, depth) in views.iter().zip(depths) {
+        let done = self.rebuilt.complete_some(&mut views, &sources).await?;
+        for view in &views[..done] {
+            let (_, depth) = self.left.pop().expect("a task for each view");
             self.writer.push(depth, view);
         }
         let piece = if self.is_ended() {

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 /// Holders of slots that [`Slots::line`] names.
 pub const HOLDERS_MAX: usize = 10;
-/// Flows ahead that [`Slots::line`] counts; more are told as so many.
+/// Flows ahead that [`Slots::line`] counts; that there are more is told, not how many.
 pub const AHEAD_MAX: usize = 1000;
 
 /// See [`Slots::line`].
@@ -29,6 +29,8 @@ pub struct Line {
     pub holders: Vec<(TaskId, u32)>,
     /// Flows that wait with a better rank, up to [`AHEAD_MAX`].
     pub flows_ahead: usize,
+    /// There are more than those.
+    pub more_flows_ahead: bool,
 }
 
 type Rank = (Priority, Timestamp, FlowId);
@@ -222,17 +224,20 @@ impl Slots {
                 running: 0,
                 holders: Vec::new(),
                 flows_ahead: 0,
+                more_flows_ahead: false,
             };
         };
         let ahead = lane.waiting.range(..(rank.0, rank.1, flow));
+        let ahead = ahead
+            .filter(|((_, _, other), _)| *other != flow)
+            .take(AHEAD_MAX + 1)
+            .count();
         Line {
             limit: lane.limit,
             running: lane.taken.len(),
             holders: lane.taken.iter().copied().take(HOLDERS_MAX).collect(),
-            flows_ahead: ahead
-                .filter(|((_, _, other), _)| *other != flow)
-                .take(AHEAD_MAX)
-                .count(),
+            flows_ahead: ahead.min(AHEAD_MAX),
+            more_flows_ahead: ahead > AHEAD_MAX,
         }
     }
 
@@ -320,6 +325,9 @@ impl Capacity for Turn<'_> {
     fn is_idempotent(&self, method: &str) -> bool {
         self.slots.executors.is_idempotent(method)
     }
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        self.slots.executors.canonical_name(method)
+    }
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
         let taken = self.slots.take(self.flow, attempt);
         if taken {
@@ -345,6 +353,9 @@ impl Capacity for View<'_> {
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.0.is_idempotent(method)
+    }
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        self.0.canonical_name(method)
     }
     fn take_slot(&mut self, _: &SlotRequest<'_>) -> bool {
         false

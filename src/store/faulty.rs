@@ -265,22 +265,41 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         stream: FlowId,
         after: Version,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         self.faults.check_alive()?;
         let gate = self.faults.script().reads.pop_front();
         if let Some(gate) = gate {
             gate.pass().await;
         }
-        self.inner.read_stream(stream, after, limit).await
+        self.inner
+            .read_stream(stream, after, limit, bytes_max)
+            .await
     }
 
-    async fn read_versions(
+    async fn read_stream_back(
+        &self,
+        stream: FlowId,
+        before: Version,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        self.faults.check_alive()?;
+        self.inner
+            .read_stream_back(stream, before, limit, bytes_max)
+            .await
+    }
+
+    async fn read_versions_within(
         &self,
         stream: FlowId,
         versions: &[Version],
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         self.faults.check_alive()?;
-        self.inner.read_versions(stream, versions).await
+        self.inner
+            .read_versions_within(stream, versions, bytes_max)
+            .await
     }
 
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {

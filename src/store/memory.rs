@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
+use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version, codec};
 use tokio::sync::watch;
 
 /// The log in memory.
@@ -163,20 +163,35 @@ impl EventStore for MemoryStore {
         stream: FlowId,
         after: Version,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let state = self.state();
         let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
-        Ok(slice(events, after, limit))
+        Ok(within(slice(events, after, limit), bytes_max))
     }
 
-    async fn read_versions(
+    async fn read_stream_back(
+        &self,
+        stream: FlowId,
+        before: Version,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let state = self.state();
+        let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
+        let older = events.iter().rev().skip_while(|e| e.version >= before);
+        Ok(within(older.take(limit).cloned().collect(), bytes_max))
+    }
+
+    async fn read_versions_within(
         &self,
         stream: FlowId,
         versions: &[Version],
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let state = self.state();
         let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
-        versions
+        let found: Result<Vec<_>, Error> = versions
             .iter()
             .map(|version| {
                 let index = version.checked_sub(1).and_then(|i| usize::try_from(i).ok());
@@ -186,7 +201,8 @@ impl EventStore for MemoryStore {
                     reason: format!("stream `{stream}` has no event with version {version}"),
                 })
             })
-            .collect()
+            .collect();
+        Ok(within(found?, bytes_max))
     }
 
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
@@ -253,6 +269,22 @@ impl EventStore for MemoryStore {
         }
         Ok(())
     }
+}
+
+/// As many as have payloads of up to `bytes_max` together, but at least one.
+fn within(mut events: Vec<Arc<Recorded>>, bytes_max: usize) -> Vec<Arc<Recorded>> {
+    if bytes_max == usize::MAX {
+        return events;
+    }
+    let mut bytes = 0;
+    let fits = events.iter().take_while(|recorded| {
+        let first = bytes == 0;
+        bytes += codec::encode(&recorded.event).data.len();
+        first || bytes <= bytes_max
+    });
+    let count = fits.count();
+    events.truncate(count);
+    events
 }
 
 fn slice(events: &[Arc<Recorded>], after: u64, limit: usize) -> Vec<Arc<Recorded>> {

@@ -23,6 +23,12 @@ use taskledger_domain::{
 };
 use tokio::sync::watch;
 
+/// Payload bytes that a reader takes at a time, unless a single event has more: far above most
+/// events, so that there are few round trips, and little beside an answer.
+pub const PIECE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Events that a reader takes at a time: what is decoded without a pause.
+pub const PIECE_EVENTS_MAX: usize = 1000;
+
 /// An event on its way into the log.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
@@ -192,8 +198,9 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     /// [`Error::Unavailable`]: still not known, ask again.
     async fn resolve(&self, stream: FlowId, ids: &[EventId]) -> Result<Resolution, Error>;
 
-    /// Up to `limit` events of a stream with versions above `after`, in order. Empty for a stream
-    /// that does not exist. Cost: O(events returned).
+    /// Up to `limit` events of a stream with versions above `after`, in order; fewer, but at least
+    /// one, when their payloads are larger than `bytes_max`, so that only an empty answer says that
+    /// nothing follows. Empty for a stream that does not exist. Cost: O(events returned).
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Unavailable`].
@@ -202,6 +209,19 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
         stream: FlowId,
         after: Version,
         limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error>;
+
+    /// The same backwards: the nearest events with versions below `before`, the newest first.
+    ///
+    /// # Errors
+    /// As [`Self::read_stream`].
+    async fn read_stream_back(
+        &self,
+        stream: FlowId,
+        before: Version,
+        limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error>;
 
     /// The events of a stream with exactly these versions, in the order asked for.
@@ -213,6 +233,21 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
         &self,
         stream: FlowId,
         versions: &[Version],
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        self.read_versions_within(stream, versions, usize::MAX)
+            .await
+    }
+
+    /// The first of the events with these versions, as many as have payloads of up to `bytes_max`
+    /// together, but at least one.
+    ///
+    /// # Errors
+    /// As [`Self::read_versions`], for the events returned.
+    async fn read_versions_within(
+        &self,
+        stream: FlowId,
+        versions: &[Version],
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error>;
 
     /// Up to `limit` events of the whole log with positions above `after`, in order. Freshly

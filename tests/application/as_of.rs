@@ -1,12 +1,14 @@
 //! `as_of`: what was answered then is what is answered now, from the log alone.
 
 use crate::world::{World, caller, is_busy, quiet, refused, soon, task, updates};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger::application::history::{Query, Scope};
 use taskledger::application::readings::{REBUILDS_MAX, Text};
 use taskledger::application::{AsOf, Consistency, ExecuteOptions, Target};
 use taskledger::clock::Clock;
+use taskledger::store::PIECE_BYTES_MAX;
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{Position, TaskId};
@@ -356,4 +358,26 @@ async fn a_large_tree_with_large_payloads_comes_in_pieces_and_is_the_same() {
     drop(pieces);
     let found = then(&w, root, true, at).await.map(without_moment);
     assert_eq!(found, now(&w, root, true).await);
+}
+
+#[tokio::test]
+async fn a_piece_of_a_tree_of_the_past_is_bounded_in_bytes() {
+    let w = World::new().await;
+    w.given_flow("root", &[]).await;
+    let megabyte = "x".repeat(1_000_000);
+    for n in 0..10 {
+        let mut large = task(&format!("large {n}"), "work");
+        large["parent_id"] = json!(id("root"));
+        large["inputs"] = json!({"text": megabyte});
+        assert!(soon(w.create(caller(), large)).await.unwrap().is_ok());
+    }
+    let (root, at) = (id("root"), AsOf::Position(head(&w)));
+    let Text::Pieces(pieces) = soon(w.app.tree_as_of(root, at)).await.unwrap() else {
+        panic!("it is long");
+    };
+    let sizes: Vec<usize> = pieces.map(|piece| piece.unwrap().len()).collect().await;
+    assert!(sizes.iter().sum::<usize>() > 10_000_000);
+    let largest = sizes.iter().max().unwrap();
+    assert!(*largest < PIECE_BYTES_MAX + 100_000, "{sizes:?}");
+    assert!(*largest > 2_000_000, "not one by one: {sizes:?}");
 }

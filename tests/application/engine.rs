@@ -98,7 +98,11 @@ impl Running {
     }
 
     async fn history(&self, flow: FlowId) -> Vec<Arc<Recorded>> {
-        self.app().store.read_stream(flow, 0, 10_000).await.unwrap()
+        self.app()
+            .store
+            .read_stream(flow, 0, 10_000, usize::MAX)
+            .await
+            .unwrap()
     }
 
     /// Waits until the log holds an event of this kind for the flow.

@@ -52,7 +52,7 @@ async fn a_task_says_whether_it_was_ever_executed_and_how_that_run_ended() {
     assert_eq!(answer["root_task_id"], json!(id("never")));
     assert_eq!(
         first(&answer)["next_steps"][0],
-        json!({"method": "tasks.execute", "params": {"task_id": id("a")}, "why": "run it"})
+        json!({"method": "tasks.execute", "params": {"task_id": id("a")}, "why": "run it", "when": "now"})
     );
 
     executed(
@@ -110,10 +110,11 @@ async fn a_blocked_task_shows_the_chain_the_error_and_how_to_go_on() {
     assert_eq!(
         steps,
         [
-            (&json!("tasks.retry"), &json!(id("bad"))),
-            (&json!("tasks.update"), &json!(id("middle")))
+            (&json!("tasks.update"), &json!(id("middle"))),
+            (&json!("tasks.retry"), &json!(id("bad")))
         ]
     );
+    assert_eq!(reason["next_steps"][1]["when"], "after_run");
     assert!(reason["message"].as_str().unwrap().contains("boom"));
     assert_eq!(answer["reasons"][1]["code"], "waits_for_dependencies");
     assert_eq!(
@@ -311,6 +312,7 @@ async fn a_task_without_a_slot_says_who_holds_them_and_who_is_ahead() {
         holders,
         [("one", json!(id("root"))), ("two", json!(id("root")))]
     );
+    assert_eq!(reason["more_flows_ahead"], false);
     let answer = explain(&w, "urgent").await;
     assert_eq!(first(&answer)["flows_ahead"], 0);
 }

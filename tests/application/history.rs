@@ -377,6 +377,51 @@ async fn a_page_reads_a_bounded_number_of_events_and_goes_on_where_it_stopped() 
 }
 
 #[tokio::test]
+async fn the_search_for_an_old_creation_is_bounded_and_done_once() {
+    let w = World::new().await;
+    w.given_flow("root", &["a"]).await;
+    long(&w, id("root").as_flow(), SCANNED_MAX * 2).await;
+    let a = id("a");
+    let changes = updates(json!({"name": "new", "inputs": {"x": 1}}));
+    let update = w.call(move |app| async move { app.update(caller(), a, changes).await });
+    assert!(soon(update).await.unwrap().is_ok());
+    for order in [Order::Ascending, Order::Descending] {
+        let query = Query {
+            order,
+            types: Some(vec![EventType::TaskCreated, EventType::TaskRenamed]),
+            ..all("a")
+        };
+        let first = page(&w, query.clone()).await;
+        assert_eq!(
+            first["events"],
+            json!([]),
+            "the budget goes into the search"
+        );
+        let (mut events, count) = pages(&w, query.clone()).await;
+        if order == Order::Descending {
+            events.reverse();
+        }
+        assert_eq!(types(&events), ["task_created", "task_renamed"]);
+        // Two for the search, and those of the scan.
+        assert!((4..=6).contains(&count), "{order:?}: {count} pages");
+        // A place that is not the creation is not believed.
+        for forged in ["0~3", "0+3", "0+1"] {
+            let text = match order {
+                Order::Ascending => format!("a{forged}"),
+                Order::Descending => format!("d9{forged}"),
+            };
+            let cursor = Cursor::parse(&text, order);
+            let forged = Query {
+                cursor,
+                ..query.clone()
+            };
+            let (found, _) = pages(&w, forged).await;
+            assert!(types(&found).contains(&"task_created"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_another_server_wrote_is_seen_at_once() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;

@@ -20,6 +20,7 @@ mod explain;
 mod faults;
 mod history;
 mod metadata;
+mod next_steps;
 mod readings;
 mod reads;
 mod recovery;

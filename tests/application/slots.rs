@@ -1,8 +1,13 @@
 //! Slots: limits and urgency count across flows.
 
+use crate::script::TestExecutors;
 use crate::world::{World, caller, quiet, soon, task};
 use serde_json::{Value, json};
-use taskledger_domain::testing::id;
+use std::sync::Arc;
+use taskledger::application::slots::{AHEAD_MAX, Held, Slots};
+use taskledger_domain::flow::{Capacity, SlotRequest};
+use taskledger_domain::task::Priority;
+use taskledger_domain::testing::{START, id};
 
 async fn run(w: &World, tasks: Value) {
     soon(w.execute(caller(), tasks))
@@ -216,4 +221,39 @@ async fn a_closed_pool_lets_nothing_begin() {
     quiet().await;
     assert_eq!(w.script.launches(), [(id("a"), 1)]);
     assert_eq!(w.taken(), 0);
+}
+
+#[tokio::test]
+async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
+    let executors = Arc::new(TestExecutors::default());
+    executors.add("one", "one", 1, true);
+    let (slots, _woken) = Slots::new(executors);
+    let slots = Arc::new(slots);
+    let wait = |n: usize| {
+        let task = id(&format!("waiting {n}"));
+        let request = SlotRequest {
+            method: "one",
+            task,
+            attempt: 1,
+            priority: Priority::default(),
+            since: START,
+        };
+        let mut turn = slots.turn(task.as_flow());
+        if turn.take_slot(&request) {
+            turn.end().into_iter().for_each(Held::keep);
+        }
+    };
+    // One of them gets the slot.
+    (0..=AHEAD_MAX).for_each(wait);
+    let late = (Priority::default(), START.plus_ms(1));
+    let line = || slots.line("one", id("late").as_flow(), late);
+    assert_eq!(
+        (line().flows_ahead, line().more_flows_ahead),
+        (AHEAD_MAX, false)
+    );
+    wait(AHEAD_MAX + 1);
+    assert_eq!(
+        (line().flows_ahead, line().more_flows_ahead),
+        (AHEAD_MAX, true)
+    );
 }

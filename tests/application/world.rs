@@ -274,7 +274,7 @@ impl World {
     pub(crate) async fn history(&self, flow: FlowId) -> Vec<Arc<Recorded>> {
         self.log
             .inner()
-            .read_stream(flow, 0, usize::MAX)
+            .read_stream(flow, 0, usize::MAX, usize::MAX)
             .await
             .unwrap()
     }

@@ -72,7 +72,7 @@ async fn a_held_read_sees_what_was_written_meanwhile() {
     let mut hold = s.faults().hold_next_read();
     let reader = tokio::spawn({
         let s = s.clone();
-        async move { s.read_stream(stream, 0, 10).await }
+        async move { s.read_stream(stream, 0, 10, usize::MAX).await }
     });
     hold.arrived().await;
     appended(s.append(append(stream, 0, 1)).await.unwrap());
@@ -113,7 +113,7 @@ async fn after_a_crash_nothing_answers_until_it_is_reopened() {
     for error in [
         s.append(append(flow(), 0, 1)).await.err(),
         s.resolve(stream, &asked).await.err(),
-        s.read_stream(stream, 0, 1).await.err(),
+        s.read_stream(stream, 0, 1, usize::MAX).await.err(),
         s.head().await.err(),
     ] {
         assert!(matches!(error, Some(Error::Unavailable(_))), "{error:?}");

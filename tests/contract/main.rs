@@ -45,6 +45,8 @@ macro_rules! contract_on {
             },
             reading::{
                 a_stream_is_read_in_pages,
+                a_stream_is_read_backwards_from_any_version,
+                what_is_read_of_a_stream_is_bounded_in_bytes_but_never_nothing,
                 a_stream_of_ten_thousand_events_is_read_whole,
                 a_stream_that_does_not_exist_is_empty,
                 versions_are_read_in_the_order_asked_for,

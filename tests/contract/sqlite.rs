@@ -41,7 +41,10 @@ async fn a_reopened_log_has_everything() {
 
     assert_eq!(s.head().await.unwrap(), 3);
     assert_eq!(*s.watch().borrow(), 3);
-    assert_eq!(s.read_stream(stream, 0, 10).await.unwrap(), written);
+    assert_eq!(
+        s.read_stream(stream, 0, 10, usize::MAX).await.unwrap(),
+        written
+    );
     assert_eq!(whole_log(&s).await, written);
     let held = s.claims(&[claim.key], START).await.unwrap();
     assert_eq!(held, [Some(claim.value)]);

@@ -53,7 +53,10 @@ async fn assert_recovered(folder: &Path, acknowledged: &HashMap<FlowId, (u64, Cl
         let (found, _) = s.stream_head(*flow).await.unwrap().unwrap();
         assert!(found >= *version, "{flow} lost {version}, has {found}");
         assert_eq!(found % EVENTS, 0, "{flow} has half an append");
-        let events = s.read_stream(*flow, 0, usize::MAX).await.unwrap();
+        let events = s
+            .read_stream(*flow, 0, usize::MAX, usize::MAX)
+            .await
+            .unwrap();
         assert_eq!(events.len() as u64, found);
         let held = s.claims(std::slice::from_ref(claim), START).await.unwrap();
         assert_eq!(held[0].as_deref(), Some(version.to_string().as_str()));

@@ -68,7 +68,7 @@ async fn a_flipped_bit_is_named_by_verify_and_by_every_read() {
     let s = open(folder.path(), manual_clock());
     let errors = [
         s.read_all(0, 100).await.unwrap_err(),
-        s.read_stream(one, 0, 100).await.unwrap_err(),
+        s.read_stream(one, 0, 100, usize::MAX).await.unwrap_err(),
         s.read_versions(one, &[5]).await.unwrap_err(),
     ];
 
@@ -83,7 +83,10 @@ async fn a_flipped_bit_is_named_by_verify_and_by_every_read() {
             "{error}"
         );
     }
-    assert_eq!(s.read_stream(two, 0, 100).await.unwrap().len(), 2);
+    assert_eq!(
+        s.read_stream(two, 0, 100, usize::MAX).await.unwrap().len(),
+        2
+    );
     assert_eq!(s.read_all(0, 6).await.unwrap().events.len(), 6);
     appended(s.append(append(two, 2, 1)).await.unwrap());
 }
@@ -157,7 +160,7 @@ async fn rows_that_are_missing_are_named() {
         matches!(error, Error::Corrupt { position: 2, .. }),
         "{error}"
     );
-    let error = s.read_stream(one, 0, 100).await.unwrap_err();
+    let error = s.read_stream(one, 0, 100, usize::MAX).await.unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
 }
 
@@ -172,9 +175,12 @@ async fn a_log_that_was_cut_off_disagrees_with_its_streams() {
 
     assert_eq!(report.faults.len(), 1, "{:?}", report.faults);
     assert_eq!(report.faults[0].stream, Some(one));
-    let error = s.read_stream(one, 0, 100).await.unwrap_err();
+    let error = s.read_stream(one, 0, 100, usize::MAX).await.unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
-    assert_eq!(s.read_stream(two, 0, 100).await.unwrap().len(), 2);
+    assert_eq!(
+        s.read_stream(two, 0, 100, usize::MAX).await.unwrap().len(),
+        2
+    );
 }
 
 #[tokio::test]

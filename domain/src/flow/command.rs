@@ -125,6 +125,11 @@ pub trait Capacity {
     fn knows(&self, method: &str) -> bool;
     /// Whether running the same attempt twice does no harm; false for an unknown executor.
     fn is_idempotent(&self, method: &str) -> bool;
+    /// The name of the executor behind an alias; the same text when it is none. Names that share
+    /// it share slots.
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        method
+    }
     /// Takes a slot for an attempt if one is free and nobody with a better rank waits for it; else
     /// remembers that this flow waits with this rank.
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool;

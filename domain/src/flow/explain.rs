@@ -4,13 +4,16 @@
 //! (names, errors, who cancelled) is referred to by the versions of those events. The application
 //! joins both and finds the words.
 
+mod again;
 mod blocked;
 
 use super::Capacity;
+use super::event::RunKind;
 use super::state::{Flow, GroupCounts, NONE, Rank};
 use crate::schedule::gives_up_at;
 use crate::task::{Priority, Progress, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
+pub use again::Again;
 pub use blocked::{Blocked, Cause, Link};
 use blocked::{Search, Stuck};
 
@@ -106,7 +109,10 @@ pub struct Deadline {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// Pending: no active run covers it.
-    NotCovered,
+    NotCovered {
+        /// Whether it can be executed now.
+        execute: Again,
+    },
     /// Pending: a dependency can never be satisfied, unless somebody does something.
     Blocked(Blocked),
     /// Pending: these dependencies are not satisfied.
@@ -135,6 +141,8 @@ pub enum Reason {
         harmed_by: Listed<TaskRef>,
         /// For a group: descendants that are pending still.
         not_done: Listed<TaskRef>,
+        /// Whether it can be retried now.
+        retry: Again,
     },
     /// It was cancelled.
     Cancelled {
@@ -162,7 +170,8 @@ pub struct Place {
     pub priority: Priority,
     /// When it became ready.
     pub since: Timestamp,
-    /// Tasks of the same flow and executor that start before it.
+    /// Tasks of the same flow that start before it in the same slots: those of its executor,
+    /// whichever of its names they use.
     pub ahead_in_flow: usize,
 }
 
@@ -183,7 +192,9 @@ pub struct Descendants {
 
 impl Flow {
     /// Explains a live task; `None` for any other id. Cost: O(pending tasks that it waits for,
-    /// directly or not, and their dependencies); for a group O(subtree).
+    /// directly or not, and their dependencies); for a group O(subtree). For a task that failed, is
+    /// covered by no run or is blocked also O(tasks that running it, or what blocks it, again would
+    /// cover), at most [`CHAINS_MAX`] + 1 times.
     #[must_use]
     pub fn explain(
         &self,
@@ -200,7 +211,7 @@ impl Flow {
             }
             Status::InProgress => vec![Reason::Running],
             Status::Completed => vec![Reason::Completed],
-            Status::Failed => vec![self.why_failed(i)],
+            Status::Failed => vec![self.why_failed(i, now, capacity)],
             Status::Cancelled => {
                 let around = self
                     .ancestors(i)
@@ -254,7 +265,8 @@ impl Flow {
         let task = self.at(i);
         let mut reasons = Vec::new();
         if task.run == NONE {
-            reasons.push(Reason::NotCovered);
+            let execute = self.again(i, RunKind::Execute, now, capacity);
+            reasons.push(Reason::NotCovered { execute });
         }
         let search = Search::from(self, i);
         let unsatisfied = task
@@ -268,7 +280,7 @@ impl Flow {
             if let Stuck::Yes = stuck {
                 chains += 1;
                 if chains <= CHAINS_MAX {
-                    reasons.push(Reason::Blocked(search.chain(i, *edge)));
+                    reasons.push(Reason::Blocked(search.chain(i, *edge, (now, capacity))));
                 }
             }
             awaited.push((*edge, stuck));
@@ -299,13 +311,10 @@ impl Flow {
                 at: task.next_attempt_at,
             }
         } else if known || task.is_group() {
-            let queue = self.ready.get(&task.method);
             Reason::WaitsForSlot(Place {
                 priority: rank.priority,
                 since: rank.since,
-                ahead_in_flow: queue.map_or(0, |q| {
-                    q.range(..rank).filter(|other| other.since <= now).count()
-                }),
+                ahead_in_flow: self.ahead_of(rank, now, capacity),
             })
         } else {
             Reason::WaitsForExecutor {
@@ -313,6 +322,23 @@ impl Flow {
             }
         });
         reasons
+    }
+
+    /// Ready tasks with a better rank that compete for the same slots. Cost: O(result + methods).
+    fn ahead_of(&self, rank: Rank, now: Timestamp, capacity: &dyn Capacity) -> usize {
+        let canonical = |method: u32| {
+            let name = self.methods.text(method);
+            name.map(|name| capacity.canonical_name(name))
+        };
+        let own = canonical(self.at(rank.task).method);
+        self.ready
+            .iter()
+            .filter(|(method, _)| canonical(**method) == own)
+            .map(|(_, queue)| {
+                let before = queue.range(..rank);
+                before.filter(|other| other.since <= now).count()
+            })
+            .sum()
     }
 
     /// Covered descendants of a group in progress that it waits for.
@@ -343,7 +369,7 @@ impl Flow {
         }
     }
 
-    fn why_failed(&self, i: u32) -> Reason {
+    fn why_failed(&self, i: u32, now: Timestamp, capacity: &dyn Capacity) -> Reason {
         let group = self.at(i).is_group();
         let children = self.children(i).filter(|_| group);
         let harmed = children.filter(|&c| self.harms_its_group(c));
@@ -355,6 +381,7 @@ impl Flow {
         Reason::Failed {
             harmed_by,
             not_done: Listed::of(pending.map(|t| self.task_ref(t))),
+            retry: self.again(i, RunKind::Retry, now, capacity),
         }
     }
 }

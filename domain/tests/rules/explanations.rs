@@ -4,19 +4,19 @@ use crate::support::{cancel, cancel_all, change, execute_unknown, fail, report, 
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::FailureReason;
 use taskledger_domain::flow::explain::{
-    Blocked, CHAINS_MAX, Cause, Explanation, LISTED_MAX, Reason,
+    Again, Blocked, CHAINS_MAX, Cause, Explanation, LISTED_MAX, Reason,
 };
 use taskledger_domain::task::Status::{Failed, InProgress, Pending};
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, retry, run, task};
 
-fn explain(s: &Scenario, name: &str) -> Explanation {
+pub(crate) fn explain(s: &Scenario, name: &str) -> Explanation {
     s.flow
         .explain(id(name), s.now, &s.server)
         .expect("the task lives")
 }
 
 /// The only reason.
-fn reason(s: &Scenario, name: &str) -> Reason {
+pub(crate) fn reason(s: &Scenario, name: &str) -> Reason {
     let mut reasons = explain(s, name).reasons;
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     reasons.remove(0)
@@ -27,7 +27,7 @@ fn chain(blocked: &Blocked) -> Vec<TaskId> {
 }
 
 /// The chains among the reasons.
-fn chains(e: &Explanation) -> Vec<&Blocked> {
+pub(crate) fn chains(e: &Explanation) -> Vec<&Blocked> {
     let blocked = e.reasons.iter().filter_map(|r| match r {
         Reason::Blocked(blocked) => Some(blocked),
         _ => None,
@@ -38,7 +38,8 @@ fn chains(e: &Explanation) -> Vec<&Blocked> {
 #[test]
 fn a_task_that_nobody_executed_is_covered_by_no_run() {
     let s = given(vec![task("a")]);
-    assert_eq!(reason(&s, "a"), Reason::NotCovered);
+    let execute = Again::Accepted;
+    assert_eq!(reason(&s, "a"), Reason::NotCovered { execute });
     assert_eq!((explain(&s, "a").attempt, explain(&s, "a").run), (0, None));
 }
 
@@ -155,7 +156,7 @@ fn after_the_run_a_blocked_task_is_uncovered_and_still_told_why() {
     .fails("a")
     .runs(false);
     let e = explain(&s, "b");
-    let [Reason::NotCovered, Reason::Blocked(blocked)] = &e.reasons[..] else {
+    let [Reason::NotCovered { .. }, Reason::Blocked(blocked)] = &e.reasons[..] else {
         panic!("{e:?}");
     };
     assert_eq!(
@@ -252,6 +253,23 @@ fn a_ready_task_without_a_slot_knows_its_place() {
     assert_eq!((place.priority.get(), place.ahead_in_flow), (1, 1));
     assert_eq!(place.since, START);
     assert!(matches!(reason(&s, "second"), Reason::WaitsForSlot(p) if p.ahead_in_flow == 0));
+}
+
+#[test]
+fn tasks_of_an_alias_are_ahead_in_the_same_line() {
+    let mut s = given(vec![
+        group("g"),
+        task("runs").under("g").priority(0),
+        task("alias").under("g").method("echo2").priority(1),
+        task("other").under("g").method("once").priority(1),
+        task("last").under("g").priority(2),
+    ]);
+    s.server.executors.insert("echo2".to_owned(), true);
+    let alias = ("echo2".to_owned(), "echo".to_owned());
+    s.server.aliases.extend([alias]);
+    s.server.slots = 1;
+    let s = s.when(execute("g")).accepted();
+    assert!(matches!(reason(&s, "last"), Reason::WaitsForSlot(p) if p.ahead_in_flow == 1));
 }
 
 #[test]
@@ -363,6 +381,7 @@ fn a_failed_group_names_the_children_that_harmed_it_and_what_was_not_done() {
     let Reason::Failed {
         harmed_by,
         not_done,
+        retry: _,
     } = reason(&s, "g")
     else {
         panic!("{:?}", explain(&s, "g"));

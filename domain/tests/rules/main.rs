@@ -15,6 +15,7 @@ mod groups;
 mod hostile;
 mod ids_and_aliases;
 mod limits;
+mod next_steps;
 mod order;
 mod precedence;
 mod recovery;

@@ -3,14 +3,12 @@
 use crate::application::App;
 use crate::application::error::Error;
 use crate::application::facts;
+use crate::application::stream_reader::StreamReader;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use taskledger_domain::flow::explain::{Explanation, Reason, TaskRef};
 use taskledger_domain::flow::{CancelReason, Event, FailureReason};
 use taskledger_domain::{FlowId, Recorded, Timestamp, Version};
-
-/// Events read at a time: at three payloads of 1 MiB each, 96 MiB, of which little is kept.
-const READ_EVENTS: usize = 32;
 
 /// How a task ended.
 #[derive(Debug, Clone)]
@@ -100,6 +98,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
             Reason::Failed {
                 harmed_by,
                 not_done,
+                retry: _,
             } => {
                 named.extend(harmed_by.items.iter().chain(&not_done.items));
                 ended.extend(&harmed_by.items);
@@ -108,7 +107,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
                 named.extend(around);
                 ended.extend(around);
             }
-            Reason::NotCovered
+            Reason::NotCovered { .. }
             | Reason::WaitsForRetry { .. }
             | Reason::WaitsForExecutor { .. }
             | Reason::WaitsForSlot(_)
@@ -131,11 +130,9 @@ impl App {
     ) -> Result<Facts, Error> {
         let versions: Vec<Version> = versions(e).into_iter().collect();
         let mut facts = Facts::default();
-        for chunk in versions.chunks(READ_EVENTS) {
-            for recorded in self.store.read_versions(flow, chunk).await? {
-                facts.learn(&recorded);
-            }
-        }
+        StreamReader::of(&*self.store, flow)
+            .versions(&versions, |recorded| facts.learn(recorded))
+            .await?;
         Ok(facts)
     }
 }

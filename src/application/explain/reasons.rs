@@ -2,11 +2,12 @@
 
 use super::Queue;
 use super::facts::{End, Facts, Outcome};
+use super::steps::{self, Steps};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
 use taskledger_domain::flow::explain::{
-    Awaited, Blocked, Cause, Descendants, Explanation, Link, Listed, Reason, TaskRef,
+    Again, Awaited, Blocked, Cause, Descendants, Explanation, Link, Listed, Reason, TaskRef,
 };
 use taskledger_domain::flow::{CancelReason, FailureReason};
 use taskledger_domain::limits::cut;
@@ -75,7 +76,7 @@ impl Speaker<'_> {
 
     fn reason(&self, reason: &Reason) -> Said {
         match reason {
-            Reason::NotCovered => self.not_covered(),
+            Reason::NotCovered { execute } => self.not_covered(execute),
             Reason::Blocked(blocked) => self.blocked(blocked),
             Reason::WaitsForDependencies(list) => self.dependencies(list),
             Reason::WaitsForRetry { at } => self.retry(*at),
@@ -94,7 +95,8 @@ impl Speaker<'_> {
             Reason::Failed {
                 harmed_by,
                 not_done,
-            } => self.failed(harmed_by, not_done),
+                retry,
+            } => self.failed(harmed_by, not_done, retry),
             Reason::Cancelled { around } => self.cancelled(around),
         }
     }
@@ -128,12 +130,10 @@ impl Speaker<'_> {
         }
     }
 
-    fn not_covered(&self) -> Said {
-        let next = json!([step(
-            "tasks.execute",
-            json!({"task_id": self.e.task.id}),
-            "run it"
-        )]);
+    fn not_covered(&self, execute: &Again) -> Said {
+        let next = Steps::default()
+            .run("tasks.execute", self.e.task.id, "run it", execute)
+            .all();
         match self.last_run {
             None => said(
                 "not_covered",
@@ -164,47 +164,14 @@ impl Speaker<'_> {
         let cause = last.task;
         let name = self.facts.name(&cause);
         let error = self.facts.error(&cause);
-        let waiting = match blocked.chain.len() {
-            0 | 1 => self.e.task.id,
-            links => blocked.chain[links - 2].task.id,
+        let what = match blocked.cause {
+            Cause::Failed => format!("failed{}", short(error)),
+            Cause::Cancelled => format!("was cancelled{}", short(error)),
+            Cause::NotCovered => "is covered by no run".to_owned(),
         };
-        let update = step(
-            "tasks.update",
-            json!({"task_id": waiting}),
-            "let it depend on other tasks",
-        );
-        let (what, mut steps) = match blocked.cause {
-            Cause::Failed => (
-                format!("failed{}", short(error)),
-                vec![step(
-                    "tasks.retry",
-                    json!({"task_id": cause.id}),
-                    "run the failed task again, and those behind it",
-                )],
-            ),
-            Cause::Cancelled => (
-                format!("was cancelled{}", short(error)),
-                vec![step(
-                    "tasks.copy",
-                    json!({"task_id": cause.id}),
-                    "a cancelled task is never run again: copy it, and depend on the copy",
-                )],
-            ),
-            Cause::NotCovered => (
-                "is covered by no run".to_owned(),
-                vec![step(
-                    "tasks.execute",
-                    json!({"task_id": cause.id}),
-                    "run the task that is waited for",
-                )],
-            ),
-        };
-        if blocked.cause != Cause::NotCovered {
-            steps.push(update);
-        }
         let through = match blocked.chain.len() - 1 + blocked.skipped {
             0 => String::new(),
-            n => format!(", {n} tasks before it"),
+            n => format!(", {} before it", counted(n, "task", "tasks")),
         };
         let link = |link: &Link| {
             let mut task = self.task(&link.task);
@@ -223,7 +190,8 @@ impl Speaker<'_> {
             "blocked",
             format!("cannot start by itself: `{name}`{through} {what}"),
             json!({"chain": blocked.chain.iter().map(link).collect::<Vec<_>>(),
-                "chain_more": blocked.skipped, "root_cause": root_cause, "next_steps": steps}),
+                "chain_more": blocked.skipped, "root_cause": root_cause,
+                "next_steps": steps::unblock(blocked)}),
         )
     }
 
@@ -280,7 +248,11 @@ impl Speaker<'_> {
                 line.running,
                 line.limit,
                 counted(ahead, "task", "tasks"),
-                counted(line.flows_ahead, "other flow", "other flows"),
+                if line.more_flows_ahead {
+                    format!("more than {} other flows", line.flows_ahead)
+                } else {
+                    counted(line.flows_ahead, "other flow", "other flows")
+                },
             )
         };
         said(
@@ -289,7 +261,8 @@ impl Speaker<'_> {
             json!({"executor": method, "limit": line.limit, "running": line.running,
                 "holders": line.holders, "holders_more": line.running.saturating_sub(line.holders.len()),
                 "priority": line.place.priority, "ready_since": line.place.since,
-                "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead}),
+                "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead,
+                "more_flows_ahead": line.more_flows_ahead}),
         )
     }
 
@@ -351,7 +324,12 @@ impl Speaker<'_> {
         )
     }
 
-    fn failed(&self, harmed_by: &Listed<TaskRef>, not_done: &Listed<TaskRef>) -> Said {
+    fn failed(
+        &self,
+        harmed_by: &Listed<TaskRef>,
+        not_done: &Listed<TaskRef>,
+        retry: &Again,
+    ) -> Said {
         let outcome = self.facts.outcome(&self.e.task);
         let error = self.facts.error(&self.e.task);
         let reason = match outcome.map(|o| &o.end) {
@@ -372,11 +350,16 @@ impl Speaker<'_> {
         };
         let (harmed, harmed_more) = (self.ended(harmed_by), harmed_by.more);
         let (open, open_more) = self.tasks(not_done);
+        let next = Steps::default().run(
+            "tasks.retry",
+            self.e.task.id,
+            "run it again, and those behind it",
+            retry,
+        );
         let mut details = json!({"error": error, "reason": reason,
             "at": outcome.map(|o| o.time), "attempt": self.e.attempt,
             "attempts_of_run": budget.used, "max_attempts": budget.max, "retries": retries,
-            "next_steps": [step("tasks.retry", json!({"task_id": self.e.task.id}),
-                "run it again, and those behind it")]});
+            "next_steps": next.all()});
         if self.e.method.is_none() {
             details["harmed_by"] = harmed;
             details["harmed_by_more"] = json!(harmed_more);
@@ -415,10 +398,14 @@ impl Speaker<'_> {
             .last()
             .filter(|_| reason == Some(CancelReason::Requested));
         let error = self.facts.error(&self.e.task);
+        let next = Steps::default().now(
+            "tasks.copy",
+            json!({"task_id": self.e.task.id}),
+            "a cancelled task is never run again: run a copy",
+        );
         let mut details = json!({"reason": reason, "error": error, "at": outcome.time,
             "actor": &*outcome.actor, "correlation_id": &*outcome.correlation,
-            "next_steps": [step("tasks.copy", json!({"task_id": self.e.task.id}),
-                "a cancelled task is never run again: run a copy")]});
+            "next_steps": next.all()});
         let words = match (reason, through) {
             (Some(CancelReason::Deadline), _) => {
                 if let Some(deadline) = self.e.deadline {
@@ -444,11 +431,6 @@ fn reason_of(end: &End) -> Option<Value> {
         End::Failed(reason, _) => Some(json!(reason)),
         End::Cancelled(reason, _) => Some(json!(reason)),
     }
-}
-
-/// What somebody can do.
-fn step(method: &str, params: Value, why: &str) -> Value {
-    json!({"method": method, "params": params, "why": why})
 }
 
 /// `: error`, or nothing.

@@ -4,8 +4,9 @@ use std::fmt;
 use taskledger_domain::Version;
 use taskledger_projections::Order;
 
-/// See the module. Written as `a120` (oldest first), `d120` (newest first), and with `-77` behind
-/// when the page ended while it looked back for the start of a run.
+/// See the module. Written as `a120` (oldest first), `d120` (newest first), with `-77` behind when
+/// the page ended while it looked back for the start of a run, and with `+5` behind all that when
+/// the creation of the task was found (`+5`) or looked for (`~5`) at that version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     pub(super) order: Order,
@@ -13,6 +14,18 @@ pub struct Cursor {
     pub(super) at: Version,
     /// The next event is the end of a run whose start has not been found from this version on.
     pub(super) search: Option<Version>,
+    /// What is known of the task's creation, so that later pages need not look for it again.
+    pub(super) creation: Option<Creation>,
+}
+
+/// Where a task was created. Comes back from the caller, so it is believed only when the event
+/// there says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Creation {
+    /// At this version.
+    At(Version),
+    /// Below this version.
+    Below(Version),
 }
 
 impl Cursor {
@@ -28,6 +41,13 @@ impl Cursor {
                 .flatten()
                 .filter(|version| *version < i64::MAX as Version)
         };
+        let (rest, creation) = if let Some((rest, at)) = rest.split_once('+') {
+            (rest, Some(Creation::At(number(at)?)))
+        } else if let Some((rest, below)) = rest.split_once('~') {
+            (rest, Some(Creation::Below(number(below)?)))
+        } else {
+            (rest, None)
+        };
         let (at, search) = match rest.split_once('-') {
             Some((at, search)) => (at, Some(number(search)?)),
             None => (rest, None),
@@ -36,6 +56,7 @@ impl Cursor {
             order,
             at: number(at)?,
             search,
+            creation,
         })
     }
 }
@@ -50,8 +71,12 @@ const fn letter(order: Order) -> char {
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", letter(self.order), self.at)?;
-        match self.search {
-            Some(search) => write!(f, "-{search}"),
+        if let Some(search) = self.search {
+            write!(f, "-{search}")?;
+        }
+        match self.creation {
+            Some(Creation::At(version)) => write!(f, "+{version}"),
+            Some(Creation::Below(version)) => write!(f, "~{version}"),
             None => Ok(()),
         }
     }
@@ -67,6 +92,9 @@ mod tests {
             ("a0", Order::Ascending),
             ("a120-77", Order::Ascending),
             ("d5", Order::Descending),
+            ("d5+3", Order::Descending),
+            ("a120-77+3", Order::Ascending),
+            ("a0~900", Order::Ascending),
         ] {
             let cursor = Cursor::parse(text, order).unwrap();
             assert_eq!(cursor.to_string(), text);
@@ -80,6 +108,9 @@ mod tests {
             "a-5",
             "a5-",
             "a5-x",
+            "a5+",
+            "a5~x",
+            "a5~1+2",
             "a99999999999999999999",
             "a9223372036854775807",
         ] {

@@ -95,7 +95,7 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     list.map_or(&[][..], Vec::as_slice)
 }
 
-/// `name (status) id`, and what is particular about it.
+/// `name status id`, and what is particular about it.
 fn task(task: &Value) -> String {
     let id = match member(task, "id") {
         none if none.is_empty() => member(task, "task_id"),

@@ -5,6 +5,7 @@ use crate::cli::output::{member, printable, table};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
+use taskledger_domain::limits::LIST_LIMIT_MAX;
 
 /// Show what happened to a task, or to its whole tree
 #[derive(Debug, clap::Args)]
@@ -21,7 +22,7 @@ pub(super) struct Args {
     #[arg(long)]
     flow: bool,
     /// Events to show, 1 to 1000
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIST_LIMIT_MAX)))]
     limit: Option<u32>,
     /// Only these types of events, with commas
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]

@@ -52,20 +52,34 @@ impl EventStore for SqliteStore {
         stream: FlowId,
         after: Version,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         self.readers()?
-            .run(move |q| q.read_stream(stream, after, limit))
+            .run(move |q| q.read_stream(stream, after, limit, bytes_max))
             .await
     }
 
-    async fn read_versions(
+    async fn read_stream_back(
+        &self,
+        stream: FlowId,
+        before: Version,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        self.readers()?
+            .run(move |q| q.read_stream_back(stream, before, limit, bytes_max))
+            .await
+    }
+
+    async fn read_versions_within(
         &self,
         stream: FlowId,
         versions: &[Version],
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let versions = versions.to_vec();
         self.readers()?
-            .run(move |q| q.read_versions(stream, &versions))
+            .run(move |q| q.read_versions(stream, &versions, bytes_max))
             .await
     }
 

@@ -21,6 +21,15 @@ const STREAM_EVENTS: &str = concat!(
       WHERE e.stream = ?1 AND e.version > ?2 AND e.version <= ?3
       ORDER BY e.version"
 );
+/// By `events_by_stream`.
+const STREAM_EVENTS_BACK: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.stream = ?1 AND e.version >= ?2 AND e.version < ?3
+      ORDER BY e.version DESC"
+);
 /// By the primary key.
 const ALL_EVENTS: &str = concat!(
     "SELECT ",
@@ -51,6 +60,7 @@ pub(super) struct Stream {
 pub(super) struct Queries<'c> {
     stream: Statement<'c>,
     stream_events: Statement<'c>,
+    stream_events_back: Statement<'c>,
     all_events: Statement<'c>,
     stream_ids: Statement<'c>,
     claim: Statement<'c>,
@@ -63,6 +73,7 @@ impl<'c> Queries<'c> {
         Ok(Self {
             stream: connection.prepare(STREAM)?,
             stream_events: connection.prepare(STREAM_EVENTS)?,
+            stream_events_back: connection.prepare(STREAM_EVENTS_BACK)?,
             all_events: connection.prepare(ALL_EVENTS)?,
             stream_ids: connection.prepare(STREAM_IDS)?,
             claim: connection.prepare(CLAIM)?,
@@ -97,6 +108,7 @@ impl<'c> Queries<'c> {
         flow: FlowId,
         after: Version,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let Some(stream) = self.stream(flow).map_err(|e| of_read(&e, 0))? else {
             return Ok(Vec::new());
@@ -105,41 +117,55 @@ impl<'c> Queries<'c> {
         if last <= after {
             return Ok(Vec::new());
         }
-        self.stream_range(flow, stream, after, last)
+        self.stream_range(flow, stream, after, last, bytes_max)
     }
 
-    /// Events with versions in `after + 1 ..= last`, all of which exist.
+    /// See [`crate::store::EventStore::read_stream_back`].
+    pub(super) fn read_stream_back(
+        &mut self,
+        flow: FlowId,
+        before: Version,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let Some(stream) = self.stream(flow).map_err(fail)? else {
+            return Ok(Vec::new());
+        };
+        let before = before.min(stream.version + 1);
+        let first = before.saturating_sub(limit as u64).max(1);
+        if before <= first {
+            return Ok(Vec::new());
+        }
+        let range = (stream.number, first.cast_signed(), before.cast_signed());
+        let rows = self.stream_events_back.query(range).map_err(fail)?;
+        let versions = (first..before).rev();
+        checked(rows, flow, versions, stream.last_position, bytes_max)
+    }
+
+    /// Events with versions in `after + 1 ..= last`, all of which exist; fewer, but at least one,
+    /// when they are larger than `bytes_max`.
     fn stream_range(
         &mut self,
         flow: FlowId,
         stream: Stream,
         after: Version,
         last: Version,
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
-        let fail = |e: rusqlite::Error| of_read(&e, 0);
-        let mut events: Vec<Arc<Recorded>> = Vec::new();
         let range = (stream.number, after.cast_signed(), last.cast_signed());
-        let mut rows = self.stream_events.query(range).map_err(fail)?;
-        while let Some(sql) = rows.next().map_err(fail)? {
-            let event = Row::read(sql).and_then(|row| row.decode())?;
-            let expected = after + 1 + events.len() as u64;
-            if event.version != expected {
-                return Err(missing_version(flow, expected, event.position));
-            }
-            events.push(Arc::new(event));
-        }
-        let next = after + 1 + events.len() as u64;
-        if next <= last {
-            return Err(missing_version(flow, next, stream.last_position));
-        }
-        Ok(events)
+        let rows = self.stream_events.query(range);
+        let rows = rows.map_err(|e| of_read(&e, 0))?;
+        let versions = after + 1..=last;
+        checked(rows, flow, versions, stream.last_position, bytes_max)
     }
 
-    /// See [`crate::store::EventStore::read_versions`].
+    /// See [`crate::store::EventStore::read_versions_within`].
     pub(super) fn read_versions(
         &mut self,
         flow: FlowId,
         versions: &[Version],
+        bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let Some(stream) = self.stream(flow).map_err(|e| of_read(&e, 0))? else {
             return match versions.first() {
@@ -147,12 +173,28 @@ impl<'c> Queries<'c> {
                 Some(version) => Err(missing_version(flow, *version, 0)),
             };
         };
-        let mut events = Vec::with_capacity(versions.len());
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        let mut bytes = 0;
         for version in versions {
             if *version == 0 || *version > stream.version {
                 return Err(missing_version(flow, *version, stream.last_position));
             }
-            events.extend(self.stream_range(flow, stream, version - 1, *version)?);
+            let range = (
+                stream.number,
+                (version - 1).cast_signed(),
+                version.cast_signed(),
+            );
+            let fail = |e: rusqlite::Error| of_read(&e, 0);
+            let mut rows = self.stream_events.query(range).map_err(fail)?;
+            let Some(sql) = rows.next().map_err(fail)? else {
+                return Err(missing_version(flow, *version, stream.last_position));
+            };
+            let row = Row::read(sql)?;
+            bytes += row.data.len();
+            if bytes > bytes_max && !events.is_empty() {
+                break;
+            }
+            events.push(Arc::new(row.decode()?));
         }
         Ok(events)
     }
@@ -219,7 +261,7 @@ impl<'c> Queries<'c> {
             return Ok(None);
         }
         versions.reverse();
-        self.read_versions(flow, &versions).map(Some)
+        self.read_versions(flow, &versions, usize::MAX).map(Some)
     }
 
     /// Value and expiry of a claim, expired or not.
@@ -278,6 +320,36 @@ impl<'c> Queries<'c> {
             })
         }))
     }
+}
+
+/// The events of these rows, which must have exactly these versions; fewer, but at least one, when
+/// they are larger than `bytes_max`.
+fn checked(
+    mut rows: rusqlite::Rows<'_>,
+    flow: FlowId,
+    versions: impl Iterator<Item = Version>,
+    last_position: Position,
+    bytes_max: usize,
+) -> Result<Vec<Arc<Recorded>>, Error> {
+    let fail = |e: rusqlite::Error| of_read(&e, 0);
+    let mut events = Vec::new();
+    let mut bytes = 0;
+    for expected in versions {
+        let Some(sql) = rows.next().map_err(fail)? else {
+            return Err(missing_version(flow, expected, last_position));
+        };
+        let row = Row::read(sql)?;
+        bytes += row.data.len();
+        if bytes > bytes_max && !events.is_empty() {
+            break;
+        }
+        let event = row.decode()?;
+        if event.version != expected {
+            return Err(missing_version(flow, expected, event.position));
+        }
+        events.push(Arc::new(event));
+    }
+    Ok(events)
 }
 
 /// CRC-32 of a snapshot, with what it is a snapshot of.

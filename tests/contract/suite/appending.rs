@@ -117,7 +117,14 @@ pub(crate) async fn of_two_appends_on_one_stream_one_wins(b: &Backend) {
             (one == conflict) != (two == conflict),
             "round {round}: {one:?} and {two:?}"
         );
-        assert_eq!(b.store.read_stream(stream, 0, 10).await.unwrap().len(), 2);
+        assert_eq!(
+            b.store
+                .read_stream(stream, 0, 10, usize::MAX)
+                .await
+                .unwrap()
+                .len(),
+            2
+        );
     }
 }
 
@@ -135,7 +142,13 @@ pub(crate) async fn what_was_appended_reads_back_equal(b: &Backend) {
 
     let written = appended(b.store.append(both).await.unwrap());
 
-    assert_eq!(b.store.read_stream(stream, 0, 10).await.unwrap(), written);
+    assert_eq!(
+        b.store
+            .read_stream(stream, 0, 10, usize::MAX)
+            .await
+            .unwrap(),
+        written
+    );
     assert_eq!(b.store.read_all(0, 10).await.unwrap().events, written);
     assert_eq!(
         b.store.read_versions(stream, &[1, 2]).await.unwrap(),
@@ -164,7 +177,13 @@ pub(crate) async fn an_event_of_one_mebibyte_is_kept(b: &Backend) {
 
     let written = appended(b.store.append(large).await.unwrap());
 
-    assert_eq!(b.store.read_stream(stream, 0, 10).await.unwrap(), written);
+    assert_eq!(
+        b.store
+            .read_stream(stream, 0, 10, usize::MAX)
+            .await
+            .unwrap(),
+        written
+    );
 }
 
 /// The writer decided long ago; meanwhile another one wrote.

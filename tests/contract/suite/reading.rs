@@ -1,6 +1,6 @@
 //! Reading: by stream, by version, by position; the watch.
 
-use crate::fixture::{Backend, append, appended, flow, given_stream, whole_log};
+use crate::fixture::{Backend, append, appended, event, flow, given_stream, whole_log};
 use taskledger::store::Error;
 
 pub(crate) async fn a_stream_is_read_in_pages(b: &Backend) {
@@ -18,11 +18,76 @@ pub(crate) async fn a_stream_is_read_in_pages(b: &Backend) {
         (0, 0, vec![]),
         (7, usize::MAX, vec![8, 9, 10]),
     ] {
-        let page = b.store.read_stream(stream, after, limit).await.unwrap();
+        let page = b
+            .store
+            .read_stream(stream, after, limit, usize::MAX)
+            .await
+            .unwrap();
         let versions: Vec<_> = page.iter().map(|e| e.version).collect();
         assert_eq!(versions, expected, "after {after}, limit {limit}");
         assert!(page.iter().all(|e| e.flow == stream));
     }
+}
+
+pub(crate) async fn a_stream_is_read_backwards_from_any_version(b: &Backend) {
+    given_stream(&*b.store, 4).await;
+    let stream = given_stream(&*b.store, 10).await;
+
+    for (before, limit, expected) in [
+        (11, 3, vec![10, 9, 8]),
+        (8, 3, vec![7, 6, 5]),
+        (3, 3, vec![2, 1]),
+        (2, 1, vec![1]),
+        (1, 3, vec![]),
+        (0, 3, vec![]),
+        (5, 0, vec![]),
+        (u64::MAX, 2, vec![10, 9]),
+        (4, usize::MAX, vec![3, 2, 1]),
+    ] {
+        let read = b.store.read_stream_back(stream, before, limit, usize::MAX);
+        let page = read.await.unwrap();
+        let versions: Vec<_> = page.iter().map(|e| e.version).collect();
+        assert_eq!(versions, expected, "before {before}, limit {limit}");
+        assert!(page.iter().all(|e| e.flow == stream));
+    }
+    let read = b.store.read_stream_back(flow(), 9, 9, usize::MAX);
+    assert_eq!(read.await.unwrap(), []);
+}
+
+pub(crate) async fn what_is_read_of_a_stream_is_bounded_in_bytes_but_never_nothing(b: &Backend) {
+    // Each of these has about 10,000 bytes, the third many more.
+    let stream = flow();
+    let mut large = append(stream, 0, 0);
+    large.events = [10_000, 10_000, 90_000, 10_000, 10_000]
+        .map(|bytes| event(&"x".repeat(bytes)))
+        .to_vec();
+    appended(b.store.append(large).await.unwrap());
+
+    for (bytes_max, forwards, backwards, within) in [
+        (25_000, vec![1, 2], vec![5, 4], vec![4, 2]),
+        (15_000, vec![1], vec![5], vec![4]),
+        (0, vec![1], vec![5], vec![4]),
+        (115_000, vec![1, 2, 3], vec![5, 4, 3], vec![4, 2, 3]),
+        (
+            usize::MAX,
+            vec![1, 2, 3, 4, 5],
+            vec![5, 4, 3, 2, 1],
+            vec![4, 2, 3, 1],
+        ),
+    ] {
+        let versions = |events: Vec<std::sync::Arc<taskledger_domain::Recorded>>| {
+            events.iter().map(|e| e.version).collect::<Vec<_>>()
+        };
+        let read = b.store.read_stream(stream, 0, 9, bytes_max).await;
+        assert_eq!(versions(read.unwrap()), forwards, "{bytes_max}");
+        let read = b.store.read_stream_back(stream, 6, 9, bytes_max).await;
+        assert_eq!(versions(read.unwrap()), backwards, "{bytes_max}");
+        let wanted = [4, 2, 3, 1];
+        let read = b.store.read_versions_within(stream, &wanted, bytes_max);
+        assert_eq!(versions(read.await.unwrap()), within, "{bytes_max}");
+    }
+    let read = b.store.read_stream(stream, 2, 9, 0).await.unwrap();
+    assert_eq!(read.iter().map(|e| e.version).collect::<Vec<_>>(), [3]);
 }
 
 pub(crate) async fn a_stream_of_ten_thousand_events_is_read_whole(b: &Backend) {
@@ -36,7 +101,11 @@ pub(crate) async fn a_stream_of_ten_thousand_events_is_read_whole(b: &Backend) {
         );
     }
 
-    let events = b.store.read_stream(stream, 0, 20_000).await.unwrap();
+    let events = b
+        .store
+        .read_stream(stream, 0, 20_000, usize::MAX)
+        .await
+        .unwrap();
 
     assert!(events.iter().map(|e| e.version).eq(1..=10_000));
     let page = b.store.read_versions(stream, &[10_000, 1, 5_000]).await;
@@ -47,7 +116,13 @@ pub(crate) async fn a_stream_of_ten_thousand_events_is_read_whole(b: &Backend) {
 pub(crate) async fn a_stream_that_does_not_exist_is_empty(b: &Backend) {
     given_stream(&*b.store, 1).await;
 
-    assert_eq!(b.store.read_stream(flow(), 0, 10).await.unwrap(), []);
+    assert_eq!(
+        b.store
+            .read_stream(flow(), 0, 10, usize::MAX)
+            .await
+            .unwrap(),
+        []
+    );
     assert_eq!(b.store.stream_head(flow()).await.unwrap(), None);
     assert_eq!(b.store.load_snapshot(flow(), 1).await.unwrap(), None);
 }
@@ -103,7 +178,14 @@ pub(crate) async fn the_watch_moves_with_the_head_and_the_event_is_there(b: &Bac
     assert_eq!(head, 2);
     assert_eq!(b.store.read_all(0, 10).await.unwrap().events.len(), 2);
     let stream = writer.await.unwrap();
-    assert_eq!(b.store.read_stream(stream, 0, 10).await.unwrap().len(), 2);
+    assert_eq!(
+        b.store
+            .read_stream(stream, 0, 10, usize::MAX)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
     assert!(!watch.has_changed().unwrap());
 }
 

@@ -1,8 +1,11 @@
 //! Which pending tasks can never start, and the way from each to what keeps it from starting.
 
-use super::TaskRef;
+use super::{Again, TaskRef};
+use crate::flow::command::Capacity;
+use crate::flow::event::RunKind;
 use crate::flow::state::{Edge, Flow, NONE};
 use crate::task::Status;
+use crate::{TaskId, Timestamp};
 use hashbrown::HashMap;
 
 /// Links of a chain that are shown; those before the last are left out when there are more.
@@ -18,6 +21,14 @@ pub struct Blocked {
     pub skipped: usize,
     /// What is the matter with the last.
     pub cause: Cause,
+    /// The pending task that waits for the last; the explained one, or one before the last, which
+    /// may be among those left out.
+    pub waiting: TaskId,
+    /// A task below which new tasks share the run of the one that waits, so that it may depend on
+    /// them: its parent, or itself.
+    pub room: TaskId,
+    /// Whether the last can be run now, so that it satisfies.
+    pub again: Again,
 }
 
 /// A step of a chain.
@@ -111,7 +122,12 @@ impl<'a> Search<'a> {
     }
 
     /// The way from `i` over its dependency `edge`, which can never be satisfied, to the root cause.
-    pub(super) fn chain(&self, i: u32, edge: Edge) -> Blocked {
+    pub(super) fn chain(
+        &self,
+        i: u32,
+        edge: Edge,
+        (now, capacity): (Timestamp, &dyn Capacity),
+    ) -> Blocked {
         let link = |edge: Edge| Link {
             task: self.flow.task_ref(edge.task),
             required: edge.required,
@@ -130,10 +146,26 @@ impl<'a> Search<'a> {
         }
         chain.push(link(edge));
         let cause = self.cause(at, edge);
+        let cause = cause.expect("the last dependency of a chain is what it ends at");
+        let kind = match cause {
+            Cause::Failed => RunKind::Retry,
+            Cause::Cancelled | Cause::NotCovered => RunKind::Execute,
+        };
         Blocked {
             chain,
             skipped,
-            cause: cause.expect("the last dependency of a chain is what it ends at"),
+            cause,
+            waiting: self.flow.at(at).id,
+            room: self.room(at),
+            again: self.flow.again(edge.task, kind, now, capacity),
         }
+    }
+
+    /// See [`Blocked::room`].
+    fn room(&self, waiting: u32) -> TaskId {
+        let task = self.flow.at(waiting);
+        let parent = self.flow.tasks.get(task.parent as usize);
+        let shares = |p: &&crate::flow::state::Task| p.run == task.run && !p.status.is_terminal();
+        parent.filter(shares).unwrap_or(task).id
     }
 }

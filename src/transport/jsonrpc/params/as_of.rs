@@ -44,7 +44,8 @@ pub(super) fn as_of(reader: &mut Reader<'_>) -> Option<AsOf> {
         "as_of",
         Moment,
         "Answer as it would have been answered then: after the event at this position of the log, \
-         or after all events up to this time.",
+         or after all events up to this time. Read from the log itself, so `consistency` has no \
+         effect.",
     )
 }
 

@@ -13,6 +13,8 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let task_id = reader.required("task_id", TASK_ID, "The task to explain.");
+        // The state itself is read, which is as strong as it gets.
+        super::consistency(&mut reader);
         reader.finish(|| Some(Self { task_id: task_id? }))
     }
 }
@@ -24,8 +26,16 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_task_is_all_that_is_asked() {
+    fn a_task_is_asked_for_and_as_all_reads_a_consistency() {
         assert!(Params::read(&map(json!({"task_id": ID}))).is_ok());
+        let eventual = json!({"task_id": ID, "consistency": "eventual"});
+        assert!(Params::read(&map(eventual)).is_ok());
+        assert_eq!(
+            faults(Params::read(&map(
+                json!({"task_id": ID, "consistency": "weak"})
+            ))),
+            [("consistency".into(), "not a consistency".into())]
+        );
         assert_eq!(
             faults(Params::read(&map(json!({"as_of": 3})))),
             [

@@ -156,7 +156,7 @@ pub fn explain() -> About {
                 "executor": "echo_executor", "attempt": 0, "summary": format!("`fetch` {message}"),
                 "reasons": [{
                     "code": "not_covered", "message": message, "executed": false,
-                    "next_steps": [{"method": "tasks.execute", "params": {"task_id": FETCH}, "why": "run it"}],
+                    "next_steps": [{"method": "tasks.execute", "params": {"task_id": FETCH}, "why": "run it", "when": "now"}],
                 }],
             }),
         }],
@@ -168,6 +168,7 @@ fn reason() -> Value {
         "method": text("A method of this server."),
         "params": {"type": "object", "description": "Parameters to begin with."},
         "why": text("What it is good for."),
+        "when": {"type": "string", "enum": ["now", "after_run", "after_mending"], "description": "Whether the server accepts it now, only after the active run has ended, or only when the fault named in `why` is mended. Those of now come first."},
     }));
     let task = json!({"type": "object", "properties": {
         "id": at("TaskId"), "name": text("Its name."), "status": at("Status"),
@@ -192,7 +193,8 @@ fn reason() -> Value {
         "limit": number("`waits_for_slot`: attempts that may run at once."),
         "running": number("`waits_for_slot`: attempts that do."),
         "ahead_in_flow": number("`waits_for_slot`: tasks of its flow that start before it."),
-        "flows_ahead": number("`waits_for_slot`: other flows that start something before it."),
+        "flows_ahead": number("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
+        "more_flows_ahead": {"type": "boolean", "description": "`waits_for_slot`: there are more of them than were counted."},
         "next_steps": {"type": "array", "items": step, "description": "What can be done."},
     });
     with_optional(reason, details)

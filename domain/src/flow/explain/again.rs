@@ -1,0 +1,50 @@
+//! Whether the rules would accept that somebody runs a task now: they are asked, not said again.
+
+use crate::flow::command::{Capacity, Command, Execute};
+use crate::flow::event::RunKind;
+use crate::flow::rejection::Kind;
+use crate::flow::state::Flow;
+use crate::limits;
+use crate::{RunId, Timestamp};
+use uuid::Uuid;
+
+/// How the rules would answer to `tasks.execute` or `tasks.retry` of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Again {
+    /// It would run.
+    Accepted,
+    /// An active run covers it, or a task that would run with it: only after that run has ended.
+    AfterRun,
+    /// Refused for another reason, which is that of the first violation.
+    Refused(String),
+}
+
+impl Flow {
+    /// Judges a run of the live task `i` without changing anything.
+    /// Cost: O(tasks that the run would cover).
+    pub(super) fn again(
+        &self,
+        i: u32,
+        kind: RunKind,
+        now: Timestamp,
+        capacity: &dyn Capacity,
+    ) -> Again {
+        let command = Command::Execute(Execute {
+            create: Vec::new(),
+            task: self.at(i).id,
+            kind,
+            // Nothing is kept of the decision, so the run needs no id of its own.
+            run_id: RunId(Uuid::nil()),
+            allow_unknown_executors: false,
+            executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+        });
+        match self.decide(&command, now, capacity) {
+            Ok(_) => Again::Accepted,
+            Err(refusal) if refusal.kind == Kind::AlreadyExecuting => Again::AfterRun,
+            Err(refusal) => {
+                let first = refusal.violations.into_iter().next();
+                Again::Refused(first.map_or_else(String::new, |fault| fault.reason))
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What somebody can do about a reason: calls that the server accepts now, before those that it
+//! accepts later.
+
+use serde_json::{Value, json};
+use taskledger_domain::TaskId;
+use taskledger_domain::flow::explain::{Again, Blocked, Cause};
+
+/// Calls for the answer. What can be done at once comes first.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    now: Vec<Value>,
+    later: Vec<Value>,
+}
+
+impl Steps {
+    /// A call that is accepted now.
+    pub(super) fn now(mut self, method: &str, params: Value, why: &str) -> Self {
+        self.now.push(step(method, params, why, "now"));
+        self
+    }
+
+    /// A call that runs a task, as the rules would answer to it.
+    pub(super) fn run(mut self, method: &str, task: TaskId, why: &str, again: &Again) -> Self {
+        let params = json!({"task_id": task});
+        match again {
+            Again::Accepted => return self.now(method, params, why),
+            Again::AfterRun => {
+                let why = format!("after the active run has ended: {why}");
+                self.later.push(step(method, params, &why, "after_run"));
+            }
+            Again::Refused(reason) => {
+                let why = format!("when what speaks against it is mended ({reason}): {why}");
+                self.later.push(step(method, params, &why, "after_mending"));
+            }
+        }
+        self
+    }
+
+    /// All of them.
+    pub(super) fn all(self) -> Value {
+        Value::Array(self.now.into_iter().chain(self.later).collect())
+    }
+}
+
+/// What helps a blocked task.
+pub(super) fn unblock(blocked: &Blocked) -> Value {
+    let cause = blocked
+        .chain
+        .last()
+        .expect("a chain is never empty")
+        .task
+        .id;
+    let update = json!({"task_id": blocked.waiting});
+    let steps = Steps::default();
+    let steps = match blocked.cause {
+        Cause::Failed => steps
+            .run(
+                "tasks.retry",
+                cause,
+                "run the failed task again, and those behind it",
+                &blocked.again,
+            )
+            .now("tasks.update", update, "let it depend on other tasks"),
+        Cause::Cancelled => steps
+            .now(
+                "tasks.copy",
+                json!({"task_id": cause, "parent_id": blocked.room}),
+                "a cancelled task is never run again: copy it",
+            )
+            .now(
+                "tasks.update",
+                update,
+                "let it depend on the copy, or on other tasks",
+            ),
+        Cause::NotCovered => steps
+            .run(
+                "tasks.execute",
+                cause,
+                "run the task that is waited for",
+                &blocked.again,
+            )
+            .now("tasks.update", update, "let it depend on other tasks"),
+    };
+    steps.all()
+}
+
+fn step(method: &str, params: Value, why: &str, when: &str) -> Value {
+    json!({"method": method, "params": params, "why": why, "when": when})
+}
