@@ -264,10 +264,6 @@ impl Flow {
     fn why_pending(&self, i: u32, now: Timestamp, capacity: &dyn Capacity) -> Vec<Reason> {
         let task = self.at(i);
         let mut reasons = Vec::new();
-        if task.run == NONE {
-            let execute = self.again(i, RunKind::Execute, now, capacity);
-            reasons.push(Reason::NotCovered { execute });
-        }
         let search = Search::from(self, i);
         let unsatisfied = task
             .dependencies
@@ -286,6 +282,13 @@ impl Flow {
             awaited.push((*edge, stuck));
         }
         if task.run == NONE {
+            // A run would not help a task behind one that has failed, but would reach one that was
+            // not covered either.
+            let helpless = |reason: &Reason| matches!(reason, Reason::Blocked(blocked) if blocked.cause != Cause::NotCovered);
+            reasons.sort_by_key(|reason| !helpless(reason));
+            let first = reasons.iter().filter(|reason| helpless(reason)).count();
+            let execute = self.again(i, RunKind::Execute, now, capacity);
+            reasons.insert(first, Reason::NotCovered { execute });
             return reasons;
         }
         if !awaited.is_empty() {

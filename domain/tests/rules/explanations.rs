@@ -145,7 +145,7 @@ fn a_task_behind_a_failed_one_is_told_the_whole_way_to_the_root_cause() {
 }
 
 #[test]
-fn after_the_run_a_blocked_task_is_uncovered_and_still_told_why() {
+fn after_the_run_a_blocked_task_is_told_why_before_it_is_told_that_it_is_uncovered() {
     let s = given(vec![
         group("g"),
         task("a").under("g"),
@@ -156,7 +156,7 @@ fn after_the_run_a_blocked_task_is_uncovered_and_still_told_why() {
     .fails("a")
     .runs(false);
     let e = explain(&s, "b");
-    let [Reason::NotCovered { .. }, Reason::Blocked(blocked)] = &e.reasons[..] else {
+    let [Reason::Blocked(blocked), Reason::NotCovered { .. }] = &e.reasons[..] else {
         panic!("{e:?}");
     };
     assert_eq!(

@@ -66,11 +66,15 @@ impl Args {
 }
 
 fn show_task(result: &Value, out: &mut Output) -> io::Result<()> {
-    show(result, &["TIME", "TYPE", "WHAT"], out)
+    show(result, &["POSITION", "TIME", "TYPE", "WHAT", "BY"], out)
 }
 
 fn show_flow(result: &Value, out: &mut Output) -> io::Result<()> {
-    show(result, &["TIME", "TASK", "TYPE", "WHAT"], out)
+    show(
+        result,
+        &["POSITION", "TIME", "TASK", "TYPE", "WHAT", "BY"],
+        out,
+    )
 }
 
 fn show(result: &Value, head: &[&str], out: &mut Output) -> io::Result<()> {
@@ -90,9 +94,11 @@ fn show(result: &Value, head: &[&str], out: &mut Output) -> io::Result<()> {
 
 fn cell(event: &Value, column: &str) -> String {
     match column {
+        "POSITION" => member(event, "position"),
         "TIME" => member(event, "timestamp"),
         "TASK" => member(event, "task_id"),
         "TYPE" => member(event, "type"),
+        "BY" => member(event, "actor"),
         _ => event.get("data").map_or_else(String::new, what),
     }
 }
