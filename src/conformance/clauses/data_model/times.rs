@@ -2,8 +2,7 @@
 
 use super::configuration::inputs_conform;
 use super::dependencies::{missing_dependencies_are_refused, other_flows_are_refused};
-use super::fields::progress_is_a_fraction;
-use super::outcomes::{errors_are_texts, results_only_when_completed};
+use super::outcomes::{completed_tasks_have_results, errors_are_texts, progress_stays_in_range};
 use super::trees::missing_parents_are_refused;
 use crate::conformance::clauses::prelude::*;
 
@@ -57,7 +56,7 @@ fn relations() -> Vec<Clause> {
         should(
             "data-model/relations/1-completed-has-result",
             "a completed task's `result` is not null",
-            results_only_when_completed,
+            completed_tasks_have_results,
         )
         .same_as(&["data-model/task-outcome/2-result-when-completed"]),
         should(
@@ -95,7 +94,7 @@ fn relations() -> Vec<Clause> {
         must(
             "data-model/relations/8-progress",
             "`progress` is between 0 and 1",
-            progress_is_a_fraction,
+            progress_stays_in_range,
         )
         .same_as(&["data-model/progress/1-range"]),
         should(
