@@ -6,6 +6,7 @@ mod executors;
 mod fields;
 mod identity;
 mod outcomes;
+mod relations;
 mod rules;
 mod times;
 mod trees;
@@ -49,6 +50,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         fields::clauses(),
         outcomes::clauses(),
         times::clauses(),
+        relations::clauses(),
         fields::schema(),
         configuration::clauses(),
         dependencies::clauses(),
