@@ -1,45 +1,48 @@
 # Functions that install what is missing; sourced by the scripts beside and above.
 
+# Versions of the tools that are built, so that a new one is taken on purpose.
+NEXTEST_VERSION=0.9.143
+FUZZ_VERSION=0.13.2
+
+# Packages of Debian and Ubuntu, for the first argument; says which when it cannot install them.
+need_packages() {
+    local what=$1
+    shift
+    local sudo=""
+    if [ "$(id -u)" != 0 ]; then sudo=sudo; fi
+    if ! command -v apt-get >/dev/null || { [ -n "$sudo" ] && ! command -v sudo >/dev/null; }; then
+        echo "$what is needed: install what Debian calls $* and try again" >&2
+        exit 1
+    fi
+    echo "installing $what: $*" >&2
+    $sudo apt-get update -qq
+    $sudo apt-get install -y -qq --no-install-recommends "$@"
+}
+
 # `cc`, for SQLite.
 need_c_compiler() {
     if command -v cc >/dev/null; then return; fi
-    local sudo=""
-    if [ "$(id -u)" != 0 ]; then sudo=sudo; fi
-    if ! command -v apt-get >/dev/null; then
-        echo "a C compiler is needed: install gcc or clang and try again" >&2
-        exit 1
-    fi
-    echo "installing a C compiler" >&2
-    $sudo apt-get update -qq
-    $sudo apt-get install -y -qq --no-install-recommends gcc libc6-dev
+    need_packages "a C compiler" gcc libc6-dev
 }
 
 # `c++`, for the fuzzer.
 need_cpp_compiler() {
     if command -v c++ >/dev/null; then return; fi
-    local sudo=""
-    if [ "$(id -u)" != 0 ]; then sudo=sudo; fi
-    if ! command -v apt-get >/dev/null; then
-        echo "a C++ compiler is needed: install g++ or clang and try again" >&2
-        exit 1
-    fi
-    echo "installing a C++ compiler" >&2
-    $sudo apt-get update -qq
-    $sudo apt-get install -y -qq --no-install-recommends g++ libc6-dev
+    need_packages "a C++ compiler" g++ libc6-dev
 }
 
 # The fuzzer.
 need_cargo_fuzz() {
     if cargo fuzz --version >/dev/null 2>&1; then return; fi
-    echo "installing cargo-fuzz" >&2
-    cargo install --locked cargo-fuzz
+    echo "installing cargo-fuzz $FUZZ_VERSION" >&2
+    cargo install --locked --version "$FUZZ_VERSION" cargo-fuzz
 }
 
 # The test runner.
 need_cargo_nextest() {
     if cargo nextest --version >/dev/null 2>&1; then return; fi
-    echo "installing cargo-nextest" >&2
-    cargo install --locked cargo-nextest
+    echo "installing cargo-nextest $NEXTEST_VERSION" >&2
+    cargo install --locked --version "$NEXTEST_VERSION" cargo-nextest
 }
 
 # rustfmt and clippy of the toolchain that rust-toolchain.toml names.

@@ -25,34 +25,19 @@ const EDGES: &[(&str, &[&str])] = &[
     ("application", &["store", "subscription", "clock"]),
     ("engine", &["application", "subscription", "store", "clock"]),
     (
-        "webhooks",
-        &["application", "subscription", "store", "clock"],
-    ),
-    ("auth", &["application", "store", "clock"]),
-    (
         "transport",
-        &[
-            "application",
-            "engine",
-            "auth",
-            "subscription",
-            "clock",
-            "config",
-        ],
+        &["application", "engine", "subscription", "clock", "config"],
     ),
-    ("dashboard", &["transport", "application", "clock"]),
     (
         "server",
         &[
             "application",
-            "auth",
             "clock",
             "config",
             "engine",
             "store",
             "subscription",
             "transport",
-            "webhooks",
         ],
     ),
     (
@@ -70,7 +55,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
-    ("shutdown", &["clock"]),
     ("main", &["cli", "telemetry", "config"]),
     ("lib", &[]),
 ];
@@ -201,6 +185,21 @@ fn parts_use_only_what_the_architecture_allows() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_part_in_the_list_exists() {
+    let files = rust_files("src");
+    for (name, _) in EDGES {
+        let there = files.iter().any(|(path, _)| part(path) == *name);
+        assert!(there, "`{name}` is in the list and not below src");
+    }
+}
+
+#[test]
+fn the_conformance_suite_knows_nothing_of_this_server() {
+    let banned = ["taskledger_"];
+    assert_absent(&rust_files("src/conformance"), &banned, &[]);
 }
 
 #[test]

@@ -7,9 +7,11 @@ use crate::conformance::{
     CALL_TIMEOUT, Check, Clause, Level, Options, Report, Suite, Verdict, all, failing_task,
     markdown,
 };
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Characters of evidence that the table shows; `--json` shows all.
@@ -20,11 +22,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Check a server against the protocol, clause by clause
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Checks create tasks with names and users of their own, and leave them.
+Needs a server that runs at least three tasks at once: with fewer, checks wait in vain for each
+other's tasks. Checks create tasks with names and users of their own, and leave them: some 26,000,
+almost all by the clauses about limits in `semantics/`. `--only interface/`, `--only data-model/` and
+`--only validation/` leave those out.
 
 Examples:
   taskledger conformance
   taskledger conformance --url http://127.0.0.1:9000 --path /tasks --executor noop --slow-executor wait
+  taskledger conformance --header 'Authorization: Bearer TOKEN' --other-header 'Authorization: Bearer OTHER'
   taskledger conformance --only interface/json-rpc --json
   taskledger conformance --list
 
@@ -47,6 +53,12 @@ pub(super) struct Args {
     /// Members of a task that fails soon after its start [default: one that runs into its time-out]
     #[arg(long, value_name = "JSON", value_parser = object)]
     failing_task: Option<Value>,
+    /// A header of every call, such as a token; may be repeated
+    #[arg(long = "header", value_name = "NAME:VALUE", value_parser = header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// What another user sends instead, for clauses about who may see what; may be repeated
+    #[arg(long = "other-header", value_name = "NAME:VALUE", value_parser = header)]
+    other_headers: Vec<(HeaderName, HeaderValue)>,
     /// How long one call may take
     #[arg(long, value_name = "SECONDS", default_value_t = CALL_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -70,6 +82,19 @@ fn object(text: &str) -> Result<Value, String> {
         Ok(other) => Err(format!("expected a JSON object, got {other}")),
         Err(error) => Err(format!("expected a JSON object: {error}")),
     }
+}
+
+/// Its value is kept out of logs.
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("expected NAME:VALUE, as in `Authorization: Bearer TOKEN`")?;
+    let name = HeaderName::from_str(name.trim())
+        .map_err(|error| format!("`{name}` is no name of a header: {error}"))?;
+    let mut value = HeaderValue::from_str(value.trim())
+        .map_err(|error| format!("the value of `{name}` cannot be sent: {error}"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
 /// Runs it.
@@ -117,6 +142,8 @@ fn options(args: &Args) -> Options {
         slow_executor: args.slow_executor.clone(),
         slow_inputs: args.slow_inputs.clone(),
         failing_task: args.failing_task.clone().unwrap_or_else(failing_task),
+        headers: args.headers.iter().cloned().collect(),
+        other_headers: args.other_headers.iter().cloned().collect(),
         call_timeout: Duration::from_secs(args.timeout),
         ..Options::new(&args.remote.url)
     }
@@ -265,6 +292,15 @@ conforms: no MUST is broken
 ";
         assert_eq!(shown(failed(), false), expected);
         assert!(shown(failed(), true).ends_with("does not conform\n"));
+    }
+
+    #[test]
+    fn headers_are_read_and_faulty_ones_refused() {
+        let (name, value) = header("X-Token:a:b ").unwrap();
+        assert_eq!((name.as_str(), value.as_bytes()), ("x-token", &b"a:b"[..]));
+        for faulty in ["token", ":x", "a b:x", "a:x\ny"] {
+            assert!(header(faulty).is_err(), "{faulty:?}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::probe::Probe;
 use super::tasks::{Started, text_of};
 use serde_json::{Value, json};
 
-/// Longer than any check lasts; the check cancels it.
-const FOREVER_MS: u64 = 120_000;
+/// Milliseconds that outlast every check: such a task ends only when it is cancelled.
+pub(super) const FOREVER_MS: u64 = 600_000;
 
 /// A task in each status.
 #[derive(Debug, Clone)]

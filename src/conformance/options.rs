@@ -1,5 +1,8 @@
 //! Which server is looked at, and what it can be asked to run.
 
+use reqwest::Client;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -21,6 +24,10 @@ pub struct Options {
     pub slow_inputs: Option<Value>,
     /// Members of a task that fails soon after it was started.
     pub failing_task: Value,
+    /// Sent with every call: what a caller authenticates itself with, for example.
+    pub headers: HeaderMap,
+    /// What another user sends instead; none where no other is known.
+    pub other_headers: HeaderMap,
     /// How long one call may take.
     pub call_timeout: Duration,
 }
@@ -36,8 +43,23 @@ impl Options {
             slow_executor: "sleep_executor".to_owned(),
             slow_inputs: None,
             failing_task: failing_task(),
+            headers: HeaderMap::new(),
+            other_headers: HeaderMap::new(),
             call_timeout: CALL_TIMEOUT,
         }
+    }
+
+    /// A client that sends [`Self::headers`], unless a request has others of the same names.
+    ///
+    /// # Errors
+    /// The system cannot make one.
+    pub(super) fn client(&self) -> reqwest::Result<Client> {
+        Client::builder()
+            .no_proxy()
+            .tcp_nodelay(true)
+            .redirect(Policy::none())
+            .default_headers(self.headers.clone())
+            .build()
     }
 
     /// The address of calls.

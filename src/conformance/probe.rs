@@ -41,6 +41,37 @@ impl Probe {
         }
     }
 
+    /// The same names, on connections of their own.
+    ///
+    /// # Errors
+    /// [`Finding::Failed`]: the system cannot make a client.
+    pub(super) fn another_client(&self) -> Result<Self, Finding> {
+        let client = self.options.client();
+        let client = client.map_err(|error| Finding::failed(error.to_string()))?;
+        Ok(Self::new(self.options.clone(), client, self.token.clone()))
+    }
+
+    /// Calls a method as [`Options::other_headers`] say.
+    ///
+    /// # Errors
+    /// [`Finding::Skipped`]: there are none. [`Finding::Failed`]: no answer, or no sound one.
+    pub(super) async fn call_of_another_user(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<Reply, Finding> {
+        if self.options.other_headers.is_empty() {
+            let text = "no other user is known; --other-header says how one is told apart";
+            return Err(Finding::skipped(text));
+        }
+        let mut other = self.another_client()?;
+        other
+            .options
+            .headers
+            .clone_from(&self.options.other_headers);
+        other.another_client()?.call(method, params).await
+    }
+
     /// Which server is looked at.
     #[must_use]
     pub const fn options(&self) -> &Options {

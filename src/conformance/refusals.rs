@@ -12,7 +12,7 @@ pub(super) const ANY: &[i64] = &[];
 /// They say that a call was not understood or that the server broke, which refuses nothing.
 const NO_REFUSALS: [i64; 4] = [-32700, -32600, -32601, -32603];
 /// The parameters, or the task in them, are not valid.
-const INVALID_PARAMS: i64 = -32602;
+pub(super) const INVALID_PARAMS: i64 = -32602;
 /// Tasks that a check looks at one by one: the largest page of a list.
 const OWN_MAX: u64 = 1000;
 /// Members that a refused call must not have touched. Progress and the time of the last change

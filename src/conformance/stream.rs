@@ -30,7 +30,21 @@ pub(super) struct Event {
     pub(super) data: Value,
 }
 
-/// Parts of a stream that make events.
+/// One message of an event stream.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Message {
+    /// Its field `event`; empty if it has none.
+    event: String,
+    /// Its data, all lines.
+    pub(super) data: String,
+}
+
+/// The messages of a stream that has ended. What follows the last empty line is none.
+pub(super) fn messages(body: &[u8]) -> Vec<Message> {
+    Messages::default().take(body)
+}
+
+/// Parts of a stream that make messages.
 #[derive(Debug, Default)]
 struct Messages {
     /// What follows the last line break.
@@ -40,22 +54,22 @@ struct Messages {
 }
 
 impl Messages {
-    /// Takes what came and gives the events that it completes.
-    fn take(&mut self, bytes: &[u8]) -> Vec<Event> {
+    /// Takes what came and gives the messages that it completes.
+    fn take(&mut self, bytes: &[u8]) -> Vec<Message> {
         self.rest.extend_from_slice(bytes);
-        let mut events = Vec::new();
+        let mut messages = Vec::new();
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
             let text = String::from_utf8_lossy(&line);
-            events.extend(self.line(text.trim_end_matches(['\r', '\n'])));
+            messages.extend(self.line(text.trim_end_matches(['\r', '\n'])));
         }
-        events
+        messages
     }
 
-    fn line(&mut self, line: &str) -> Option<Event> {
+    fn line(&mut self, line: &str) -> Option<Message> {
         if line.is_empty() {
-            let (kind, data) = (std::mem::take(&mut self.event), self.data.take()?);
-            return event(kind, &data);
+            let (event, data) = (std::mem::take(&mut self.event), self.data.take()?);
+            return Some(Message { event, data });
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -75,8 +89,8 @@ impl Messages {
 }
 
 /// What a message tells, if it is an event.
-fn event(kind: String, data: &str) -> Option<Event> {
-    let mut value: Value = serde_json::from_str(data).ok()?;
+fn event(message: Message) -> Option<Event> {
+    let mut value: Value = serde_json::from_str(&message.data).ok()?;
     if value["jsonrpc"] == "2.0" {
         value = value["result"].take();
     }
@@ -84,6 +98,7 @@ fn event(kind: String, data: &str) -> Option<Event> {
         let data = value["data"].take();
         return Some(Event { kind, data });
     }
+    let kind = message.event;
     let typed = TYPES.contains(&kind.as_str());
     typed.then_some(Event { kind, data: value })
 }
@@ -130,7 +145,7 @@ impl Probe {
                 Ok(Ok(Some(chunk))) => {
                     bytes += chunk.len();
                     ensure!(bytes <= STREAM_BYTES_MAX, "sent {sent}: an endless stream");
-                    events.extend(messages.take(&chunk));
+                    events.extend(messages.take(&chunk).into_iter().filter_map(event));
                 }
                 Ok(Ok(None)) | Err(_) => break,
                 Ok(Err(error)) => return Err(broken(format!("the stream broke: {error}"))),
@@ -162,16 +177,16 @@ mod tests {
         for size in [1, 7, text.len()] {
             let mut messages = Messages::default();
             let pieces = text.as_bytes().chunks(size);
-            let events: Vec<_> = pieces.flat_map(|piece| messages.take(piece)).collect();
+            let taken = pieces.flat_map(|piece| messages.take(piece));
+            let events: Vec<_> = taken.filter_map(event).collect();
             assert_eq!(events, vec![expected.clone(); 3], "pieces of {size}");
         }
     }
 
     #[test]
     fn data_on_several_lines_is_one_event() {
-        let mut messages = Messages::default();
         let text = b"event: task_failed\ndata: {\ndata: \"a\": 1}\n\n";
-        let events = messages.take(text);
+        let events: Vec<_> = messages(text).into_iter().filter_map(event).collect();
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].data, json!({"a": 1}));
     }

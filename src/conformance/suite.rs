@@ -39,12 +39,7 @@ impl<'a> Suite<'a> {
                 "cannot talk to `{url}`: only `http://` is supported"
             ));
         }
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .tcp_nodelay(true)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| error.to_string())?;
+        let client = options.client().map_err(|error| error.to_string())?;
         Ok(Self {
             options,
             client,

@@ -3,6 +3,7 @@
 use jsonschema::Validator;
 use serde_json::Value;
 use std::sync::LazyLock;
+use uuid::{Uuid, Variant};
 
 static TASK: LazyLock<Validator> = LazyLock::new(|| {
     let schema = serde_json::from_str(include_str!("task_schema.json"))
@@ -15,10 +16,11 @@ static TASK: LazyLock<Validator> = LazyLock::new(|| {
         .expect("the file beside is a schema, which a test proves")
 });
 
-/// The data model's texts narrow its format `uuid` to version 4.
+/// The data model's texts narrow its format `uuid` to version 4, which RFC 9562 has in one variant only.
 fn is_uuid_v4(text: &str) -> bool {
-    let id = uuid::Uuid::try_parse(text);
-    text.len() == 36 && id.is_ok_and(|id| id.get_version_num() == 4)
+    let id = Uuid::try_parse(text);
+    let v4 = |id: Uuid| id.get_version_num() == 4 && id.get_variant() == Variant::RFC4122;
+    text.len() == 36 && id.is_ok_and(v4)
 }
 
 /// Where and how `task` breaks the schema; empty when it conforms.
@@ -41,6 +43,14 @@ mod tests {
             "parent_id": null, "dependencies": [{"id": id, "required": false}]});
         assert_eq!(violations(&task), [""; 0]);
         let other_version = "0f8fad5b-d9cb-169f-a165-70867728950e";
+        for other_variant in [
+            "0f8fad5b-d9cb-469f-c165-70867728950e",
+            "0f8fad5b-d9cb-469f-7165-70867728950e",
+        ] {
+            let mut task = task.clone();
+            task["id"] = json!(other_variant);
+            assert_eq!(violations(&task).len(), 1, "{other_variant}");
+        }
         let faulty = json!({
             "id": "x",
             "parent_id": other_version,

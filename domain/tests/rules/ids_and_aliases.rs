@@ -4,7 +4,7 @@ use crate::support::{faults, fields, minted, resolved, resolved_tasks};
 use serde_json::json;
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::{Kind, Rejection};
-use taskledger_domain::task::call::{ResolvedTasks, stored_ref};
+use taskledger_domain::task::call::{self, ResolvedTasks, stored_ref};
 use taskledger_domain::task::spec::TaskRef;
 use taskledger_domain::testing::id;
 
@@ -161,7 +161,7 @@ fn a_reference_that_means_nothing_is_invalid_and_all_are_reported() {
     let rejection = refused(
         resolved_tasks(json!([
             {"id": "r", "name": "root"},
-            {"name": "x", "parent_id": "nobody", "dependencies": [{"id": "none"}, {"id": V1}]},
+            {"name": "x", "parent_id": "nobody", "dependencies": [{"id": "none"}]},
         ])),
         Kind::Invalid,
     );
@@ -170,18 +170,31 @@ fn a_reference_that_means_nothing_is_invalid_and_all_are_reported() {
         .iter()
         .map(|v| v.reason.as_str())
         .collect();
-    assert_eq!(reasons, ["Invalid UUID format"; 3]);
+    assert_eq!(reasons, ["Invalid UUID format"; 2]);
     let paths: Vec<_> = rejection
         .violations
+        .iter()
+        .map(crate::support::path)
+        .collect();
+    assert_eq!(paths, ["tasks/1/parent_id", "tasks/1/dependencies/0/id"]);
+}
+
+#[test]
+fn a_uuid_of_another_version_is_told_with_the_other_faults_of_the_call() {
+    let faults = call::parse_tasks(&json!([
+        {"name": "r", "priority": 9, "parent_id": V1, "dependencies": [{"id": V1}]},
+    ]));
+    let paths: Vec<_> = faults
+        .unwrap_err()
         .iter()
         .map(crate::support::path)
         .collect();
     assert_eq!(
         paths,
         [
-            "tasks/1/parent_id",
-            "tasks/1/dependencies/0/id",
-            "tasks/1/dependencies/1/id"
+            "tasks/0/parent_id",
+            "tasks/0/priority",
+            "tasks/0/dependencies/0/id"
         ]
     );
 }

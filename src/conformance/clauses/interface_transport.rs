@@ -1,5 +1,6 @@
 //! How calls travel. spec: interface / Protocol Standards, Transport Layer
 
+use super::interface_rest::{sse_is_supported, the_card_is_json};
 use super::prelude::*;
 use reqwest::Method;
 
@@ -84,7 +85,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         should(
             "interface/transport.a2a/2-sse",
             "executions can be followed as server-sent events",
-            sse_is_offered,
+            sse_is_supported,
         ),
         should(
             "interface/transport.a2a/3-websocket",
@@ -94,7 +95,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         should(
             "interface/transport.a2a/4-agent-card",
             "`GET /.well-known/agent-card` tells what the agent can do",
-            agent_card_is_served,
+            the_card_is_json,
         ),
         should(
             "interface/transport.a2a/5-rpc-endpoint",
@@ -199,14 +200,6 @@ async fn answers_are_responses(probe: &Probe) -> Outcome {
     seen(format!("a result and {error}"))
 }
 
-async fn agent_card_is_served(probe: &Probe) -> Outcome {
-    let path = "/.well-known/agent-card";
-    let answer = probe.http(Method::GET, path, &[], "").await?;
-    ensure!(answer.status == 200, "{}: expected 200", answer.story());
-    let name = text_of(&answer.json()?, "name")?;
-    seen(format!("the card of `{name}`"))
-}
-
 async fn a2a_calls_are_taken(probe: &Probe) -> Outcome {
     // The method has had two names in the versions of that protocol.
     let part = json!({"kind": "text", "text": "hello"});
@@ -228,34 +221,8 @@ async fn a2a_calls_are_taken(probe: &Probe) -> Outcome {
 }
 
 pub(super) async fn a2a_is_spoken(probe: &Probe) -> Outcome {
-    agent_card_is_served(probe).await?;
+    the_card_is_json(probe).await?;
     a2a_calls_are_taken(probe).await
-}
-
-/// Asks for a run as a stream, and gives the answer's media type.
-async fn stream_type(probe: &Probe) -> Result<String, Finding> {
-    let call = json!({
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tasks.execute",
-        "params": {"tasks": [probe.task("streamed").element()], "use_streaming": true},
-        "metadata": {"stream": true},
-    });
-    let headers = [
-        ("content-type", "application/json"),
-        ("accept", "text/event-stream, application/json"),
-    ];
-    let answer = probe.raw(call.to_string(), &headers).await?;
-    Ok(answer.header("content-type").to_owned())
-}
-
-async fn sse_is_offered(probe: &Probe) -> Outcome {
-    let media_type = stream_type(probe).await?;
-    ensure!(
-        media_type.starts_with("text/event-stream"),
-        "tasks.execute with `use_streaming` is answered as `{media_type}`: expected `text/event-stream`"
-    );
-    seen(format!("a streamed run is `{media_type}`"))
 }
 
 pub(super) async fn websocket_is_offered(probe: &Probe) -> Outcome {
@@ -274,7 +241,7 @@ pub(super) async fn websocket_is_offered(probe: &Probe) -> Outcome {
 
 async fn some_stream_is_offered(probe: &Probe) -> Outcome {
     let offers = [
-        sse_is_offered(probe).await,
+        sse_is_supported(probe).await,
         websocket_is_offered(probe).await,
     ];
     let offered = offers.into_iter().find_map(Result::ok);

@@ -5,7 +5,7 @@
 //! 1. Find the sentence. Its id is `document/section/number-what-it-says`: `document` is `interface`,
 //!    `data-model`, `validation` or `semantics`; numbers run from 1 in each section, in the order of
 //!    the sentences. Every sentence has an id of its own; one that repeats another says so with
-//!    `.same_as(&["validation/uuid/1-..."])` and may share its check. A new section goes into
+//!    `.same_as(&["validation/uuid/1-..."])` and shares its check. A new section goes into
 //!    its document's list in the tests below.
 //! 2. Add a line to `clauses()` of the file: `must`, `must_not`, `should`, `may` or `decided`, with
 //!    the id, one sentence of your own that says what is demanded, and the name of the check;
@@ -64,22 +64,21 @@ use super::clause::Clause;
 
 /// What files of clauses use.
 mod prelude {
-    #![allow(unused_imports, reason = "each file of clauses takes what it needs")]
-
-    pub(super) use crate::conformance::answer::{Answer, Reply, RpcError, shown};
+    pub(super) use crate::conformance::answer::{Reply, RpcError, shown};
     pub(super) use crate::conformance::clause::{
-        Clause, Evidence, Finding, Level, Outcome, decided, ensure, may, must, must_not,
-        not_testable, seen, should,
+        Clause, Finding, Level, Outcome, decided, ensure, may, must, must_not, not_testable, seen,
+        should,
     };
+    pub(super) use crate::conformance::lives::FOREVER_MS;
     pub(super) use crate::conformance::probe::Probe;
-    pub(super) use crate::conformance::refusals::{ANY, expect_field, instant, same};
+    pub(super) use crate::conformance::refusals::{
+        ANY, INVALID_PARAMS, expect_field, instant, same,
+    };
     pub(super) use crate::conformance::tasks::{
         NewTask, Started, expect_task, is_terminal, text_of,
     };
     pub(super) use serde_json::{Value, json};
 
-    /// The parameters, or the task in them, are not valid.
-    pub(super) const INVALID_PARAMS: i64 = -32602;
     /// There is no such task.
     pub(super) const NOT_FOUND: i64 = -32001;
     /// A dependency closes a cycle.
@@ -268,6 +267,20 @@ mod tests {
     fn every_section_with_normative_sentences_appears_and_no_other() {
         let found: BTreeSet<_> = all().iter().map(super::Clause::section).collect();
         assert_eq!(found, SECTIONS.concat().into_iter().collect());
+    }
+
+    #[test]
+    fn clauses_that_say_the_same_share_a_check() {
+        let clauses = all();
+        let check = |id: &str| {
+            let found = clauses.iter().find(|clause| clause.id == id);
+            found.map(|clause| format!("{:?}", clause.check))
+        };
+        for clause in &clauses {
+            for other in clause.same_as {
+                assert_eq!(check(clause.id), check(other), "{} and {other}", clause.id);
+            }
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ async fn types_are_known(probe: &Probe) -> Outcome {
     seen("the three are kept, others are -32602")
 }
 
-async fn methods_are_required(probe: &Probe) -> Outcome {
+pub(super) async fn methods_are_required(probe: &Probe) -> Outcome {
     let of = |method: Value| json!({"method": method});
     let odd = [
         json!(""),

@@ -64,7 +64,7 @@ fn on(ids: &[&str]) -> Value {
     json!({"dependencies": list})
 }
 
-async fn dependency_ids_are_checked(probe: &Probe) -> Outcome {
+pub(super) async fn dependency_ids_are_checked(probe: &Probe) -> Outcome {
     let [root, one, two] = flow(probe).await?;
     let next = probe
         .task("next")

@@ -230,7 +230,7 @@ async fn inputs_are_objects(probe: &Probe) -> Outcome {
     seen("objects are kept as they are; lists, texts, numbers and null are -32602")
 }
 
-async fn schemas_are_objects(probe: &Probe) -> Outcome {
+pub(in super::super) async fn schemas_are_objects(probe: &Probe) -> Outcome {
     let absent = probe.store(&probe.task("none").without("schemas")).await?;
     expect_field(&absent, "schemas", Value::Null)?;
     let method = probe.options().executor.as_str();

@@ -162,6 +162,24 @@ pub(in super::super) async fn parent_ids_are_checked(probe: &Probe) -> Outcome {
     seen("absent and null are null; other versions, braces, bare digits and other types are -32602")
 }
 
+/// A server may take ids from callers or not; none becomes the id of a task unless it is a UUID v4.
+pub(in super::super) async fn given_ids_are_checked(probe: &Probe) -> Outcome {
+    for odd in [
+        json!("0f8fad5b-d9cb-169f-a165-70867728950e"),
+        json!("0190163d-8694-739b-aea5-966c26f8ad91"),
+        json!("{0f8fad5b-d9cb-469f-a165-70867728950e}"),
+        json!("x"),
+        json!(5),
+        json!([]),
+    ] {
+        let task = probe.task("given").with("id", odd.clone());
+        if let Some(task) = probe.store_or_refuse(&task).await? {
+            ensure!(task["id"] != odd, "a task has the id {odd}");
+        }
+    }
+    ids_are_unique_uuids(probe).await
+}
+
 async fn user_ids_are_checked(probe: &Probe) -> Outcome {
     let user = |user: Value| probe.task("of a user").with("user_id", user);
     expect_field(
@@ -251,7 +269,7 @@ pub(in super::super) async fn urgent_tasks_start_first(probe: &Probe) -> Outcome
     for (priority, start, _) in &lives {
         let passed = lives
             .iter()
-            .find(|(other, _, end)| other > priority && end <= start);
+            .find(|(other, _, end)| other > priority && end < start);
         if let Some((other, ..)) = passed {
             return Err(Finding::failed(format!(
                 "a task of priority {priority:?} waited while one of priority {other:?} ran, \

@@ -6,6 +6,7 @@ mod executors;
 mod fields;
 mod identity;
 mod outcomes;
+mod relations;
 mod rules;
 mod times;
 mod trees;
@@ -19,12 +20,16 @@ pub(super) use dependencies::{
 };
 pub(super) use fields::{
     broken_tasks_are_refused, names_are_bounded, priorities_are_integers, progress_is_a_fraction,
-    statuses_are_known, task_ids_are_checked,
+    schemas_are_objects, statuses_are_known, task_ids_are_checked,
 };
 pub(super) use identity::{
-    data_conforms, ids_are_unique_uuids, parent_ids_are_checked, urgent_tasks_start_first,
+    data_conforms, given_ids_are_checked, ids_are_unique_uuids, parent_ids_are_checked,
+    urgent_tasks_start_first,
 };
-pub(super) use outcomes::{errors_are_texts, results_only_when_completed};
+pub(super) use outcomes::{
+    completed_tasks_have_results, errors_are_texts, progress_stays_in_range,
+};
+pub(super) use rules::uuids_are_checked;
 pub(super) use times::{
     completed_at_only_at_the_end, started_at_only_after_the_start, times_are_checked,
     times_are_in_utc,
@@ -45,6 +50,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         fields::clauses(),
         outcomes::clauses(),
         times::clauses(),
+        relations::clauses(),
         fields::schema(),
         configuration::clauses(),
         dependencies::clauses(),

@@ -119,7 +119,7 @@ pub(in super::super) async fn results_only_when_completed(probe: &Probe) -> Outc
     seen("null in the other four statuses; bare values are -32602")
 }
 
-async fn completed_tasks_have_results(probe: &Probe) -> Outcome {
+pub(in super::super) async fn completed_tasks_have_results(probe: &Probe) -> Outcome {
     let inputs = json!({"text": "hello"});
     let started = probe
         .run(&[probe.task("done").with("inputs", inputs)])
@@ -181,12 +181,35 @@ async fn errors_have_words(probe: &Probe) -> Outcome {
 }
 
 async fn errors_say_what_failed(probe: &Probe) -> Outcome {
-    let [failed, cancelled, _] = errors(probe).await?;
+    let started = probe.run(&[probe.failing("failing")]).await?;
+    let failed = probe.wait_for(&started.root, "failed").await?;
+    let failed = text_of(&failed, "error")?;
+    let other = error_of_an_unknown_executor(probe).await?;
     ensure!(
-        failed != cancelled,
-        "a failure and a cancellation are both `{failed}`"
+        failed != other,
+        "two different failures are both `{failed}`"
     );
-    seen(format!("`{failed}`, `{cancelled}`"))
+    seen(format!("`{failed}`, `{other}`"))
+}
+
+/// The data model lets a server refuse such a task instead; some can be told not to.
+async fn error_of_an_unknown_executor(probe: &Probe) -> Result<String, Finding> {
+    let schemas = json!({"method": probe.name("no executor")});
+    let task = probe.task("unknown").with("schemas", schemas).element();
+    for options in [
+        json!({}),
+        json!({"allow_unknown_executors": true, "executor_wait_seconds": 0}),
+    ] {
+        let mut params = options;
+        params["tasks"] = json!([task]);
+        if let Ok(result) = probe.call("tasks.execute", params).await?.outcome {
+            let root = text_of(&result, "root_task_id")?;
+            let failed = probe.wait_for(&root, "failed").await?;
+            return text_of(&failed, "error");
+        }
+    }
+    let text = "the server refuses what would fail otherwise than the failing task";
+    Err(Finding::skipped(text))
 }
 
 async fn progress_moves(probe: &Probe) -> Outcome {
@@ -203,7 +226,7 @@ async fn progress_moves(probe: &Probe) -> Outcome {
 }
 
 /// Every task that the probe reads is checked against the schema, which has the range.
-async fn progress_stays_in_range(probe: &Probe) -> Outcome {
+pub(in super::super) async fn progress_stays_in_range(probe: &Probe) -> Outcome {
     let lives = probe.one_of_each_status().await?;
     let shown: Vec<_> = lives
         .all()

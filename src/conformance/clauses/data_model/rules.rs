@@ -2,25 +2,25 @@
 
 use super::configuration::inputs_conform;
 use super::dependencies::{
-    cycles_are_refused, missing_dependencies_are_refused, other_flows_are_refused,
-    self_dependencies_are_refused,
+    cycles_are_refused, dependency_ids_are_checked, missing_dependencies_are_refused,
+    other_flows_are_refused, self_dependencies_are_refused,
 };
 use super::fields::{
-    broken_tasks_are_refused, names_are_bounded, priorities_are_integers, task_ids_are_checked,
+    broken_tasks_are_refused, names_are_bounded, priorities_are_integers, statuses_are_known,
+    task_ids_are_checked,
 };
-use super::identity::parent_ids_are_checked;
-use super::outcomes::results_only_when_completed;
+use super::identity::{data_conforms, given_ids_are_checked, parent_ids_are_checked};
 use super::trees::{missing_parents_are_refused, one_root_is_demanded, parent_cycles_are_refused};
 use crate::conformance::clauses::prelude::*;
+use crate::conformance::clauses::validation::members_agree_with_status;
 
 pub(super) fn clauses() -> Vec<Clause> {
     let mut clauses = vec![
         must(
             "data-model/rules/1-required",
             "create and update see to it that a task has `id`, `name` and `status`",
-            names_are_bounded,
-        )
-        .same_as(&["data-model/json-schema/1-required"]),
+            required_members_are_checked,
+        ),
         must(
             "data-model/rules/2-types",
             "create and update check the types of all members",
@@ -40,14 +40,15 @@ pub(super) fn clauses() -> Vec<Clause> {
         must(
             "data-model/rules/5-status-consistency",
             "status and members agree: no `result` before completion, for example",
-            results_only_when_completed,
-        ),
+            members_agree_with_status,
+        )
+        .same_as(&["validation/consistency/1-by-status"]),
         must(
             "data-model/rules/6-references",
             "all dependencies name tasks that exist",
             missing_dependencies_are_refused,
         )
-        .same_as(&["data-model/relations/7-dependencies-exist"]),
+        .same_as(&["validation/references/1-exist"]),
         must(
             "data-model/rules/7-cycles",
             "there are no circular chains of dependencies",
@@ -117,12 +118,24 @@ fn trees() -> Vec<Clause> {
     ]
 }
 
+/// Whatever is stored has the three; a caller cannot say that it has none, or a faulty one.
+async fn required_members_are_checked(probe: &Probe) -> Outcome {
+    data_conforms(probe).await?;
+    names_are_bounded(probe).await?;
+    statuses_are_known(probe).await?;
+    given_ids_are_checked(probe).await?;
+    seen("stored tasks have the three; no name, and faulty names, statuses and ids come to nothing")
+}
+
 async fn constraints_are_checked(probe: &Probe) -> Outcome {
     priorities_are_integers(probe).await?;
     names_are_bounded(probe).await
 }
 
-async fn uuids_are_checked(probe: &Probe) -> Outcome {
+pub(in super::super) async fn uuids_are_checked(probe: &Probe) -> Outcome {
     parent_ids_are_checked(probe).await?;
-    task_ids_are_checked(probe).await
+    dependency_ids_are_checked(probe).await?;
+    given_ids_are_checked(probe).await?;
+    task_ids_are_checked(probe).await?;
+    seen("parents, dependencies, own ids and ids of calls: what is no UUID v4 comes to nothing")
 }

@@ -212,7 +212,7 @@ pub(in super::super) async fn cancelled_is_an_end_for_optional(probe: &Probe) ->
     let started = probe
         .run(&[
             probe.task("root"),
-            probe.slow("stopped", 60_000).below("root"),
+            probe.slow("stopped", FOREVER_MS).below("root"),
             probe.task("after").below("root").after_end_of("stopped"),
             probe.task("blocked").below("root").after("stopped"),
         ])
@@ -236,7 +236,7 @@ async fn satisfied_tasks_start(probe: &Probe) -> Outcome {
         .run(&[
             probe.task("root"),
             probe.task("first").below("root"),
-            probe.slow("then", 60_000).below("root").after("first"),
+            probe.slow("then", FOREVER_MS).below("root").after("first"),
         ])
         .await?;
     let then = started.id("then")?;

@@ -1,7 +1,7 @@
 //! Checks of what is a call, alone or in a batch, and of what its answer looks like.
 
 use super::errors::unknown_methods_are_told;
-use super::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
+use super::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::conformance::clauses::prelude::*;
 
 pub(super) fn request(method: &str, id: Value) -> Value {
@@ -231,7 +231,7 @@ pub(super) async fn params_are_structured(probe: &Probe) -> Outcome {
     }
     let without = json!({"jsonrpc": "2.0", "method": "tasks.get", "id": 1});
     probe.request(&without).await?.expect_error_of(&codes)?;
-    seen("params that are no object, and tasks.get without any, are refused")
+    seen("numbers, texts and booleans, and tasks.get without any, are refused")
 }
 
 pub(super) async fn ids_are_texts_or_numbers(probe: &Probe) -> Outcome {

@@ -1,7 +1,7 @@
 //! Checks of errors and their codes.
 
 use super::calls::{ids, request};
-use super::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
+use super::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::conformance::clauses::prelude::*;
 
 pub(super) async fn ids_come_back_with_errors(probe: &Probe) -> Outcome {

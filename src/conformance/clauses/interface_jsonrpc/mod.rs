@@ -13,7 +13,6 @@ use errors::*;
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
 
 /// Of these sections.
 pub(super) fn clauses() -> Vec<Clause> {
@@ -89,7 +88,7 @@ fn requests() -> Vec<Clause> {
         ),
         must(
             "interface/json-rpc.request/3-params",
-            "`params` is required and an object",
+            "`params` is an object: bare values are refused, and so is a call that leaves out parameters which its method requires",
             params_are_structured,
         ),
         must(

@@ -2,7 +2,7 @@
 
 use crate::conformance::clauses::data_model::{
     broken_tasks_are_refused, ids_are_unique_uuids, inputs_conform, names_are_bounded,
-    parent_ids_are_checked, priorities_are_integers, statuses_are_known,
+    parent_ids_are_checked, priorities_are_integers, schemas_are_objects, statuses_are_known,
     unknown_methods_never_complete,
 };
 use crate::conformance::clauses::prelude::*;
@@ -37,7 +37,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         must(
             "interface/tasks.create/6-priority",
             "`priority` may be given, 0 to 3, and is 2 if it is not",
-            priorities_are_integers,
+            priorities_have_a_default,
         ),
         must(
             "interface/tasks.create/7-inputs",
@@ -47,7 +47,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         must(
             "interface/tasks.create/8-schemas",
             "`schemas` may be given, an object that names the executor",
-            unknown_methods_never_complete,
+            schemas_name_the_executor,
         ),
         must(
             "interface/tasks.create/9-dependencies",
@@ -96,6 +96,21 @@ async fn trees_can_be_created(probe: &Probe) -> Outcome {
         "the tree has {ids:?}"
     );
     seen("three tasks, one below the other")
+}
+
+async fn priorities_have_a_default(probe: &Probe) -> Outcome {
+    let task = probe.task("none").without("priority");
+    expect_field(&probe.store(&task).await?, "priority", 2)?;
+    priorities_are_integers(probe).await?;
+    seen("0 to 3 are kept, 2 is filled in, others are -32602")
+}
+
+async fn schemas_name_the_executor(probe: &Probe) -> Outcome {
+    schemas_are_objects(probe).await?;
+    let started = probe.run(&[probe.task("known")]).await?;
+    probe.wait_for(&started.root, "completed").await?;
+    unknown_methods_never_complete(probe).await?;
+    seen("objects are kept; a task of a known executor completes, one of an unknown never")
 }
 
 async fn parameters_are_optional(probe: &Probe) -> Outcome {

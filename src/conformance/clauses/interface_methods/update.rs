@@ -108,7 +108,7 @@ async fn critical_fields_stay_while_executing(probe: &Probe) -> Outcome {
     let started = probe
         .run(&[
             probe.task("root"),
-            probe.slow("running", 120_000).below("root"),
+            probe.slow("running", FOREVER_MS).below("root"),
             probe.task("other").below("root"),
         ])
         .await?;

@@ -44,7 +44,7 @@ async fn expect_card(probe: &Probe) -> Result<Value, Finding> {
     card(probe).await?.ok_or_else(none)
 }
 
-async fn the_card_is_json(probe: &Probe) -> Outcome {
+pub(in super::super) async fn the_card_is_json(probe: &Probe) -> Outcome {
     let path = "/.well-known/agent-card";
     let answer = probe.http(Method::GET, path, &[], "").await?;
     ensure!(

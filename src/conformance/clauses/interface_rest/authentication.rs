@@ -17,11 +17,10 @@ pub(super) fn clauses() -> Vec<Clause> {
             "tokens are checked: those that nobody issued are refused",
             odd_tokens_are_refused,
         ),
-        not_testable(
-            Level::Should,
+        should(
             "interface/authentication/3-access",
             "who may see a task follows from its `user_id`",
-            "it takes the credentials of two users, and how a server issues them is its own",
+            tasks_are_hidden_from_others,
         ),
         should(
             "interface/authentication/4-errors",
@@ -56,6 +55,15 @@ async fn authentication_is_supported(probe: &Probe) -> Outcome {
     let refused = refusal(probe, "Bearer nobody.issued.this").await?;
     let text = "a call with a token that nobody issued is answered as any other";
     seen(refused.ok_or_else(|| Finding::skipped(text))?)
+}
+
+async fn tasks_are_hidden_from_others(probe: &Probe) -> Outcome {
+    let id = probe.create(&probe.task("own")).await?;
+    probe.get(&id).await?;
+    let params = json!({"task_id": id});
+    let reply = probe.call_of_another_user("tasks.get", params).await?;
+    let error = reply.expect_error_of(&[NOT_FOUND, UNAUTHORIZED])?;
+    seen(format!("another user gets {error}"))
 }
 
 async fn odd_tokens_are_refused(probe: &Probe) -> Outcome {

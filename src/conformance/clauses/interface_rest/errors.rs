@@ -127,7 +127,7 @@ async fn missing_executors_are_told(probe: &Probe) -> Outcome {
     seen(error.to_string())
 }
 
-async fn strangers_are_told(probe: &Probe) -> Outcome {
+pub(in super::super) async fn strangers_are_told(probe: &Probe) -> Outcome {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.list", "params": {"limit": 1}});
     let headers = [
         ("content-type", "application/json"),

@@ -169,7 +169,7 @@ async fn failure_is_told(probe: &Probe) -> Outcome {
 
 /// Cancels the task while its stream is open.
 async fn cancellation_is_told(probe: &Probe) -> Outcome {
-    let tasks = [probe.slow("stopped", 120_000)];
+    let tasks = [probe.slow("stopped", FOREVER_MS)];
     let request = request(&tasks, Asking::Both);
     let cancelling = async {
         let running = |task: &&Value| task["status"] == "in_progress";

@@ -12,6 +12,8 @@ mod streaming;
 
 use super::prelude::*;
 
+pub(super) use a2a::the_card_is_json;
+pub(super) use errors::strangers_are_told;
 pub(super) use streaming::sse_is_supported;
 
 /// Of these sections.

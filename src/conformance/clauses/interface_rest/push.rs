@@ -45,7 +45,7 @@ pub(super) fn clauses() -> Vec<Clause> {
 /// Executes a task whose news go to the receiver.
 ///
 /// # Errors
-/// [`Finding::Skipped`]: the server says that it sends none. One mode of streaming is enough.
+/// [`Finding::Skipped`]: the server does not say that it sends them. One mode of streaming is enough.
 async fn notify(
     probe: &Probe,
     receiver: &Receiver,
@@ -53,8 +53,8 @@ async fn notify(
     extra: Value,
 ) -> Result<String, Finding> {
     let card = card(probe).await?.unwrap_or_default();
-    if card["capabilities"]["push_notifications"] == false {
-        let text = "the agent card says that there are no push notifications";
+    if card["capabilities"]["push_notifications"] != true {
+        let text = "no agent card says that there are push notifications";
         return Err(Finding::skipped(text));
     }
     let mut config = json!({"url": receiver.url, "headers": {"Authorization": AUTHORIZATION}});

@@ -2,6 +2,7 @@
 
 use super::looks::*;
 use super::order::{codes_have_an_order, codes_have_an_order_in_updates};
+use crate::conformance::clauses::interface_rest::strangers_are_told;
 use crate::conformance::clauses::prelude::*;
 
 /// Of this section.
@@ -24,12 +25,12 @@ pub(super) fn clauses() -> Vec<Clause> {
             "a sound server has no such error; src/transport/jsonrpc/error.rs: \
              an_internal_error_shows_an_id_and_nothing_of_its_cause",
         ),
-        not_testable(
-            Level::Decided,
+        decided(
             "semantics/errors/4-unauthorized",
             "-32004 is the code of a caller that may not do this",
-            "needs a server with authentication; src/transport/jsonrpc/error.rs has the table",
-        ),
+            strangers_are_told,
+        )
+        .same_as(&["interface/errors/6-unauthorized"]),
         not_testable(
             Level::Decided,
             "semantics/errors/5-too-busy",
@@ -76,6 +77,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             "the interface document's examples, as they stand: create and list succeed, execute is -32003, the others are -32602",
             examples_answer_as_decided,
         ),
+        decided(
+            "semantics/errors/14-not-for-others",
+            "a task that the caller may not see is -32001, as one that does not exist",
+            tasks_of_others_are_not_found,
+        ),
     ]
 }
 
@@ -99,19 +105,37 @@ async fn standard_messages(probe: &Probe) -> Outcome {
     seen(format!("{expected:?}"))
 }
 
+async fn tasks_of_others_are_not_found(probe: &Probe) -> Outcome {
+    let id = probe.create(&probe.task("own")).await?;
+    probe.get(&id).await?;
+    let found = probe
+        .call_of_another_user("tasks.get", json!({"task_id": id}))
+        .await?
+        .expect_error(NOT_FOUND)?;
+    let unknown = probe
+        .call_of_another_user("tasks.get", json!({"task_id": UNKNOWN_ID}))
+        .await?
+        .expect_error(NOT_FOUND)?;
+    ensure!(
+        found.message == unknown.message,
+        "{found} tells more than {unknown}"
+    );
+    seen(found.to_string())
+}
+
 async fn own_messages(probe: &Probe) -> Outcome {
     let ids = create_all(
         probe,
         &[
             probe.group("root"),
-            probe.slow("slow", LONG_MS).below("root"),
+            probe.slow("slow", FOREVER_MS).below("root"),
         ],
     )
     .await?;
     let slow = text_of(&ids, "slow")?;
     execute(probe, &slow).await?;
     let off = probe.create(&probe.task("off")).await?;
-    cancel(probe, &off).await?;
+    probe.cancel(&off).await?;
     let unknown = probe
         .task("task")
         .with("schemas", json!({"method": "conformance_no_such"}));
@@ -175,7 +199,7 @@ async fn own_messages(probe: &Probe) -> Outcome {
         let error = probe.refused(method, params, code).await?;
         ensure!(error.message == message, "{error}: expected `{message}`");
     }
-    cancel(probe, &slow).await?;
+    probe.cancel(&slow).await?;
     seen("nine codes and messages")
 }
 
@@ -199,15 +223,17 @@ async fn invalid_tasks_are_invalid_params(probe: &Probe) -> Outcome {
         ("children", json!({})),
     ] {
         let task = probe.task("task").with(field, value.clone());
-        probe.refused("tasks.create", task.value(), INVALID).await?;
         probe
-            .refused("tasks.execute", list(&[task]), INVALID)
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
             .await?;
-        update_refused(probe, &id, json!({field: value}), INVALID).await?;
+        probe
+            .refused("tasks.execute", list(&[task]), INVALID_PARAMS)
+            .await?;
+        update_refused(probe, &id, json!({field: value}), INVALID_PARAMS).await?;
     }
     let nameless = probe.task("task").without("name");
     let error = probe
-        .refused("tasks.create", nameless.value(), INVALID)
+        .refused("tasks.create", nameless.value(), INVALID_PARAMS)
         .await?;
     fault_in(&error, "name")?;
     seen("fifteen wrong members, in create, execute and update")
@@ -220,9 +246,9 @@ async fn some_errors(probe: &Probe) -> Result<Vec<(RpcError, usize)>, Finding> {
     let unknown = probe.task("a").below(&root).after(UNKNOWN_ID);
     let mut errors = Vec::new();
     for (method, params, code, faults) in [
-        ("tasks.get", json!({}), INVALID, 1),
+        ("tasks.get", json!({}), INVALID_PARAMS, 1),
         ("tasks.get", json!({"task_id": UNKNOWN_ID}), NOT_FOUND, 1),
-        ("tasks.create", two.value(), INVALID, 2),
+        ("tasks.create", two.value(), INVALID_PARAMS, 2),
         ("tasks.create", unknown.value(), DEPENDENCY, 1),
         (
             "tasks.create",
@@ -284,13 +310,15 @@ async fn all_faults_come_at_once(probe: &Probe) -> Outcome {
     let bad = json!({"name": "", "priority": 9, "inputs": 1, "schemas": {}, "colour": "red"});
     let params = json!({"tasks": [probe.group("root").element(), bad]});
     for method in ["tasks.create", "tasks.execute"] {
-        let error = probe.refused(method, params.clone(), INVALID).await?;
+        let error = probe
+            .refused(method, params.clone(), INVALID_PARAMS)
+            .await?;
         for field in ["name", "priority", "inputs", "method", "colour"] {
             fault_in(&error, field)?;
         }
     }
     let list = json!({"limit": 0, "offset": -1, "status": "x", "order": "up", "colour": 1});
-    let error = probe.refused("tasks.list", list, INVALID).await?;
+    let error = probe.refused("tasks.list", list, INVALID_PARAMS).await?;
     for field in ["limit", "offset", "status", "order", "colour"] {
         fault_in(&error, field)?;
     }
@@ -389,7 +417,7 @@ async fn examples_answer_as_decided(probe: &Probe) -> Outcome {
             json!({"task_id": "task-uuid", "copy_children": true}),
         ),
     ] {
-        let error = probe.refused(method, params, INVALID).await?;
+        let error = probe.refused(method, params, INVALID_PARAMS).await?;
         let fault = error.data["errors"][0].clone();
         expect(&fault, &[("reason", json!("Invalid UUID format"))])?;
     }

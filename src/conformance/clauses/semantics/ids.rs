@@ -99,7 +99,9 @@ async fn ids_can_be_chosen(probe: &Probe) -> Outcome {
         shown(&result)
     );
     let task = probe.task("bad").with("id", 4);
-    let error = probe.refused("tasks.create", task.value(), INVALID).await?;
+    let error = probe
+        .refused("tasks.create", task.value(), INVALID_PARAMS)
+        .await?;
     fault_in(&error, "id")?;
     seen(format!("{created}, {run}"))
 }
@@ -116,17 +118,17 @@ async fn ids_are_never_taken_again(probe: &Probe) -> Outcome {
     for id in [&kept, &deleted] {
         let again = probe.task("again").with("id", id.as_str()).value();
         let error = probe
-            .refused("tasks.create", again.clone(), INVALID)
+            .refused("tasks.create", again.clone(), INVALID_PARAMS)
             .await?;
         fault_in(&error, "id")?;
         let list = json!({"tasks": [again]});
-        let error = probe.refused("tasks.execute", list, INVALID).await?;
+        let error = probe.refused("tasks.execute", list, INVALID_PARAMS).await?;
         fault_in(&error, "id")?;
     }
     let root = probe.create(&probe.task("root")).await?;
     let below = probe.task("below").below(&root).with("id", kept.as_str());
     probe
-        .refused("tasks.create", below.value(), INVALID)
+        .refused("tasks.create", below.value(), INVALID_PARAMS)
         .await?;
     let stored = count(probe).await?;
     ensure!(stored == 2, "{stored} tasks are stored: expected 2");
@@ -158,7 +160,7 @@ async fn aliases_lead_to_stored_ids(probe: &Probe) -> Outcome {
     }
     let stray = probe.task("stray").after("nobody");
     let error = probe
-        .refused("tasks.create", list(&[stray]), INVALID)
+        .refused("tasks.create", list(&[stray]), INVALID_PARAMS)
         .await?;
     fault_in(&error, "id")?;
     seen("in tasks.create and tasks.execute")
@@ -214,7 +216,7 @@ async fn ambiguous_names_are_told_where_they_matter(probe: &Probe) -> Outcome {
     let reader = probe.task("c").below("root").after("twin");
     let tasks = list(&[root, a, b, reader]);
     for method in ["tasks.create", "tasks.execute"] {
-        let error = probe.refused(method, tasks.clone(), INVALID).await?;
+        let error = probe.refused(method, tasks.clone(), INVALID_PARAMS).await?;
         let fault = fault_in(&error, "id")?;
         ensure!(
             fault["path"] == json!(["tasks", 3, "dependencies", 0, "id"]),
@@ -232,7 +234,7 @@ async fn duplicate_ids_are_refused(probe: &Probe) -> Outcome {
         let twin = |id: &str| probe.task("twin").below("root").with("id", id).value();
         let tasks = json!({"tasks": [root.element(), twin(one), twin(other)]});
         for method in ["tasks.create", "tasks.execute"] {
-            let error = probe.refused(method, tasks.clone(), INVALID).await?;
+            let error = probe.refused(method, tasks.clone(), INVALID_PARAMS).await?;
             fault_in(&error, "id")?;
         }
     }
@@ -255,14 +257,16 @@ async fn other_versions_are_refused(probe: &Probe) -> Outcome {
             ("tasks.create", json!({"tasks": [own]})),
             ("tasks.execute", json!({"tasks": [own]})),
         ] {
-            let error = probe.refused(method, params, INVALID).await?;
+            let error = probe.refused(method, params, INVALID_PARAMS).await?;
             fault_in(&error, "id")?;
         }
         let dependent = list(&[probe.task("dependent").after(id)]);
-        let error = probe.refused("tasks.create", dependent, INVALID).await?;
+        let error = probe
+            .refused("tasks.create", dependent, INVALID_PARAMS)
+            .await?;
         fault_in(&error, "id")?;
         let below = list(&[probe.task("below").below(id)]);
-        let error = probe.refused("tasks.create", below, INVALID).await?;
+        let error = probe.refused("tasks.create", below, INVALID_PARAMS).await?;
         fault_in(&error, "parent_id")?;
     }
     seen(format!("{OTHER_VERSIONS:?}"))
@@ -311,7 +315,7 @@ fn takers(id: &str) -> Vec<(&'static str, &'static str, Value)> {
 async fn invalid_ids_are_told(probe: &Probe) -> Outcome {
     for id in ["task-uuid", "", OTHER_VERSIONS[0], OTHER_VERSIONS[1]] {
         for (method, field, params) in takers(id) {
-            let error = probe.refused(method, params, INVALID).await?;
+            let error = probe.refused(method, params, INVALID_PARAMS).await?;
             let fault = fault_in(&error, field)?;
             ensure!(
                 fault["reason"] == "Invalid UUID format",
@@ -320,7 +324,7 @@ async fn invalid_ids_are_told(probe: &Probe) -> Outcome {
         }
     }
     let filter = json!({"parent_id": "p"});
-    let error = probe.refused("tasks.list", filter, INVALID).await?;
+    let error = probe.refused("tasks.list", filter, INVALID_PARAMS).await?;
     fault_in(&error, "parent_id")?;
     seen("nine methods, and the filter of tasks.list")
 }

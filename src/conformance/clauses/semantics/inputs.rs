@@ -96,14 +96,16 @@ async fn inputs_are_checked_at_create(probe: &Probe) -> Outcome {
         json!({"x": 1, "z": 1}),
     ] {
         let task = checked(probe, inputs);
-        probe.refused("tasks.create", task.value(), INVALID).await?;
         probe
-            .refused("tasks.execute", list(&[task]), INVALID)
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
+            .await?;
+        probe
+            .refused("tasks.execute", list(&[task]), INVALID_PARAMS)
             .await?;
     }
     let absent = checked(probe, json!({})).without("inputs");
     probe
-        .refused("tasks.create", absent.value(), INVALID)
+        .refused("tasks.create", absent.value(), INVALID_PARAMS)
         .await?;
     let stored = count(probe).await?;
     ensure!(stored == 0, "{stored} tasks are stored: expected none");
@@ -116,14 +118,14 @@ async fn inputs_are_checked_at_create(probe: &Probe) -> Outcome {
 
 async fn inputs_are_checked_at_update(probe: &Probe) -> Outcome {
     let id = probe.create(&checked(probe, json!({"x": 1}))).await?;
-    let error = update_refused(probe, &id, json!({"inputs": {"x": 0}}), INVALID).await?;
+    let error = update_refused(probe, &id, json!({"inputs": {"x": 0}}), INVALID_PARAMS).await?;
     let fault = fault_in(&error, "x")?;
     ensure!(
         fault["path"] == json!(["updates", "inputs", "x"]),
         "{error}: expected the path in the updates"
     );
     let stricter = json!({"method": probe.options().executor, "input_schema": {"required": ["y"]}});
-    update_refused(probe, &id, json!({"schemas": stricter}), INVALID).await?;
+    update_refused(probe, &id, json!({"schemas": stricter}), INVALID_PARAMS).await?;
     update(
         probe,
         &id,
@@ -147,7 +149,7 @@ async fn all_violations_come_at_once(probe: &Probe) -> Outcome {
         other.below("root").value(),
     ]});
     for method in ["tasks.create", "tasks.execute"] {
-        let error = probe.refused(method, tasks.clone(), INVALID).await?;
+        let error = probe.refused(method, tasks.clone(), INVALID_PARAMS).await?;
         let faults = error.data["errors"].as_array().cloned().unwrap_or_default();
         for path in [
             json!(["tasks", 1, "inputs", "x"]),
@@ -180,7 +182,9 @@ async fn schemas_are_draft_07(probe: &Probe) -> Outcome {
         json!("x"),
     ] {
         let task = with(odd, json!({}));
-        probe.refused("tasks.create", task.value(), INVALID).await?;
+        probe
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
+            .await?;
     }
     // `items` as a list, `dependencies` and `definitions` are draft-07; `prefixItems` is not.
     let schema = json!({
@@ -205,7 +209,7 @@ async fn schemas_are_draft_07(probe: &Probe) -> Outcome {
         if sound {
             reply.expect_result()?;
         } else {
-            reply.expect_error(INVALID)?;
+            reply.expect_error(INVALID_PARAMS)?;
         }
     }
     seen("draft-07 words count, later ones do not, and what is no schema is refused")
@@ -225,14 +229,14 @@ async fn executors_have_schemas(probe: &Probe) -> Outcome {
         .slow("wrong", 1)
         .with("inputs", json!({"duration_ms": "long"}));
     let error = probe
-        .refused("tasks.create", wrong.value(), INVALID)
+        .refused("tasks.create", wrong.value(), INVALID_PARAMS)
         .await?;
     fault_in(&error, "duration_ms")?;
     probe
-        .refused("tasks.execute", list(&[wrong]), INVALID)
+        .refused("tasks.execute", list(&[wrong]), INVALID_PARAMS)
         .await?;
     let id = probe.create(&probe.slow("right", 1)).await?;
-    update_refused(probe, &id, json!({"inputs": {}}), INVALID).await?;
+    update_refused(probe, &id, json!({"inputs": {}}), INVALID_PARAMS).await?;
     seen(error.to_string())
 }
 
@@ -242,10 +246,13 @@ async fn timeouts_bound_attempts(probe: &Probe) -> Outcome {
         let params = json!({"timeout_seconds": seconds, "retry": retry});
         probe.slow("task", ms).with("params", params)
     };
-    let started = probe.run(&[limited(LONG_MS, 0.2)]).await?;
+    let started = probe.run(&[limited(FOREVER_MS, 0.2)]).await?;
     let task = probe.wait_for(&started.root, "failed").await?;
     expect(&task, &[("attempt", json!(2))])?;
-    let ran = moment(&task, "completed_at")?.ms_since(moment(&task, "started_at")?);
+    let ran = ms_between(
+        instant(&task, "started_at")?,
+        instant(&task, "completed_at")?,
+    )?;
     ensure!(
         ran >= 200,
         "the attempt ended after {ran} ms: expected 200 or more"
@@ -261,7 +268,7 @@ async fn deadlines_end_tasks(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
         probe
-            .slow("slow", LONG_MS)
+            .slow("slow", FOREVER_MS)
             .below("root")
             .with("params", deadline.clone()),
         probe
@@ -292,13 +299,13 @@ async fn deadlines_are_inherited(probe: &Probe) -> Outcome {
             .group("strict")
             .below("root")
             .with("params", due(&soon)),
-        probe.slow("inherits", LONG_MS).below("strict"),
+        probe.slow("inherits", FOREVER_MS).below("strict"),
         // Its own is later than its parent's, which counts.
         probe
-            .slow("hopes", LONG_MS)
+            .slow("hopes", FOREVER_MS)
             .below("strict")
             .with("params", due(&later)),
-        probe.slow("free", LONG_MS).below("root"),
+        probe.slow("free", FOREVER_MS).below("root"),
     ];
     let started = probe.run(&tasks).await?;
     for alias in ["inherits", "hopes", "strict"] {
@@ -310,7 +317,7 @@ async fn deadlines_are_inherited(probe: &Probe) -> Outcome {
         );
     }
     expect_status(probe, started.id("free")?, "in_progress").await?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen("the earliest deadline above ended two tasks and their group")
 }
 
@@ -330,7 +337,7 @@ async fn passed_deadlines_are_refused(probe: &Probe) -> Outcome {
         ]
     };
     let error = probe
-        .refused("tasks.execute", list(&tasks()), INVALID)
+        .refused("tasks.execute", list(&tasks()), INVALID_PARAMS)
         .await?;
     let fault = fault_in(&error, "deadline")?;
     ensure!(
@@ -341,14 +348,22 @@ async fn passed_deadlines_are_refused(probe: &Probe) -> Outcome {
     ensure!(none == 0, "{none} tasks are stored: expected none");
     let ids = create_all(probe, &tasks()).await?;
     let error = probe
-        .refused("tasks.execute", json!({"task_id": ids["root"]}), INVALID)
+        .refused(
+            "tasks.execute",
+            json!({"task_id": ids["root"]}),
+            INVALID_PARAMS,
+        )
         .await?;
     fault_in(&error, "deadline")?;
     expect_status(probe, &text_of(&ids, "task")?, "pending").await?;
     let inherited = probe.task("child").below(&text_of(&ids, "late")?);
     let inherited = probe.create(&inherited).await?;
     probe
-        .refused("tasks.execute", json!({"task_id": inherited}), INVALID)
+        .refused(
+            "tasks.execute",
+            json!({"task_id": inherited}),
+            INVALID_PARAMS,
+        )
         .await?;
     execute(probe, &text_of(&ids, "task")?).await?;
     probe.wait_for(&text_of(&ids, "task")?, "completed").await?;
@@ -368,9 +383,11 @@ async fn odd_params_are_refused(probe: &Probe) -> Outcome {
     ] {
         let params = json!({field: value});
         let task = probe.task("task").with("params", params.clone());
-        let error = probe.refused("tasks.create", task.value(), INVALID).await?;
+        let error = probe
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
+            .await?;
         fault_in(&error, field)?;
-        update_refused(probe, &id, json!({"params": params}), INVALID).await?;
+        update_refused(probe, &id, json!({"params": params}), INVALID_PARAMS).await?;
     }
     let zone = json!({"deadline": "2999-01-01T00:00:00+05:30", "timeout_seconds": 0.001});
     probe

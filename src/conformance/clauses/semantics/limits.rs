@@ -164,7 +164,7 @@ async fn batches_have_100_calls(probe: &Probe) -> Outcome {
         reply.expect_result()?;
     }
     let answer = probe.post(Value::from(calls).to_string()).await?;
-    let error = answer.expect_error_without_id(INVALID)?;
+    let error = answer.expect_error_without_id(INVALID_PARAMS)?;
     let fault = told(fault_in(&error, "batch")?);
     ensure!(
         fault.contains("100") && fault.contains("101"),
@@ -189,7 +189,7 @@ async fn calls_have_20_000_tasks(probe: &Probe) -> Outcome {
     tasks.push(small());
     for method in ["tasks.create", "tasks.execute"] {
         let params = json!({"tasks": tasks});
-        let error = probe.refused(method, params, INVALID).await?;
+        let error = probe.refused(method, params, INVALID_PARAMS).await?;
         let fault = told(fault_in(&error, "tasks")?);
         ensure!(
             fault.contains("20000") && fault.contains("20001"),
@@ -198,7 +198,7 @@ async fn calls_have_20_000_tasks(probe: &Probe) -> Outcome {
     }
     let nested = probe.group("root").with("children", tasks);
     probe
-        .refused("tasks.create", nested.value(), INVALID)
+        .refused("tasks.create", nested.value(), INVALID_PARAMS)
         .await?;
     seen("20,000 tasks are stored, 20,001 refused")
 }
@@ -214,7 +214,9 @@ async fn tasks_have_20_000_dependencies(probe: &Probe) -> Outcome {
         .await?;
     ids.push(id(MANY_MAX));
     let more = task.with("dependencies", ids);
-    let error = probe.refused("tasks.create", more.value(), INVALID).await?;
+    let error = probe
+        .refused("tasks.create", more.value(), INVALID_PARAMS)
+        .await?;
     let fault = told(fault_in(&error, "dependencies")?);
     ensure!(
         fault.contains("20000") && fault.contains("20001"),
@@ -239,13 +241,15 @@ async fn payloads_have_1_mib(probe: &Probe) -> Outcome {
         );
         let larger = object_of(PAYLOAD_BYTES_MAX + 1);
         let task = probe.task("task").with(field, larger.clone());
-        let error = probe.refused("tasks.create", task.value(), INVALID).await?;
+        let error = probe
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
+            .await?;
         let fault = told(fault_in(&error, field)?);
         ensure!(
             fault.contains("1048576") && fault.contains("1048577"),
             "{error}: expected the limit and the bytes"
         );
-        update_refused(probe, &id, json!({field: larger}), INVALID).await?;
+        update_refused(probe, &id, json!({field: larger}), INVALID_PARAMS).await?;
     }
     seen("inputs and params of 1 MiB are stored, one byte more is refused")
 }
@@ -304,13 +308,15 @@ async fn names_have_255_characters(probe: &Probe) -> Outcome {
         expect(&probe.get(&id).await?, &[("name", json!(longest))])?;
         let longer = character.repeat(NAME_CHARS_MAX + 1);
         let task = probe.task("task").with("name", longer.as_str());
-        let error = probe.refused("tasks.create", task.value(), INVALID).await?;
+        let error = probe
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
+            .await?;
         fault_in(&error, "name")?;
-        update_refused(probe, &id, json!({"name": longer}), INVALID).await?;
+        update_refused(probe, &id, json!({"name": longer}), INVALID_PARAMS).await?;
     }
     let empty = probe.task("task").with("name", "");
     probe
-        .refused("tasks.create", empty.value(), INVALID)
+        .refused("tasks.create", empty.value(), INVALID_PARAMS)
         .await?;
     seen("255 characters of one, two and four bytes")
 }
@@ -322,7 +328,7 @@ async fn limits_are_told(probe: &Probe) -> Outcome {
         ("tasks.create", name, "name", "255", "300"),
         ("tasks.list", page, "limit", "1000", "1001"),
     ] {
-        let error = probe.refused(method, params, INVALID).await?;
+        let error = probe.refused(method, params, INVALID_PARAMS).await?;
         let fault = told(fault_in(&error, field)?);
         ensure!(
             fault.contains(limit) && fault.contains(actual),

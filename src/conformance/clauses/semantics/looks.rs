@@ -1,18 +1,14 @@
 //! What several of these checks send and look at.
 
 use crate::conformance::clauses::prelude::*;
-use taskledger_domain::Timestamp;
+use chrono::{DateTime, FixedOffset, SecondsFormat, TimeDelta};
 
-pub(super) const INVALID: i64 = -32602;
 pub(super) const TRANSITION: i64 = -32006;
 pub(super) const EXECUTING: i64 = -32008;
 pub(super) const UNDELETABLE: i64 = -32009;
 pub(super) const PARENT: i64 = -32010;
 pub(super) const DEPENDENCY: i64 = -32011;
 pub(super) const TREE: i64 = -32012;
-
-/// Milliseconds that outlast every check: such a task ends only when it is cancelled.
-pub(super) const LONG_MS: u64 = 600_000;
 
 /// A UUID v4 that differs from those of all other checks.
 pub(super) fn fresh_id(probe: &Probe, number: u64) -> String {
@@ -38,12 +34,8 @@ pub(super) fn fault_in<'a>(error: &'a RpcError, field: &str) -> Result<&'a Value
 
 /// Ends as failed unless the members have these values.
 pub(super) fn expect(task: &Value, members: &[(&str, Value)]) -> Result<(), Finding> {
-    for (name, value) in members {
-        ensure!(
-            task[*name] == *value,
-            "expected `{name}` to be {value} in {}",
-            shown(task)
-        );
+    for (field, value) in members {
+        expect_field(task, field, value.clone())?;
     }
     Ok(())
 }
@@ -55,18 +47,21 @@ pub(super) async fn expect_status(probe: &Probe, id: &str, status: &str) -> Resu
     Ok(task)
 }
 
-/// A time of the task.
-pub(super) fn moment(task: &Value, field: &str) -> Result<Timestamp, Finding> {
-    let text = text_of(task, field)?;
-    let broken = |why| Finding::failed(format!("`{field}` is {text}: {why}"));
-    Timestamp::parse(&text).map_err(broken)
+/// Whole milliseconds from the one time to the other.
+pub(super) fn ms_between(
+    earlier: DateTime<FixedOffset>,
+    later: DateTime<FixedOffset>,
+) -> Result<u64, Finding> {
+    let ms = (later - earlier).num_milliseconds();
+    u64::try_from(ms).map_err(|_| Finding::failed(format!("{later} is before {earlier}")))
 }
 
 /// The time at the server, so many seconds from now or, if negative, ago.
 pub(super) async fn from_now(probe: &Probe, seconds: i64) -> Result<String, Finding> {
     let health = probe.result("system.health", json!({})).await?;
-    let now = moment(&health, "time")?;
-    Ok(Timestamp(now.0 + seconds * 1_000_000).to_string())
+    let now = instant(&health, "time")?.to_utc();
+    let then = now + TimeDelta::seconds(seconds);
+    Ok(then.to_rfc3339_opts(SecondsFormat::Micros, true))
 }
 
 /// How many tasks this check has stored.
@@ -125,11 +120,6 @@ pub(super) async fn execute(probe: &Probe, id: &str) -> Result<Value, Finding> {
     probe.result("tasks.execute", json!({"task_id": id})).await
 }
 
-/// Cancels a task.
-pub(super) async fn cancel(probe: &Probe, id: &str) -> Result<Value, Finding> {
-    probe.result("tasks.cancel", json!({"task_id": id})).await
-}
-
 /// Changes a task.
 pub(super) async fn update(probe: &Probe, id: &str, updates: Value) -> Result<Value, Finding> {
     let params = json!({"task_id": id, "updates": updates});
@@ -147,14 +137,16 @@ pub(super) async fn update_refused(
     let params = json!({"task_id": id, "updates": updates});
     let error = probe.refused("tasks.update", params, code).await?;
     let after = probe.get(id).await?;
-    for field in ["name", "parent_id", "user_id", "priority", "dependencies"] {
-        ensure!(
-            before[field] == after[field],
-            "a refused update changed `{field}`: {}",
-            shown(&after)
-        );
-    }
-    for field in ["inputs", "schemas", "params"] {
+    for field in [
+        "name",
+        "parent_id",
+        "user_id",
+        "priority",
+        "dependencies",
+        "inputs",
+        "schemas",
+        "params",
+    ] {
         ensure!(
             before[field] == after[field],
             "a refused update changed `{field}`: {}",
@@ -162,4 +154,23 @@ pub(super) async fn update_refused(
         );
     }
     Ok(error)
+}
+
+/// All events of a task, page by page.
+pub(super) async fn history(probe: &Probe, params: Value) -> Result<Vec<Value>, Finding> {
+    const PAGES_MAX: usize = 100;
+    let (mut events, mut params) = (Vec::new(), params);
+    for _ in 0..PAGES_MAX {
+        let page = probe.result("tasks.history", params.clone()).await?;
+        let found = page["events"].as_array();
+        let none = || Finding::failed(format!("no `events` in {}", shown(&page)));
+        events.extend(found.ok_or_else(none)?.iter().cloned());
+        if page["next_cursor"].is_null() {
+            return Ok(events);
+        }
+        params["cursor"] = page["next_cursor"].clone();
+    }
+    Err(Finding::failed(format!(
+        "more than {PAGES_MAX} pages of {params}"
+    )))
 }

@@ -140,26 +140,48 @@ async fn places_change_while_pending(probe: &Probe) -> Outcome {
     seen("moved within the flow, refused to leave it")
 }
 
-/// A running and three ended tasks.
-async fn one_of_each(probe: &Probe) -> Result<Vec<(String, &'static str)>, Finding> {
-    let running = probe.run(&[probe.slow("running", LONG_MS)]).await?.root;
-    let completed = probe.run(&[probe.task("completed")]).await?.root;
-    let failed = probe.run(&[probe.failing("failed")]).await?.root;
-    let cancelled = probe.create(&probe.task("cancelled")).await?;
-    cancel(probe, &cancelled).await?;
-    probe.wait_for(&running, "in_progress").await?;
-    probe.wait_for(&completed, "completed").await?;
-    probe.wait_for(&failed, "failed").await?;
-    Ok(vec![
-        (running, "in_progress"),
-        (completed, "completed"),
-        (cancelled, "cancelled"),
-        (failed, "failed"),
-    ])
+/// Tasks below one root.
+struct Family {
+    /// A running and three ended tasks, and their statuses.
+    tasks: [(String, &'static str); 4],
+    /// A pending group, below which they could be moved if their statuses allowed it.
+    place: String,
+}
+
+/// Each was executed by itself, so that no run covers those that have ended.
+async fn family(probe: &Probe) -> Result<Family, Finding> {
+    let tasks = [
+        probe.group("root"),
+        probe.group("place").below("root"),
+        probe.slow("running", FOREVER_MS).below("root"),
+        probe.task("completed").below("root"),
+        probe.failing("failed").below("root"),
+        probe.task("cancelled").below("root"),
+    ];
+    let ids = create_all(probe, &tasks).await?;
+    let id = |alias| text_of(&ids, alias);
+    for (alias, status) in [
+        ("running", "in_progress"),
+        ("completed", "completed"),
+        ("failed", "failed"),
+    ] {
+        execute(probe, &id(alias)?).await?;
+        probe.wait_for(&id(alias)?, status).await?;
+    }
+    probe.cancel(&id("cancelled")?).await?;
+    Ok(Family {
+        tasks: [
+            (id("running")?, "in_progress"),
+            (id("completed")?, "completed"),
+            (id("cancelled")?, "cancelled"),
+            (id("failed")?, "failed"),
+        ],
+        place: id("place")?,
+    })
 }
 
 async fn names_change_always(probe: &Probe) -> Outcome {
-    let tasks = one_of_each(probe).await?;
+    let tasks = family(probe).await?.tasks;
     for (id, status) in &tasks {
         let name = probe.name(&format!("{status} renamed"));
         let result = update(probe, id, json!({"name": name, "priority": 0})).await?;
@@ -174,12 +196,12 @@ async fn names_change_always(probe: &Probe) -> Outcome {
             ],
         )?;
     }
-    cancel(probe, &tasks[0].0).await?;
+    probe.cancel(&tasks[0].0).await?;
     seen("in progress, completed, cancelled and failed")
 }
 
 async fn other_changes_are_refused(probe: &Probe) -> Outcome {
-    let tasks = one_of_each(probe).await?;
+    let Family { tasks, place } = family(probe).await?;
     let user = format!("{}-other", probe.user());
     let specification = [
         json!({"inputs": {"duration_ms": 1}}),
@@ -187,7 +209,7 @@ async fn other_changes_are_refused(probe: &Probe) -> Outcome {
         json!({"params": {"new": 1}}),
         json!({"dependencies": []}),
     ];
-    let place = [json!({"user_id": user})];
+    let place = [json!({"user_id": user}), json!({"parent_id": place})];
     for (id, status) in &tasks {
         let code = if *status == "in_progress" {
             EXECUTING
@@ -206,14 +228,14 @@ async fn other_changes_are_refused(probe: &Probe) -> Outcome {
             }
         }
     }
-    cancel(probe, &tasks[0].0).await?;
+    probe.cancel(&tasks[0].0).await?;
     seen("-32008 in progress, -32006 after the end")
 }
 
 async fn ids_never_change(probe: &Probe) -> Outcome {
     let id = probe.create(&probe.task("task")).await?;
     for other in [id.as_str(), UNKNOWN_ID, "alias"] {
-        let error = update_refused(probe, &id, json!({"id": other}), INVALID).await?;
+        let error = update_refused(probe, &id, json!({"id": other}), INVALID_PARAMS).await?;
         fault_in(&error, "id")?;
     }
     seen("not even to what it is")
@@ -222,7 +244,7 @@ async fn ids_never_change(probe: &Probe) -> Outcome {
 async fn covered_tasks_keep_their_kind(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
-        probe.slow("slow", LONG_MS).below("root"),
+        probe.slow("slow", FOREVER_MS).below("root"),
         probe.group("group").below("root").after("slow"),
         probe.task("task").below("root").after("slow"),
     ];
@@ -240,7 +262,7 @@ async fn covered_tasks_keep_their_kind(probe: &Probe) -> Outcome {
         json!({"parent_id": started.root, "inputs": {"new": 1}}),
     )
     .await?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen("no other parent and no other kind; new inputs are taken")
 }
 
@@ -249,7 +271,7 @@ async fn covered_tasks_depend_within_the_run(probe: &Probe) -> Outcome {
         probe.task("root"),
         probe.task("done").below("root"),
         probe.task("open").below("root"),
-        probe.slow("asked", LONG_MS).below("root"),
+        probe.slow("asked", FOREVER_MS).below("root"),
         probe.task("waiting").below("asked").after("asked"),
         probe.task("beside").below("asked").after("asked"),
     ];
@@ -272,7 +294,7 @@ async fn covered_tasks_depend_within_the_run(probe: &Probe) -> Outcome {
         &task,
         &[("dependencies", on("beside")["dependencies"].clone())],
     )?;
-    cancel(probe, &id("asked")?).await?;
+    probe.cancel(&id("asked")?).await?;
     seen("a completed and a covered one are taken, an open one is not")
 }
 
@@ -285,10 +307,10 @@ async fn the_merged_task_is_checked(probe: &Probe) -> Outcome {
         .with("schemas", schemas.clone())
         .with("inputs", json!({"x": 1}));
     let id = probe.create(&task).await?;
-    let error = update_refused(probe, &id, json!({"inputs": {"x": "1"}}), INVALID).await?;
+    let error = update_refused(probe, &id, json!({"inputs": {"x": "1"}}), INVALID_PARAMS).await?;
     fault_in(&error, "x")?;
     let plain = probe.create(&probe.task("plain")).await?;
-    update_refused(probe, &plain, json!({"schemas": schemas}), INVALID).await?;
+    update_refused(probe, &plain, json!({"schemas": schemas}), INVALID_PARAMS).await?;
     update(
         probe,
         &plain,
@@ -296,12 +318,12 @@ async fn the_merged_task_is_checked(probe: &Probe) -> Outcome {
     )
     .await?;
     let bad = json!({"name": "never", "priority": 9, "inputs": [], "dependencies": {}});
-    let error = update_refused(probe, &plain, bad, INVALID).await?;
+    let error = update_refused(probe, &plain, bad, INVALID_PARAMS).await?;
     for field in ["priority", "inputs", "dependencies"] {
         fault_in(&error, field)?;
     }
     for updates in [json!(null), json!([]), json!("x")] {
-        update_refused(probe, &plain, updates, INVALID).await?;
+        update_refused(probe, &plain, updates, INVALID_PARAMS).await?;
     }
     seen(error.to_string())
 }
@@ -309,7 +331,7 @@ async fn the_merged_task_is_checked(probe: &Probe) -> Outcome {
 async fn changes_are_executed(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
-        probe.slow("slow", LONG_MS).below("root"),
+        probe.slow("slow", FOREVER_MS).below("root"),
         probe
             .task("task")
             .below("root")
@@ -330,12 +352,12 @@ async fn changes_are_executed(probe: &Probe) -> Outcome {
         "the result is {}: expected the new inputs",
         task["result"]
     );
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen("a task whose dependencies were taken away ran with its new inputs")
 }
 
 async fn only_pending_tasks_are_deleted(probe: &Probe) -> Outcome {
-    let tasks = one_of_each(probe).await?;
+    let tasks = family(probe).await?.tasks;
     for (id, status) in &tasks {
         for cascade in [false, true] {
             let params = json!({"task_id": id, "cascade": cascade});
@@ -343,7 +365,7 @@ async fn only_pending_tasks_are_deleted(probe: &Probe) -> Outcome {
         }
         expect_status(probe, id, status).await?;
     }
-    cancel(probe, &tasks[0].0).await?;
+    probe.cancel(&tasks[0].0).await?;
     let id = probe.create(&probe.task("pending")).await?;
     let result = probe.result("tasks.delete", json!({"task_id": id})).await?;
     expect(&result, &[("success", json!(true))])?;
@@ -388,7 +410,7 @@ async fn subtrees_are_deleted_whole(probe: &Probe) -> Outcome {
         .await?;
     expect(&error.data, &[("dependents", json!([ids["outside"]]))])?;
     update(probe, &id("outside")?, json!({"dependencies": []})).await?;
-    cancel(probe, &id("b")?).await?;
+    probe.cancel(&id("b")?).await?;
     let error = probe.refused("tasks.delete", inner, UNDELETABLE).await?;
     expect(&error.data, &[("not_pending", json!([ids["b"]]))])?;
     let tree = probe.tree(&id("root")?).await?;

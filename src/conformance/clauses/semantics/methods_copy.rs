@@ -65,14 +65,14 @@ async fn cancelled_groups_take_their_descendants(probe: &Probe) -> Outcome {
         probe.task("done").below("root"),
         probe.failing("bad").below("root"),
         probe.group("inner").below("root"),
-        probe.slow("slow", LONG_MS).below("inner"),
+        probe.slow("slow", FOREVER_MS).below("inner"),
         probe.task("waiting").below("slow").after("slow"),
     ];
     let started = probe.run(&tasks).await?;
     probe.wait_for(started.id("done")?, "completed").await?;
     probe.wait_for(started.id("bad")?, "failed").await?;
     probe.wait_for(started.id("slow")?, "in_progress").await?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     for (alias, status) in [
         ("root", "cancelled"),
         ("done", "completed"),
@@ -91,34 +91,34 @@ async fn cancelled_groups_take_their_descendants(probe: &Probe) -> Outcome {
 async fn cancelled_tasks_go_alone(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
-        probe.slow("task", LONG_MS).below("root"),
-        probe.slow("child", LONG_MS).below("task"),
+        probe.slow("task", FOREVER_MS).below("root"),
+        probe.slow("child", FOREVER_MS).below("task"),
         probe.task("grandchild").below("child").after("child"),
-        probe.slow("beside", LONG_MS).below("root"),
+        probe.slow("beside", FOREVER_MS).below("root"),
     ];
     let started = probe.run(&tasks).await?;
     let task = started.id("task")?;
     probe.wait_for(task, "in_progress").await?;
-    cancel(probe, task).await?;
+    probe.cancel(task).await?;
     expect_status(probe, started.id("child")?, "in_progress").await?;
     let child = json!({"task_id": started.id("child")?, "cascade": true});
     probe.result("tasks.cancel", child).await?;
     expect_status(probe, started.id("child")?, "cancelled").await?;
     expect_status(probe, started.id("grandchild")?, "cancelled").await?;
     expect_status(probe, started.id("beside")?, "in_progress").await?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen("alone without, with its subtree with `cascade`")
 }
 
 async fn dependents_of_cancelled_tasks_follow_the_rule(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
-        probe.slow("off", LONG_MS).below("root"),
+        probe.slow("off", FOREVER_MS).below("root"),
         probe.task("required").below("root").after("off"),
         probe.task("optional").below("root").after_end_of("off"),
     ];
     let started = probe.run(&tasks).await?;
-    cancel(probe, started.id("off")?).await?;
+    probe.cancel(started.id("off")?).await?;
     end_of_run(probe, &started.root).await?;
     let required = expect_status(probe, started.id("required")?, "pending").await?;
     let blocker = json!([{"id": started.id("off")?, "status": "cancelled"}]);
@@ -169,7 +169,7 @@ async fn copies_begin_anew(probe: &Probe) -> Outcome {
             expect(&task, &[(field, original[field].clone())])?;
         }
         ensure!(
-            moment(&task, "created_at")? > moment(&original, "created_at")?,
+            instant(&task, "created_at")? > instant(&original, "created_at")?,
             "the copy is as old as its original: {}",
             shown(&task)
         );
@@ -319,7 +319,7 @@ async fn retries_run_what_was_held_up(probe: &Probe) -> Outcome {
     ];
     let (started, _) = run_to_end(probe, &tasks).await?;
     let bad = started.id("bad")?;
-    cancel(probe, started.id("off")?).await?;
+    probe.cancel(started.id("off")?).await?;
     let schemas = probe.task("x").value()["schemas"].clone();
     update(probe, bad, json!({"schemas": schemas, "params": null})).await?;
     let result = probe.result("tasks.retry", json!({"task_id": bad})).await?;

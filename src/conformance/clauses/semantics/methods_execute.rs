@@ -65,6 +65,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             "`tasks` with a stored parent is -32010, with a stored dependency -32011",
             new_trees_join_no_flow,
         ),
+        decided(
+            "semantics/methods.execute/12-executor-wait-default",
+            "`executor_wait_seconds` is 300 when it is left out",
+            executors_are_waited_for_five_minutes,
+        ),
     ]
 }
 
@@ -79,7 +84,9 @@ async fn exactly_one_target_is_taken(probe: &Probe) -> Outcome {
         json!({"tasks": {}}),
         json!({"tasks": [1]}),
     ] {
-        probe.refused("tasks.execute", params, INVALID).await?;
+        probe
+            .refused("tasks.execute", params, INVALID_PARAMS)
+            .await?;
     }
     expect_status(probe, &id, "pending").await?;
     let stored = count(probe).await?;
@@ -101,7 +108,9 @@ async fn stored_ids_inside_tasks_are_refused(probe: &Probe) -> Outcome {
         .value();
     for tasks in [json!([own]), json!([probe.group("root").element(), below])] {
         let params = json!({"tasks": tasks});
-        let error = probe.refused("tasks.execute", params, INVALID).await?;
+        let error = probe
+            .refused("tasks.execute", params, INVALID_PARAMS)
+            .await?;
         let fault = fault_in(&error, "id")?;
         ensure!(
             fault["expected"].to_string().contains("task_id"),
@@ -118,7 +127,7 @@ async fn nothing_to_do_is_refused(probe: &Probe) -> Outcome {
     let (started, _) =
         run_to_end(probe, &[probe.group("root"), probe.task("a").below("root")]).await?;
     let id = probe.create(&probe.task("cancelled")).await?;
-    cancel(probe, &id).await?;
+    probe.cancel(&id).await?;
     for id in [&started.root, &id] {
         let params = json!({"task_id": id});
         probe.refused("tasks.execute", params, TRANSITION).await?;
@@ -136,7 +145,7 @@ async fn two_runs_do_not_share_open_tasks(probe: &Probe) -> Outcome {
     let tasks = [
         probe.task("root"),
         probe.task("done").below("root"),
-        probe.slow("slow", LONG_MS).below("root"),
+        probe.slow("slow", FOREVER_MS).below("root"),
         probe.task("waiting").below("root").after("slow"),
         probe.task("needs-slow").below("root").after("slow"),
         probe.task("needs-done").below("root").after("done"),
@@ -154,7 +163,7 @@ async fn two_runs_do_not_share_open_tasks(probe: &Probe) -> Outcome {
     }
     execute(probe, &id("needs-done")?).await?;
     probe.wait_for(&id("needs-done")?, "completed").await?;
-    cancel(probe, &id("slow")?).await?;
+    probe.cancel(&id("slow")?).await?;
     seen("refused for running, waiting, needed and containing tasks")
 }
 
@@ -244,8 +253,24 @@ async fn allowed_unknown_executors_are_waited_for(probe: &Probe) -> Outcome {
     )?;
     let root = expect_status(probe, &text_of(&ids, "root")?, "in_progress").await?;
     expect(&root["run"], &[("state", json!("running"))])?;
-    cancel(probe, &text_of(&ids, "root")?).await?;
+    probe.cancel(&text_of(&ids, "root")?).await?;
     seen("pending while the run goes on")
+}
+
+/// As the history of the run tells it.
+async fn executors_are_waited_for_five_minutes(probe: &Probe) -> Outcome {
+    for (given, expected) in [(None, 300.0), (Some(7), 7.0)] {
+        let ids = run_unknown(probe, given).await?;
+        let root = text_of(&ids, "root")?;
+        let runs = history(probe, json!({"task_id": root, "types": ["run_started"]})).await?;
+        ensure!(runs.len() == 1, "{} runs are told: expected 1", runs.len());
+        expect(
+            &runs[0]["data"],
+            &[("executor_wait_seconds", json!(expected))],
+        )?;
+        probe.cancel(&root).await?;
+    }
+    seen("300 when it is left out, 7 when that is given")
 }
 
 async fn waiting_for_executors_ends(probe: &Probe) -> Outcome {
@@ -255,20 +280,23 @@ async fn waiting_for_executors_ends(probe: &Probe) -> Outcome {
         let error = format!("executor `{NO_SUCH}` not found");
         expect(&task, &[("error", json!(error)), ("attempt", json!(1))])?;
         let known = probe.get(&text_of(&ids, "known")?).await?;
-        let waited = moment(&task, "started_at")?.ms_since(moment(&known, "completed_at")?);
+        let waited = ms_between(
+            instant(&known, "completed_at")?,
+            instant(&task, "started_at")?,
+        )?;
         ensure!(
             waited >= seconds * 1000,
             "it failed {waited} ms after it was ready: expected {seconds} s or more"
         );
     }
     let odd = json!({"task_id": UNKNOWN_ID, "executor_wait_seconds": -1});
-    let error = probe.refused("tasks.execute", odd, INVALID).await?;
+    let error = probe.refused("tasks.execute", odd, INVALID_PARAMS).await?;
     fault_in(&error, "executor_wait_seconds")?;
     seen("after 0 and after 1 s, counted from when it was ready")
 }
 
 async fn the_answer_comes_at_once(probe: &Probe) -> Outcome {
-    let started = probe.run(&[probe.slow("slow", LONG_MS)]).await?;
+    let started = probe.run(&[probe.slow("slow", FOREVER_MS)]).await?;
     let result = &started.result;
     expect(
         result,
@@ -285,7 +313,7 @@ async fn the_answer_comes_at_once(probe: &Probe) -> Outcome {
             ("state", json!("running")),
         ],
     )?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     let root = probe.create(&probe.task("root")).await?;
     let child = probe.create(&probe.task("child").below(&root)).await?;
     let stored = execute(probe, &child).await?;

@@ -64,25 +64,6 @@ pub(super) fn clauses() -> Vec<Clause> {
     ]
 }
 
-/// All events of a task, page by page.
-async fn history(probe: &Probe, params: Value) -> Result<Vec<Value>, Finding> {
-    const PAGES_MAX: usize = 100;
-    let (mut events, mut params) = (Vec::new(), params);
-    for _ in 0..PAGES_MAX {
-        let page = probe.result("tasks.history", params.clone()).await?;
-        let found = page["events"].as_array();
-        let none = || Finding::failed(format!("no `events` in {}", shown(&page)));
-        events.extend(found.ok_or_else(none)?.iter().cloned());
-        if page["next_cursor"].is_null() {
-            return Ok(events);
-        }
-        params["cursor"] = page["next_cursor"].clone();
-    }
-    Err(Finding::failed(format!(
-        "more than {PAGES_MAX} pages of {params}"
-    )))
-}
-
 async fn histories_are_told(probe: &Probe) -> Outcome {
     let (started, _) = run_to_end(
         probe,
@@ -100,7 +81,7 @@ async fn histories_are_told(probe: &Probe) -> Outcome {
     );
     for event in &own {
         text_of(event, "type")?;
-        moment(event, "timestamp")?;
+        instant(event, "timestamp")?;
         ensure!(
             flow.contains(event),
             "the flow's history lacks {}",
@@ -128,7 +109,7 @@ async fn histories_are_told(probe: &Probe) -> Outcome {
         .refused(
             "tasks.history",
             json!({"task_id": child, "limit": 0}),
-            INVALID,
+            INVALID_PARAMS,
         )
         .await?;
     seen(format!(
@@ -205,7 +186,7 @@ async fn the_past_can_be_read(probe: &Probe) -> Outcome {
     }
     for moment in [json!("yesterday"), json!(0), json!(1.5), json!(true)] {
         let odd = json!({"task_id": child, "as_of": moment});
-        let error = probe.refused("tasks.get", odd, INVALID).await?;
+        let error = probe.refused("tasks.get", odd, INVALID_PARAMS).await?;
         fault_in(&error, "as_of")?;
     }
     seen(format!("as of {time} and of the position before"))
@@ -234,7 +215,7 @@ async fn there_is_nothing_outside_the_past(probe: &Probe) -> Outcome {
         probe.result(method, at(json!(while_it_was))).await?;
         probe.refused(method, at(end.clone()), NOT_FOUND).await?;
         let error = probe
-            .refused(method, at(json!(1_u64 << 50)), INVALID)
+            .refused(method, at(json!(1_u64 << 50)), INVALID_PARAMS)
             .await?;
         fault_in(&error, "as_of")?;
         let never = json!({"task_id": UNKNOWN_ID, "as_of": while_it_was});
@@ -286,9 +267,9 @@ async fn the_server_tells_its_health(probe: &Probe) -> Outcome {
         "`status` is {status}"
     );
     text_of(&health, "version")?;
-    moment(&health, "time")?;
+    instant(&health, "time")?;
     let error = probe
-        .refused("system.health", json!({"verbose": 1}), INVALID)
+        .refused("system.health", json!({"verbose": 1}), INVALID_PARAMS)
         .await?;
     fault_in(&error, "verbose")?;
     seen(shown(health))
@@ -379,7 +360,7 @@ async fn repeated_calls_get_the_first_answer(probe: &Probe) -> Outcome {
         ("tasks.delete", json!({"task_id": spare})),
         ("tasks.retry", json!({"task_id": failed})),
         ("tasks.execute", json!({"task_id": root})),
-        ("tasks.execute", list(&[probe.slow("slow", LONG_MS)])),
+        ("tasks.execute", list(&[probe.slow("slow", FOREVER_MS)])),
         (
             "tasks.cancel",
             json!({"task_id": probe.create(&probe.task("off")).await?}),
@@ -418,7 +399,7 @@ async fn other_bodies_are_refused(probe: &Probe) -> Outcome {
         .expect_result()?;
     let other = probe.task("other").value();
     let reply = keyed(probe, key.clone(), "tasks.create", &other).await?;
-    let error = reply.expect_error(INVALID)?;
+    let error = reply.expect_error(INVALID_PARAMS)?;
     fault_in(&error, "idempotency_key")?;
     // Members in another order are the same body.
     let mut turned = json!({});
@@ -438,14 +419,14 @@ async fn refusals_leave_the_key(probe: &Probe) -> Outcome {
     let bad = probe.task("bad").with("priority", 9).value();
     keyed(probe, key.clone(), "tasks.create", &bad)
         .await?
-        .expect_error(INVALID)?;
+        .expect_error(INVALID_PARAMS)?;
     let good = probe.task("good").value();
     keyed(probe, key, "tasks.create", &good)
         .await?
         .expect_result()?;
     for odd in [json!(""), json!(1), json!({}), json!("x".repeat(10_000))] {
         let reply = keyed(probe, odd, "tasks.create", &good).await?;
-        fault_in(&reply.expect_error(INVALID)?, "idempotency_key")?;
+        fault_in(&reply.expect_error(INVALID_PARAMS)?, "idempotency_key")?;
     }
     let stored = count(probe).await?;
     ensure!(stored == 1, "{stored} tasks are stored: expected 1");

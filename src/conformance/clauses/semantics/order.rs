@@ -8,7 +8,7 @@ pub(super) async fn codes_have_an_order(probe: &Probe) -> Outcome {
         probe,
         &[
             probe.group("root"),
-            probe.slow("slow", LONG_MS).below("root"),
+            probe.slow("slow", FOREVER_MS).below("root"),
         ],
     )
     .await?;
@@ -25,12 +25,12 @@ pub(super) async fn codes_have_an_order(probe: &Probe) -> Outcome {
     let top = || probe.group("top");
     let calls = [
         (
-            INVALID,
+            INVALID_PARAMS,
             "tasks.create",
             list(&[invalid(), top(), loose(), stray()]),
         ),
         (
-            INVALID,
+            INVALID_PARAMS,
             "tasks.execute",
             list(&[invalid(), top(), circular()]),
         ),
@@ -82,7 +82,7 @@ pub(super) async fn codes_have_an_order(probe: &Probe) -> Outcome {
         .await?;
     let allowed = json!({"task_id": root, "allow_unknown_executors": true});
     probe.refused("tasks.execute", allowed, EXECUTING).await?;
-    cancel(probe, &text_of(&ids, "slow")?).await?;
+    probe.cancel(&text_of(&ids, "slow")?).await?;
     let stored = count(probe).await?;
     ensure!(stored == 3, "{stored} tasks are stored: expected 3");
     seen("twelve calls with several faults")
@@ -102,7 +102,7 @@ pub(super) async fn codes_have_an_order_in_updates(probe: &Probe) -> Outcome {
     let on = |id: &str| json!([{"id": id, "required": true}]);
     for (code, updates) in [
         (
-            INVALID,
+            INVALID_PARAMS,
             json!({"priority": 9, "parent_id": ids["b"], "dependencies": on(UNKNOWN_ID)}),
         ),
         (
@@ -122,6 +122,6 @@ pub(super) async fn codes_have_an_order_in_updates(probe: &Probe) -> Outcome {
         update_refused(probe, &a, updates, code).await?;
     }
     let gone = json!({"task_id": UNKNOWN_ID, "updates": {"priority": 9}});
-    probe.refused("tasks.update", gone, INVALID).await?;
+    probe.refused("tasks.update", gone, INVALID_PARAMS).await?;
     seen("five updates with several faults")
 }

@@ -60,7 +60,8 @@ fn failing(probe: &Probe, alias: &str, params: Value) -> NewTask {
 
 /// Waits for a second attempt for as long as no check takes.
 fn waiting(probe: &Probe, alias: &str) -> NewTask {
-    let retry = json!({"max_attempts": 2, "initial_delay_ms": LONG_MS, "max_delay_ms": LONG_MS});
+    let retry =
+        json!({"max_attempts": 2, "initial_delay_ms": FOREVER_MS, "max_delay_ms": FOREVER_MS});
     failing(probe, alias, json!({"retry": retry}))
 }
 
@@ -87,13 +88,13 @@ async fn a_failure_with_retries_left_is_pending(probe: &Probe) -> Outcome {
         expect(&task, &[(field, Value::Null)])?;
     }
     expect(&task, &[("progress", json!(0.0))])?;
-    let next = moment(&task, "next_attempt_at")?;
+    let next = instant(&task, "next_attempt_at")?;
     ensure!(
-        next > moment(&task, "updated_at")?,
+        next > instant(&task, "updated_at")?,
         "{next} is not in the future of {}",
         shown(&task)
     );
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     let task = probe.get(&started.root).await?;
     expect(
         &task,
@@ -124,7 +125,7 @@ async fn others_wait_for_the_retry(probe: &Probe) -> Outcome {
         let task = expect_status(probe, started.id(alias)?, "pending").await?;
         expect(&task, &[("blocked_by", Value::Null)])?;
     }
-    cancel(probe, started.id("task")?).await?;
+    probe.cancel(started.id("task")?).await?;
     probe.wait_for(started.id("optional")?, "completed").await?;
     seen("group, run and both dependents waited")
 }
@@ -198,8 +199,8 @@ async fn delays_grow_to_their_limit(probe: &Probe) -> Outcome {
                 && let Ok(Some(delay)) =
                     usize::try_from(attempt).map(|n| delays.get_mut(n.wrapping_sub(1)))
             {
-                let next = moment(&task, "next_attempt_at")?;
-                *delay = Some(next.ms_since(moment(&task, "updated_at")?));
+                let next = instant(&task, "next_attempt_at")?;
+                *delay = Some(ms_between(instant(&task, "updated_at")?, next)?);
             }
             Ok((task["status"] == "failed").then_some(()))
         })
@@ -246,7 +247,9 @@ async fn unsound_policies_are_refused(probe: &Probe) -> Outcome {
         ),
     ] {
         let task = probe.task("task").with("params", params);
-        let error = probe.refused("tasks.create", task.value(), INVALID).await?;
+        let error = probe
+            .refused("tasks.create", task.value(), INVALID_PARAMS)
+            .await?;
         fault_in(&error, field)?;
     }
     seen("ten policies are refused")

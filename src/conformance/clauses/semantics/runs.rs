@@ -177,7 +177,7 @@ async fn new_tasks_join_a_run(probe: &Probe) -> Outcome {
     let started = probe
         .run(&[
             probe.group("root"),
-            probe.slow("slow", LONG_MS).below("root"),
+            probe.slow("slow", FOREVER_MS).below("root"),
         ])
         .await?;
     let slow = started.id("slow")?;
@@ -187,7 +187,7 @@ async fn new_tasks_join_a_run(probe: &Probe) -> Outcome {
     let deeper = probe.create(&probe.task("deeper").below(slow)).await?;
     probe.wait_for(&joined, "completed").await?;
     probe.wait_for(&deeper, "completed").await?;
-    cancel(probe, slow).await?;
+    probe.cancel(slow).await?;
     let root = end_of_run(probe, &started.root).await?;
     expect(
         &root["run"]["counts"],
@@ -203,13 +203,13 @@ async fn new_tasks_join_a_run(probe: &Probe) -> Outcome {
 async fn deleted_tasks_leave_a_run(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
-        probe.slow("slow", LONG_MS).below("root"),
+        probe.slow("slow", FOREVER_MS).below("root"),
         probe.task("waiting").below("root").after("slow"),
     ];
     let started = probe.run(&tasks).await?;
     let waiting = json!({"task_id": started.id("waiting")?});
     probe.result("tasks.delete", waiting).await?;
-    cancel(probe, started.id("slow")?).await?;
+    probe.cancel(started.id("slow")?).await?;
     let root = end_of_run(probe, &started.root).await?;
     expect(
         &root["run"]["counts"],
@@ -231,7 +231,7 @@ async fn runs_take_what_is_open(probe: &Probe) -> Outcome {
         probe.task("waiting").below("root").after("bad"),
     ];
     let (started, _) = run_to_end(probe, &tasks).await?;
-    cancel(probe, started.id("off")?).await?;
+    probe.cancel(started.id("off")?).await?;
     let kept = probe.get(started.id("done")?).await?;
     let schemas = probe.task("x").value()["schemas"].clone();
     update(
@@ -325,12 +325,12 @@ async fn runs_have_states(probe: &Probe) -> Outcome {
     let under_way = probe
         .run(&[
             probe.group("root"),
-            probe.slow("slow", LONG_MS).below("root"),
+            probe.slow("slow", FOREVER_MS).below("root"),
         ])
         .await?;
     let root = probe.get(&under_way.root).await?;
     expect(&root["run"], &[("state", json!("running"))])?;
-    cancel(probe, &under_way.root).await?;
+    probe.cancel(&under_way.root).await?;
     let mut states = vec![end_of_run(probe, &under_way.root).await?["run"]["state"].clone()];
     for child in [probe.task("child"), probe.failing("child")] {
         let (_, root) = run_to_end(probe, &[probe.group("root"), child.below("root")]).await?;

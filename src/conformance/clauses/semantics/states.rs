@@ -80,7 +80,7 @@ pub(super) fn clauses() -> Vec<Clause> {
 }
 
 async fn a_start_is_counted(probe: &Probe) -> Outcome {
-    let id = probe.create(&probe.slow("slow", LONG_MS)).await?;
+    let id = probe.create(&probe.slow("slow", FOREVER_MS)).await?;
     let before = probe.get(&id).await?;
     expect(
         &before,
@@ -93,34 +93,34 @@ async fn a_start_is_counted(probe: &Probe) -> Outcome {
         &[("attempt", json!(1)), ("completed_at", Value::Null)],
     )?;
     let (created, started) = (
-        moment(&running, "created_at")?,
-        moment(&running, "started_at")?,
+        instant(&running, "created_at")?,
+        instant(&running, "started_at")?,
     );
     ensure!(
         created <= started,
         "started {started} before it was created {created}"
     );
-    cancel(probe, &id).await?;
+    probe.cancel(&id).await?;
     seen(format!("attempt 1 at {started}"))
 }
 
 async fn pending_tasks_are_cancelled(probe: &Probe) -> Outcome {
     let tasks = [
-        probe.slow("root", LONG_MS),
+        probe.slow("root", FOREVER_MS),
         probe.task("waiting").below("root").after_end_of("root"),
     ];
     let started = probe.run(&tasks).await?;
     let waiting = started.id("waiting")?.to_owned();
-    let result = cancel(probe, &waiting).await?;
+    let result = probe.cancel(&waiting).await?;
     expect(
         &result,
         &[("task_id", json!(waiting)), ("status", json!("cancelled"))],
     )?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     end_of_run(probe, &started.root).await?;
     let task = expect_status(probe, &waiting, "cancelled").await?;
     text_of(&task, "error")?;
-    moment(&task, "completed_at")?;
+    instant(&task, "completed_at")?;
     expect(
         &task,
         &[
@@ -135,7 +135,7 @@ async fn pending_tasks_are_cancelled(probe: &Probe) -> Outcome {
 async fn late_tasks_are_cancelled(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
-        probe.slow("first", LONG_MS).below("root"),
+        probe.slow("first", FOREVER_MS).below("root"),
         probe.task("late").below("root").after("first"),
     ];
     let [root, first, late] = tasks;
@@ -149,9 +149,9 @@ async fn late_tasks_are_cancelled(probe: &Probe) -> Outcome {
         "`{error}`: expected the deadline"
     );
     expect(&late, &[("started_at", Value::Null)])?;
-    moment(&late, "completed_at")?;
+    instant(&late, "completed_at")?;
     expect_status(probe, started.id("first")?, "in_progress").await?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen(error)
 }
 
@@ -165,7 +165,10 @@ async fn completed_tasks_have_a_result(probe: &Probe) -> Outcome {
         "no `result` in {}",
         shown(&task)
     );
-    let (begin, end) = (moment(&task, "started_at")?, moment(&task, "completed_at")?);
+    let (begin, end) = (
+        instant(&task, "started_at")?,
+        instant(&task, "completed_at")?,
+    );
     ensure!(begin <= end, "ended {end} before it began {begin}");
     seen(shown(&task["result"]))
 }
@@ -177,7 +180,7 @@ async fn failed_tasks_have_an_error(probe: &Probe) -> Outcome {
     let part = probe.wait_for(&started.root, "failed").await?;
     let error = text_of(&part, "error")?;
     ensure!(!error.is_empty(), "`error` is empty in {}", shown(&part));
-    moment(&part, "completed_at")?;
+    instant(&part, "completed_at")?;
     expect(&part, &[("result", Value::Null)])?;
     let progress = part["progress"].as_f64().unwrap_or(1.0);
     ensure!(
@@ -197,10 +200,10 @@ async fn running_tasks_are_cancelled(probe: &Probe) -> Outcome {
     let started = probe.run(&tasks).await?;
     let short = started.id("short")?;
     probe.wait_for(short, "in_progress").await?;
-    let result = cancel(probe, short).await?;
+    let result = probe.cancel(short).await?;
     expect(&result, &[("status", json!("cancelled"))])?;
     let before = expect_status(probe, short, "cancelled").await?;
-    moment(&before, "completed_at")?;
+    instant(&before, "completed_at")?;
     probe.wait_for(started.id("longer")?, "completed").await?;
     let after = probe.get(short).await?;
     ensure!(
@@ -221,7 +224,7 @@ async fn failed_tasks_begin_anew(probe: &Probe) -> Outcome {
     let (started, _) = run_to_end(probe, &tasks).await?;
     let (first, second) = (started.id("first")?, started.id("second")?);
     expect_status(probe, second, "failed").await?;
-    let slow = probe.slow("first", LONG_MS).value();
+    let slow = probe.slow("first", FOREVER_MS).value();
     let slower = json!({"inputs": slow["inputs"], "params": null});
     update(probe, first, slower).await?;
     execute(probe, &started.root).await?;
@@ -231,17 +234,17 @@ async fn failed_tasks_begin_anew(probe: &Probe) -> Outcome {
         expect(&task, &[(field, Value::Null)])?;
     }
     expect(&task, &[("progress", json!(0.0)), ("attempt", json!(1))])?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen(shown(task))
 }
 
 async fn other_transitions_are_refused(probe: &Probe) -> Outcome {
     let completed = probe.run(&[probe.task("completed")]).await?.root;
     let failed = probe.run(&[probe.failing("failed")]).await?.root;
-    let running = probe.run(&[probe.slow("running", LONG_MS)]).await?.root;
+    let running = probe.run(&[probe.slow("running", FOREVER_MS)]).await?.root;
     let pending = probe.create(&probe.task("pending")).await?;
     let cancelled = probe.create(&probe.task("cancelled")).await?;
-    cancel(probe, &cancelled).await?;
+    probe.cancel(&cancelled).await?;
     probe.wait_for(&completed, "completed").await?;
     probe.wait_for(&failed, "failed").await?;
     probe.wait_for(&running, "in_progress").await?;
@@ -276,7 +279,7 @@ async fn other_transitions_are_refused(probe: &Probe) -> Outcome {
             shown(&after)
         );
     }
-    cancel(probe, &running).await?;
+    probe.cancel(&running).await?;
     seen("cancel, execute and retry where they do not belong")
 }
 
@@ -302,7 +305,7 @@ async fn closed_tasks_run_as_copies(probe: &Probe) -> Outcome {
 
 async fn cancellations_have_a_text(probe: &Probe) -> Outcome {
     let silent = probe.create(&probe.task("silent")).await?;
-    cancel(probe, &silent).await?;
+    probe.cancel(&silent).await?;
     let text = text_of(&probe.get(&silent).await?, "error")?;
     ensure!(!text.is_empty(), "`error` is empty");
     let given = probe.create(&probe.task("given")).await?;
@@ -340,9 +343,11 @@ async fn outcomes_are_not_writable(probe: &Probe) -> Outcome {
     for (field, values) in faulty {
         for value in values {
             let task = probe.task("task").with(field, value.clone());
-            let error = probe.refused("tasks.create", task.value(), INVALID).await?;
+            let error = probe
+                .refused("tasks.create", task.value(), INVALID_PARAMS)
+                .await?;
             fault_in(&error, field)?;
-            let error = update_refused(probe, &id, json!({field: value}), INVALID).await?;
+            let error = update_refused(probe, &id, json!({field: value}), INVALID_PARAMS).await?;
             fault_in(&error, field)?;
         }
     }
@@ -436,7 +441,7 @@ async fn unknown_fields_are_told(probe: &Probe) -> Outcome {
             json!({"task_id": id, "updates": {"prioritty": 1, "owner": "x"}}),
         ),
     ] {
-        let error = probe.refused(method, params, INVALID).await?;
+        let error = probe.refused(method, params, INVALID_PARAMS).await?;
         fault_in(&error, "prioritty")?;
         fault_in(&error, "owner")?;
     }

@@ -1,6 +1,7 @@
 //! How checks follow a run as server-sent events.
 
 use crate::conformance::clauses::prelude::*;
+use crate::conformance::stream::{Message, messages};
 
 /// The messages of a run that is followed with `metadata.stream`, until the stream ends.
 pub(super) async fn followed(probe: &Probe, tasks: &[NewTask]) -> Result<Vec<Value>, Finding> {
@@ -21,16 +22,9 @@ pub(super) async fn followed(probe: &Probe, tasks: &[NewTask]) -> Result<Vec<Val
         "{}: expected an event stream",
         answer.story()
     );
-    let text = String::from_utf8_lossy(&answer.body).replace("\r\n", "\n");
-    let data = |event: &str| {
-        let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
-        lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
-    };
-    let messages = text.split("\n\n").map(data).filter(|data| !data.is_empty());
     let broken = |error| Finding::failed(format!("{}: no JSON: {error}", answer.story()));
-    messages
-        .map(|data| serde_json::from_str(&data).map_err(broken))
-        .collect()
+    let read = |message: Message| serde_json::from_str(&message.data).map_err(broken);
+    messages(&answer.body).into_iter().map(read).collect()
 }
 
 /// The `data` of the events of this kind. An event may be the result of an answer.

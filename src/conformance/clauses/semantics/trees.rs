@@ -81,6 +81,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             "a name is free text, whatever executors are called",
             names_are_free_text,
         ),
+        decided(
+            "semantics/trees/16-access",
+            "who may see the root of a flow may see all of it, whoever a task's `user_id` names, and nobody else",
+            access_follows_the_root,
+        ),
     ]
 }
 
@@ -228,23 +233,19 @@ async fn joining_calls_have_no_root(probe: &Probe) -> Outcome {
 
 async fn refused_calls_store_nothing(probe: &Probe) -> Outcome {
     let good = || [probe.group("root"), probe.task("good").below("root")];
+    let bad = || probe.task("bad");
     let bad = [
-        (probe.task("bad").below("root").with("priority", 4), INVALID),
-        (
-            probe.task("bad").below("root").after(UNKNOWN_ID),
-            DEPENDENCY,
-        ),
-        (probe.task("bad").below("root").after("bad"), CIRCULAR),
-        (probe.task("bad").below(UNKNOWN_ID), TREE),
-        (probe.task("bad"), TREE),
+        (bad().below("root").with("priority", 4), INVALID_PARAMS),
+        (bad().below("root").after(UNKNOWN_ID), DEPENDENCY),
+        (bad().below("root").after("bad"), CIRCULAR),
+        (bad().below(UNKNOWN_ID), TREE),
+        (bad(), TREE),
     ];
     for (bad, code) in bad {
         let [root, good] = good();
         let params = list(&[root, good, bad]);
         for method in ["tasks.create", "tasks.execute"] {
-            // A stored parent joins a flow, which only tasks.create does.
-            let reply = probe.call(method, params.clone()).await?;
-            reply.expect_error_of(&[code, PARENT])?;
+            probe.refused(method, params.clone(), code).await?;
         }
     }
     let stored = count(probe).await?;
@@ -390,7 +391,7 @@ async fn tree_faults_are_told(probe: &Probe) -> Outcome {
 
 async fn parents_order_nothing(probe: &Probe) -> Outcome {
     let tasks = [
-        probe.slow("root", LONG_MS),
+        probe.slow("root", FOREVER_MS),
         probe.task("child").below("root"),
         probe.task("blocked").below("root").after("root"),
         probe.task("under-blocked").below("blocked"),
@@ -402,7 +403,7 @@ async fn parents_order_nothing(probe: &Probe) -> Outcome {
         .await?;
     expect_status(probe, &started.root, "in_progress").await?;
     expect_status(probe, started.id("blocked")?, "pending").await?;
-    cancel(probe, &started.root).await?;
+    probe.cancel(&started.root).await?;
     seen("a child ended while its parent ran, another while its parent waited")
 }
 
@@ -435,6 +436,20 @@ async fn users_are_inherited(probe: &Probe) -> Outcome {
     let nobody = probe.create(&anonymous("nobody")).await?;
     expect(&probe.get(&nobody).await?, &[("user_id", Value::Null)])?;
     seen(format!("{own} and {other}"))
+}
+
+async fn access_follows_the_root(probe: &Probe) -> Outcome {
+    let root = probe.create(&probe.task("root")).await?;
+    let child = probe.task("child").below(&root);
+    let child = child.with("user_id", format!("{}-other", probe.user()));
+    let child = probe.create(&child).await?;
+    for id in [&root, &child] {
+        probe.get(id).await?;
+        let params = json!({"task_id": id});
+        let reply = probe.call_of_another_user("tasks.get", params).await?;
+        reply.expect_error(NOT_FOUND)?;
+    }
+    seen("its owner sees a root and a child of another user's name; another caller sees neither")
 }
 
 async fn names_are_free_text(probe: &Probe) -> Outcome {

@@ -9,6 +9,7 @@ mod tasks;
 use super::prelude::*;
 
 pub(super) use errors::faults_are_told_together;
+pub(super) use tasks::members_agree_with_status;
 
 /// Of this document.
 pub(super) fn clauses() -> Vec<Clause> {
