@@ -211,8 +211,9 @@ impl Script {
             .expect("it was launched")
             .clone();
         self.under_way.lock().unwrap().remove(&(task, attempt));
-        flows.slots().release(&started.launch.method, task, attempt);
-        soon(flows.report(&started, command(task, attempt), &CancellationToken::new())).await;
+        let slot = flows.slots().held(&started.launch.method, task, attempt);
+        let (command, never) = (command(task, attempt), CancellationToken::new());
+        soon(flows.report_end(&started, command, slot, &never)).await;
         self.alive
             .lock()
             .unwrap()

@@ -171,3 +171,33 @@ async fn a_failed_required_dependency_holds_its_dependents_back_and_an_optional_
     server.stop().await;
     log::assert_started_in_order(&log::export(&folder).await);
 }
+
+/// Outcomes must not pile up behind starts: an attempt has its slot until its end is decided.
+#[tokio::test]
+async fn no_more_tasks_are_in_progress_than_attempts_may_run_however_fast_they_are() {
+    const LIMIT: u64 = 4;
+    let folder = Folder::new();
+    let limit = format!("echo_executor={LIMIT}");
+    let server = Server::start_with(&folder, &["--executor-limit", &limit]).await;
+    let mut tasks = vec![json!({"id": "all", "name": "all"})];
+    tasks.extend((0..400).map(
+        |n| json!({"name": format!("t{n}"), "parent_id": "all", "schemas": {"method": "echo_executor"}}),
+    ));
+    let started = server
+        .api
+        .call("tasks.execute", json!({ "tasks": tasks }))
+        .await;
+    let root = &started["root_task_id"];
+    let in_progress = json!({"parent_id": root, "status": "in_progress", "limit": 1});
+    let run = server
+        .api
+        .eventually("the run ends", async || {
+            let list = server.api.call("tasks.list", in_progress.clone()).await;
+            assert!(list["total"].as_u64().is_some_and(|n| n <= LIMIT), "{list}");
+            let root = server.api.call("tasks.get", json!({"task_id": root})).await;
+            (root["run"]["state"] != "running").then(|| root["run"].clone())
+        })
+        .await;
+    assert_eq!(run["state"], "completed");
+    server.stop().await;
+}
