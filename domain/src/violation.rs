@@ -70,7 +70,7 @@ impl Violation {
             field,
             reason: reason.into(),
             expected: expected.into(),
-            actual: shorten(actual),
+            actual: shown(&path, actual),
             path,
         }
     }
@@ -119,6 +119,65 @@ fn cut(text: &str, bytes_max: usize) -> String {
     format!("{beginning}… ({} bytes)", text.len())
 }
 
+/// Words in the names of members whose values no answer repeats.
+const SECRET_WORDS: [&str; 8] = [
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "privatekey",
+];
+
+/// What stands for the value of such a member.
+const REDACTED: &str = "[redacted]";
+
+/// Whether a member of this name holds a secret. `max_tokens` and the like count tokens.
+fn is_secret(name: &str) -> bool {
+    let mut plain = name.to_ascii_lowercase();
+    plain.retain(|c| c.is_ascii_alphanumeric());
+    let plain = plain.replace("tokens", "");
+    SECRET_WORDS.iter().any(|word| plain.contains(word))
+}
+
+/// The value as an answer may show it: shortened, without secrets.
+fn shown(path: &[PathSegment], actual: &Value) -> Value {
+    let below_secret = path
+        .iter()
+        .any(|segment| matches!(segment, PathSegment::Key(name) if is_secret(name)));
+    if below_secret && !actual.is_null() {
+        return Value::from(REDACTED);
+    }
+    match actual {
+        Value::Array(_) | Value::Object(_) => shorten(&redacted(actual)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => shorten(actual),
+    }
+}
+
+/// A copy without secrets. Cost: O(size); recurses as deep as the parser lets a body be.
+fn redacted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(redacted).collect(),
+        Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .map(|(name, value)| {
+                    let hidden = is_secret(name) && !value.is_null();
+                    let value = if hidden {
+                        Value::from(REDACTED)
+                    } else {
+                        redacted(value)
+                    };
+                    (name.clone(), value)
+                })
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
 /// The value itself when its text is short, else the beginning of its text. Cost: O(size) at worst.
 fn shorten(value: &Value) -> Value {
     let cut = |text: &str| cut(text, Violation::ACTUAL_BYTES_MAX);
@@ -141,6 +200,35 @@ fn shorten(value: &Value) -> Value {
 mod tests {
     use super::{PathSegment, Violation};
     use serde_json::json;
+
+    #[test]
+    fn secrets_are_not_repeated_wherever_they_stand() {
+        for name in [
+            "password",
+            "API-Key",
+            "api_key",
+            "x-auth-token",
+            "clientSecret",
+        ] {
+            let fault = Violation::new(
+                &["inputs".into(), name.into()],
+                "is wrong",
+                "a text",
+                &json!("hunter2"),
+            );
+            assert_eq!(fault.actual, "[redacted]", "{name}");
+            let whole = json!({"user": "u", name: "hunter2", "list": [{name: 7}]});
+            let fault = Violation::of("inputs", "is wrong", "another object", &whole);
+            assert_eq!(
+                fault.actual,
+                json!({"user": "u", name: "[redacted]", "list": [{name: "[redacted]"}]})
+            );
+            let missing = Violation::of(name, "is required", "a text", &json!(null));
+            assert_eq!(missing.actual, json!(null));
+        }
+        let counted = Violation::of("max_tokens", "is wrong", "a number", &json!("many"));
+        assert_eq!(counted.actual, "many");
+    }
 
     #[test]
     fn a_long_name_is_cut_wherever_it_is_told() {

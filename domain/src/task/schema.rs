@@ -46,7 +46,7 @@ pub const MEMBERS: &[Member] = &[
     Member::new(
         "parent_id",
         "The task above it: a stored id, or the id or name of a task of the same call. It orders no execution.",
-        || json!({"type": ["string", "null"], "minLength": 1}),
+        || json!({"type": ["string", "null"], "minLength": 1, "anyOf": version_4_or_alias()}),
     ),
     Member::new(
         "priority",
@@ -88,7 +88,7 @@ pub const MEMBERS: &[Member] = &[
                 "type": "string",
                 "minLength": 1,
                 "maxLength": limits::KEY_CHARS_MAX,
-                "anyOf": [{"pattern": UUID_V4_PATTERN}, {"not": {"pattern": UUID_PATTERN}}],
+                "anyOf": version_4_or_alias(),
             })
         },
     ),
@@ -151,6 +151,11 @@ pub fn create_members() -> Vec<Member> {
     [saying, &[CHILDREN], id, &forms, written_by_server].concat()
 }
 
+/// A UUID of version 4, or a text that is no UUID.
+fn version_4_or_alias() -> Value {
+    json!([{"pattern": UUID_V4_PATTERN}, {"not": {"pattern": UUID_PATTERN}}])
+}
+
 /// Any UUID in its hyphenated form.
 const UUID_PATTERN: &str =
     "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
@@ -185,7 +190,10 @@ pub fn components() -> Vec<(&'static str, Value)> {
         ("TaskInput", task_input()),
         ("TaskInputs", task_inputs()),
         ("TaskUpdates", updates()),
-        ("DependencyInput", dependency(json!({"minLength": 1}))),
+        (
+            "DependencyInput",
+            dependency(json!({"minLength": 1, "anyOf": version_4_or_alias()})),
+        ),
         (
             "DependencyUpdate",
             dependency(json!({"pattern": UUID_V4_PATTERN})),
