@@ -199,7 +199,8 @@ impl Dispatcher {
             deadline: started
                 .launch
                 .deadline
-                .map(|at| Duration::from_millis(at.ms_since(now))),
+                // Never early: the run could end before the deadlines of what waits have passed.
+                .map(|at| Duration::from_millis(at.ms_since(now) + 1)),
         };
         let ends_after = [limits.timeout, limits.deadline]
             .into_iter()

@@ -84,8 +84,8 @@ async fn what_happened_is_told_by_history_as_of_and_explain_and_survives_a_resta
             .iter()
             .map(|r| &r["code"])
             .collect();
-        assert_eq!(codes, ["not_covered", "blocked"], "{round}: {why}");
-        assert_eq!(why["reasons"][1]["root_cause"]["reason"], "timeout");
+        assert_eq!(codes, ["blocked", "not_covered"], "{round}: {why}");
+        assert_eq!(why["reasons"][0]["root_cause"]["reason"], "timeout");
         seen.push(events);
         server.stop().await;
         server = Server::start(&folder).await;
@@ -115,7 +115,7 @@ async fn the_command_line_shows_history_and_explanations_to_people() {
             .unwrap_or_else(|| panic!("{kind}: {lines}"))
             .to_owned()
     };
-    assert!(lines.starts_with("TIME "), "{lines}");
+    assert!(lines.starts_with("POSITION "), "{lines}");
     assert!(of("task_started").contains("pending -> in_progress"));
     assert!(of("task_failed").contains("reason timeout"));
     let first = tasks(&["history", slow, "--flow", "--limit", "2"])

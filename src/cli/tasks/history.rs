@@ -66,13 +66,13 @@ impl Args {
 }
 
 fn show_task(result: &Value, out: &mut Output) -> io::Result<()> {
-    show(result, &["POSITION", "TIME", "TYPE", "WHAT", "BY"], out)
+    show(result, &["POSITION", "TIME", "BY", "TYPE", "WHAT"], out)
 }
 
 fn show_flow(result: &Value, out: &mut Output) -> io::Result<()> {
     show(
         result,
-        &["POSITION", "TIME", "TASK", "TYPE", "WHAT", "BY"],
+        &["POSITION", "TIME", "BY", "TASK", "TYPE", "WHAT"],
         out,
     )
 }
