@@ -31,6 +31,23 @@ need_cpp_compiler() {
     need_packages "a C++ compiler" g++ libc6-dev
 }
 
+# The folder with `initdb` and `pg_ctl`, which Debian does not put on the path; nothing if there is none.
+postgres_programs() {
+    local newest
+    newest=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+    if [ -n "$newest" ] && [ -x "$newest/initdb" ]; then
+        echo "$newest"
+    elif command -v initdb >/dev/null && command -v pg_ctl >/dev/null; then
+        dirname "$(readlink -f "$(command -v initdb)")"
+    fi
+}
+
+# A PostgreSQL server; the tests start it themselves.
+need_postgres() {
+    if [ -n "$(postgres_programs)" ]; then return; fi
+    need_packages "PostgreSQL" postgresql
+}
+
 # The fuzzer.
 need_cargo_fuzz() {
     if cargo fuzz --version >/dev/null 2>&1; then return; fi
