@@ -85,7 +85,7 @@ pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Regi
     let command = (!config.allowed_commands.is_empty())
         .then(|| command::Options::allowing(&config.allowed_commands));
     let options = BuiltInOptions {
-        disk_path: Some(config.data_dir.clone()),
+        disk_path: Some(config.storage.data_dir.clone()),
         command,
     };
     let builder = with_built_ins(builder, options)?;
