@@ -46,9 +46,13 @@ async fn start_server(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let registry =
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
-    let server = Server::open(&config.engine.storage.data_dir, registry, clock.clone())
-        .await
-        .map_err(|e| CliError::failed(&e))?;
+    let server = Server::open(
+        config.engine.storage.data_dir.as_path(),
+        registry,
+        clock.clone(),
+    )
+    .await
+    .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
