@@ -40,13 +40,21 @@ async fn large(ground: &Ground) -> (ReadModels, TaskId) {
                 n if n % 7 == 2 => Some(parent),
                 _ => Some(root),
             },
-            name: if n % 10 < 7 { "fetch".to_owned() } else { format!("task {}", n % 1000) },
+            name: if n % 10 < 7 {
+                "fetch".to_owned()
+            } else {
+                format!("task {}", n % 1000)
+            },
             user_id: match n % 20 {
                 0..=9 => Some("ann".to_owned()),
                 10 => Some(format!("user {}", n % 300)),
                 _ => None,
             },
-            priority: if n % 5 == 0 { Priority::ALL[(n % 4) as usize] } else { Priority::NORMAL },
+            priority: if n % 5 == 0 {
+                Priority::ALL[(n % 4) as usize]
+            } else {
+                Priority::NORMAL
+            },
             dependencies: Vec::new(),
             specification: specification.clone(),
             copied_from: None,
@@ -85,7 +93,11 @@ async fn every_page_has_an_index(engine: Engine, models: &ReadModels, parent: Ta
         let on = |bit: u32| mask & (1 << bit) != 0;
         let common = mask % 3 == 0;
         let filter = ListFilter {
-            status: on(0).then_some(if common { Status::Cancelled } else { Status::Pending }),
+            status: on(0).then_some(if common {
+                Status::Cancelled
+            } else {
+                Status::Pending
+            }),
             user_id: on(1).then(|| Arc::from(if common { "ann" } else { "user 10" })),
             root_only: on(2),
             parent_id: on(3).then_some(parent),
@@ -126,7 +138,7 @@ fn on_postgres_by_index(plan: &[String], indexed: bool) -> bool {
     steps[0].starts_with("Limit")
         && steps[1].starts_with("Index")
         && indexed != steps[1].contains("tasks_pkey")
-        && steps[2].starts_with("Index Cond") 
+        && steps[2].starts_with("Index Cond")
         && steps[2].contains("created_position")
         && steps[3..].iter().all(|step| step.starts_with("Filter"))
 }
