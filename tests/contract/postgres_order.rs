@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::store::postgres::PostgresStore;
-use taskledger::store::{Append, Error, EventStore};
+use taskledger::store::{Append, Error, EventStore, Outcome, Resolution};
 use taskledger_domain::{Position, Version};
 
 const APPENDERS: usize = 32;
@@ -95,6 +95,10 @@ async fn given_a_gate(admin: &mut Admin) {
              SELECT pg_advisory_lock({GATE})"
         ))
         .await;
+}
+
+fn open_the_gate() -> String {
+    format!("SELECT pg_advisory_unlock({GATE})")
 }
 
 /// `taskledger.append` without what orders positions: numbers come from a sequence, nobody holds the
@@ -212,9 +216,7 @@ async fn a_late_commit_is_not_overtaken() {
     late.reader.read_on().await;
     let early = late.store.read_all(0, 10).await.unwrap();
     assert_eq!((late.reader.seen.len(), early.events.len()), (0, 0));
-    late.admin
-        .run(&format!("SELECT pg_advisory_unlock({GATE})"))
-        .await;
+    late.admin.run(&open_the_gate()).await;
     let positions = [late.slow.await.unwrap(), late.fast.await.unwrap()];
     late.reader.read_on().await;
 
@@ -233,9 +235,7 @@ async fn without_the_head_lock_a_late_commit_is_overtaken_and_its_event_lost_to_
     let fast = late.fast.await.unwrap();
     late.reader.read_on().await;
     let early = late.store.read_all(0, 10).await;
-    late.admin
-        .run(&format!("SELECT pg_advisory_unlock({GATE})"))
-        .await;
+    late.admin.run(&open_the_gate()).await;
     let slow = late.slow.await.unwrap();
     late.reader.read_on().await;
 
@@ -297,25 +297,65 @@ async fn whoever_holds_the_head_makes_appends_fail_clearly_until_he_lets_go() {
     assert_eq!(after[0].position, 2);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_statement_that_takes_too_long_is_refused_and_leaves_nothing() {
-    let database = Database::create().await;
+/// A store whose statements have little time, on a database with a gate.
+async fn given_an_impatient_store(database: &Database) -> (PostgresStore, Admin) {
     let options = taskledger::store::postgres::Options {
         statement_timeout: Duration::from_millis(200),
         lock_timeout: Duration::from_secs(60),
         ..postgres_options(database.url(), manual_clock())
     };
     let store = PostgresStore::open(options).await.unwrap();
-    let mut admin = Admin::of(&database).await;
+    let mut admin = Admin::of(database).await;
     given_a_gate(&mut admin).await;
+    (store, admin)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_takes_too_long_is_refused_and_leaves_nothing() {
+    let database = Database::create().await;
+    let (store, mut admin) = given_an_impatient_store(&database).await;
+    // The gate stands within the statement, not at its commit.
+    admin
+        .run(
+            "DROP TRIGGER gate ON taskledger.events;
+             CREATE TRIGGER gate AFTER INSERT ON taskledger.events
+                 FOR EACH ROW EXECUTE FUNCTION gate()",
+        )
+        .await;
 
     let refused = store.append(by("slow")).await.unwrap_err();
-    admin
-        .run(&format!("SELECT pg_advisory_unlock({GATE})"))
-        .await;
+    admin.run(&open_the_gate()).await;
     let after = appended(store.append(by("slow")).await.unwrap());
 
     assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
     assert!(refused.to_string().contains("57014"), "{refused}");
     assert_eq!(after[0].position, 1);
+}
+
+/// The server's limit on statements ends before the commit (as it does for a commit that waits for a
+/// standby), so it is ours that ends the wait, and nobody knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_hangs_is_unknown_until_it_is_over() {
+    let database = Database::create().await;
+    let (store, mut admin) = given_an_impatient_store(&database).await;
+    let slow = by("slow");
+    let (stream, ids) = (slow.stream, [slow.events[0].id]);
+
+    let outcome = store.append(slow).await.unwrap();
+    let still = store.resolve(stream, &ids).await;
+    let next = store.append(append(flow(), 0, 1)).await;
+    admin.run(&open_the_gate()).await;
+    let resolved = loop {
+        match store.resolve(stream, &ids).await {
+            Ok(resolution) => break resolution,
+            Err(error) => assert!(matches!(error, Error::Unavailable(_)), "{error}"),
+        }
+    };
+
+    assert_eq!(outcome, Outcome::Unknown);
+    assert!(matches!(still, Err(Error::Unavailable(_))), "{still:?}");
+    assert!(matches!(next, Err(Error::Unavailable(_))), "{next:?}");
+    assert!(matches!(resolved, Resolution::Appended(_)), "{resolved:?}");
+    let next = appended(store.append(append(flow(), 0, 1)).await.unwrap());
+    assert_eq!(next[0].position, 2);
 }

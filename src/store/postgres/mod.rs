@@ -20,6 +20,8 @@ mod port;
 mod queries;
 mod reads;
 mod row;
+#[cfg(test)]
+mod tests;
 mod wakeups;
 
 pub use migrations::{Migrated, migrate};
