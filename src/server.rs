@@ -16,6 +16,7 @@ use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
 use crate::store::lock::{DataDirLock, LockError};
 use crate::store::sqlite::{self, OpenError, SqliteStore};
 use crate::store::{EventStore, Fence};
+use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
@@ -160,6 +161,7 @@ impl Server {
         );
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
+        let rebuilds = Rebuilds::new(log.clone(), queries.clone());
         let app = App {
             directory: Directory::new(log.clone(), clock.clone(), row_cache.clone()),
             store: log,
@@ -167,6 +169,7 @@ impl Server {
             flows,
             projections,
             queries,
+            rebuilds,
             readings: Readings::default(),
             validation,
             rows: row_cache,
@@ -214,6 +217,7 @@ impl Server {
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
         self.context.app.readings.close().await;
+        self.context.app.rebuilds.close().await;
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
