@@ -21,6 +21,7 @@ use crate::store::Fence;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
+use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
@@ -158,6 +159,7 @@ impl Server {
         );
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
+        let rebuilds = Rebuilds::new(store.clone(), queries.clone());
         let app = App {
             directory: Directory::new(store.clone(), clock.clone(), row_cache.clone()),
             store,
@@ -165,6 +167,7 @@ impl Server {
             flows,
             projections,
             queries,
+            rebuilds,
             readings: Readings::default(),
             validation,
             rows: row_cache,
@@ -211,6 +214,7 @@ impl Server {
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
         self.context.app.readings.close().await;
+        self.context.app.rebuilds.close().await;
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
