@@ -3,6 +3,7 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
     App, Directory, Flows, Positions, Readings, RowCache, Validation, flows, rows,
@@ -145,7 +146,7 @@ impl Server {
             executors: executors.clone(),
             rows: row_cache.clone(),
             positions: positions.clone(),
-            fence,
+            ownership: Arc::new(Sole(fence)),
             idle_bytes_max: flows::IDLE_BYTES_MAX,
             stop: stop.clone(),
         });
