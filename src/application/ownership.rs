@@ -46,6 +46,19 @@ pub enum Refuted {
     Partition,
 }
 
+/// The servers that share a log, as one of them sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Census {
+    /// This one.
+    pub me: Arc<Node>,
+    /// Partitions that this one may rely on.
+    pub partitions: usize,
+    /// All that live, this one included, with the partitions of each.
+    pub nodes: Vec<(Arc<Node>, usize)>,
+    /// Whether this one folds the read models.
+    pub folds: bool,
+}
+
 /// Tells who owns a flow. Asked for each order, so it must be quick.
 pub trait Ownership: Send + Sync + fmt::Debug + 'static {
     /// Where commands for the flow are decided now. Once it has said that an ownership is over, it
@@ -57,6 +70,11 @@ pub trait Ownership: Send + Sync + fmt::Debug + 'static {
 
     /// An append of the flow with this proof was refused: the ownership that it stands for is over.
     fn refuted(&self, flow: FlowId, fence: Option<&Fence>) -> Refuted;
+
+    /// The servers that share the log; `None` for one that is alone.
+    fn census(&self) -> Option<Census> {
+        None
+    }
 
     /// An id for the root of a new flow, out of `ids`, so that the flow is owned here if that can be.
     fn mint(&self, ids: &dyn Fn() -> Uuid) -> Uuid {

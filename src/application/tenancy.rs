@@ -43,6 +43,12 @@ impl Flows {
         self.rows.forget(partitions);
     }
 
+    /// Partitions in which attempts run.
+    #[must_use]
+    pub fn busy(&self) -> Partitions {
+        self.attempts().partitions()
+    }
+
     /// These partitions are ours now: the flows in them that have a run are to be woken.
     pub fn gained(&self, partitions: &Partitions) {
         self.arrivals.waiting().extend(partitions);
