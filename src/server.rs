@@ -3,6 +3,10 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+mod storage;
+
+pub use storage::{READ_MODELS_FILE, Storage};
+
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
@@ -14,22 +18,21 @@ use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
 use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
-use crate::store::lock::{DataDirLock, LockError};
-use crate::store::sqlite::{self, OpenError, SqliteStore};
-use crate::store::{EventStore, Fence};
+use crate::store::Fence;
+use crate::store::lock::LockError;
+use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
 use futures_util::StreamExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_projections::{self as projections, ReadModels};
+use storage::Opened;
+use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// File of the read models in the data folder; may be deleted while no server runs.
-pub const READ_MODELS_FILE: &str = "read_models.db";
 /// Flows with open runs that are woken at a time after a start.
 const RECOVERY_PAGE: u32 = 256;
 /// Flows that are loaded at once after a start.
@@ -72,10 +75,9 @@ pub enum StartError {
 pub struct Server {
     context: Arc<Context>,
     dispatcher: Arc<Dispatcher<Context>>,
-    store: Arc<SqliteStore>,
+    storage: Opened,
     stop: CancellationToken,
     services: TaskTracker,
-    _lock: DataDirLock,
 }
 
 /// The executors that the configuration asks for, next to those that `builder` has.
@@ -86,7 +88,7 @@ pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Regi
     let command = (!config.allowed_commands.is_empty())
         .then(|| command::Options::allowing(&config.allowed_commands));
     let options = BuiltInOptions {
-        disk_path: Some(config.data_dir.clone()),
+        disk_path: Some(config.storage.data_dir.clone()),
         command,
     };
     let builder = with_built_ins(builder, options)?;
@@ -98,40 +100,29 @@ pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Regi
 }
 
 impl Server {
-    /// Opens the data folder and starts everything behind the doors. Flows that were running when
-    /// the last server ended go on.
+    /// Opens the storage and starts everything behind the doors. Flows that were running when the
+    /// last server ended go on.
     ///
     /// # Errors
     /// [`StartError`].
     pub async fn open(
-        data_dir: &Path,
+        storage: impl Into<Storage>,
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
-        let unusable = |source| StartError::DataDir {
-            path: data_dir.to_owned(),
-            source,
-        };
-        std::fs::create_dir_all(data_dir).map_err(unusable)?;
-        let lock = DataDirLock::acquire(data_dir)?;
-        let store = Arc::new(SqliteStore::open(sqlite::Options::new(
-            data_dir,
-            clock.clone(),
-        ))?);
+        let storage = Opened::open(&storage.into(), clock.clone()).await?;
+        let (store, queries) = (storage.store.clone(), storage.queries.clone());
         let token = store.raise_fence("writer").await?;
         let fence = Some(Fence {
             name: Arc::from("writer"),
             token,
         });
-        let (queries, found) =
-            ReadModels::open(&projections::Options::new(data_dir.join(READ_MODELS_FILE))).await?;
-        tracing::info!(head = *store.watch().borrow(), read_models = ?found, "the data folder is open");
+        tracing::info!(head = *store.watch().borrow(), read_models = ?storage.found, "the storage is open");
         let stop = CancellationToken::new();
         let services = TaskTracker::new();
-        let log: Arc<dyn EventStore> = store.clone();
-        let queries = Arc::new(queries);
         let (service, projections) =
-            runner::Service::new(log.clone(), queries.clone(), runner::Options::default()).await?;
+            runner::Service::new(store.clone(), queries.clone(), runner::Options::default())
+                .await?;
         services.spawn(service.run(stop.child_token()));
 
         let catalog = Arc::new(Catalog::new(registry));
@@ -141,7 +132,7 @@ impl Server {
             Arc::new(Positions::after(*store.watch().borrow())),
         );
         let (flows, woken) = Flows::new(flows::Parts {
-            store: log.clone(),
+            store: store.clone(),
             clock: clock.clone(),
             executors: executors.clone(),
             rows: row_cache.clone(),
@@ -151,7 +142,7 @@ impl Server {
             stop: stop.clone(),
         });
         let validation = Arc::new(Validation::new(executors));
-        let source = JobSource::new(log.clone(), row_cache.clone());
+        let source = JobSource::new(store.clone(), row_cache.clone());
         let engine = Engine::new(
             &flows,
             catalog.clone(),
@@ -162,8 +153,8 @@ impl Server {
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
         let app = App {
-            directory: Directory::new(log.clone(), clock.clone(), row_cache.clone()),
-            store: log,
+            directory: Directory::new(store.clone(), clock.clone(), row_cache.clone()),
+            store,
             clock: clock.clone(),
             flows,
             projections,
@@ -183,10 +174,9 @@ impl Server {
         Ok(Self {
             context,
             dispatcher,
-            store,
+            storage,
             stop,
             services,
-            _lock: lock,
         })
     }
 
@@ -218,7 +208,7 @@ impl Server {
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
-        self.store.close().await;
+        self.storage.close().await;
     }
 }
 

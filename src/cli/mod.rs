@@ -13,9 +13,11 @@ mod http_api;
 mod input;
 mod local_api;
 mod output;
+mod progress;
 mod projections;
 mod run;
 mod serve;
+mod storage;
 mod tasks;
 mod tree;
 

@@ -2,13 +2,14 @@
 
 use super::CliError;
 use super::output::Output;
+use super::progress::Progress;
 use crate::clock::{SharedClock, SystemClock};
+use crate::config::StorageConfig;
 use crate::server::READ_MODELS_FILE;
 use crate::store::lock::DataDirLock;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
 use crate::subscription::rebuild::rebuild;
 use clap::Subcommand;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,21 +29,15 @@ enum Command {
 Examples:
   taskledger projections rebuild --data-dir ./taskledger-data")]
     Rebuild {
-        /// The data folder
-        #[arg(
-            long,
-            value_name = "DIR",
-            env = "TASKLEDGER_DATA_DIR",
-            default_value = "./taskledger-data"
-        )]
-        data_dir: PathBuf,
+        #[command(flatten)]
+        storage: StorageConfig,
     },
 }
 
 /// Runs it.
 pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     match args.command {
-        Command::Rebuild { data_dir } => rebuild_projections(data_dir, out).await,
+        Command::Rebuild { storage } => rebuild_projections(storage.data_dir, out).await,
     }
 }
 
@@ -64,18 +59,11 @@ async fn rebuild_projections(data_dir: PathBuf, out: &mut Output) -> Result<Exit
     let (models, _) = ReadModels::open(&options)
         .await
         .map_err(|e| CliError::failed(&e))?;
-    let terminal = std::io::stderr().is_terminal();
-    let progress = |at, head| {
-        if terminal {
-            eprint!("\r{at} of {head} events");
-        }
-    };
-    let rebuilt = rebuild(store.clone(), &models, progress).await;
+    let mut progress = Progress::of("events");
+    let rebuilt = rebuild(store.clone(), &models, |at, head| progress.at(at, head)).await;
     store.close().await;
     models.close().await.map_err(|e| CliError::failed(&e))?;
-    if terminal {
-        eprintln!();
-    }
+    progress.end();
     let position = rebuilt.map_err(|e| CliError::failed(&e))?;
     if out.is_json() {
         out.value(&serde_json::json!({"position": position}))?;

@@ -46,9 +46,13 @@ async fn start_server(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let registry =
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
-    let server = Server::open(&config.engine.data_dir, registry, clock.clone())
-        .await
-        .map_err(|e| CliError::failed(&e))?;
+    let server = Server::open(
+        config.engine.storage.data_dir.as_path(),
+        registry,
+        clock.clone(),
+    )
+    .await
+    .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
@@ -61,7 +65,7 @@ async fn start_server(
     };
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
-    tracing::info!(address = %handle.local_addr, data = %config.engine.data_dir.display(), "listening");
+    tracing::info!(address = %handle.local_addr, data = %config.engine.storage.data_dir.display(), "listening");
     service.run(shutdown).await;
     let taken_over = server.stopped().is_cancelled();
     server.close().await;

@@ -12,6 +12,7 @@ pub mod lock;
 pub mod memory;
 mod ring;
 pub mod sqlite;
+pub mod transfer;
 
 use async_trait::async_trait;
 use std::fmt;

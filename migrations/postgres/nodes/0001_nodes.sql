@@ -84,12 +84,12 @@ BEGIN
         PERFORM FROM taskledger.head FOR UPDATE;
         WITH raised AS (
             INSERT INTO taskledger.fences AS f (name, token)
-            SELECT 'partition/' || t.lease, 1 FROM unnest(free) AS t (lease) ORDER BY t.lease
+            SELECT convert_to('partition/' || t.lease, 'UTF8'), 1 FROM unnest(free) AS t (lease) ORDER BY t.lease
             ON CONFLICT (name) DO UPDATE SET token = f.token + 1
             RETURNING f.name, f.token)
         UPDATE taskledger.leases l SET node = me, token = r.token
         FROM raised r
-        WHERE r.name = 'partition/' || l.lease;
+        WHERE r.name = convert_to('partition/' || l.lease, 'UTF8');
     END IF;
 
     RETURN QUERY

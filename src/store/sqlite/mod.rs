@@ -10,6 +10,7 @@ mod checkpoint;
 mod committer;
 pub mod export;
 mod failure;
+pub mod import;
 mod open;
 mod port;
 mod queries;

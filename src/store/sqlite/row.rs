@@ -5,6 +5,7 @@
 
 use crate::store::Error;
 use rusqlite::types::{FromSqlError, ValueRef};
+use rusqlite::{Statement, params};
 use std::sync::Arc;
 use taskledger_domain::{EventId, FlowId, Metadata, Position, Recorded, Timestamp, Version, codec};
 use uuid::Uuid;
@@ -137,6 +138,27 @@ impl<'a> Row<'a> {
             crc.update(text.as_bytes());
         }
         crc.finalize()
+    }
+
+    /// Writes it by `insert`, which is prepared from `INSERT_EVENT`. Cost: O(size).
+    pub(super) fn insert(&self, insert: &mut Statement<'_>, stream: i64) -> rusqlite::Result<()> {
+        insert.execute(params![
+            self.position.cast_signed(),
+            stream,
+            self.version.cast_signed(),
+            self.id.0.as_bytes(),
+            self.time.0,
+            self.recorded_at.0,
+            self.kind,
+            self.schema_version,
+            self.actor,
+            self.correlation,
+            self.causation.as_ref().map(|id| id.0.as_bytes().as_slice()),
+            self.trace,
+            self.checksum(),
+            self.data,
+        ])?;
+        Ok(())
     }
 
     /// The event. Cost: O(size).
