@@ -3,6 +3,7 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+mod reconcile;
 mod storage;
 
 pub use storage::{READ_MODELS_FILE, Storage};
@@ -10,7 +11,7 @@ pub use storage::{READ_MODELS_FILE, Storage};
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
-    App, Directory, Flows, Positions, Readings, RowCache, Validation, flows, rows,
+    App, Directory, Flows, Partitions, Positions, Readings, RowCache, Validation, flows, rows,
 };
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
@@ -24,21 +25,13 @@ use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
-use futures_util::StreamExt;
+use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use storage::Opened;
 use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// Flows with open runs that are woken at a time after a start.
-const RECOVERY_PAGE: u32 = 256;
-/// Flows that are loaded at once after a start.
-const RECOVERY_AT_ONCE: usize = 16;
-/// How often the reconciler looks for flows with open runs that nobody attends to.
-const RECONCILE_EVERY: Duration = Duration::from_secs(30);
 
 /// The server cannot start; the operator can mend it.
 #[derive(Debug, thiserror::Error)]
@@ -169,6 +162,10 @@ impl Server {
             catalog,
             engine,
         });
+        if !context.app.flows.ownership().is_shared() {
+            // Nobody else will bring them.
+            context.app.flows.gained(&Partitions::ALL);
+        }
         services.spawn(reconcile(context.clone(), stop.child_token()));
         let dispatcher = Arc::new(Dispatcher::new(context.clone(), methods::table(), clock));
         Ok(Self {
@@ -209,60 +206,5 @@ impl Server {
         self.services.close();
         self.services.wait().await;
         self.storage.close().await;
-    }
-}
-
-/// Has flows with open runs looked at: all of them after a start, [`RECOVERY_AT_ONCE`] at a time, and
-/// then, now and again, those that nobody attends to. Needs no input, does no harm when there is
-/// nothing to do.
-async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
-    let head = *context.app.store.watch().borrow();
-    loop {
-        let reached = tokio::select! {
-            () = stop.cancelled() => return,
-            reached = context.app.projections.wait_for(head, RECONCILE_EVERY) => reached,
-        };
-        match reached {
-            Ok(()) => break,
-            Err(lagging) if lagging.stopped => {
-                tracing::error!(error = %lagging, "only the open runs that the read models know go on");
-                break;
-            }
-            Err(lagging) => {
-                tracing::warn!(error = %lagging, "flows that were running wait for the read models");
-            }
-        }
-    }
-    let mut first = true;
-    loop {
-        let pass = async {
-            if let Err(error) = wake_open_runs(&context, first).await {
-                tracing::error!(error = %error, "open runs cannot be read");
-            }
-            tokio::time::sleep(RECONCILE_EVERY).await;
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = pass => first = false,
-        }
-    }
-}
-
-async fn wake_open_runs(context: &Context, all: bool) -> Result<(), projections::Error> {
-    let flows = &context.app.flows;
-    let mut after = 0;
-    loop {
-        let page = context.app.queries.open_runs(after, RECOVERY_PAGE).await?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        after = last.created_position;
-        let unattended = page
-            .iter()
-            .map(|run| run.flow_id)
-            .filter(|flow| all || !flows.attends(*flow));
-        futures_util::stream::iter(unattended)
-            .for_each_concurrent(RECOVERY_AT_ONCE, |flow| flows.wake_and_wait(flow))
-            .await;
     }
 }

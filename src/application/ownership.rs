@@ -50,7 +50,7 @@ pub enum Refuted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Census {
     /// This one.
-    pub me: Arc<Node>,
+    pub me: Uuid,
     /// Partitions that this one may rely on.
     pub partitions: usize,
     /// All that live, this one included, with the partitions of each.

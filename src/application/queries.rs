@@ -138,7 +138,10 @@ impl App {
     }
 
     /// The end of the log: of everything that was answered before, by any server.
-    pub(super) async fn head(&self) -> Result<Position, Error> {
+    ///
+    /// # Errors
+    /// `Failed`: the log cannot be read.
+    pub async fn head(&self) -> Result<Position, Error> {
         if self.flows.ownership().is_shared() {
             Ok(self.store.head().await?)
         } else {

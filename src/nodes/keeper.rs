@@ -7,6 +7,7 @@
 use super::leases::{Held, Leases, Sight};
 use super::tenure::{Tenure, partitions};
 use super::{BEAT_EVERY, BEAT_WAIT, GIVE_MAX, READ_MODELS};
+use crate::application::ownership::Node;
 use crate::application::{Flows, Partitions};
 use std::fmt;
 use std::sync::Arc;
@@ -38,16 +39,24 @@ impl Tenant for Flows {
 /// See the module.
 #[derive(Debug)]
 pub struct Keeper {
+    node: Node,
     tenure: Arc<Tenure>,
     leases: Arc<dyn Leases>,
     tenant: Arc<dyn Tenant>,
 }
 
 impl Keeper {
-    /// A keeper that has not begun.
+    /// A keeper that has not begun, for a node that others reach at `url`.
     #[must_use]
-    pub fn new(tenure: Arc<Tenure>, leases: Arc<dyn Leases>, tenant: Arc<dyn Tenant>) -> Self {
+    pub fn new(
+        url: Arc<str>,
+        tenure: Arc<Tenure>,
+        leases: Arc<dyn Leases>,
+        tenant: Arc<dyn Tenant>,
+    ) -> Self {
+        let id = tenure.me();
         Self {
+            node: Node { id, url },
             tenure,
             leases,
             tenant,
@@ -76,7 +85,7 @@ impl Keeper {
             }
         }
         self.lose(&self.tenure.give(&self.tenure.held()));
-        match timeout(BEAT_WAIT, self.leases.leave(self.tenure.node())).await {
+        match timeout(BEAT_WAIT, self.leases.leave(&self.node)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(error = %error, "the leases of this node end by themselves");
@@ -88,7 +97,7 @@ impl Keeper {
     /// One beat. Whether leases were given up, of which the database must hear.
     async fn beat(&self, sent: Instant) -> bool {
         let asked = self.tenure.held();
-        let answer = timeout(BEAT_WAIT, self.leases.beat(self.tenure.node(), &asked));
+        let answer = timeout(BEAT_WAIT, self.leases.beat(&self.node, &asked));
         let sight = match self.watched(answer).await {
             Ok(Ok(sight)) => sight,
             Ok(Err(error)) => {

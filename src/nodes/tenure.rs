@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// See the module. Asked for each order; changed by the keeper alone, but for what an append refutes.
 #[derive(Debug)]
 pub struct Tenure {
-    me: Arc<Node>,
+    me: Uuid,
     seen: RwLock<Seen>,
     /// An append was refused: the keeper asks anew.
     pub(super) refuted: Notify,
@@ -83,7 +83,7 @@ pub(super) fn partitions(leases: &[Held]) -> Partitions {
 impl Tenure {
     /// The tenure of a node that has not asked yet: nobody owns anything.
     #[must_use]
-    pub fn new(me: Node) -> Arc<Self> {
+    pub fn new(me: Uuid) -> Arc<Self> {
         let seen = Seen {
             until: None,
             owners: vec![Owner::Nobody; LEASES],
@@ -91,7 +91,7 @@ impl Tenure {
             nodes: Vec::new(),
         };
         Arc::new(Self {
-            me: Arc::new(me),
+            me,
             seen: RwLock::new(seen),
             refuted: Notify::new(),
             folds: watch::channel(false).0,
@@ -101,8 +101,8 @@ impl Tenure {
 
     /// This node.
     #[must_use]
-    pub fn node(&self) -> &Arc<Node> {
-        &self.me
+    pub const fn me(&self) -> Uuid {
+        self.me
     }
 
     /// Whether this node is the one that folds the read models.
@@ -189,7 +189,7 @@ impl Tenure {
         for standing in &sight.nodes {
             for held in &standing.holds {
                 let owner = &mut owners[usize::from(held.lease)];
-                if standing.node.id != self.me.id {
+                if standing.node.id != self.me {
                     *owner = Owner::Other(standing.node.clone());
                 } else if in_time && (before.contains(held) || !asked.contains(held)) {
                     *owner = Owner::Me(fence(*held));
@@ -212,7 +212,7 @@ impl Tenure {
     }
 
     fn holds<'a>(&self, sight: &'a Sight) -> &'a [Held] {
-        let mine = sight.nodes.iter().find(|s| s.node.id == self.me.id);
+        let mine = sight.nodes.iter().find(|s| s.node.id == self.me);
         mine.map_or(&[], |standing| &standing.holds)
     }
 
@@ -261,7 +261,7 @@ impl Ownership for Tenure {
     fn census(&self) -> Option<Census> {
         let seen = self.seen();
         Some(Census {
-            me: self.me.clone(),
+            me: self.me,
             partitions: if seen.is_ours(Instant::now()) {
                 partitions(&seen.ours().collect::<Vec<_>>()).len()
             } else {

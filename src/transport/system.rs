@@ -42,7 +42,7 @@ pub async fn health(context: &Context) -> Box<RawValue> {
     if let Some(census) = context.app.flows.ownership().census() {
         let held = |(node, partitions): &(Arc<Node>, usize)| json!({"id": node.id, "url": node.url, "partitions": partitions});
         answer["node"] = json!({
-            "id": census.me.id,
+            "id": census.me,
             "partitions": census.partitions,
             "folds_read_models": census.folds,
             "alive": census.nodes.iter().map(held).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! A keeper whose leases the test hands out.
 
 use super::*;
-use crate::application::ownership::{Node, Ownership, Place};
+use crate::application::ownership::{Ownership, Place};
 use crate::nodes::leases::{Error, Standing};
 use crate::nodes::{LEASES, MARGIN, TTL};
 use async_trait::async_trait;
@@ -107,7 +107,7 @@ fn all() -> std::ops::Range<u16> {
 impl World {
     fn new() -> Self {
         let (sender, beats) = mpsc::unbounded_channel();
-        let tenure = Tenure::new(node(ME));
+        let tenure = Tenure::new(Uuid::from_u128(ME));
         let leases = Arc::new(Asked {
             beats: sender,
             left: Mutex::default(),
@@ -119,7 +119,7 @@ impl World {
             busy: Mutex::default(),
         });
         let stop = CancellationToken::new();
-        let keeper = Keeper::new(tenure.clone(), leases.clone(), told.clone());
+        let keeper = Keeper::new(node(ME).url, tenure.clone(), leases.clone(), told.clone());
         let running = tokio::spawn(keeper.run(stop.clone()));
         Self {
             tenure,
