@@ -7,10 +7,13 @@
 //! that has seen position p never later sees a new event at or below p; what is answered
 //! `Appended` is on disk.
 
+mod check;
 pub mod faulty;
 pub mod lock;
 pub mod memory;
+pub mod postgres;
 mod ring;
+mod row;
 pub mod sqlite;
 pub mod transfer;
 

@@ -5,6 +5,8 @@
 
 mod faulty;
 mod fixture;
+#[path = "../common/postgres.rs"]
+mod postgres_database;
 mod sqlite;
 mod sqlite_crash;
 mod sqlite_damage;
@@ -18,7 +20,7 @@ macro_rules! contract {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    let fixture = crate::fixture::$backend();
+                    let fixture = crate::fixture::$backend().await;
                     crate::suite::$module::$name(&fixture).await;
                 }
             )+)+
@@ -75,4 +77,4 @@ macro_rules! contract_on {
     };
 }
 
-contract_on!(on_memory, on_sqlite, on_faulty);
+contract_on!(on_memory, on_sqlite, on_faulty, on_postgres);

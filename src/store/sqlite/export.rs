@@ -89,7 +89,7 @@ impl Export {
                     reason: "the row is missing".to_owned(),
                 })?;
             bytes += row.data.len();
-            page.push(exported(&row)?);
+            page.push(row.exported()?);
         }
         Ok(())
     }
@@ -125,28 +125,6 @@ impl Source for Export {
     async fn keys(&mut self, now: Timestamp) -> Result<Vec<ExportedKey>, Error> {
         self.read_keys(now).map_err(|e| of_read(&e, self.head))
     }
-}
-
-fn exported(row: &Row<'_>) -> Result<ExportedEvent, Error> {
-    let data = serde_json::from_str(row.data).map_err(|e| Error::Corrupt {
-        position: row.position,
-        reason: format!("column `data` is not JSON: {e}"),
-    })?;
-    Ok(ExportedEvent {
-        position: row.position,
-        flow_id: row.flow,
-        version: row.version,
-        event_id: row.id,
-        time: row.time,
-        recorded_at: row.recorded_at,
-        kind: row.kind.to_owned(),
-        schema_version: row.schema_version,
-        actor: row.actor.to_owned(),
-        correlation: row.correlation.to_owned(),
-        causation: row.causation,
-        trace: row.trace.map(str::to_owned),
-        data,
-    })
 }
 
 /// Position of the last event in the file.

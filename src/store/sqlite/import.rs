@@ -126,7 +126,7 @@ impl Target for Import {
             let mut insert = connection.prepare(INSERT_EVENT)?;
             let mut beside = Beside::prepare(connection)?;
             for event in events {
-                write_event(&mut insert, event)?;
+                Row::of(&event.line).insert(&mut insert, event.stream.cast_signed())?;
                 if let Some(task) = event.claims {
                     beside.put_claim(&NewClaim {
                         key: ClaimKey::Task(task),
@@ -173,26 +173,6 @@ impl Target for Import {
         let folder = std::fs::File::open(folder).map_err(failed)?;
         folder.sync_all().map_err(failed)
     }
-}
-
-fn write_event(insert: &mut rusqlite::Statement<'_>, event: &Checked) -> rusqlite::Result<()> {
-    let line = &event.line;
-    let row = Row {
-        position: line.position,
-        flow: line.flow_id,
-        version: line.version,
-        id: line.event_id,
-        time: line.time,
-        recorded_at: line.recorded_at,
-        kind: &line.kind,
-        schema_version: line.schema_version,
-        actor: &line.actor,
-        correlation: &line.correlation,
-        causation: line.causation,
-        trace: line.trace.as_deref(),
-        data: line.data.get(),
-    };
-    row.insert(insert, event.stream.cast_signed())
 }
 
 /// Removes a database with the files beside it, as far as they exist.

@@ -9,7 +9,7 @@ use super::beside::Beside;
 use super::queries::Queries;
 use super::row::Row;
 use crate::store::ring::Fresh;
-use crate::store::{Append, ClaimKey, Error, NewClaim, NewEvent, Outcome, Snapshot};
+use crate::store::{Append, Error, NewEvent, Outcome, Snapshot};
 use rusqlite::{Connection, Statement, params};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -268,16 +268,6 @@ impl<'c> Writer<'c> {
     ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
         self.queries.find(flow, ids)
     }
-}
-
-/// Whether two claims of one append are about the same thing. Cost: O(claims).
-pub(super) fn claims_are_distinct(claims: &[NewClaim]) -> bool {
-    if claims.len() < 2 {
-        return true;
-    }
-    let mut seen: std::collections::HashSet<&ClaimKey> =
-        std::collections::HashSet::with_capacity(claims.len());
-    claims.iter().all(|claim| seen.insert(&claim.key))
 }
 
 fn find_end(connection: &Connection) -> rusqlite::Result<End> {
