@@ -5,15 +5,12 @@ use async_trait::async_trait;
 use std::fmt;
 use std::sync::Arc;
 
-/// The leases cannot be kept; the operator can mend it.
+/// The leases cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database does not answer, or answers what cannot be.
     #[error("the leases of the nodes are not available: {0}")]
     Unavailable(String),
-    /// The tables cannot be made, or are of a newer version.
-    #[error("the tables of the nodes cannot be made: {0}")]
-    Migration(String),
 }
 
 /// A lease that is held.

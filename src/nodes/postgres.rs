@@ -3,15 +3,27 @@
 use super::leases::{Error, Held, Leases, Sight, Standing};
 use super::{BEAT_WAIT, LEASES, TTL};
 use crate::application::ownership::Node;
+use crate::store::postgres::{self as store, OpenError, Options, Steps};
 use async_trait::async_trait;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{Row, migrate::Migrator};
+use sqlx::Row;
+use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// Connections of their own: leases are renewed even when all others are busy. One for the beat, and
 /// one in case the beat before hangs.
 const CONNECTIONS: u32 = 2;
+
+/// The connections are known by this name in the database.
+const APPLICATION_NAME: &str = "taskledger nodes";
+/// The tables.
+const STEPS: Steps = Steps {
+    purpose: "nodes",
+    steps: &[(
+        "0001_nodes",
+        include_str!("../../migrations/postgres/nodes/0001_nodes.sql"),
+    )],
+};
 
 /// One call, one transaction: a node that stops in the middle of it holds no lock.
 const BEAT: &str = "SELECT node_id, node_url, its_leases, its_tokens
@@ -30,21 +42,14 @@ impl PostgresLeases {
     /// already.
     ///
     /// # Errors
-    /// [`Error`].
-    pub async fn open(connect: PgConnectOptions) -> Result<Self, Error> {
+    /// [`OpenError`].
+    pub async fn open(options: &Options) -> Result<Self, OpenError> {
+        store::take(options, STEPS).await?;
+        let connect = options.connect.clone().application_name(APPLICATION_NAME);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(BEAT_WAIT)
-            .connect_with(connect.application_name("taskledger nodes"))
-            .await
-            .map_err(unavailable)?;
-        let mut migrator: Migrator = sqlx::migrate!("migrations/postgres/nodes");
-        migrator.create_schema("taskledger");
-        migrator.dangerous_set_table_name("taskledger.nodes_migrations");
-        migrator
-            .run(&pool)
-            .await
-            .map_err(|error| Error::Migration(error.to_string()))?;
+            .connect_lazy_with(connect);
         Ok(Self { pool })
     }
 

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger::application::ownership::Node;
+use taskledger::clock::SystemClock;
 use taskledger::nodes::{Held, LEASES, Leases, PostgresLeases, READ_MODELS, Sight};
+use taskledger::store::postgres::{Options, migrate};
 use uuid::Uuid;
 
 /// A database with the log's tables that leases rely on.
@@ -27,20 +29,16 @@ fn connect(database: &Database) -> PgConnectOptions {
     PgConnectOptions::from_str(database.url()).unwrap()
 }
 
+fn options(database: &Database) -> Options {
+    Options::new(connect(database), Arc::new(SystemClock::default()))
+}
+
 impl World {
     async fn new() -> Self {
         let database = Database::create().await;
         let sql = PgPool::connect_with(connect(&database)).await.unwrap();
-        let world = Self { database, sql };
-        world.run("CREATE SCHEMA taskledger").await;
-        world
-            .run("CREATE TABLE taskledger.head (one BOOLEAN PRIMARY KEY)")
-            .await;
-        world.run("INSERT INTO taskledger.head VALUES (TRUE)").await;
-        world
-            .run("CREATE TABLE taskledger.fences (name BYTEA PRIMARY KEY, token BIGINT NOT NULL)")
-            .await;
-        world
+        migrate(&options(&database)).await.unwrap();
+        Self { database, sql }
     }
 
     async fn run(&self, sql: &str) {
@@ -56,7 +54,9 @@ impl World {
                 id: Uuid::from_u128(n),
                 url: Arc::from(format!("http://node-{n}:8000")),
             },
-            leases: PostgresLeases::open(connect(&self.database)).await.unwrap(),
+            leases: PostgresLeases::open(&options(&self.database))
+                .await
+                .unwrap(),
             held: Vec::new(),
         }
     }
@@ -256,7 +256,8 @@ async fn beats_of_many_nodes_at_once_take_turns() {
 #[tokio::test]
 async fn nodes_that_start_together_make_the_tables_once_and_agree_on_the_secret() {
     let w = World::new().await;
-    let opened = (0..4).map(|_| PostgresLeases::open(connect(&w.database)));
+    let options = options(&w.database);
+    let opened = (0..4).map(|_| PostgresLeases::open(&options));
     let opened = futures_util::future::join_all(opened).await;
     let mut secrets = Vec::new();
     for leases in opened {

@@ -1,8 +1,6 @@
 -- Who decides about which flows when several servers share a log. Beside the event log's tables, on
 -- whose `head` and `fences` it relies. Times are the database's: nothing rests on the servers' clocks.
 
-CREATE SCHEMA IF NOT EXISTS taskledger;
-
 -- Servers that live. One that is past its time is as good as absent.
 CREATE TABLE taskledger.nodes (
     id         BYTEA       NOT NULL PRIMARY KEY, -- a fresh UUID for each start of a server
