@@ -1,15 +1,33 @@
 //! How far a projector has come: one row that changes together with the rows it speaks of.
 
-use crate::sql::{Columns, int};
+use crate::sql::{Columns, Engine, Tx};
 use crate::{Error, Projector};
-use sqlx::sqlite::SqliteConnection;
 use taskledger_domain::Position;
 
 /// Version and position of `P`'s checkpoint; `None` when it has none.
-pub(crate) async fn load<P: Projector>(
-    db: &mut SqliteConnection,
+pub(crate) async fn load<P: Projector>(tx: &mut Tx<'_>) -> Result<Option<(i64, Position)>, Error> {
+    found(LOAD, P::NAME, tx).await
+}
+
+/// As [`load`], for whoever will write: a transaction that is about to move it is waited for.
+pub(crate) async fn load_settled<P: Projector>(
+    tx: &mut Tx<'_>,
 ) -> Result<Option<(i64, Position)>, Error> {
-    let row = sqlx::query(LOAD).bind(P::NAME).fetch_optional(db).await?;
+    let sql = match tx.engine() {
+        Engine::Sqlite => LOAD,
+        Engine::Postgres => LOAD_SETTLED,
+    };
+    found(sql, P::NAME, tx).await
+}
+
+async fn found(
+    sql: &'static str,
+    name: &'static str,
+    tx: &mut Tx<'_>,
+) -> Result<Option<(i64, Position)>, Error> {
+    let mut args = tx.args();
+    args.name(name);
+    let row = tx.fetch_optional(sql, args).await?;
     row.map(|row| {
         let mut c = Columns::of(&row);
         Ok((c.int()?, c.number()?))
@@ -18,29 +36,35 @@ pub(crate) async fn load<P: Projector>(
 }
 
 /// Starts `P` at position 0 in its present version.
-pub(crate) async fn begin<P: Projector>(db: &mut SqliteConnection) -> Result<(), Error> {
-    sqlx::query(BEGIN)
-        .bind(P::NAME)
-        .bind(P::VERSION)
-        .execute(db)
-        .await?;
+pub(crate) async fn begin<P: Projector>(tx: &mut Tx<'_>) -> Result<(), Error> {
+    let mut args = tx.args();
+    args.name(P::NAME);
+    args.int(P::VERSION);
+    tx.execute(BEGIN, args).await?;
     Ok(())
 }
 
-/// Moves the checkpoint from `from` to `to`; refused when it is elsewhere.
+/// Moves the checkpoint from `from` to `to`; refused when it is elsewhere. Whoever listens on
+/// `channel` is told by the commit.
 pub(crate) async fn advance<P: Projector>(
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     from: Position,
     to: Position,
+    channel: Option<String>,
 ) -> Result<(), Error> {
-    let moved = sqlx::query(ADVANCE)
-        .bind(int(to))
-        .bind(P::NAME)
-        .bind(P::VERSION)
-        .bind(int(from))
-        .execute(db)
-        .await?;
-    if moved.rows_affected() == 1 {
+    let mut args = tx.args();
+    args.position(to);
+    args.name(P::NAME);
+    args.int(P::VERSION);
+    args.position(from);
+    let moved = match channel {
+        None => tx.execute(ADVANCE, args).await? == 1,
+        Some(channel) => {
+            args.owned(channel);
+            tx.fetch_optional(ADVANCE_AND_TELL, args).await?.is_some()
+        }
+    };
+    if moved {
         Ok(())
     } else {
         Err(Error::CheckpointMoved { expected: from })
@@ -50,8 +74,20 @@ pub(crate) async fn advance<P: Projector>(
 const LOAD: &str = "SELECT version, position
     FROM checkpoints
     WHERE name = $1";
+const LOAD_SETTLED: &str = "SELECT version, position
+    FROM checkpoints
+    WHERE name = $1
+    FOR SHARE";
 const BEGIN: &str = "INSERT INTO checkpoints (name, version, position)
     VALUES ($1, $2, 0)";
 const ADVANCE: &str = "UPDATE checkpoints
     SET position = $1
     WHERE name = $2 AND version = $3 AND position = $4";
+/// PostgreSQL's; one round trip.
+const ADVANCE_AND_TELL: &str = "WITH moved AS (
+        UPDATE checkpoints
+        SET position = $1
+        WHERE name = $2 AND version = $3 AND position = $4
+        RETURNING position)
+    SELECT position, pg_notify($5, position::TEXT)
+    FROM moved";

@@ -1,8 +1,11 @@
 //! All rows as text, for comparing read models with each other.
 
+use crate::sql::Row;
+use crate::sql::original;
 use crate::{Error, ReadModels};
-use sqlx::{AssertSqlSafe, Column, Row, TypeInfo, ValueRef};
+use sqlx::{AssertSqlSafe, Column, Database, Decode, Type, TypeInfo, ValueRef};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Each table with the order of its rows.
 const TABLES: [(&str, &str); 10] = [
@@ -26,29 +29,50 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn dump(&self) -> Result<String, Error> {
-        let mut tx = self.readers.begin().await?;
+        let mut tx = self.read().await?;
         let mut text = String::new();
         for (table, order) in TABLES {
             let sql = format!("SELECT * FROM {table} ORDER BY {order}");
-            for row in sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *tx).await? {
+            let args = tx.args();
+            for row in tx.fetch_all(AssertSqlSafe(sql), args).await? {
                 text.push_str(table);
-                for (i, column) in row.columns().iter().enumerate() {
-                    let value = row.try_get_raw(i)?;
-                    let kind = value.type_info().name().to_owned();
-                    let written = match (value.is_null(), kind.as_str()) {
-                        (true, _) => "null".to_owned(),
-                        (false, "INTEGER") => row.try_get::<i64, _>(i)?.to_string(),
-                        (false, "BLOB") => hex(row.try_get(i)?),
-                        (false, _) => format!("{:?}", row.try_get::<&str, _>(i)?),
-                    };
-                    write!(text, " {}={written}", column.name())
-                        .expect("writing to a string cannot fail");
+                match &row {
+                    Row::Sqlite(row) => write_row(row, &mut text, |stored| Arc::from(stored))?,
+                    Row::Postgres(row) => write_row(row, &mut text, original)?,
                 }
                 text.push('\n');
             }
         }
         Ok(text)
     }
+}
+
+/// Writes all columns; `original` gives the text of which a stored one was made.
+fn write_row<'r, R>(
+    row: &'r R,
+    text: &mut String,
+    original: impl Fn(&str) -> Arc<str>,
+) -> Result<(), Error>
+where
+    R: sqlx::Row,
+    usize: sqlx::ColumnIndex<R>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    &'r [u8]: Decode<'r, R::Database> + Type<R::Database>,
+    &'r str: Decode<'r, R::Database> + Type<R::Database>,
+    <R::Database as Database>::Column: Column,
+{
+    for (i, column) in row.columns().iter().enumerate() {
+        let value = row.try_get_raw(i)?;
+        let kind = value.type_info().name().to_owned();
+        let written = match (value.is_null(), kind.as_str()) {
+            (true, _) => "null".to_owned(),
+            (false, "INTEGER" | "INT8") => row.try_get::<i64, _>(i)?.to_string(),
+            (false, "BLOB" | "BYTEA") => hex(row.try_get(i)?),
+            (false, _) => format!("{:?}", original(row.try_get(i)?)),
+        };
+        write!(text, " {}={written}", column.name()).expect("writing to a string cannot fail");
+    }
+    Ok(())
 }
 
 fn hex(bytes: &[u8]) -> String {

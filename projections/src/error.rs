@@ -1,6 +1,7 @@
 //! What can go wrong with the read models. All of it is failure, except a bad cursor.
 
 use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgDatabaseError;
 use taskledger_domain::Position;
 
 /// The read models could not do their work.
@@ -44,6 +45,21 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The place cannot hold read models; the operator can mend it.
+    #[error("the read models cannot be kept there: {0}")]
+    Place(String),
+    /// The rows were made by another version of the program, and a rebuild has not replaced them yet.
+    #[error("the read models are of version {found}, which this program does not read")]
+    OtherVersion {
+        /// Their version.
+        found: i64,
+    },
+    /// One rebuild at a time.
+    #[error("the read models are being rebuilt already")]
+    RebuildUnderWay,
+    /// Another process has the file open.
+    #[error("another process uses the read models")]
+    InUse,
     /// A cursor that this program did not give for this order. The caller can mend it.
     #[error("not a cursor of this list")]
     BadCursor,
@@ -58,48 +74,89 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// Primary result codes of SQLite that matter here.
+/// Codes of the databases that matter here. SQLite's are primary result codes, PostgreSQL's are
+/// SQLSTATEs or, with two characters, classes of them.
+///
+/// | meaning | SQLite | PostgreSQL |
+/// |---|---|---|
+/// | an event contradicts the rows | CONSTRAINT | class 23 |
+/// | only a rebuild helps | CORRUPT, NOTADB | XX001, XX002 (damaged pages), 42P01, 3F000 (tables are gone) |
+/// | waiting helps | BUSY, LOCKED | 08 (connection), 40 (rollback), 53 (resources), 55P03 (lock), 57 (ended by an operator or a time-out), 25P03 (idle too long) |
 mod code {
-    pub(super) const CORRUPT: i32 = 11;
-    pub(super) const CONSTRAINT: i32 = 19;
-    pub(super) const NOT_A_DATABASE: i32 = 26;
+    pub(super) const CONTRADICTION: [&str; 2] = ["19", "23"];
+    pub(super) const DAMAGE: [&str; 6] = ["11", "26", "XX001", "XX002", "42P01", "3F000"];
+    pub(super) const PASSING: [&str; 8] = ["5", "6", "08", "40", "53", "55P03", "57", "25P03"];
+    pub(super) const LOCK_NOT_AVAILABLE: [&str; 1] = ["55P03"];
 }
 
 impl Error {
-    /// Whether the file itself is at fault, so that only a rebuild helps.
+    /// Whether the rows themselves are at fault, so that only a rebuild helps.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Damaged(_) => true,
-            Self::Unavailable(e)
-            | Self::Migration(MigrateError::Execute(e) | MigrateError::ExecuteMigration(e, _)) => {
-                matches!(primary_code(e), Some(code::CORRUPT | code::NOT_A_DATABASE))
-            }
-            Self::Migration(_) => true,
-            Self::Poison { .. }
-            | Self::CheckpointMoved { .. }
-            | Self::File { .. }
-            | Self::TooLarge { .. }
-            | Self::BadCursor => false,
+        match self.cause() {
+            Some(_) => self.has_code(&code::DAMAGE),
+            None => matches!(self, Self::Damaged(_) | Self::Migration(_)),
         }
+    }
+
+    /// Whether the same may work a moment later: nothing is wrong but the time.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        let state = matches!(
+            self,
+            Self::OtherVersion { .. }
+                | Self::RebuildUnderWay
+                | Self::InUse
+                | Self::CheckpointMoved { .. }
+        );
+        let away = matches!(
+            self.cause(),
+            Some(
+                sqlx::Error::PoolTimedOut
+                    | sqlx::Error::PoolClosed
+                    | sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
+                    | sqlx::Error::BeginFailed
+            )
+        );
+        state || away || self.has_code(&code::PASSING)
     }
 
     /// Whether the rows broke a rule of the schema: an event contradicts an earlier one.
     pub(crate) fn is_contradiction(&self) -> bool {
-        match self {
-            Self::Unavailable(e) => primary_code(e) == Some(code::CONSTRAINT),
-            Self::Poison { .. }
-            | Self::CheckpointMoved { .. }
-            | Self::Damaged(_)
-            | Self::Migration(_)
-            | Self::File { .. }
-            | Self::TooLarge { .. }
-            | Self::BadCursor => false,
-        }
+        matches!(self, Self::Unavailable(_)) && self.has_code(&code::CONTRADICTION)
     }
-}
 
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(code & 0xff)
+    /// Whether somebody else held a lock for longer than the statement would wait.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.has_code(&code::LOCK_NOT_AVAILABLE)
+    }
+
+    fn cause(&self) -> Option<&sqlx::Error> {
+        let (Self::Unavailable(error)
+        | Self::Migration(
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _),
+        )) = self
+        else {
+            return None;
+        };
+        Some(error)
+    }
+
+    fn has_code(&self, codes: &[&str]) -> bool {
+        let Some(error) = self.cause().and_then(sqlx::Error::as_database_error) else {
+            return false;
+        };
+        let Some(code) = error.code() else {
+            return false;
+        };
+        if error.try_downcast_ref::<PgDatabaseError>().is_some() {
+            return codes
+                .iter()
+                .any(|wanted| *wanted == code || code.get(..2) == Some(wanted) && code.len() == 5);
+        }
+        // The primary code is the lowest byte.
+        let primary = code.parse::<i32>().map(|code| (code & 0xff).to_string());
+        primary.is_ok_and(|primary| codes.contains(&primary.as_str()))
+    }
 }

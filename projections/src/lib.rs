@@ -26,7 +26,10 @@ pub use queries::{
     Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
     READING_BYTES_MAX, Reading, RunSummary, Start,
 };
-pub use read_models::{Found, Options, ReadModels};
+pub use read_models::{
+    Elsewhere, Found, Options, Place, Postgres, ReadModels, Rebuild, SCHEMA_DEFAULT, Swap,
+};
+pub use sql::Tx;
 pub use task_row::{Change, TaskRow, covers};
 pub use tasks::TaskProjector;
 pub use tree_writer::TreeWriter;

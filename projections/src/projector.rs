@@ -1,7 +1,6 @@
 //! A projector: a name, a version, and a way to fold events into tables.
 
-use crate::Error;
-use sqlx::sqlite::SqliteConnection;
+use crate::{Error, Tx};
 use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::Recorded;
@@ -21,7 +20,7 @@ pub trait Projector: Send {
     /// database. After an error the transaction is rolled back and [`Projector::forget`] called.
     fn apply(
         &mut self,
-        tx: &mut SqliteConnection,
+        tx: &mut Tx<'_>,
         events: &[Arc<Recorded>],
     ) -> impl Future<Output = Result<(), Error>> + Send;
 

@@ -4,12 +4,19 @@
 
 mod common;
 
-use common::{World, empty, fed};
+use common::{Engine, Ground, World, empty, fed};
 use proptest::prelude::*;
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, StatusCounts, TaskDeleted};
 use taskledger_domain::{FlowId, Recorded};
 use taskledger_projections::{Error, Found, Options, ReadModels, TaskProjector};
+
+on_both_engines!(
+    an_event_that_makes_no_sense_stops_the_projection_before_it,
+    an_event_that_the_tables_refuse_is_found_in_its_batch,
+    a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task,
+    a_second_writer_is_refused_and_changes_nothing,
+);
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
@@ -17,6 +24,23 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         .build()
         .unwrap()
         .block_on(future)
+}
+
+/// The engines of a case: PostgreSQL has every fourth, because its databases take their time.
+fn engines(seed: u64) -> &'static [Engine] {
+    match seed % 4 {
+        0 => &[Engine::Sqlite, Engine::Postgres],
+        _ => &[Engine::Sqlite],
+    }
+}
+
+/// Runs `claim` on places of the engines of a case.
+fn on_either(seed: u64, claim: impl AsyncFn(Ground)) {
+    block_on(async {
+        for engine in engines(seed) {
+            claim(Ground::new(*engine).await).await;
+        }
+    });
 }
 
 fn world(seed: u64, steps: usize) -> World {
@@ -33,8 +57,8 @@ proptest! {
     #[test]
     fn rows_and_sums_equal_a_naive_recomputation(seed: u64, steps in 1..150_usize, batch in 1..60_usize) {
         let world = world(seed, steps);
-        block_on(async {
-            let (models, _folder) = fed(&world.log, batch).await;
+        on_either(seed, async |ground| {
+            let models = ground.fed(&world.log, batch).await;
             for row in world.live.values() {
                 let view = models.get(row.id).await.unwrap().unwrap();
                 assert_eq!(view.row.as_ref(), row);
@@ -68,8 +92,8 @@ proptest! {
     #[test]
     fn a_running_run_counts_its_tasks_as_they_stand(seed: u64, steps in 1..150_usize) {
         let world = world(seed, steps);
-        block_on(async {
-            let (models, _folder) = fed(&world.log, 20).await;
+        on_either(seed, async |ground| {
+            let models = ground.fed(&world.log, 20).await;
             for (run, root, _, open) in &world.runs {
                 let Some(view) = models.get(*root).await.unwrap() else { continue };
                 if view.row.run_id != Some(*run) {
@@ -89,49 +113,58 @@ proptest! {
     }
 
     #[test]
-    fn batches_caches_and_interruptions_leave_no_trace(seed: u64, steps in 1..150_usize, cut in 0..150_usize) {
+    fn engines_batches_caches_and_interruptions_leave_no_trace(seed: u64, steps in 1..150_usize, cut in 0..150_usize) {
         let world = world(seed, steps);
         block_on(async {
-            let (whole, _a) = fed(&world.log, usize::MAX).await;
+            let (whole, _file) = fed(Engine::Sqlite, &world.log, usize::MAX).await;
             let expected = whole.dump().await.unwrap();
-
-            let (singly, _b) = fed(&world.log, 1).await;
-            assert_eq!(singly.dump().await.unwrap(), expected);
-
-            let folder = tempfile::tempdir().unwrap();
-            let options = Options::new(folder.path().join("read_models.db"));
-            let projector = TaskProjector::without_memory();
-            let (plain, _) = ReadModels::open_with(&options, projector).await.unwrap();
-            for events in world.log.chunks(7) {
-                plain.apply(events).await.unwrap();
+            for engine in engines(seed) {
+                leave_no_trace(Ground::new(*engine).await, &world, cut, &expected).await;
             }
-            assert_eq!(plain.dump().await.unwrap(), expected);
-
-            // A batch that is dropped half-way, in the same process and with a new one.
-            let cut = cut.min(world.log.len());
-            let (models, folder) = fed(&world.log[..cut], 10).await;
-            interrupted(&models, &world.log[cut..]).await;
-            // On a machine that is slow to ask, the batch may have been written before it was dropped.
-            let at = models.checkpoint().await.unwrap();
-            assert!(at == cut as u64 || at == world.log.len() as u64, "half a batch: {at}");
-            let middle = cut + (world.log.len() - cut) / 2;
-            models.apply(&world.log[cut..middle]).await.unwrap();
-            interrupted(&models, &world.log[middle..]).await;
-            models.close().await.unwrap();
-            let options = Options::new(folder.path().join("read_models.db"));
-            let (models, found) = ReadModels::open(&options).await.unwrap();
-            assert_eq!(found, Found::Usable);
-            models.apply(&world.log).await.unwrap();
-            assert_eq!(models.dump().await.unwrap(), expected);
-
-            models.clear().await.unwrap();
-            assert_eq!(models.checkpoint().await.unwrap(), 0);
-            for events in world.log.chunks(33) {
-                models.apply(events).await.unwrap();
-            }
-            assert_eq!(models.dump().await.unwrap(), expected);
         });
     }
+}
+
+async fn leave_no_trace(ground: Ground, world: &World, cut: usize, expected: &str) {
+    let singly = ground.fed(&world.log, 1).await;
+    assert_eq!(singly.dump().await.unwrap(), expected);
+
+    let plain = ground.another().await;
+    let projector = TaskProjector::without_memory();
+    let (plain, _) = ReadModels::open_with(&plain.options(), projector)
+        .await
+        .unwrap();
+    for events in world.log.chunks(7) {
+        plain.apply(events).await.unwrap();
+    }
+    assert_eq!(plain.dump().await.unwrap(), expected);
+
+    // A batch that is dropped half-way, in the same process and with a new one.
+    let cut = cut.min(world.log.len());
+    let ground = ground.another().await;
+    let models = ground.fed(&world.log[..cut], 10).await;
+    interrupted(&models, &world.log[cut..]).await;
+    // On a machine that is slow to ask, the batch may have been written before it was dropped.
+    let at = models.checkpoint().await.unwrap();
+    assert!(
+        at == cut as u64 || at == world.log.len() as u64,
+        "half a batch: {at}"
+    );
+    let middle = cut + (world.log.len() - cut) / 2;
+    models.apply(&world.log[cut..middle]).await.unwrap();
+    interrupted(&models, &world.log[middle..]).await;
+    models.close().await.unwrap();
+    let (models, found) = ReadModels::open(&ground.options()).await.unwrap();
+    assert_eq!(found, Found::Usable);
+    models.apply(&world.log).await.unwrap();
+    assert_eq!(models.dump().await.unwrap(), expected);
+
+    models.clear().await.unwrap();
+    assert_eq!(models.checkpoint().await.unwrap(), 0);
+    for events in world.log.chunks(33) {
+        models.apply(events).await.unwrap();
+    }
+    assert_eq!(models.dump().await.unwrap(), expected);
 }
 
 /// Polls a batch a few times and then drops it.
@@ -156,26 +189,24 @@ fn poisoned(mut world: World) -> (Vec<Arc<Recorded>>, u64) {
     (world.log, bad.position)
 }
 
-#[tokio::test]
-async fn an_event_that_makes_no_sense_stops_the_projection_before_it() {
+async fn an_event_that_makes_no_sense_stops_the_projection_before_it(engine: Engine) {
     let (log, bad) = poisoned(world(7, 60));
-    let (models, _folder) = empty().await;
+    let (models, _folder) = empty(engine).await;
     let error = models.apply(&log).await.unwrap_err();
     assert!(
         matches!(error, Error::Poison { position, .. } if position == bad),
         "{error}"
     );
     assert_eq!(models.checkpoint().await.unwrap(), bad - 1);
-    let (expected, _other) = fed(&log[..bad as usize - 1], 10).await;
+    let (expected, _other) = fed(engine, &log[..bad as usize - 1], 10).await;
     assert_eq!(models.dump().await.unwrap(), expected.dump().await.unwrap());
     let again = models.apply(&log[bad as usize - 1..]).await.unwrap_err();
     assert!(matches!(again, Error::Poison { position, .. } if position == bad));
 }
 
-#[tokio::test]
-async fn an_event_that_the_tables_refuse_is_found_in_its_batch() {
+async fn an_event_that_the_tables_refuse_is_found_in_its_batch(engine: Engine) {
     let mut world = world(7, 40);
-    let (models, folder) = fed(&world.log, 10).await;
+    let (models, ground) = fed(engine, &world.log, 10).await;
     models.close().await.unwrap();
     // A root that exists, created once more; a projector without memory cannot know it.
     let root = world
@@ -190,8 +221,7 @@ async fn an_event_that_the_tables_refuse_is_found_in_its_batch() {
     let again = Event::clone(&world.log[at].event);
     world.push_quick(root.flow_id, again);
     let bad = world.log.len() as u64;
-    let options = Options::new(folder.path().join("read_models.db"));
-    let (models, _) = ReadModels::open(&options).await.unwrap();
+    let models = ground.open().await;
     let error = models.apply(&world.log[seen..]).await.unwrap_err();
     assert!(
         matches!(error, Error::Poison { position, .. } if position == bad),
@@ -200,8 +230,7 @@ async fn an_event_that_the_tables_refuse_is_found_in_its_batch() {
     assert_eq!(models.checkpoint().await.unwrap(), bad - 1);
 }
 
-#[tokio::test]
-async fn a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task() {
+async fn a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task(engine: Engine) {
     let mut world = World::new(8);
     let (flow, event) = world.created(None, true, Vec::new());
     world.push(flow, event);
@@ -214,35 +243,27 @@ async fn a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task() {
     for task_id in ids {
         world.push(flow, Event::TaskDeleted(TaskDeleted { task_id }));
     }
-    let (whole, _a) = fed(&world.log, 100).await;
+    let (whole, _a) = fed(engine, &world.log, 100).await;
     let rest = whole.dump().await.unwrap();
     assert_eq!(
         rest.lines().count(),
         2,
         "only times and checkpoint are left: {rest}"
     );
-    let (folder, path) = {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("read_models.db");
-        (folder, path)
-    };
+    let ground = Ground::new(engine).await;
     for recorded in &world.log {
-        let options = Options::new(&path);
-        let (models, _) = ReadModels::open(&options).await.unwrap();
+        let models = ground.open().await;
         models.apply(std::slice::from_ref(recorded)).await.unwrap();
         models.close().await.unwrap();
     }
-    let (models, _) = ReadModels::open(&Options::new(&path)).await.unwrap();
+    let models = ground.open().await;
     assert_eq!(models.dump().await.unwrap(), rest);
-    drop(folder);
 }
 
-#[tokio::test]
-async fn a_second_writer_is_refused_and_changes_nothing() {
+async fn a_second_writer_is_refused_and_changes_nothing(engine: Engine) {
     let world = world(3, 50);
-    let (models, folder) = fed(&world.log[..20], 10).await;
-    let options = Options::new(folder.path().join("read_models.db"));
-    let (other, _) = ReadModels::open(&options).await.unwrap();
+    let (models, ground) = fed(engine, &world.log[..20], 10).await;
+    let other = ground.open().await;
     other.apply(&world.log[..30]).await.unwrap();
     let refused = models.apply(&world.log[..25]).await.unwrap_err();
     assert!(
@@ -251,7 +272,7 @@ async fn a_second_writer_is_refused_and_changes_nothing() {
     );
     // Having been told, it goes on from where the other one is.
     models.apply(&world.log).await.unwrap();
-    let (expected, _other_folder) = fed(&world.log, 10).await;
+    let (expected, _other_folder) = fed(engine, &world.log, 10).await;
     assert_eq!(models.dump().await.unwrap(), expected.dump().await.unwrap());
 }
 

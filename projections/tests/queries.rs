@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Dice, START, World, empty, fed};
+use common::{Dice, Engine, START, World, empty, fed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,6 +13,16 @@ use taskledger_domain::{Payload, TaskId, Timestamp};
 use taskledger_projections::{
     Cursor, Error, ListFilter, Order, ReadModels, Reading, Start, TaskRow,
 };
+
+on_both_engines!(
+    lists_and_totals_equal_naive_filtering,
+    cursors_visit_each_task_once_while_new_ones_arrive,
+    a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came,
+    a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so,
+    a_flow_that_only_waits_for_a_retry_is_not_due_before_it,
+    a_tree_has_every_task_below_its_parent_in_order,
+    a_tree_of_a_hundred_thousand_is_built_run_and_written,
+);
 
 fn busy_world(seed: u64, steps: usize) -> World {
     let mut world = World::new(seed);
@@ -61,11 +71,10 @@ fn matches(row: &TaskRow, f: &ListFilter) -> bool {
         && f.created_before.is_none_or(|t| row.created_at < t)
 }
 
-#[tokio::test]
-async fn lists_and_totals_equal_naive_filtering() {
+async fn lists_and_totals_equal_naive_filtering(engine: Engine) {
     for seed in 1..6 {
         let world = busy_world(seed, 250);
-        let (models, _folder) = fed(&world.log, 40).await;
+        let (models, _folder) = fed(engine, &world.log, 40).await;
         let mut dice = Dice::new(seed + 100);
         for _ in 0..150 {
             let filter = random_filter(&world, &mut dice);
@@ -118,10 +127,9 @@ async fn all_by_cursor(models: &ReadModels, filter: &ListFilter, order: Order) -
     }
 }
 
-#[tokio::test]
-async fn cursors_visit_each_task_once_while_new_ones_arrive() {
+async fn cursors_visit_each_task_once_while_new_ones_arrive(engine: Engine) {
     let mut world = busy_world(11, 200);
-    let (models, _folder) = fed(&world.log, 50).await;
+    let (models, _folder) = fed(engine, &world.log, 50).await;
     let filter = ListFilter::default();
     let before: Vec<TaskId> = world.live.values().map(|row| row.id).collect();
     assert_eq!(
@@ -162,44 +170,7 @@ async fn cursors_visit_each_task_once_while_new_ones_arrive() {
     assert!(matches!(wrong, Err(Error::BadCursor)));
 }
 
-#[tokio::test]
-async fn no_page_sorts_or_scans() {
-    let world = busy_world(2, 200);
-    let (models, _folder) = fed(&world.log, 50).await;
-    let parent = world.live.values().find_map(|row| row.parent_id).unwrap();
-    for mask in 0..256_u32 {
-        let on = |bit: u32| mask & (1 << bit) != 0;
-        let filter = ListFilter {
-            status: on(0).then_some(Status::Pending),
-            user_id: on(1).then(|| Arc::from("ann")),
-            root_only: on(2),
-            parent_id: on(3).then_some(parent),
-            name: on(4).then(|| Arc::from("fetch")),
-            priority: on(5).then_some(Priority::NORMAL),
-            created_after: on(6).then_some(Timestamp(START)),
-            created_before: on(7).then_some(Timestamp(START * 2)),
-        };
-        for order in [Order::Ascending, Order::Descending] {
-            let letter = if order == Order::Ascending { "u" } else { "d" };
-            let cursor = Cursor::parse(&format!("{letter}5"), order).unwrap();
-            for start in [Start::Offset(0), Start::After(cursor)] {
-                let plan = models.explain_list(&filter, order, start).await.unwrap();
-                assert!(!plan.is_empty());
-                for step in &plan {
-                    assert!(step.starts_with("SEARCH tasks"), "{filter:?}: {plan:?}");
-                }
-                // Whoever asks for something that has an index gets it by an index.
-                if mask & 0b11_1111 != 0 {
-                    assert!(plan[0].contains("USING"), "{plan:?}");
-                    assert!(!plan[0].contains("PRIMARY KEY"), "{filter:?}: {plan:?}");
-                }
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came() {
+async fn a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came(engine: Engine) {
     let mut world = World::new(1);
     let (flow, event) = world.created(None, true, Vec::new());
     let Event::TaskCreated(mut created) = event else {
@@ -218,7 +189,7 @@ async fn a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came() {
         deadline: None,
     };
     world.push(flow, Event::TaskCreated(created));
-    let (models, _folder) = fed(&world.log, 1).await;
+    let (models, _folder) = fed(engine, &world.log, 1).await;
     let view = models.get(flow.root()).await.unwrap().unwrap();
     let text = serde_json::to_string(&view).unwrap();
     assert!(text.contains(r#""inputs":{"z": 1.0, "a":[ ]},"#), "{text}");
@@ -303,8 +274,7 @@ fn failed(task_id: TaskId, attempt: u32, will_retry: bool) -> Event {
     })
 }
 
-#[tokio::test]
-async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so() {
+async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so(engine: Engine) {
     let (mut world, root, first, second, run_id) = pair();
     let flow = root.as_flow();
     world.push(flow, failed(first, 1, true));
@@ -318,7 +288,7 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so() {
             next_attempt_at: Some(at),
         }),
     );
-    let (models, _folder) = fed(&world.log, 3).await;
+    let (models, _folder) = fed(engine, &world.log, 3).await;
     let waiting = models.get(first).await.unwrap().unwrap();
     assert_eq!(waiting.row.next_attempt_at, Some(at));
     assert!(
@@ -404,8 +374,7 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so() {
     assert!(models.open_runs(0, 10).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it() {
+async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it(engine: Engine) {
     let mut world = World::new(3);
     let (flow, event) = world.created(None, false, Vec::new());
     let Event::TaskCreated(mut created) = event else {
@@ -434,7 +403,7 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it() {
             run_id,
         }),
     );
-    let (models, _folder) = fed(&world.log, 2).await;
+    let (models, _folder) = fed(engine, &world.log, 2).await;
     assert_eq!(
         models.open_runs(0, 10).await.unwrap()[0].next_due_at,
         Timestamp(0)
@@ -463,10 +432,9 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it() {
     );
 }
 
-#[tokio::test]
-async fn a_tree_has_every_task_below_its_parent_in_order() {
+async fn a_tree_has_every_task_below_its_parent_in_order(engine: Engine) {
     let world = busy_world(21, 250);
-    let (models, _folder) = fed(&world.log, 30).await;
+    let (models, _folder) = fed(engine, &world.log, 30).await;
     for row in world.live.values() {
         let tree = whole(models.tree(row.id).await).await;
         let mut open = vec![(&tree, None)];
@@ -502,10 +470,9 @@ async fn a_tree_has_every_task_below_its_parent_in_order() {
     }
 }
 
-#[tokio::test]
-async fn a_tree_of_a_hundred_thousand_is_built_run_and_written() {
+async fn a_tree_of_a_hundred_thousand_is_built_run_and_written(engine: Engine) {
     const TASKS: u32 = 100_000;
-    let (models, _folder) = empty().await;
+    let (models, _folder) = empty(engine).await;
     let mut world = World::new(1);
     let root = common::task(1);
     let flow = root.as_flow();

@@ -280,6 +280,10 @@ fn unfolded(error: &ReadError) -> Step {
         ReadError::CheckpointMoved { .. }
         | ReadError::Damaged(_)
         | ReadError::TooLarge { .. }
+        | ReadError::Place(_)
+        | ReadError::OtherVersion { .. }
+        | ReadError::RebuildUnderWay
+        | ReadError::InUse
         | ReadError::BadCursor => Step::Again(error.to_string()),
     }
 }

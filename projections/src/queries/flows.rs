@@ -1,6 +1,6 @@
 //! What is known of flows and attempts beside their tasks.
 
-use crate::sql::{Columns, int};
+use crate::sql::Columns;
 use crate::tasks::read_counts;
 use crate::{Error, ReadModels, RunView};
 use serde::Serialize;
@@ -75,11 +75,10 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn flow_summary(&self, flow: FlowId) -> Result<Option<FlowSummary>, Error> {
-        let mut tx = self.readers.begin().await?;
-        let row = sqlx::query(SUMMARY)
-            .bind(flow.0.as_bytes().to_vec())
-            .fetch_optional(&mut *tx)
-            .await?;
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.id(flow.0);
+        let row = tx.fetch_optional(SUMMARY, args).await?;
         row.map(|row| {
             let mut c = Columns::of(&row);
             let counts = read_counts(&mut c)?;
@@ -104,12 +103,11 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn attempts(&self, task: TaskId, limit: u32) -> Result<Vec<Attempt>, Error> {
-        let mut tx = self.readers.begin().await?;
-        let found = sqlx::query(ATTEMPTS)
-            .bind(task.0.as_bytes().to_vec())
-            .bind(int(u64::from(limit)))
-            .fetch_all(&mut *tx)
-            .await?;
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.id(task.0);
+        args.int(i64::from(limit));
+        let found = tx.fetch_all(ATTEMPTS, args).await?;
         found
             .iter()
             .rev()
@@ -133,11 +131,10 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn run(&self, id: RunId) -> Result<Option<RunSummary>, Error> {
-        let mut tx = self.readers.begin().await?;
-        let row = sqlx::query(RUN)
-            .bind(id.0.as_bytes().to_vec())
-            .fetch_optional(&mut *tx)
-            .await?;
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.id(id.0);
+        let row = tx.fetch_optional(RUN, args).await?;
         row.map(|row| {
             let mut c = Columns::of(&row);
             Ok(RunSummary {
@@ -160,12 +157,11 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn open_runs(&self, after: Position, limit: u32) -> Result<Vec<OpenRun>, Error> {
-        let mut tx = self.readers.begin().await?;
-        let found = sqlx::query(OPEN_RUNS)
-            .bind(int(after))
-            .bind(int(u64::from(limit)))
-            .fetch_all(&mut *tx)
-            .await?;
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.position(after);
+        args.int(i64::from(limit));
+        let found = tx.fetch_all(OPEN_RUNS, args).await?;
         found
             .iter()
             .map(|row| {

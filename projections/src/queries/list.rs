@@ -6,10 +6,9 @@
 
 use super::cursor::{Cursor, Order};
 use super::{rows, totals};
-use crate::sql::{Args, int};
+use crate::sql::{Args, Columns, Engine, Tx, int};
 use crate::{Error, ReadModels, TaskView};
 use sqlx::AssertSqlSafe;
-use sqlx::sqlite::SqliteConnection;
 use std::sync::Arc;
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{TaskId, Timestamp, limits};
@@ -74,7 +73,7 @@ impl ReadModels {
         start: Start,
     ) -> Result<List, Error> {
         let limit = limit.clamp(1, limits::LIST_LIMIT_MAX) as usize;
-        let mut tx = self.readers.begin().await?;
+        let mut tx = self.read().await?;
         let none = List {
             tasks: Vec::new(),
             total: 0,
@@ -86,9 +85,11 @@ impl ReadModels {
         let total = totals::total(&mut tx, filter, &select).await?;
         // One more than wanted tells whether the list goes on.
         let (sql, args) = select.page(order, limit + 1, start)?;
-        let nos: Vec<i64> = sqlx::query_scalar_with(AssertSqlSafe(sql), args.into_inner())
-            .fetch_all(&mut *tx)
-            .await?;
+        let found = tx.fetch_all(AssertSqlSafe(sql), args).await?;
+        let nos: Vec<i64> = found
+            .iter()
+            .map(|row| Columns::of(row).int())
+            .collect::<Result<_, _>>()?;
         let wanted = &nos[..nos.len().min(limit)];
         let found = rows::fetch(&mut tx, wanted, LIST_BYTES_MAX).await?;
         let next_cursor = found
@@ -115,16 +116,12 @@ impl ReadModels {
         order: Order,
         start: Start,
     ) -> Result<Vec<String>, Error> {
-        let mut tx = self.readers.begin().await?;
+        let mut tx = self.read().await?;
         let Some(select) = Select::new(&mut tx, filter).await? else {
             return Ok(Vec::new());
         };
         let (sql, args) = select.page(order, 1, start)?;
-        let sql = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-        let steps: Vec<(i64, i64, i64, String)> = sqlx::query_as_with(sql, args.into_inner())
-            .fetch_all(&mut *tx)
-            .await?;
-        Ok(steps.into_iter().map(|step| step.3).collect())
+        tx.plan(&sql, args).await
     }
 }
 
@@ -135,8 +132,16 @@ enum Value {
     Text(Arc<str>),
 }
 
+/// By what a page is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Position,
+    Negated,
+}
+
 /// A filter as SQL. Holds only texts of this file and parameters.
 pub(super) struct Select {
+    engine: Engine,
     /// Left sides of equations, with their values.
     equal: Vec<(&'static str, Value)>,
     root_only: bool,
@@ -148,10 +153,10 @@ pub(super) struct Select {
 
 impl Select {
     /// `None` when nothing can match.
-    async fn new(db: &mut SqliteConnection, f: &ListFilter) -> Result<Option<Self>, Error> {
+    async fn new(tx: &mut Tx<'_>, f: &ListFilter) -> Result<Option<Self>, Error> {
         let mut equal = Vec::new();
         if let Some(parent) = f.parent_id {
-            match rows::number(db, parent).await? {
+            match rows::number(tx, parent).await? {
                 Some(no) => equal.push(("parent_no", Value::Int(no))),
                 None => return Ok(None),
             }
@@ -161,6 +166,7 @@ impl Select {
         equal.extend(f.name.clone().map(|n| ("name", Value::Text(n))));
         equal.extend(f.priority.map(|p| ("priority", Value::Int(p.get().into()))));
         let mut select = Self {
+            engine: tx.engine(),
             equal,
             root_only: f.root_only,
             times: None,
@@ -169,7 +175,7 @@ impl Select {
         if f.created_after.is_some() || f.created_before.is_some() {
             let from = f.created_after.map_or(i64::MIN, |t| t.0);
             let to = f.created_before.map_or(i64::MAX, |t| t.0);
-            let keys = totals::keys_of_times(db, from, to).await?;
+            let keys = totals::keys_of_times(tx, from, to).await?;
             let Some(keys) = keys.filter(|_| from < to) else {
                 return Ok(None);
             };
@@ -177,6 +183,16 @@ impl Select {
             select.keys = keys;
         }
         Ok(Some(select))
+    }
+
+    /// PostgreSQL chooses by cost, and would walk over the whole table in order of creation where it
+    /// believes that matching tasks are many. The order of the negated key is one that the primary
+    /// key does not have and every index of a filter has.
+    fn key(&self) -> Key {
+        match self.engine {
+            Engine::Postgres if self.root_only || !self.equal.is_empty() => Key::Negated,
+            Engine::Postgres | Engine::Sqlite => Key::Position,
+        }
     }
 
     /// The keys of a page.
@@ -191,9 +207,11 @@ impl Select {
             },
         }
         let (conditions, mut args) = self.conditions(keys, self.times);
-        let direction = match order {
-            Order::Ascending => "ASC",
-            Order::Descending => "DESC",
+        let by = match (self.key(), order) {
+            (Key::Position, Order::Ascending) => "created_position ASC",
+            (Key::Position, Order::Descending) => "created_position DESC",
+            (Key::Negated, Order::Ascending) => "-created_position DESC",
+            (Key::Negated, Order::Descending) => "-created_position ASC",
         };
         args.int(i64::try_from(rows).unwrap_or(i64::MAX));
         args.int(int(offset));
@@ -202,7 +220,7 @@ impl Select {
             "SELECT created_position
             FROM tasks
             WHERE {conditions}
-            ORDER BY created_position {direction}
+            ORDER BY {by}
             LIMIT ${} OFFSET ${n}",
             n - 1
         );
@@ -212,29 +230,30 @@ impl Select {
     /// Counts the matching tasks among `keys`, of these creation `times`, row by row.
     pub(super) async fn count(
         &self,
-        db: &mut SqliteConnection,
+        tx: &mut Tx<'_>,
         keys: (i64, i64),
         times: Option<(i64, i64)>,
     ) -> Result<i64, Error> {
         let (conditions, args) = self.conditions(keys, times);
         let sql = format!("SELECT COUNT(*) FROM tasks WHERE {conditions}");
-        Ok(
-            sqlx::query_scalar_with(AssertSqlSafe(sql), args.into_inner())
-                .fetch_one(db)
-                .await?,
-        )
+        let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
+        Columns::of(&row).int()
     }
 
     /// As [`Self::count`], over everything that the filter allows.
-    pub(super) async fn count_all(&self, db: &mut SqliteConnection) -> Result<i64, Error> {
-        self.count(db, self.keys, self.times).await
+    pub(super) async fn count_all(&self, tx: &mut Tx<'_>) -> Result<i64, Error> {
+        self.count(tx, self.keys, self.times).await
     }
 
     fn conditions(&self, keys: (i64, i64), times: Option<(i64, i64)>) -> (String, Args) {
-        let mut args = Args::default();
+        let mut args = Args::of(self.engine);
         args.int(keys.0);
         args.int(keys.1);
-        let mut text = "created_position > $1 AND created_position < $2".to_owned();
+        let mut text = match self.key() {
+            Key::Position => "created_position > $1 AND created_position < $2",
+            Key::Negated => "-created_position < -$1 AND -created_position > -$2",
+        }
+        .to_owned();
         if self.root_only {
             text.push_str(" AND parent_no IS NULL");
         }

@@ -24,7 +24,7 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn get(&self, id: TaskId) -> Result<Option<TaskView>, Error> {
-        let mut tx = self.readers.begin().await?;
+        let mut tx = self.read().await?;
         let Some(no) = rows::number(&mut tx, id).await? else {
             return Ok(None);
         };

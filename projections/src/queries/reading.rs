@@ -5,9 +5,8 @@
 //! rows in that order, some at a time, straight into text. Memory: the shape and one piece.
 
 use super::rows;
+use crate::sql::{Columns, Tx};
 use crate::{Error, ReadModels, TaskView, TreeWriter};
-use sqlx::Sqlite;
-use sqlx::Transaction;
 use std::collections::HashMap;
 use std::fmt;
 use taskledger_domain::TaskId;
@@ -22,7 +21,7 @@ const PIECE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// An answer that is being read. Holds a connection until it is dropped.
 pub struct Reading {
-    tx: Transaction<'static, Sqlite>,
+    tx: Tx<'static>,
     /// What is still to be read: keys and depths, last first.
     left: Vec<(i64, usize)>,
     /// The root of a tree, which carries its run.
@@ -58,11 +57,20 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn tree(&self, id: TaskId) -> Result<Option<Reading>, Error> {
-        let mut tx = self.readers.begin().await?;
+        let mut tx = self.read().await?;
         let Some(root) = rows::number(&mut tx, id).await? else {
             return Ok(None);
         };
-        let shape: Vec<(i64, i64)> = sqlx::query_as(SHAPE).bind(root).fetch_all(&mut *tx).await?;
+        let mut args = tx.args();
+        args.int(root);
+        let found = tx.fetch_all(SHAPE, args).await?;
+        let shape: Vec<(i64, i64)> = found
+            .iter()
+            .map(|row| {
+                let mut c = Columns::of(row);
+                Ok((c.int()?, c.int()?))
+            })
+            .collect::<Result<_, Error>>()?;
         // Sorting 100,000 tasks takes a while, in which this thread would serve nobody.
         let ordered = tokio::task::spawn_blocking(move || {
             let mut left = depth_first(root, &shape);
@@ -83,29 +91,24 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn children(&self, id: TaskId) -> Result<Option<Reading>, Error> {
-        let mut tx = self.readers.begin().await?;
+        let mut tx = self.read().await?;
         let Some(parent) = rows::number(&mut tx, id).await? else {
             return Ok(None);
         };
-        let mut left: Vec<(i64, usize)> = sqlx::query_scalar(CHILDREN)
-            .bind(parent)
-            .fetch_all(&mut *tx)
-            .await?
-            .into_iter()
-            .map(|no| (no, 0))
-            .collect();
+        let mut args = tx.args();
+        args.int(parent);
+        let found = tx.fetch_all(CHILDREN, args).await?;
+        let mut left: Vec<(i64, usize)> = found
+            .iter()
+            .map(|row| Ok((Columns::of(row).int()?, 0)))
+            .collect::<Result<_, Error>>()?;
         left.reverse();
         Ok(Some(Reading::new(tx, left, None, Text::Children(0))))
     }
 }
 
 impl Reading {
-    fn new(
-        tx: Transaction<'static, Sqlite>,
-        left: Vec<(i64, usize)>,
-        root: Option<i64>,
-        text: Text,
-    ) -> Self {
+    fn new(tx: Tx<'static>, left: Vec<(i64, usize)>, root: Option<i64>, text: Text) -> Self {
         Self {
             tx,
             left,

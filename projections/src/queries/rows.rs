@@ -1,10 +1,9 @@
 //! Whole tasks by their keys, and what other rows say about them.
 
-use crate::sql::{Columns, MultiRow};
+use crate::sql::{Columns, MultiRow, Tx};
 use crate::tasks::read_counts;
 use crate::tasks::rows::{BODY_COLUMNS, COLUMNS, Placed, read_with_body};
 use crate::{Blocker, Error, RunView, TaskRow, TaskView};
-use sqlx::sqlite::SqliteConnection;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::task::Status;
@@ -14,24 +13,24 @@ use taskledger_domain::{Payload, RunId, TaskId};
 const CHUNK: usize = 128;
 
 /// The key of a task.
-pub(super) async fn number(db: &mut SqliteConnection, id: TaskId) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar(NUMBER)
-        .bind(id.0.as_bytes().to_vec())
-        .fetch_optional(db)
-        .await?)
+pub(super) async fn number(tx: &mut Tx<'_>, id: TaskId) -> Result<Option<i64>, Error> {
+    let mut args = tx.args();
+    args.id(id.0);
+    let row = tx.fetch_optional(NUMBER, args).await?;
+    row.map(|row| Columns::of(&row).int()).transpose()
 }
 
 /// The tasks with these keys, in this order. Stops before the first that would bring the payloads
 /// to more than `bytes_max`, but never before the first of all. Cost: O(tasks).
 pub(super) async fn fetch(
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     nos: &[i64],
     bytes_max: usize,
 ) -> Result<Vec<TaskRow>, Error> {
     let mut found = Vec::with_capacity(nos.len());
     let mut bytes = 0_usize;
     for chunk in nos.chunks(CHUNK) {
-        let rows = TASKS.fetch(db, chunk, |no, args| args.int(*no)).await?;
+        let rows = TASKS.fetch(tx, chunk, |no, args| args.int(*no)).await?;
         let mut by_no: HashMap<i64, Placed> = HashMap::with_capacity(rows.len());
         for row in &rows {
             let placed = read_with_body(row)?;
@@ -64,17 +63,14 @@ pub(super) fn weight(row: &TaskRow) -> usize {
 }
 
 /// Adds blockers. Cost: O(dependencies of pending tasks).
-pub(super) async fn views(
-    db: &mut SqliteConnection,
-    rows: Vec<TaskRow>,
-) -> Result<Vec<TaskView>, Error> {
+pub(super) async fn views(tx: &mut Tx<'_>, rows: Vec<TaskRow>) -> Result<Vec<TaskView>, Error> {
     let mut known = HashMap::new();
-    views_with(db, rows, &mut known).await
+    views_with(tx, rows, &mut known).await
 }
 
 /// As [`views`]; `known` remembers from call to call which dependencies failed (`None`: did not).
 pub(super) async fn views_with(
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     rows: Vec<TaskRow>,
     known: &mut HashMap<TaskId, Option<Status>>,
 ) -> Result<Vec<TaskView>, Error> {
@@ -84,7 +80,7 @@ pub(super) async fn views_with(
         .filter(|id| !known.contains_key(id))
         .collect();
     let wanted: Vec<TaskId> = wanted.into_iter().collect();
-    let found = FAILED.fetch(db, &wanted, |id, args| args.id(id.0)).await?;
+    let found = FAILED.fetch(tx, &wanted, |id, args| args.id(id.0)).await?;
     known.extend(wanted.iter().map(|id| (*id, None)));
     for row in &found {
         let mut c = Columns::of(row);
@@ -109,18 +105,14 @@ pub(super) async fn views_with(
 }
 
 /// The latest run of a task when the task is its root.
-pub(super) async fn run_of(
-    db: &mut SqliteConnection,
-    task: &TaskRow,
-) -> Result<Option<RunView>, Error> {
+pub(super) async fn run_of(tx: &mut Tx<'_>, task: &TaskRow) -> Result<Option<RunView>, Error> {
     let Some(run) = task.run_id else {
         return Ok(None);
     };
-    let row = sqlx::query(RUN)
-        .bind(run.0.as_bytes().to_vec())
-        .bind(task.id.0.as_bytes().to_vec())
-        .fetch_optional(db)
-        .await?;
+    let mut args = tx.args();
+    args.id(run.0);
+    args.id(task.id.0);
+    let row = tx.fetch_optional(RUN, args).await?;
     row.map(|row| {
         let mut c = Columns::of(&row);
         Ok(RunView {
@@ -157,7 +149,7 @@ static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
             "SELECT {COLUMNS}, {BODY_COLUMNS}
         FROM tasks t
         JOIN task_bodies b ON b.created_position = t.created_position
-        WHERE t.created_position IN (VALUES"
+        WHERE t.created_position IN ("
         ),
         1,
         ")",
@@ -169,7 +161,7 @@ static FAILED: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "SELECT id, status
         FROM tasks
-        WHERE id IN (VALUES",
+        WHERE id IN (",
         1,
         ") AND status IN ('failed', 'cancelled')",
     )

@@ -2,33 +2,32 @@
 
 use super::list::{ListFilter, Select};
 use crate::Error;
-use crate::sql::Args;
+use crate::sql::{Columns, Tx};
 use crate::tasks::counts::{ALL_TIMES, BUCKET_MICROS, EVERYBODY, bucket_of};
 use sqlx::AssertSqlSafe;
-use sqlx::sqlite::SqliteConnection;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 
 /// How many tasks match. Cost: a sum over at most 40 rows; with a name or a parent O(their tasks);
 /// with creation times O(buckets) and the tasks of the two buckets at the ends.
 pub(super) async fn total(
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     filter: &ListFilter,
     select: &Select,
 ) -> Result<u64, Error> {
     let n = if filter.name.is_some() || filter.parent_id.is_some() {
-        select.count_all(db).await?
+        select.count_all(tx).await?
     } else if let Some((from, to)) = select.times {
         let parts = Parts::of(from, to);
-        let mut n = sum(db, filter, parts.whole).await?;
+        let mut n = sum(tx, filter, parts.whole).await?;
         for edge in parts.edges.into_iter().flatten() {
-            if let Some(keys) = keys_of_times(db, edge.0, edge.1).await? {
-                n += select.count(db, keys, Some(edge)).await?;
+            if let Some(keys) = keys_of_times(tx, edge.0, edge.1).await? {
+                n += select.count(tx, keys, Some(edge)).await?;
             }
         }
         n
     } else {
-        sum(db, filter, (ALL_TIMES, ALL_TIMES + 1)).await?
+        sum(tx, filter, (ALL_TIMES, ALL_TIMES + 1)).await?
     };
     Ok(u64::try_from(n).unwrap_or(0))
 }
@@ -36,16 +35,17 @@ pub(super) async fn total(
 /// Keys between which, both ends not included, all tasks lie that were created from `from` to
 /// before `to`; `None` when there are none. Cost: O(buckets).
 pub(super) async fn keys_of_times(
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     from: i64,
     to: i64,
 ) -> Result<Option<(i64, i64)>, Error> {
     let last = bucket_of(Timestamp(to.saturating_sub(1)));
-    let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(KEYS)
-        .bind(bucket_of(Timestamp(from)))
-        .bind(last)
-        .fetch_one(db)
-        .await?;
+    let mut args = tx.args();
+    args.int(bucket_of(Timestamp(from)));
+    args.int(last);
+    let row = tx.fetch_one(KEYS, args).await?;
+    let mut c = Columns::of(&row);
+    let (first, last) = (c.opt_int()?, c.opt_int()?);
     Ok(first.zip(last).map(|(first, last)| (first - 1, last + 1)))
 }
 
@@ -84,12 +84,8 @@ impl Parts {
 }
 
 /// The tasks in buckets `from` to before `to`, user, status, priority and root as filtered.
-async fn sum(
-    db: &mut SqliteConnection,
-    filter: &ListFilter,
-    (from, to): (i64, i64),
-) -> Result<i64, Error> {
-    let mut args = Args::default();
+async fn sum(tx: &mut Tx<'_>, filter: &ListFilter, (from, to): (i64, i64)) -> Result<i64, Error> {
+    let mut args = tx.args();
     let user = filter.user_id.clone();
     args.text(user.unwrap_or_else(|| Arc::from(EVERYBODY)));
     args.int(from);
@@ -106,11 +102,8 @@ async fn sum(
     if filter.root_only {
         sql.push_str(" AND is_root = 1");
     }
-    Ok(
-        sqlx::query_scalar_with(AssertSqlSafe(sql), args.into_inner())
-            .fetch_one(db)
-            .await?,
-    )
+    let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
+    Columns::of(&row).int()
 }
 
 /// By primary key.
@@ -118,7 +111,7 @@ const KEYS: &str = "SELECT MIN(first_position), MAX(last_position)
     FROM created_buckets
     WHERE bucket >= $1 AND bucket <= $2";
 /// By primary key.
-const SUM: &str = "SELECT COALESCE(SUM(n), 0)
+const SUM: &str = "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT)
     FROM task_counts
     WHERE user_key = $1 AND bucket >= $2 AND bucket < $3";
 

@@ -6,8 +6,7 @@
 //! most 40 rows, and a span of creation times adds whole buckets and counts rows only at its ends.
 
 use crate::Error;
-use crate::sql::MultiRow;
-use sqlx::sqlite::SqliteConnection;
+use crate::sql::{Args, Engine, MultiRow, Tx};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::task::{Priority, Status};
@@ -89,41 +88,53 @@ impl Deltas {
     }
 
     /// Writes all changes and forgets them. Cost: O(changed totals).
-    pub(super) async fn flush(&mut self, db: &mut SqliteConnection) -> Result<(), Error> {
+    pub(super) async fn flush(&mut self, tx: &mut Tx<'_>) -> Result<(), Error> {
         let mut rows = Vec::new();
-        let mut fell = false;
         for (user, buckets) in self.cells.drain() {
             for (bucket, cells) in buckets {
                 for (cell, by) in all_cells().zip(cells) {
                     if by != 0 {
-                        fell |= by < 0;
                         rows.push((Arc::clone(&user), bucket, cell, by));
                     }
                 }
             }
         }
         UPSERT
-            .execute(db, &rows, |(user, bucket, cell, by), args| {
-                args.text(Arc::clone(user));
-                args.int(*bucket);
-                args.name(cell.status.as_str());
-                args.int(i64::from(cell.priority.get()));
-                args.int(i64::from(cell.root));
+            .execute(tx, &rows, |(user, bucket, cell, by), args| {
+                bind_key(args, user, *bucket, *cell);
                 args.int(*by);
             })
             .await?;
-        if fell {
-            sqlx::query(DELETE_ZERO).execute(&mut *db).await?;
+        let fell: Vec<_> = rows.iter().filter(|row| row.3 < 0).collect();
+        match tx.engine() {
+            Engine::Sqlite if fell.is_empty() => {}
+            Engine::Sqlite => _ = tx.execute(DELETE_ZERO, tx.args()).await?,
+            Engine::Postgres => {
+                DELETE_FALLEN
+                    .execute(tx, &fell, |(user, bucket, cell, _), args| {
+                        bind_key(args, user, *bucket, *cell);
+                    })
+                    .await?;
+            }
         }
         let spans: Vec<_> = std::mem::take(&mut self.created).into_iter().collect();
         CREATED
-            .execute(db, &spans, |(bucket, (first, last)), args| {
+            .execute(tx, &spans, |(bucket, (first, last)), args| {
                 args.int(*bucket);
                 args.position(*first);
                 args.position(*last);
             })
             .await
     }
+}
+
+/// Gives the primary key.
+fn bind_key(args: &mut Args, user: &Arc<str>, bucket: i64, cell: Cell) {
+    args.text(Arc::clone(user));
+    args.int(bucket);
+    args.name(cell.status.as_str());
+    args.int(i64::from(cell.priority.get()));
+    args.int(i64::from(cell.root));
 }
 
 fn all_cells() -> impl Iterator<Item = Cell> {
@@ -142,23 +153,36 @@ static EVERYBODY_KEY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(EVERYBODY)
 
 static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "INSERT INTO task_counts (user_key, bucket, status, priority, is_root, n) VALUES",
+        "INSERT INTO task_counts (user_key, bucket, status, priority, is_root, n)",
         6,
-        "ON CONFLICT (user_key, bucket, status, priority, is_root) DO UPDATE SET n = n + excluded.n",
+        "ON CONFLICT (user_key, bucket, status, priority, is_root) DO UPDATE SET n = task_counts.n + excluded.n",
     )
 });
 
-/// Relies on the index task_counts_zero.
+/// Relies on the index task_counts_zero, which PostgreSQL does not have: there an index on what
+/// changes all the time would keep updates from staying within their page.
 const DELETE_ZERO: &str = "DELETE FROM task_counts
     WHERE n = 0";
+/// By primary key.
+static DELETE_FALLEN: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "DELETE FROM task_counts c USING (",
+        5,
+        ") AS v WHERE c.user_key = v.column1 AND c.bucket = v.column2 AND c.status = v.column3
+            AND c.priority = v.column4 AND c.is_root = v.column5 AND c.n = 0",
+    )
+});
 
 static CREATED: LazyLock<MultiRow> = LazyLock::new(|| {
-    MultiRow::new(
-        "INSERT INTO created_buckets (bucket, first_position, last_position) VALUES",
+    MultiRow::with_tails(
+        "INSERT INTO created_buckets (bucket, first_position, last_position)",
         3,
         "ON CONFLICT (bucket) DO UPDATE SET
             first_position = MIN(first_position, excluded.first_position),
             last_position = MAX(last_position, excluded.last_position)",
+        "ON CONFLICT (bucket) DO UPDATE SET
+            first_position = LEAST(created_buckets.first_position, excluded.first_position),
+            last_position = GREATEST(created_buckets.last_position, excluded.last_position)",
     )
 });
 

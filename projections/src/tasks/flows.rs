@@ -1,8 +1,7 @@
 //! Flow summaries and runs in memory: their figures follow the status changes of tasks.
 
 use crate::Error;
-use crate::sql::{Args, Columns};
-use sqlx::sqlite::SqliteRow;
+use crate::sql::{Args, Columns, Row};
 use std::collections::BTreeMap;
 use taskledger_domain::flow::{RunKind, RunState, StatusCounts};
 use taskledger_domain::task::Status;
@@ -92,7 +91,7 @@ impl Flow {
     }
 
     /// Reads [`super::load::FLOWS`].
-    pub(super) fn read(row: &SqliteRow) -> Result<Self, Error> {
+    pub(super) fn read(row: &Row) -> Result<Self, Error> {
         let mut c = Columns::of(row);
         let mut flow = Self::new(FlowId(c.id()?), c.int()?);
         flow.counts = read_counts(&mut c)?;
@@ -159,7 +158,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Reads [`super::load::RUNS`].
-    pub(super) fn read(row: &SqliteRow) -> Result<Self, Error> {
+    pub(super) fn read(row: &Row) -> Result<Self, Error> {
         let mut c = Columns::of(row);
         Ok(Self {
             no: c.int()?,

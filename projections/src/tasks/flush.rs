@@ -5,26 +5,25 @@ use super::rows::{self, Placed};
 use super::working_set::{CoverInSql, WorkingSet, Write};
 use crate::Error;
 use crate::partition;
-use crate::sql::{Columns, MultiRow};
-use sqlx::sqlite::SqliteConnection;
+use crate::sql::{Columns, MultiRow, Tx};
 use std::sync::LazyLock;
 use taskledger_domain::flow::StatusCounts;
 
 /// Writes all changes of `set` and marks them as written. Cost: O(changed rows).
-pub(super) async fn flush(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
-    delete(set, db).await?;
-    write_tasks(set, db).await?;
-    write_attempts(set, db).await?;
-    write_flows(set, db).await?;
-    write_runs(set, db).await?;
-    set.counts.flush(db).await
+pub(super) async fn flush(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
+    delete(set, tx).await?;
+    write_tasks(set, tx).await?;
+    write_attempts(set, tx).await?;
+    write_flows(set, tx).await?;
+    write_runs(set, tx).await?;
+    set.counts.flush(tx).await
 }
 
 /// Gives a run to all stored tasks of its ranges and counts them. `set` must be flushed.
 /// Cost: O(covered tasks), in SQL.
 pub(super) async fn cover(
     set: &mut WorkingSet,
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     cover: &CoverInSql,
 ) -> Result<(), Error> {
     let Some(flow_no) = set.flows.get(&cover.flow).map(|flow| flow.no) else {
@@ -32,18 +31,17 @@ pub(super) async fn cover(
     };
     let run = cover.run.run_id;
     COVER
-        .execute(db, &cover.run.covers, |(first, last), args| {
+        .execute(tx, &cover.run.covers, |(first, last), args| {
             args.id(run.0);
             args.int(flow_no);
             args.int(i64::from(*first));
             args.int(i64::from(*last));
         })
         .await?;
-    let found = sqlx::query(COVERED)
-        .bind(flow_no)
-        .bind(run.0.as_bytes().to_vec())
-        .fetch_all(&mut *db)
-        .await?;
+    let mut args = tx.args();
+    args.int(flow_no);
+    args.id(run.0);
+    let found = tx.fetch_all(COVERED, args).await?;
     let mut counts = StatusCounts::default();
     for row in &found {
         let mut c = Columns::of(row);
@@ -54,17 +52,17 @@ pub(super) async fn cover(
     Ok(())
 }
 
-async fn delete(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+async fn delete(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let deleted = std::mem::take(&mut set.deleted);
     for statement in [&*DELETE_TASKS, &*DELETE_BODIES, &*DELETE_ATTEMPTS] {
         statement
-            .execute(db, &deleted, |no, args| args.int(*no))
+            .execute(tx, &deleted, |no, args| args.int(*no))
             .await?;
     }
     Ok(())
 }
 
-async fn write_tasks(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+async fn write_tasks(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let changed = std::mem::take(&mut set.changed);
     let of = |write: Write| -> Vec<&Placed> {
         changed
@@ -76,7 +74,7 @@ async fn write_tasks(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
     };
     let created = of(Write::New);
     INSERT_TASKS
-        .execute(db, &created, |p, args| {
+        .execute(tx, &created, |p, args| {
             args.int(p.no());
             rows::bind_figures(p, args);
             rows::bind_state(p, args);
@@ -85,26 +83,26 @@ async fn write_tasks(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
         })
         .await?;
     INSERT_BODIES
-        .execute(db, &created, |p, args| {
+        .execute(tx, &created, |p, args| {
             args.int(p.no());
             rows::bind_body(p, args);
         })
         .await?;
     UPDATE_FIGURES
-        .execute(db, &of(Write::Figures), |p, args| {
+        .execute(tx, &of(Write::Figures), |p, args| {
             args.int(p.no());
             rows::bind_figures(p, args);
         })
         .await?;
     UPDATE_STATE
-        .execute(db, &of(Write::State), |p, args| {
+        .execute(tx, &of(Write::State), |p, args| {
             args.int(p.no());
             rows::bind_figures(p, args);
             rows::bind_state(p, args);
         })
         .await?;
     UPDATE_DEFINITION
-        .execute(db, &of(Write::Definition), |p, args| {
+        .execute(tx, &of(Write::Definition), |p, args| {
             args.int(p.no());
             rows::bind_figures(p, args);
             rows::bind_state(p, args);
@@ -120,13 +118,13 @@ async fn write_tasks(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
             .collect()
     };
     UPDATE_DEPENDENCIES
-        .execute(db, &bodies(|task| task.dependencies_changed), |p, args| {
+        .execute(tx, &bodies(|task| task.dependencies_changed), |p, args| {
             args.int(p.no());
             rows::bind_dependencies(p, args);
         })
         .await?;
     UPDATE_SPECIFICATIONS
-        .execute(db, &bodies(|task| task.specification_changed), |p, args| {
+        .execute(tx, &bodies(|task| task.specification_changed), |p, args| {
             args.int(p.no());
             rows::bind_specification(p, args);
         })
@@ -142,10 +140,10 @@ async fn write_tasks(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
     Ok(())
 }
 
-async fn write_attempts(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+async fn write_attempts(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let attempts: Vec<((i64, u32), AttemptRow)> = set.attempts.drain().collect();
     UPSERT_ATTEMPTS
-        .execute(db, &attempts, |((task_no, attempt), row), args| {
+        .execute(tx, &attempts, |((task_no, attempt), row), args| {
             args.int(*task_no);
             args.int(i64::from(*attempt));
             row.bind(args);
@@ -153,7 +151,7 @@ async fn write_attempts(set: &mut WorkingSet, db: &mut SqliteConnection) -> Resu
         .await
 }
 
-async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+async fn write_flows(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let (mut written, mut gone, mut due, mut closed) = (vec![], vec![], vec![], vec![]);
     let (mut rootless, mut forgotten) = (vec![], vec![]);
     for flow in set.flows.values_mut().filter(|flow| flow.changed) {
@@ -161,10 +159,10 @@ async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
         let wanted = if flow.open_runs == 0 {
             None
         } else if flow.only_waits() {
-            sqlx::query_scalar::<_, Option<i64>>(NEXT_ATTEMPT)
-                .bind(flow.no)
-                .fetch_one(&mut *db)
-                .await?
+            let mut args = tx.args();
+            args.int(flow.no);
+            let row = tx.fetch_one(NEXT_ATTEMPT, args).await?;
+            Columns::of(&row).opt_int()?
         } else {
             Some(0)
         };
@@ -189,10 +187,10 @@ async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
     }
     let written: Vec<_> = written.iter().filter_map(|id| set.flows.get(id)).collect();
     UPSERT_FLOWS
-        .execute(db, &written, |flow, args| flow.bind(args))
+        .execute(tx, &written, |flow, args| flow.bind(args))
         .await?;
     UPSERT_OPEN_RUNS
-        .execute(db, &due, |(no, flow, at), args| {
+        .execute(tx, &due, |(no, flow, at), args| {
             args.int(*no);
             args.id(flow.0);
             args.int(i64::from(partition(*flow)));
@@ -200,19 +198,19 @@ async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
         })
         .await?;
     DELETE_OPEN_RUNS
-        .execute(db, &closed, |no, args| args.int(*no))
+        .execute(tx, &closed, |no, args| args.int(*no))
         .await?;
     DELETE_FLOWS
-        .execute(db, &gone, |(_, no), args| args.int(*no))
+        .execute(tx, &gone, |(_, no), args| args.int(*no))
         .await?;
     UPSERT_ROOTLESS
-        .execute(db, &rootless, |(flow, no), args| {
+        .execute(tx, &rootless, |(flow, no), args| {
             args.id(flow.0);
             args.int(*no);
         })
         .await?;
     DELETE_ROOTLESS
-        .execute(db, &forgotten, |flow, args| args.id(flow.0))
+        .execute(tx, &forgotten, |flow, args| args.id(flow.0))
         .await?;
     for (flow, _) in &gone {
         set.flows.remove(flow);
@@ -220,10 +218,10 @@ async fn write_flows(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<
     Ok(())
 }
 
-async fn write_runs(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(), Error> {
+async fn write_runs(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let changed: Vec<_> = set.runs.values().filter(|run| run.changed).collect();
     UPSERT_RUNS
-        .execute(db, &changed, |run, args| run.bind(args))
+        .execute(tx, &changed, |run, args| run.bind(args))
         .await?;
     for run in set.runs.values_mut() {
         run.changed = false;
@@ -233,7 +231,7 @@ async fn write_runs(set: &mut WorkingSet, db: &mut SqliteConnection) -> Result<(
 
 fn insert(table: &str, columns: &[&[&str]], tail: &str) -> MultiRow {
     let columns = columns.concat();
-    let head = format!("INSERT INTO {table} ({}) VALUES", columns.join(", "));
+    let head = format!("INSERT INTO {table} ({})", columns.join(", "));
     MultiRow::new(&head, columns.len(), tail)
 }
 
@@ -246,7 +244,7 @@ fn update(table: &str, columns: &[&[&str]]) -> MultiRow {
         .map(|(i, name)| format!("{name} = v.column{}", i + 2))
         .collect();
     MultiRow::new(
-        &format!("UPDATE {table} SET {} FROM (VALUES", set.join(", ")),
+        &format!("UPDATE {table} SET {} FROM (", set.join(", ")),
         columns.len() + 1,
         &format!(") AS v WHERE {table}.created_position = v.column1"),
     )
@@ -263,11 +261,7 @@ fn upsert(table: &str, key: &str, columns: &[&str]) -> MultiRow {
 }
 
 fn delete_by(table: &str, key: &str) -> MultiRow {
-    MultiRow::new(
-        &format!("DELETE FROM {table} WHERE {key} IN (VALUES"),
-        1,
-        ")",
-    )
+    MultiRow::new(&format!("DELETE FROM {table} WHERE {key} IN ("), 1, ")")
 }
 
 const KEY: [&str; 1] = ["created_position"];
@@ -377,7 +371,7 @@ static UPSERT_RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
 /// Relies on the index tasks_flow_ordinal.
 static COVER: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "UPDATE tasks SET run_id = v.column1 FROM (VALUES",
+        "UPDATE tasks SET run_id = v.column1 FROM (",
         4,
         ") AS v WHERE tasks.flow_no = v.column2 AND tasks.ordinal BETWEEN v.column3 AND v.column4",
     )
@@ -395,8 +389,8 @@ const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::Engine;
     use crate::{Options, ReadModels};
-    use sqlx::AssertSqlSafe;
 
     /// Tables, and their names within the statements.
     const STORED: [&str; 12] = [
@@ -420,31 +414,29 @@ mod tests {
         let options = Options::new(folder.path().join("read_models.db"));
         let (models, _) = ReadModels::open(&options).await.expect("a fresh file");
         let statements = [
-            UPDATE_FIGURES.text(),
-            UPDATE_STATE.text(),
-            UPDATE_DEFINITION.text(),
-            UPDATE_DEPENDENCIES.text(),
-            UPDATE_SPECIFICATIONS.text(),
-            DELETE_TASKS.text(),
-            DELETE_BODIES.text(),
-            DELETE_ATTEMPTS.text(),
-            DELETE_FLOWS.text(),
-            DELETE_OPEN_RUNS.text(),
-            COVER.text(),
+            UPDATE_FIGURES.text(Engine::Sqlite),
+            UPDATE_STATE.text(Engine::Sqlite),
+            UPDATE_DEFINITION.text(Engine::Sqlite),
+            UPDATE_DEPENDENCIES.text(Engine::Sqlite),
+            UPDATE_SPECIFICATIONS.text(Engine::Sqlite),
+            DELETE_TASKS.text(Engine::Sqlite),
+            DELETE_BODIES.text(Engine::Sqlite),
+            DELETE_ATTEMPTS.text(Engine::Sqlite),
+            DELETE_FLOWS.text(Engine::Sqlite),
+            DELETE_OPEN_RUNS.text(Engine::Sqlite),
+            COVER.text(Engine::Sqlite),
             COVERED,
             NEXT_ATTEMPT,
-            super::super::load::FLOWS.text(),
-            super::super::load::TASKS.text(),
-            super::super::load::WHOLE_FLOWS.text(),
-            super::super::load::RUNS.text(),
+            super::super::load::FLOWS.text(Engine::Sqlite),
+            super::super::load::TASKS.text(Engine::Sqlite),
+            super::super::load::WHOLE_FLOWS.text(Engine::Sqlite),
+            super::super::load::RUNS.text(Engine::Sqlite),
         ];
         for sql in statements {
-            let plan: Vec<(i64, i64, i64, String)> =
-                sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
-                    .fetch_all(&models.readers)
-                    .await
-                    .expect("a plan");
-            for (.., step) in &plan {
+            let mut tx = models.read().await.expect("a reader");
+            let args = tx.args();
+            let plan = tx.plan(sql, args).await.expect("a plan");
+            for step in &plan {
                 let walked = step.strip_prefix("SCAN ").and_then(|s| s.split(' ').next());
                 assert!(
                     walked.is_none_or(|name| !STORED.contains(&name)),

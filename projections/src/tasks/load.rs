@@ -4,8 +4,7 @@ use super::flows::{Flow, Run};
 use super::rows::{COLUMNS, read};
 use super::working_set::WorkingSet;
 use crate::Error;
-use crate::sql::MultiRow;
-use sqlx::sqlite::SqliteConnection;
+use crate::sql::{MultiRow, Tx};
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::flow::Event;
@@ -16,14 +15,14 @@ use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
 /// tasks; `whole_flows_tasks_max` bounds all of them together.
 pub(super) async fn load(
     set: &mut WorkingSet,
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     events: &[Arc<Recorded>],
     limits: Limits,
 ) -> Result<(), Error> {
-    load_flows(set, db, events).await?;
-    load_tasks(set, db, events).await?;
-    load_whole_flows(set, db, events, limits).await?;
-    load_runs(set, db, events).await
+    load_flows(set, tx, events).await?;
+    load_tasks(set, tx, events).await?;
+    load_whole_flows(set, tx, events, limits).await?;
+    load_runs(set, tx, events).await
 }
 
 /// Bounds of memory for one batch, in tasks.
@@ -48,7 +47,7 @@ impl Default for Limits {
 
 async fn load_flows(
     set: &mut WorkingSet,
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     events: &[Arc<Recorded>],
 ) -> Result<(), Error> {
     let mut seen = HashSet::new();
@@ -63,7 +62,7 @@ async fn load_flows(
             missing.push(recorded.flow);
         }
     }
-    let rows = FLOWS.fetch(db, &missing, |id, args| args.id(id.0)).await?;
+    let rows = FLOWS.fetch(tx, &missing, |id, args| args.id(id.0)).await?;
     for row in &rows {
         let mut flow = Flow::read(row)?;
         flow.used = set.batch;
@@ -74,7 +73,7 @@ async fn load_flows(
 
 async fn load_tasks(
     set: &mut WorkingSet,
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     events: &[Arc<Recorded>],
 ) -> Result<(), Error> {
     let mut known: HashSet<TaskId> = HashSet::new();
@@ -105,7 +104,7 @@ async fn load_tasks(
         }
         known.extend(created);
     }
-    let rows = TASKS.fetch(db, &missing, |id, args| args.id(id.0)).await?;
+    let rows = TASKS.fetch(tx, &missing, |id, args| args.id(id.0)).await?;
     for row in &rows {
         set.insert_stored(read(row)?);
     }
@@ -114,7 +113,7 @@ async fn load_tasks(
 
 async fn load_whole_flows(
     set: &mut WorkingSet,
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     events: &[Arc<Recorded>],
     limits: Limits,
 ) -> Result<(), Error> {
@@ -135,7 +134,7 @@ async fn load_whole_flows(
         }
     }
     let rows = WHOLE_FLOWS
-        .fetch(db, &wanted, |no, args| args.int(*no))
+        .fetch(tx, &wanted, |no, args| args.int(*no))
         .await?;
     for row in &rows {
         set.insert_stored(read(row)?);
@@ -145,7 +144,7 @@ async fn load_whole_flows(
 
 async fn load_runs(
     set: &mut WorkingSet,
-    db: &mut SqliteConnection,
+    tx: &mut Tx<'_>,
     events: &[Arc<Recorded>],
 ) -> Result<(), Error> {
     let mut known: HashSet<RunId> = HashSet::new();
@@ -183,7 +182,7 @@ async fn load_runs(
             }
         }
     }
-    let rows = RUNS.fetch(db, &missing, |id, args| args.id(id.0)).await?;
+    let rows = RUNS.fetch(tx, &missing, |id, args| args.id(id.0)).await?;
     for row in &rows {
         let run = Run::read(row)?;
         set.runs.insert(run.id, run);
@@ -198,7 +197,7 @@ fn begins_flow(recorded: &Recorded) -> bool {
 /// By the index tasks_id (the root has the flow's id), then by key.
 pub(super) static FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "WITH wanted(id) AS (VALUES",
+        "WITH wanted(id) AS (",
         1,
         ")
         SELECT s.flow_id, s.flow_no, s.pending, s.in_progress, s.completed, s.failed,
@@ -223,7 +222,7 @@ pub(super) static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
         "WITH RECURSIVE up(no) AS (
             SELECT created_position
             FROM tasks
-            WHERE id IN (VALUES",
+            WHERE id IN (",
         1,
         &format!(
             ")
@@ -245,7 +244,7 @@ pub(super) static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
         &format!(
             "SELECT {COLUMNS}
         FROM tasks t
-        WHERE t.flow_no IN (VALUES"
+        WHERE t.flow_no IN ("
         ),
         1,
         ")",
@@ -258,7 +257,7 @@ pub(super) static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
         "SELECT run_no, run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
             cancelled, started_at, ended_at
         FROM runs
-        WHERE run_id IN (VALUES",
+        WHERE run_id IN (",
         1,
         ")",
     )

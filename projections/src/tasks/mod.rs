@@ -11,8 +11,8 @@ pub(crate) mod working_set;
 
 pub(crate) use flows::{read_counts, total};
 
+use crate::sql::Tx;
 use crate::{Error, Projector};
-use sqlx::sqlite::SqliteConnection;
 use std::sync::Arc;
 use taskledger_domain::Recorded;
 use working_set::{CACHED_TASKS_MAX, WorkingSet};
@@ -54,11 +54,7 @@ impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
     const VERSION: i64 = 1;
 
-    async fn apply(
-        &mut self,
-        tx: &mut SqliteConnection,
-        events: &[Arc<Recorded>],
-    ) -> Result<(), Error> {
+    async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;
         set.batch += 1;
         load::load(set, tx, events, self.limits).await?;

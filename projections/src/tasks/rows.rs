@@ -1,9 +1,8 @@
 //! How a task row lies in its table: one list of columns for reading and for writing.
 
-use crate::sql::{Args, Columns, json};
+use crate::sql::{Args, Columns, Row, json};
 use crate::task_row::dependencies_text;
 use crate::{Error, TaskRow};
-use sqlx::sqlite::SqliteRow;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, TaskId};
 
@@ -64,15 +63,15 @@ impl Placed {
 }
 
 /// Reads [`COLUMNS`]; the body stays empty.
-pub(crate) fn read(row: &SqliteRow) -> Result<Placed, Error> {
+pub(crate) fn read(row: &Row) -> Result<Placed, Error> {
     head(&mut Columns::of(row))
 }
 
 /// Reads [`COLUMNS`] and then [`BODY_COLUMNS`].
-pub(crate) fn read_with_body(row: &SqliteRow) -> Result<Placed, Error> {
+pub(crate) fn read_with_body(row: &Row) -> Result<Placed, Error> {
     let mut c = Columns::of(row);
     let mut placed = head(&mut c)?;
-    let dependencies = c.text()?;
+    let dependencies = c.word()?;
     if dependencies != "[]" {
         placed.row.dependencies = json(dependencies)?;
     }
@@ -93,7 +92,7 @@ fn head(c: &mut Columns<'_>) -> Result<Placed, Error> {
         ordinal: c.number()?,
         parent_id: c.opt_id()?.map(TaskId),
         user_id: c.opt_text()?,
-        name: Arc::from(c.text()?),
+        name: c.text()?,
         status: c.status()?,
         priority: c.priority()?,
         method: c.opt_text()?,

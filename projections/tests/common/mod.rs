@@ -2,10 +2,15 @@
 //! keeps a naive picture of what reads should show.
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     clippy::unwrap_used,
     reason = "each test file uses a part of it"
 )]
+
+pub mod ground;
+
+pub use ground::{Engine, Ground, empty, fed};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +19,7 @@ use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::{
     EventId, FlowId, Metadata, Payload, Position, Recorded, RunId, TaskId, Timestamp,
 };
-use taskledger_projections::{Options, ReadModels, TaskRow};
+use taskledger_projections::TaskRow;
 use uuid::Uuid;
 
 /// A deterministic source of choices.
@@ -142,8 +147,8 @@ impl World {
             .iter()
             .filter(|r| r.flow == flow && matches!(*r.event, Event::TaskCreated(_)))
             .count() as u32;
-        let user = [None, Some("ann"), Some("bob"), Some("eve")][self.dice.below(4)];
-        let name = ["fetch", "merge", "report"][self.dice.below(3)];
+        let user = [None, Some("ann"), Some("bob"), Some("e\0\u{1}ve")][self.dice.below(4)];
+        let name = ["fetch", "merge", "re\0port"][self.dice.below(3)];
         let run_id = parent.and_then(|p| {
             let run = p.run_id?;
             self.runs.iter().any(|r| r.0 == run && r.3).then_some(run)
@@ -377,7 +382,7 @@ impl World {
                     Event::TaskFailed(TaskFailed {
                         task_id,
                         attempt,
-                        error: "broken".to_owned(),
+                        error: "bro\0ken".to_owned(),
                         reason: FailureReason::Executor,
                         progress,
                         will_retry,
@@ -459,21 +464,4 @@ fn recount(live: &mut BTreeMap<Position, TaskRow>) {
             row.progress = Progress::from_millionths(mean as u32);
         }
     }
-}
-
-/// Empty read models in a folder that lives as long as the second value.
-pub async fn empty() -> (ReadModels, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(folder.path().join("read_models.db"));
-    let (models, _) = ReadModels::open(&options).await.unwrap();
-    (models, folder)
-}
-
-/// Read models of a log that was fed in batches of the given size.
-pub async fn fed(log: &[Arc<Recorded>], batch: usize) -> (ReadModels, tempfile::TempDir) {
-    let (models, folder) = empty().await;
-    for events in log.chunks(batch.max(1)) {
-        models.apply(events).await.unwrap();
-    }
-    (models, folder)
 }

@@ -1,0 +1,332 @@
+//! The tables that hold the read models: opening, feeding, emptying, dumping, rebuilding them.
+//!
+//! Owns: connections (one writer, few readers), the rule that rows and checkpoint change in one
+//! transaction, and the two engines that may hold them. The rows are disposable: a file that is
+//! missing, unreadable, or written by another version of the projector is replaced by an empty one,
+//! and the feed fills it from the log. On PostgreSQL servers share the rows, so there another
+//! version is replaced by a rebuild beside it.
+
+mod elsewhere;
+mod options;
+mod postgres;
+mod rebuild;
+mod sqlite;
+mod writer;
+
+pub use elsewhere::Elsewhere;
+pub use options::{Options, Place, Postgres, SCHEMA_DEFAULT};
+pub use rebuild::{Rebuild, Swap};
+
+use crate::sql::Tx;
+use crate::tasks::TaskProjector;
+use crate::{Error, Projector};
+use sqlx::postgres::PgPool;
+use sqlx::sqlite::SqlitePool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use taskledger_domain::{Position, Recorded};
+use tokio::sync::{Mutex, RwLock};
+use tokio::time::timeout;
+use writer::{Conn, Way, Writer};
+
+/// What was found when the place was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Read models that can be continued.
+    Usable,
+    /// No read models: they are filled from the beginning of the log.
+    Nothing,
+    /// Read models that had to be thrown away: they are filled from the beginning of the log.
+    Unusable(String),
+    /// Read models of another version, which others may be using: reads are
+    /// [`Error::OtherVersion`] until a rebuild has put new ones in their place.
+    Foreign(String),
+}
+
+/// The read models, on SQLite or PostgreSQL.
+pub struct ReadModels {
+    place: Place,
+    readers: Readers,
+    writer: Mutex<Writer>,
+    rebuilding: Arc<Mutex<()>>,
+    /// Whether the rows are of another version.
+    foreign: AtomicBool,
+}
+
+enum Readers {
+    Sqlite {
+        /// Locked for reading as long as somebody reads, for writing by a swap.
+        serving: Arc<RwLock<SqlitePool>>,
+        count: u32,
+    },
+    Postgres {
+        queries: PgPool,
+        side: PgPool,
+    },
+}
+
+impl std::fmt::Debug for ReadModels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadModels").finish_non_exhaustive()
+    }
+}
+
+impl ReadModels {
+    /// Opens or creates the place. A file is replaced when it is of no use; tables on PostgreSQL are
+    /// left alone.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::Place`] and [`Error::Unavailable`]: the place cannot be written or
+    /// read (the operator can mend it). Damage of a file is not an error: it is answered by
+    /// [`Found::Unusable`].
+    pub async fn open(options: &Options) -> Result<(Self, Found), Error> {
+        Self::open_with(options, TaskProjector::default()).await
+    }
+
+    /// As [`Self::open`], with a projector of the caller's.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        options: &Options,
+        projector: TaskProjector,
+    ) -> Result<(Self, Found), Error> {
+        let place = options.place.clone();
+        let (readers, writer, found) = match &place {
+            Place::File(path) => {
+                let (db, found) = sqlite::open(path).await?;
+                let readers = Readers::Sqlite {
+                    serving: Arc::new(RwLock::new(sqlite::readers(path, options.readers))),
+                    count: options.readers,
+                };
+                let conn = Some(Conn::Sqlite(Box::new(db)));
+                let writer = Writer::new(Way::File(path.clone()), conn, projector);
+                (readers, writer, found)
+            }
+            Place::Postgres(database) => {
+                let found = postgres::open(database).await?;
+                let readers = Readers::Postgres {
+                    queries: postgres::readers(database, options.readers),
+                    side: postgres::side(database),
+                };
+                let way = Way::Postgres {
+                    options: Box::new(database.writer(&database.schema)),
+                    channel: Some(database.schema.clone()),
+                };
+                (readers, Writer::new(way, None, projector), found)
+            }
+        };
+        let models = Self {
+            foreign: AtomicBool::new(matches!(found, Found::Foreign(_))),
+            place,
+            readers,
+            writer: Mutex::new(writer),
+            rebuilding: Arc::new(Mutex::new(())),
+        };
+        Ok((models, found))
+    }
+
+    /// A transaction that reads one consistent state.
+    pub(crate) async fn read(&self) -> Result<Tx<'static>, Error> {
+        match &self.readers {
+            Readers::Sqlite { serving, .. } => {
+                // Only a swap keeps anybody waiting here, and not for long.
+                let serving = timeout(sqlite::ACQUIRE_TIMEOUT, serving.clone().read_owned());
+                let serving = serving
+                    .await
+                    .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
+                let tx = serving.begin().await?;
+                Ok(Tx::reading(tx, serving))
+            }
+            Readers::Postgres { queries, .. } => {
+                if self.is_foreign() {
+                    self.checkpoint().await?;
+                }
+                postgres::read(queries).await
+            }
+        }
+    }
+
+    /// Position of the last event that the rows contain, whoever folded it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; [`Error::OtherVersion`]: a rebuild is needed.
+    pub async fn checkpoint(&self) -> Result<Position, Error> {
+        let side = match &self.readers {
+            Readers::Sqlite { .. } => return self.writer.lock().await.certain().await,
+            Readers::Postgres { side, .. } => side,
+        };
+        match postgres::checkpoint(side).await? {
+            Some((TaskProjector::VERSION, position)) => {
+                self.serves();
+                Ok(position)
+            }
+            Some((found, _)) => {
+                self.foreign.store(true, Ordering::Release);
+                Err(Error::OtherVersion { found })
+            }
+            None => Err(Error::Damaged("the checkpoint has disappeared".to_owned())),
+        }
+    }
+
+    /// Forgets what this process remembers of the rows: somebody else may have folded since.
+    pub async fn forget(&self) {
+        self.writer.lock().await.forget();
+    }
+
+    /// Tells of progress that others make.
+    #[must_use]
+    pub fn elsewhere(&self) -> Elsewhere {
+        match (&self.readers, &self.place) {
+            (Readers::Postgres { side, .. }, Place::Postgres(place)) => {
+                Elsewhere::on(side.clone(), place.schema.clone())
+            }
+            (Readers::Sqlite { .. } | Readers::Postgres { .. }, _) => Elsewhere::nowhere(),
+        }
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.foreign.load(Ordering::Acquire)
+    }
+
+    /// The rows are of this version.
+    fn serves(&self) {
+        self.foreign.store(false, Ordering::Release);
+    }
+
+    /// Folds `events`, in order of position, and moves the checkpoint to the last of them, in one
+    /// transaction. Events at or below the checkpoint are passed over. Returns the new checkpoint.
+    /// Cost: O(events) and the rows they touch. Dropping the future undoes the batch.
+    ///
+    /// # Errors
+    /// [`Error::Poison`]: the events before the one named are folded and committed, it and the
+    /// ones behind it are not. [`Error::CheckpointMoved`], [`Error::Unavailable`]: nothing is.
+    pub async fn apply(&self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
+        let mut writer = self.writer.lock().await;
+        let error = match writer.apply(events).await {
+            Err(error) => error,
+            done => return done,
+        };
+        if let Error::Poison { position, .. } = &error {
+            let before = events.partition_point(|e| e.position < *position);
+            if before < events.len() {
+                writer.apply(&events[..before]).await?;
+            }
+            return Err(error);
+        }
+        if !error.is_contradiction() {
+            return Err(error);
+        }
+        // The tables refused some row of the batch. One by one, the event behind it shows itself.
+        let mut checkpoint = writer.certain().await?;
+        for recorded in events {
+            checkpoint = match writer.apply(std::slice::from_ref(recorded)).await {
+                Err(error) if error.is_contradiction() => {
+                    return Err(Error::Poison {
+                        position: recorded.position,
+                        reason: with_sources(&error),
+                    });
+                }
+                other => other?,
+            };
+        }
+        Ok(checkpoint)
+    }
+
+    /// Empties all tables and goes back to position 0. Readers see the old rows or none.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: nothing changed.
+    pub async fn clear(&self) -> Result<(), Error> {
+        self.writer.lock().await.clear().await
+    }
+
+    /// Closes all connections. Queries that are under way end first.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; the data is safe in any case.
+    pub async fn close(self) -> Result<(), Error> {
+        match &self.readers {
+            Readers::Sqlite { serving, .. } => serving.write().await.close().await,
+            Readers::Postgres { queries, side } => {
+                queries.close().await;
+                side.close().await;
+            }
+        }
+        match self.writer.into_inner().conn {
+            Some(conn) => conn.close().await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn other_version(found: i64) -> String {
+    format!(
+        "they are of version {found}, this program makes version {}",
+        TaskProjector::VERSION
+    )
+}
+
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_domain::flow::{Event, TaskProgressed};
+    use taskledger_domain::task::Progress;
+    use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Timestamp};
+
+    /// An event that changes no row, so that only the checkpoint moves.
+    fn event(position: Position) -> Arc<Recorded> {
+        let task = TaskId(uuid::Uuid::from_u128(7));
+        let progress = Progress::ZERO;
+        Arc::new(Recorded {
+            position,
+            flow: FlowId(task.0),
+            version: position,
+            id: EventId(task.0),
+            time: Timestamp(1),
+            recorded_at: Timestamp(1),
+            metadata: Metadata {
+                actor: Arc::from("test"),
+                correlation: Arc::from("test"),
+                causation: None,
+                trace: None,
+            },
+            event: Arc::new(Event::TaskProgressed(TaskProgressed {
+                task_id: task,
+                attempt: 1,
+                progress,
+            })),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_sqlite_itself_rolled_back_stops_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path().join("models.db"));
+        let (models, _) = ReadModels::open(&options).await.unwrap();
+        {
+            // As on a full disk: SQLite has ended the transaction, the connection still counts it.
+            let mut writer = models.writer.lock().await;
+            writer.unsettled = true;
+            let mut tx = writer.conn.as_mut().unwrap().begin().await.unwrap();
+            tx.execute_all("ROLLBACK").await.unwrap();
+            std::mem::forget(tx);
+        }
+        let outcome = models.apply(&[event(1)]).await;
+        assert!(
+            matches!(outcome, Ok(1) | Err(Error::Poison { position: 1, .. })),
+            "{outcome:?}"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Rows made anew beside those that serve, and put in their place.
+//!
+//! Owns the second place: a schema or a file, empty at first, with a checkpoint of its own. Whatever
+//! breaks off leaves the rows that served; the leftover is removed by the next rebuild.
+
+use super::writer::{Way, Writer};
+use super::{Place, ReadModels, Readers, postgres, sqlite};
+use crate::Error;
+use crate::tasks::TaskProjector;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::{Position, Recorded};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::timeout;
+
+/// How long a swap keeps new reads waiting for old ones to end, before it gives way and tries later.
+const SWAP_WAIT: Duration = Duration::from_millis(200);
+
+/// How a swap ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// The new rows serve; the old ones are gone.
+    Done,
+    /// The serving rows contain more events, up to this one: fold them and try again.
+    Behind(Position),
+    /// Somebody is reading for a long time: try again soon. Nothing changed.
+    InUse,
+}
+
+/// A rebuild under way. Dropping it leaves everything as it was.
+pub struct Rebuild<'m> {
+    models: &'m ReadModels,
+    writer: Writer,
+    _one_at_a_time: OwnedMutexGuard<()>,
+}
+
+impl std::fmt::Debug for Rebuild<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rebuild").finish_non_exhaustive()
+    }
+}
+
+impl ReadModels {
+    /// Begins rows anew, beside those that serve, at position 0.
+    ///
+    /// # Errors
+    /// [`Error::RebuildUnderWay`]: here or, on PostgreSQL, on another server;
+    /// [`Error::Unavailable`], [`Error::File`].
+    pub async fn begin_rebuild(&self) -> Result<Rebuild<'_>, Error> {
+        let one = self.rebuilding.clone().try_lock_owned();
+        let one = one.map_err(|_| Error::RebuildUnderWay)?;
+        let (way, conn) = match &self.place {
+            Place::File(path) => (
+                Way::File(sqlite::next_path(path)),
+                sqlite::make_next(path).await?,
+            ),
+            Place::Postgres(place) => (
+                Way::Postgres {
+                    options: Box::new(place.writer(&place.next_schema())),
+                    channel: None,
+                },
+                postgres::make_next(place).await?,
+            ),
+        };
+        Ok(Rebuild {
+            models: self,
+            writer: Writer::new(way, Some(conn), TaskProjector::default()),
+            _one_at_a_time: one,
+        })
+    }
+}
+
+impl Rebuild<'_> {
+    /// Folds the next events of the log. Returns the new checkpoint.
+    ///
+    /// # Errors
+    /// As [`ReadModels::apply`]; after any, the rebuild is of no use.
+    pub async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
+        self.writer.apply(events).await
+    }
+
+    /// Puts the new rows in the place of the old ones, unless those are further.
+    ///
+    /// # Errors
+    /// Nothing was swapped, and the rebuild is of no use; except [`Error::Unavailable`] on
+    /// PostgreSQL: the connection may have broken behind the swap.
+    pub async fn swap(&mut self) -> Result<Swap, Error> {
+        let position = self.writer.certain().await?;
+        match (&self.models.place, &self.models.readers) {
+            (Place::File(path), Readers::Sqlite { serving, count }) => {
+                let mut writer = self.models.writer.lock().await;
+                if let Ok(at) = writer.certain().await
+                    && at > position
+                {
+                    return Ok(Swap::Behind(at));
+                }
+                let Ok(mut pool) = timeout(SWAP_WAIT, serving.write()).await else {
+                    return Ok(Swap::InUse);
+                };
+                // From here on nobody reads, and nobody folds. Closed files have nothing beside them.
+                pool.close().await;
+                let closed = close(&mut writer).await;
+                let closed = closed.and(close(&mut self.writer).await);
+                let next = sqlite::next_path(path);
+                let moved = closed.and_then(|()| sqlite::put_in_place(&next, path));
+                *pool = sqlite::readers(path, *count);
+                match moved {
+                    Err(Error::InUse) => Ok(Swap::InUse),
+                    moved => moved.map(|()| Swap::Done),
+                }
+            }
+            (Place::Postgres(place), Readers::Postgres { .. }) => {
+                let conn = match &mut self.writer.conn {
+                    Some(conn) if !self.writer.unsettled => conn,
+                    // The right to rebuild went with the connection.
+                    Some(_) | None => return Err(Error::RebuildUnderWay),
+                };
+                let swapped = postgres::swap(place, conn, position).await?;
+                if swapped == Swap::Done {
+                    self.models.writer.lock().await.forget();
+                    self.models.serves();
+                }
+                Ok(swapped)
+            }
+            (Place::File(_), Readers::Postgres { .. })
+            | (Place::Postgres(_), Readers::Sqlite { .. }) => Err(Error::Damaged(
+                "the readers are of another place than the rows".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Closes a connection to a file, so that all of it is in the file.
+async fn close(writer: &mut Writer) -> Result<(), Error> {
+    writer.forget();
+    writer.unsettled = false;
+    match writer.conn.take() {
+        Some(conn) => conn.close().await,
+        None => Ok(()),
+    }
+}

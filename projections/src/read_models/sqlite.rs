@@ -1,0 +1,169 @@
+//! Read models in a file of SQLite.
+
+use super::writer::Conn;
+use super::{Found, with_sources};
+use crate::sql::Tx;
+use crate::tasks::TaskProjector;
+use crate::{Error, Projector, checkpoint};
+use sqlx::Connection;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use taskledger_domain::Position;
+
+/// KiB of page cache of the writer.
+const WRITER_CACHE_KIB: u32 = 8000;
+/// KiB of page cache of each reader.
+const READER_CACHE_KIB: u32 = 2000;
+/// Prepared statements kept by the writer: all of its statements in their four group sizes.
+const WRITER_STATEMENTS: usize = 128;
+/// Prepared statements kept by each reader: the combinations of list filters are many.
+const READER_STATEMENTS: usize = 48;
+/// How long a statement waits for a lock of another process on the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a query waits for a free reader. Longer waits are answered as "busy" before this.
+pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A reader that nobody needs is closed after this time, so that an idle server is small.
+const READER_IDLE: Duration = Duration::from_secs(30);
+/// Bytes of write-ahead log that are kept after a checkpoint.
+const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite/read_models");
+
+/// Opens or creates the file, replacing it when it is of no use.
+pub(super) async fn open(path: &Path) -> Result<(SqliteConnection, Found), Error> {
+    // A rebuild that was broken off has left it.
+    remove(&next_path(path))?;
+    let existed = path.exists();
+    let (mut db, found) = match prepare(path).await {
+        Ok((db, Some((TaskProjector::VERSION, _)))) => return Ok((db, Found::Usable)),
+        Ok((db, None)) if !existed => (db, Found::Nothing),
+        Ok((db, other)) => {
+            db.close().await?;
+            let reason = other.map_or_else(
+                || "they have no checkpoint".to_owned(),
+                |(version, _)| super::other_version(version),
+            );
+            (replace(path).await?, Found::Unusable(reason))
+        }
+        Err(error) if error.is_damage() => {
+            (replace(path).await?, Found::Unusable(with_sources(&error)))
+        }
+        Err(error) => return Err(error),
+    };
+    begin(&mut db).await?;
+    Ok((db, found))
+}
+
+/// An empty file where a rebuild works.
+pub(super) async fn make_next(path: &Path) -> Result<Conn, Error> {
+    let next = next_path(path);
+    let mut db = replace(&next).await?;
+    begin(&mut db).await?;
+    Ok(Conn::Sqlite(Box::new(db)))
+}
+
+/// The file beside `path` that a rebuild fills.
+pub(super) fn next_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".next");
+    name.into()
+}
+
+pub(super) fn readers(path: &Path, connections: u32) -> SqlitePool {
+    SqlitePoolOptions::new()
+        .min_connections(0)
+        .max_connections(connections.max(1))
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(READER_IDLE)
+        .test_before_acquire(false) // a connection to a file in this process does not go away
+        .connect_lazy_with(
+            connect_options(path, READER_CACHE_KIB, READER_STATEMENTS).pragma("query_only", "ON"),
+        )
+}
+
+pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, Error> {
+    Ok(SqliteConnection::connect_with(&writer_options(path)).await?)
+}
+
+/// Puts a file that is closed in the place of another that is closed, so that a crash leaves one of
+/// the two.
+pub(super) fn put_in_place(next: &Path, path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::File {
+        path: path.to_string_lossy().into_owned(),
+        source,
+    };
+    // What a file that was closed leaves beside it belongs to no other.
+    for suffix in ["-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        if Path::new(&name).exists() {
+            return Err(Error::InUse);
+        }
+    }
+    std::fs::File::open(next)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| std::fs::rename(next, path))
+        .map_err(failed)?;
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))
+        .and_then(|folder| folder.sync_all())
+        .map_err(failed)
+}
+
+/// Removes a file with what SQLite keeps beside it.
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        if let Err(source) = std::fs::remove_file(&name)
+            && source.kind() != std::io::ErrorKind::NotFound
+        {
+            let path = name.to_string_lossy().into_owned();
+            return Err(Error::File { path, source });
+        }
+    }
+    Ok(())
+}
+
+async fn begin(db: &mut SqliteConnection) -> Result<(), Error> {
+    let mut tx = Tx::sqlite(db.begin().await?);
+    checkpoint::begin::<TaskProjector>(&mut tx).await?;
+    tx.commit().await
+}
+
+async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {
+    let options = writer_options(path).create_if_missing(true);
+    let mut db = SqliteConnection::connect_with(&options).await?;
+    MIGRATIONS.run(&mut db).await.map_err(Error::Migration)?;
+    let mut tx = Tx::sqlite(db.begin().await?);
+    let found = checkpoint::load::<TaskProjector>(&mut tx).await?;
+    tx.commit().await?;
+    Ok((db, found))
+}
+
+async fn replace(path: &Path) -> Result<SqliteConnection, Error> {
+    remove(path)?;
+    prepare(path).await.map(|(db, _)| db)
+}
+
+fn writer_options(path: &Path) -> SqliteConnectOptions {
+    connect_options(path, WRITER_CACHE_KIB, WRITER_STATEMENTS)
+        .journal_mode(SqliteJournalMode::Wal)
+        // A lost commit costs nothing: the log has the events.
+        .synchronous(SqliteSynchronous::Normal)
+        .pragma("journal_size_limit", WAL_BYTES_KEPT.to_string())
+}
+
+fn connect_options(path: &Path, cache_kib: u32, statements: usize) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(statements)
+        .pragma("cache_size", format!("-{cache_kib}"))
+        .pragma("temp_store", "MEMORY")
+}

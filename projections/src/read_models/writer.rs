@@ -1,0 +1,179 @@
+//! The one connection that changes rows, with what it remembers of them.
+
+use super::{postgres, sqlite};
+use crate::sql::{Engine, Tx};
+use crate::tasks::TaskProjector;
+use crate::{Error, Projector, checkpoint};
+use sqlx::Connection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::sqlite::SqliteConnection;
+use std::path::PathBuf;
+use std::sync::Arc;
+use taskledger_domain::{Position, Recorded};
+
+/// How a writer reaches its tables.
+#[derive(Debug, Clone)]
+pub(super) enum Way {
+    File(PathBuf),
+    Postgres {
+        options: Box<PgConnectOptions>,
+        /// Told of every commit; nobody is told of a rebuild.
+        channel: Option<String>,
+    },
+}
+
+/// A connection to either engine.
+pub(super) enum Conn {
+    Sqlite(Box<SqliteConnection>),
+    Postgres(Box<PgConnection>),
+}
+
+impl Conn {
+    pub(super) async fn begin(&mut self) -> Result<Tx<'_>, Error> {
+        Ok(match self {
+            Self::Sqlite(db) => Tx::sqlite(db.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(db) => Tx::postgres(
+                db.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
+                    .await?,
+            ),
+        })
+    }
+
+    pub(super) async fn close(self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(db) => db.close().await?,
+            Self::Postgres(db) => db.close().await?,
+        }
+        Ok(())
+    }
+}
+
+impl Way {
+    pub(super) async fn connect(&self) -> Result<Conn, Error> {
+        Ok(match self {
+            Self::File(path) => Conn::Sqlite(Box::new(sqlite::connect(path).await?)),
+            Self::Postgres { options, .. } => {
+                Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))
+            }
+        })
+    }
+}
+
+pub(super) struct Writer {
+    pub(super) way: Way,
+    /// Made when it is needed.
+    pub(super) conn: Option<Conn>,
+    pub(super) projector: TaskProjector,
+    /// The checkpoint as this writer left it; `None` when that is not certain.
+    pub(super) position: Option<Position>,
+    /// Whether a transaction was begun and did not end as it should. The database may have rolled it
+    /// back by itself (a full disk, a lost connection), of which the connection's own count knows
+    /// nothing.
+    pub(super) unsettled: bool,
+}
+
+impl Writer {
+    pub(super) fn new(way: Way, conn: Option<Conn>, projector: TaskProjector) -> Self {
+        Self {
+            way,
+            conn,
+            projector,
+            position: None,
+            unsettled: false,
+        }
+    }
+
+    /// A connection without a past, if the last transaction did not end as it should.
+    pub(super) async fn settled(&mut self) -> Result<&mut Conn, Error> {
+        if self.unsettled {
+            self.conn = None;
+            self.unsettled = false;
+        }
+        match &mut self.conn {
+            Some(conn) => Ok(conn),
+            none => Ok(none.insert(self.way.connect().await?)),
+        }
+    }
+
+    /// Forgets what it remembers: somebody else may have written since.
+    pub(super) fn forget(&mut self) {
+        self.position = None;
+    }
+
+    pub(super) async fn certain(&mut self) -> Result<Position, Error> {
+        if self.unsettled {
+            self.position = None;
+        }
+        if let Some(position) = self.position {
+            return Ok(position);
+        }
+        self.projector.forget();
+        let mut tx = self.settled().await?.begin().await?;
+        let found = checkpoint::load_settled::<TaskProjector>(&mut tx).await?;
+        tx.commit().await?;
+        let position = match found {
+            Some((TaskProjector::VERSION, position)) => position,
+            Some((found, _)) => return Err(Error::OtherVersion { found }),
+            None => {
+                return Err(Error::Damaged("the checkpoint has disappeared".to_owned()));
+            }
+        };
+        self.position = Some(position);
+        Ok(position)
+    }
+
+    pub(super) async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
+        let from = self.certain().await?;
+        let new = &events[events.partition_point(|e| e.position <= from)..];
+        let Some(last) = new.last() else {
+            return Ok(from);
+        };
+        let to = last.position;
+        let channel = match &self.way {
+            Way::File(_) => None,
+            Way::Postgres { channel, .. } => channel.clone(),
+        };
+        self.settled().await?;
+        // From here until the commit has answered, nothing in memory is certain, also when this
+        // future is dropped half-way.
+        self.position = None;
+        self.unsettled = true;
+        let conn = self.conn.as_mut().expect("settled made it");
+        let mut tx = conn.begin().await?;
+        checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
+        self.projector.apply(&mut tx, new).await?;
+        tx.commit().await?;
+        self.unsettled = false;
+        self.position = Some(to);
+        Ok(to)
+    }
+
+    /// Empties all tables and goes back to position 0.
+    pub(super) async fn clear(&mut self) -> Result<(), Error> {
+        self.settled().await?;
+        self.forget();
+        self.projector.forget();
+        self.unsettled = true;
+        let conn = self.conn.as_mut().expect("settled made it");
+        let mut tx = conn.begin().await?;
+        if tx.engine() == Engine::Postgres {
+            postgres::lock_checkpoint(&mut tx).await?;
+        }
+        tx.execute_all(CLEAR).await?;
+        checkpoint::begin::<TaskProjector>(&mut tx).await?;
+        tx.commit().await?;
+        self.unsettled = false;
+        Ok(())
+    }
+}
+
+const CLEAR: &str = "DELETE FROM tasks;
+    DELETE FROM task_bodies;
+    DELETE FROM attempts;
+    DELETE FROM runs;
+    DELETE FROM flow_summary;
+    DELETE FROM rootless_flows;
+    DELETE FROM open_runs;
+    DELETE FROM task_counts;
+    DELETE FROM created_buckets;
+    DELETE FROM checkpoints;";

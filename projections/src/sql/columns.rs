@@ -1,0 +1,110 @@
+//! The values of a row, and what they mean.
+
+use super::{Row, postgres};
+use crate::Error;
+use sqlx::{Postgres, Row as _, Sqlite};
+use std::sync::Arc;
+use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::{Payload, Timestamp};
+use uuid::Uuid;
+
+/// Reads a row's columns from left to right.
+pub(crate) struct Columns<'r> {
+    row: &'r Row,
+    next: usize,
+}
+
+impl<'r> Columns<'r> {
+    pub(crate) fn of(row: &'r Row) -> Self {
+        Self { row, next: 0 }
+    }
+
+    fn get<T>(&mut self) -> Result<T, Error>
+    where
+        T: sqlx::Decode<'r, Sqlite>
+            + sqlx::Type<Sqlite>
+            + sqlx::Decode<'r, Postgres>
+            + sqlx::Type<Postgres>,
+    {
+        let index = self.next;
+        self.next += 1;
+        Ok(match self.row {
+            Row::Sqlite(row) => row.try_get(index)?,
+            Row::Postgres(row) => row.try_get(index)?,
+        })
+    }
+
+    pub(crate) fn int(&mut self) -> Result<i64, Error> {
+        self.get()
+    }
+    pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, Error> {
+        self.get()
+    }
+    pub(crate) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Error> {
+        let value: i64 = self.get()?;
+        T::try_from(value).map_err(|_| Error::Damaged(format!("`{value}` is out of range")))
+    }
+    /// A text of this program: a word or JSON.
+    pub(crate) fn word(&mut self) -> Result<&'r str, Error> {
+        self.get()
+    }
+    /// A text that a caller chose.
+    pub(crate) fn text(&mut self) -> Result<Arc<str>, Error> {
+        let stored = self.get()?;
+        Ok(self.original(stored))
+    }
+    pub(crate) fn opt_text(&mut self) -> Result<Option<Arc<str>>, Error> {
+        let stored = self.get::<Option<&str>>()?;
+        Ok(stored.map(|text| self.original(text)))
+    }
+    fn original(&self, stored: &str) -> Arc<str> {
+        match self.row {
+            Row::Sqlite(_) => Arc::from(stored),
+            Row::Postgres(_) => Arc::from(postgres::original(stored)),
+        }
+    }
+    pub(crate) fn id(&mut self) -> Result<Uuid, Error> {
+        uuid(self.get()?)
+    }
+    pub(crate) fn opt_id(&mut self) -> Result<Option<Uuid>, Error> {
+        self.get::<Option<&[u8]>>()?.map(uuid).transpose()
+    }
+    pub(crate) fn time(&mut self) -> Result<Timestamp, Error> {
+        self.get().map(Timestamp)
+    }
+    pub(crate) fn opt_time(&mut self) -> Result<Option<Timestamp>, Error> {
+        Ok(self.get::<Option<i64>>()?.map(Timestamp))
+    }
+    pub(crate) fn status(&mut self) -> Result<Status, Error> {
+        let text = self.word()?;
+        Status::parse(text).ok_or_else(|| Error::Damaged(format!("`{text}` is no status")))
+    }
+    pub(crate) fn priority(&mut self) -> Result<Priority, Error> {
+        let value = self.number()?;
+        Priority::new(value).ok_or_else(|| Error::Damaged(format!("`{value}` is no priority")))
+    }
+    pub(crate) fn progress(&mut self) -> Result<Progress, Error> {
+        self.number().map(Progress::from_millionths)
+    }
+    pub(crate) fn payload(&mut self) -> Result<Payload, Error> {
+        json(self.word()?)
+    }
+    pub(crate) fn opt_payload(&mut self) -> Result<Option<Payload>, Error> {
+        self.get::<Option<&str>>()?.map(json).transpose()
+    }
+    /// A value that is stored under its serde name, such as `"running"`.
+    pub(crate) fn named<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, Error> {
+        let text = self.word()?;
+        T::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(text))
+            .map_err(|e| Error::Damaged(format!("`{text}`: {e}")))
+    }
+}
+
+fn uuid(bytes: &[u8]) -> Result<Uuid, Error> {
+    Uuid::from_slice(bytes).map_err(|e| Error::Damaged(format!("an id: {e}")))
+}
+
+/// JSON text of a column.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|e| Error::Damaged(format!("JSON text: {e}")))
+}

@@ -1,0 +1,301 @@
+//! Statements on either engine: transactions, parameters, rows, and statements that carry many rows.
+//!
+//! Owns everything in which SQLite and PostgreSQL differ below the texts: a [`Tx`] is a transaction
+//! on one of them, and whoever works with it cannot tell which. Texts are shared where they can be
+//! (`$1` works in both); where not, both stand beside each other where they are used.
+
+mod columns;
+pub(crate) mod multi_row;
+mod postgres;
+mod sqlite;
+
+pub(crate) use columns::{Columns, json};
+pub(crate) use multi_row::MultiRow;
+
+use crate::Error;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction};
+use std::sync::Arc;
+use taskledger_domain::{Payload, Position, Timestamp};
+use tokio::sync::OwnedRwLockReadGuard;
+use uuid::Uuid;
+
+/// Which database holds the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// A transaction on either engine.
+pub struct Tx<'t> {
+    inner: Inner<'t>,
+    /// Keeps the file of the rows in its place while it is read. Dropped after the transaction.
+    _serving: Option<OwnedRwLockReadGuard<SqlitePool>>,
+}
+
+enum Inner<'t> {
+    Sqlite(Transaction<'t, Sqlite>),
+    Postgres(Transaction<'t, Postgres>),
+}
+
+/// A row of an answer.
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+impl std::fmt::Debug for Tx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tx")
+            .field("engine", &self.engine())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'t> Tx<'t> {
+    pub(crate) fn sqlite(tx: Transaction<'t, Sqlite>) -> Self {
+        Self {
+            inner: Inner::Sqlite(tx),
+            _serving: None,
+        }
+    }
+
+    /// A transaction of a reader, with what keeps the file in its place.
+    pub(crate) fn reading(
+        tx: Transaction<'t, Sqlite>,
+        serving: OwnedRwLockReadGuard<SqlitePool>,
+    ) -> Self {
+        Self {
+            inner: Inner::Sqlite(tx),
+            _serving: Some(serving),
+        }
+    }
+
+    pub(crate) fn postgres(tx: Transaction<'t, Postgres>) -> Self {
+        Self {
+            inner: Inner::Postgres(tx),
+            _serving: None,
+        }
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        match &self.inner {
+            Inner::Sqlite(_) => Engine::Sqlite,
+            Inner::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Room for the parameters of one statement.
+    pub(crate) fn args(&self) -> Args {
+        Args::of(self.engine())
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), Error> {
+        match self.inner {
+            Inner::Sqlite(tx) => tx.commit().await?,
+            Inner::Postgres(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+
+    /// Runs a statement and tells how many rows it changed.
+    pub(crate) async fn execute(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<u64, Error> {
+        let sql = sql.into_sql_str();
+        Ok(match (&mut self.inner, args.0) {
+            (Inner::Sqlite(tx), Bound::Sqlite(args)) => sqlx::query_with(sql, args)
+                .execute(&mut **tx)
+                .await?
+                .rows_affected(),
+            (Inner::Postgres(tx), Bound::Postgres(columns)) => {
+                sqlx::query_with(sql, columns.into_single()?)
+                    .execute(&mut **tx)
+                    .await?
+                    .rows_affected()
+            }
+            (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
+                return Err(mismatch());
+            }
+        })
+    }
+
+    /// All rows that a statement returns.
+    pub(crate) async fn fetch_all(
+        &mut self,
+        sql: impl SqlSafeStr,
+        args: Args,
+    ) -> Result<Vec<Row>, Error> {
+        let sql = sql.into_sql_str();
+        match (&mut self.inner, args.0) {
+            (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
+                let rows = sqlx::query_with(sql, args).fetch_all(&mut **tx).await?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            (Inner::Postgres(tx), Bound::Postgres(columns)) => {
+                let rows = sqlx::query_with(sql, columns.into_single()?)
+                    .fetch_all(&mut **tx)
+                    .await?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+            (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
+                Err(mismatch())
+            }
+        }
+    }
+
+    /// The first row that a statement returns.
+    pub(crate) async fn fetch_optional(
+        &mut self,
+        sql: impl SqlSafeStr,
+        args: Args,
+    ) -> Result<Option<Row>, Error> {
+        Ok(self.fetch_all(sql, args).await?.into_iter().next())
+    }
+
+    /// The row of a statement that always returns one.
+    pub(crate) async fn fetch_one(
+        &mut self,
+        sql: impl SqlSafeStr,
+        args: Args,
+    ) -> Result<Row, Error> {
+        let row = self.fetch_optional(sql, args).await?;
+        row.ok_or_else(|| Error::Damaged("a sum has no row".to_owned()))
+    }
+
+    /// The database's plan for a statement, one line for each step.
+    pub(crate) async fn plan(&mut self, sql: &str, args: Args) -> Result<Vec<String>, Error> {
+        let (explain, column) = match self.engine() {
+            Engine::Sqlite => ("EXPLAIN QUERY PLAN", 3),
+            Engine::Postgres => ("EXPLAIN", 0),
+        };
+        let sql = AssertSqlSafe(format!("{explain} {sql}"));
+        let rows = self.fetch_all(sql, args).await?;
+        rows.iter()
+            .map(|row| {
+                let step: &str = match row {
+                    Row::Sqlite(row) => row.try_get(column)?,
+                    Row::Postgres(row) => row.try_get(column)?,
+                };
+                Ok(step.to_owned())
+            })
+            .collect()
+    }
+
+    /// Runs texts without parameters, one after the other.
+    pub(crate) async fn execute_all(&mut self, sql: &'static str) -> Result<(), Error> {
+        match &mut self.inner {
+            Inner::Sqlite(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
+            Inner::Postgres(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
+        }
+        Ok(())
+    }
+}
+
+fn mismatch() -> Error {
+    Error::Damaged("parameters of one engine met a statement of the other".to_owned())
+}
+
+/// Collects the parameters of a statement, row by row.
+pub(crate) struct Args(Bound);
+
+enum Bound {
+    Sqlite(sqlx::sqlite::SqliteArguments),
+    Postgres(postgres::Columns),
+}
+
+/// A text, owned or shared.
+#[derive(Debug, Clone)]
+pub(crate) enum Text {
+    Shared(Arc<str>),
+    Name(&'static str),
+    Owned(String),
+    Payload(Payload),
+}
+
+impl Text {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Shared(text) => text,
+            Self::Name(text) => text,
+            Self::Owned(text) => text,
+            Self::Payload(payload) => payload.as_str(),
+        }
+    }
+}
+
+impl Args {
+    /// The parameters of one row.
+    pub(crate) fn of(engine: Engine) -> Self {
+        Self(match engine {
+            Engine::Sqlite => Bound::Sqlite(sqlx::sqlite::SqliteArguments::default()),
+            Engine::Postgres => Bound::Postgres(postgres::Columns::single()),
+        })
+    }
+
+    pub(crate) fn int(&mut self, value: impl Into<Option<i64>>) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value.into()),
+            Bound::Postgres(columns) => columns.int(value.into()),
+        }
+    }
+    /// A text that a caller chose: it may hold any character.
+    pub(crate) fn text(&mut self, value: impl Into<Option<Arc<str>>>) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value.into()),
+            Bound::Postgres(columns) => columns.text(value.into().map(postgres::storable)),
+        }
+    }
+    /// A word of this program.
+    pub(crate) fn name(&mut self, value: impl Into<Option<&'static str>>) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value.into()),
+            Bound::Postgres(columns) => columns.text(value.into().map(Text::Name)),
+        }
+    }
+    /// JSON text.
+    pub(crate) fn owned(&mut self, value: String) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value),
+            Bound::Postgres(columns) => columns.text(Some(Text::Owned(value))),
+        }
+    }
+    pub(crate) fn payload(&mut self, value: Option<&Payload>) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value.map(Payload::as_str)),
+            Bound::Postgres(columns) => columns.text(value.cloned().map(Text::Payload)),
+        }
+    }
+    pub(crate) fn id(&mut self, value: Uuid) {
+        self.opt_id(Some(value));
+    }
+    pub(crate) fn opt_id(&mut self, value: Option<Uuid>) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value.map(|id| id.as_bytes().to_vec())),
+            Bound::Postgres(columns) => columns.id(value),
+        }
+    }
+    pub(crate) fn position(&mut self, value: Position) {
+        self.int(int(value));
+    }
+    pub(crate) fn time(&mut self, value: impl Into<Option<Timestamp>>) {
+        self.int(value.into().map(|t| t.0));
+    }
+    /// Parameters so far: the number of the last one.
+    pub(crate) fn len(&self) -> usize {
+        match &self.0 {
+            Bound::Sqlite(args) => sqlx::Arguments::len(args),
+            Bound::Postgres(columns) => columns.len(),
+        }
+    }
+}
+
+/// The text of which PostgreSQL's `stored` was made.
+pub(crate) fn original(stored: &str) -> Arc<str> {
+    Arc::from(postgres::original(stored))
+}
+
+/// A log position as a column value.
+pub(crate) fn int(position: Position) -> i64 {
+    i64::try_from(position).unwrap_or(i64::MAX)
+}

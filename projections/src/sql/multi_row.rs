@@ -1,0 +1,171 @@
+//! Statements that carry many rows.
+//!
+//! On SQLite each statement is a hop to the connection's thread, so rows travel in groups; only four
+//! group sizes exist per statement, so that the cache of prepared statements stays small. On
+//! PostgreSQL each statement is a round trip, and one array for each column carries any number of
+//! rows under one text.
+
+use super::{Args, Bound, Engine, Inner, Row, Tx, postgres};
+use crate::Error;
+use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteArguments;
+use std::sync::Arc;
+
+/// Rows in one statement of SQLite, largest group first. 128 rows of 26 columns stay far below its
+/// 32,766 parameters, and a hop of about 20 µs is shared by 128 rows.
+const GROUPS: [usize; 4] = [128, 32, 8, 1];
+
+/// Rows in one statement of PostgreSQL: a batch of the feed goes in one round trip, and the
+/// parameters of one statement stay at some megabytes.
+const ROWS_MAX: usize = 4096;
+
+/// A statement `head rows tail`, where `rows` is a query of the rows given, whose columns are called
+/// `column1`, `column2` and so on.
+pub(crate) struct MultiRow {
+    columns: usize,
+    sqlite: [Arc<str>; GROUPS.len()],
+    postgres: Arc<str>,
+}
+
+impl MultiRow {
+    /// `columns` parameters for each row.
+    pub(crate) fn new(head: &str, columns: usize, tail: &str) -> Self {
+        Self::with_tails(head, columns, tail, tail)
+    }
+
+    /// As [`Self::new`], where SQLite and PostgreSQL say it in different ways.
+    pub(crate) fn with_tails(head: &str, columns: usize, sqlite: &str, postgres: &str) -> Self {
+        let row = format!("({})", vec!["?"; columns].join(","));
+        let numbered = |prefix: &str| {
+            let all: Vec<String> = (1..=columns).map(|n| format!("{prefix}{n}")).collect();
+            all.join(", ")
+        };
+        let arrays = format!(
+            "SELECT * FROM UNNEST({}) AS u({})",
+            numbered("$"),
+            numbered("column")
+        );
+        Self {
+            columns,
+            sqlite: GROUPS.map(|n| {
+                format!("{head} VALUES {} {sqlite}", vec![row.as_str(); n].join(",")).into()
+            }),
+            postgres: format!("{head} {arrays} {postgres}").into(),
+        }
+    }
+
+    /// The text of its largest group.
+    #[cfg(test)]
+    pub(crate) fn text(&self, engine: Engine) -> &str {
+        match engine {
+            Engine::Sqlite => &self.sqlite[0],
+            Engine::Postgres => &self.postgres,
+        }
+    }
+
+    /// Runs it for all `rows`; `bind` gives each row's parameters in order.
+    pub(crate) async fn execute<T>(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[T],
+        bind: impl Fn(&T, &mut Args),
+    ) -> Result<(), Error> {
+        let mut parts = self.parts(tx.engine(), rows);
+        while let Some((sql, part)) = parts.next() {
+            let args = self.bound(tx.engine(), part, &bind);
+            let query = AssertSqlSafe(Arc::clone(sql));
+            match (&mut tx.inner, args.0) {
+                (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
+                    sqlx::query_with(query, args).execute(&mut **tx).await?;
+                }
+                (Inner::Postgres(tx), Bound::Postgres(columns)) => {
+                    sqlx::query_with(query, columns.into_arrays()?)
+                        .execute(&mut **tx)
+                        .await?;
+                }
+                (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
+                    return Err(super::mismatch());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs it for all `rows` and collects what it returns.
+    pub(crate) async fn fetch<T>(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[T],
+        bind: impl Fn(&T, &mut Args),
+    ) -> Result<Vec<Row>, Error> {
+        let mut found = Vec::new();
+        let mut parts = self.parts(tx.engine(), rows);
+        while let Some((sql, part)) = parts.next() {
+            let args = self.bound(tx.engine(), part, &bind);
+            let query = AssertSqlSafe(Arc::clone(sql));
+            match (&mut tx.inner, args.0) {
+                (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
+                    let rows = sqlx::query_with(query, args).fetch_all(&mut **tx).await?;
+                    found.extend(rows.into_iter().map(Row::Sqlite));
+                }
+                (Inner::Postgres(tx), Bound::Postgres(columns)) => {
+                    let rows = sqlx::query_with(query, columns.into_arrays()?)
+                        .fetch_all(&mut **tx)
+                        .await?;
+                    found.extend(rows.into_iter().map(Row::Postgres));
+                }
+                (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
+                    return Err(super::mismatch());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn parts<'a, T>(&'a self, engine: Engine, rows: &'a [T]) -> Parts<'a, T> {
+        Parts {
+            statement: self,
+            engine,
+            rows,
+        }
+    }
+
+    fn bound<T>(&self, engine: Engine, rows: &[T], bind: &impl Fn(&T, &mut Args)) -> Args {
+        let mut args = Args(match engine {
+            Engine::Sqlite => Bound::Sqlite(SqliteArguments::default()),
+            Engine::Postgres => Bound::Postgres(postgres::Columns::rows(self.columns)),
+        });
+        for row in rows {
+            bind(row, &mut args);
+        }
+        args
+    }
+}
+
+/// Rows as they travel, each part with its text.
+struct Parts<'a, T> {
+    statement: &'a MultiRow,
+    engine: Engine,
+    rows: &'a [T],
+}
+
+impl<'a, T> Iterator for Parts<'a, T> {
+    type Item = (&'a Arc<str>, &'a [T]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let left = self.rows.len();
+        let (size, sql) = match self.engine {
+            Engine::Sqlite => GROUPS
+                .into_iter()
+                .zip(&self.statement.sqlite)
+                .find(|(size, _)| *size <= left)?,
+            Engine::Postgres => (left.min(ROWS_MAX), &self.statement.postgres),
+        };
+        if size == 0 {
+            return None;
+        }
+        let (now, later) = self.rows.split_at(size);
+        self.rows = later;
+        Some((sql, now))
+    }
+}
