@@ -13,7 +13,7 @@ use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
 use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
-use super::ownership::{Partitions, Place, Refuted};
+use super::ownership::Place;
 use super::stretch::{self, at_a_stretch};
 use crate::store::{self, ClaimKey, Fence, Outcome, Resolution};
 use futures_util::FutureExt;
@@ -56,6 +56,8 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
         flows.abandoned(&mailbox);
     }
 }
+
+mod belonging;
 
 type InFlight<'a> = (Batch, BoxFuture<'a, Result<Outcome, store::Error>>);
 
@@ -274,29 +276,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The ownership under which the batch was decided is over.
-    fn refuted(&mut self, batch: Batch) {
-        let fence = self.state.as_ref().and_then(|s| s.fence.clone());
-        let flow = self.mailbox.flow;
-        match self.flows.ownership.refuted(flow, fence.as_ref()) {
-            Refuted::Server => {
-                self.flows.fenced();
-                self.fail(batch, || {
-                    Failure::Store(store::Error::Unavailable(
-                        "another server has taken over".to_owned(),
-                    ))
-                    .into()
-                });
-            }
-            // If the flow is ours again, the commands are decided on what is stored now; else they
-            // are told whose it is.
-            Refuted::Partition => {
-                tracing::debug!(flow.id = %flow, "the flow has got another owner");
-                self.not_written(batch);
-            }
-        }
-    }
-
     fn appended(&mut self, batch: Batch, recorded: &[Arc<Recorded>]) {
         self.rounds = 0;
         let position = recorded.last().map_or(0, |r| r.position);
@@ -327,29 +306,7 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        // A loss that has begun meanwhile may have passed by what was shared and launched just now.
-        if !self.is_ours() {
-            self.flows.rows.forget_flow(self.mailbox.flow);
-            let partitions = Partitions::of(self.mailbox.flow);
-            self.flows.attempts().forsake(&partitions);
-        }
-    }
-
-    fn place(&self) -> Place {
-        self.flows.ownership.of(self.mailbox.flow)
-    }
-
-    /// Whether the ownership under which the state was loaded still holds.
-    fn is_ours(&self) -> bool {
-        let place = self.place();
-        self.state.as_ref().is_none_or(|s| s.is_under(&place))
-    }
-
-    /// Forgets a state of which others may know more. Whoever owns the flow looks after its times.
-    fn leave(&mut self) {
-        self.state = None;
-        self.flows.timers.set(self.mailbox.flow, None);
-        self.flows.slots.give_way(self.mailbox.flow);
+        self.check_what_was_shared();
     }
 
     /// Answers entries that changed nothing, decided on a state that is durable.
