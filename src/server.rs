@@ -6,7 +6,7 @@
 mod reconcile;
 mod storage;
 
-pub use storage::{READ_MODELS_FILE, Storage};
+pub use storage::{Database, READ_MODELS_FILE, Storage};
 
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
@@ -21,6 +21,7 @@ use crate::engine::executor::{
 use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
 use crate::store::Fence;
 use crate::store::lock::LockError;
+use crate::store::postgres;
 use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
@@ -50,6 +51,12 @@ pub enum StartError {
     /// The log cannot be opened.
     #[error(transparent)]
     Log(#[from] OpenError),
+    /// The value is never repeated: it may hold a password.
+    #[error("--database-url: {0}; expected postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
+    DatabaseUrl(String),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] postgres::OpenError),
     /// The log was opened but does not answer.
     #[error("the log cannot be used: {0}")]
     Store(#[from] crate::store::Error),

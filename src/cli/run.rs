@@ -82,6 +82,13 @@ async fn open_embedded(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
     let registry = server::executors(executors, &config).map_err(failed)?;
+    if config.storage.database.url.is_some() {
+        return Err(CliError::Usage(
+            "--database-url: without --url, `run` works on a folder; start a server on the \
+             database, and give its --url"
+                .to_owned(),
+        ));
+    }
     let server = Server::open(config.storage.data_dir.as_path(), registry, clock.clone())
         .await
         .map_err(failed)?;

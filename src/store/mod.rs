@@ -16,6 +16,7 @@ mod ring;
 mod row;
 pub mod sqlite;
 pub mod transfer;
+pub mod verify;
 
 use async_trait::async_trait;
 use std::fmt;

@@ -3,9 +3,9 @@
 use crate::fixture::{append, appended, event, given_stream, ledger, manual_clock, open};
 use std::path::Path;
 use taskledger::store::sqlite::export::Export;
-use taskledger::store::sqlite::verify::{Fault, Report};
 use taskledger::store::sqlite::{OpenError, verify};
 use taskledger::store::transfer::{ExportedEvent, Source};
+use taskledger::store::verify::{Fault, Report};
 use taskledger::store::{Append, Error, EventStore};
 use taskledger_domain::{FlowId, Position};
 

@@ -112,6 +112,21 @@ async fn a_log_moves_from_folder_to_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_a_folder_to_a_database() {
+    moves(Folder::new(), Folder::with_database().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_a_database_to_a_folder() {
+    moves(Folder::with_database().await, Folder::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_database_to_database() {
+    moves(Folder::with_database().await, Folder::with_database().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_that_fails_names_the_line_and_leaves_nothing() {
     let from = given_history(Folder::new()).await;
     let text = events(&["export"], &from.folder).await.done();

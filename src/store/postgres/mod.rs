@@ -22,6 +22,7 @@ mod port;
 mod queries;
 mod reads;
 mod row;
+pub mod verify;
 mod wakeups;
 
 pub use migrations::{Migrated, Steps, migrate, take};
