@@ -3,6 +3,7 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+mod cluster;
 mod reconcile;
 mod storage;
 
@@ -11,7 +12,8 @@ pub use storage::{Database, READ_MODELS_FILE, Storage};
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
-    App, Directory, Flows, Partitions, Positions, Readings, RowCache, Validation, flows, rows,
+    App, Directory, Flows, Ownership, Partitions, Positions, Readings, RowCache, Validation, flows,
+    rows,
 };
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
@@ -23,6 +25,7 @@ use crate::store::Fence;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
+use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
@@ -63,6 +66,12 @@ pub enum StartError {
     /// The read models cannot be opened or made.
     #[error("the read models cannot be used")]
     ReadModels(#[from] projections::Error),
+    /// The leases of the nodes cannot be read.
+    #[error(transparent)]
+    Nodes(#[from] crate::nodes::Error),
+    /// No calls to other nodes are possible.
+    #[error("cannot call other nodes: {0}")]
+    Calls(#[from] reqwest::Error),
     /// A built-in executor cannot be set up.
     #[error(transparent)]
     BuiltIn(#[from] BuiltInError),
@@ -112,17 +121,23 @@ impl Server {
     ) -> Result<Self, StartError> {
         let storage = Opened::open(&storage.into(), clock.clone()).await?;
         let (store, queries) = (storage.store.clone(), storage.queries.clone());
-        let token = store.raise_fence("writer").await?;
-        let fence = Some(Fence {
-            name: Arc::from("writer"),
-            token,
-        });
+        let ownership: Arc<dyn Ownership> = match &storage.cluster {
+            Some(cluster) => cluster.tenure.clone(),
+            None => Arc::new(Sole(Some(Fence {
+                name: Arc::from("writer"),
+                token: store.raise_fence("writer").await?,
+            }))),
+        };
         tracing::info!(head = *store.watch().borrow(), read_models = ?storage.found, "the storage is open");
         let stop = CancellationToken::new();
         let services = TaskTracker::new();
         let (service, projections) =
             runner::Service::new(store.clone(), queries.clone(), runner::Options::default())
                 .await?;
+        let service = match &storage.cluster {
+            Some(cluster) => service.folding_while(cluster.tenure.folds()),
+            None => service,
+        };
         services.spawn(service.run(stop.child_token()));
 
         let catalog = Arc::new(Catalog::new(registry));
@@ -137,7 +152,7 @@ impl Server {
             executors: executors.clone(),
             rows: row_cache.clone(),
             positions: positions.clone(),
-            ownership: Arc::new(Sole(fence)),
+            ownership,
             idle_bytes_max: flows::IDLE_BYTES_MAX,
             stop: stop.clone(),
         });
@@ -152,6 +167,7 @@ impl Server {
         );
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
+        let rebuilds = Rebuilds::new(store.clone(), queries.clone());
         let app = App {
             directory: Directory::new(store.clone(), clock.clone(), row_cache.clone()),
             store,
@@ -159,6 +175,7 @@ impl Server {
             flows,
             projections,
             queries,
+            rebuilds,
             readings: Readings::default(),
             validation,
             rows: row_cache,
@@ -174,7 +191,11 @@ impl Server {
             context.app.flows.gained(&Partitions::ALL);
         }
         services.spawn(reconcile(context.clone(), stop.child_token()));
-        let dispatcher = Arc::new(Dispatcher::new(context.clone(), methods::table(), clock));
+        let dispatcher = Dispatcher::new(context.clone(), methods::table(), clock);
+        let dispatcher = Arc::new(match &storage.cluster {
+            Some(cluster) => dispatcher.with_forward(cluster.peers.clone()),
+            None => dispatcher,
+        });
         Ok(Self {
             context,
             dispatcher,
@@ -182,6 +203,16 @@ impl Server {
             stop,
             services,
         })
+    }
+
+    /// Takes its part of the flows, as the node that others reach at `url`. A server that is alone
+    /// has all of them already. Once, when the door is open.
+    pub fn join(&self, url: &str) {
+        if let Some(cluster) = &self.storage.cluster {
+            let flows = self.context.app.flows.clone();
+            let taking_part = cluster.take_part(url, flows, self.stop.child_token());
+            self.services.spawn(taking_part);
+        }
     }
 
     /// Where calls go.
@@ -209,6 +240,7 @@ impl Server {
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
         self.context.app.readings.close().await;
+        self.context.app.rebuilds.close().await;
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;

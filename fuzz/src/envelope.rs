@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::params::{
     cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
-    list, retry, tree, update,
+    list, rebuild, retry, tree, update,
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Dispatcher, Method, Origin};
@@ -210,6 +210,7 @@ fn dispatcher() -> &'static Table {
             "tasks.retry": retry::Params;
             "system.executors": executors::Params;
             "system.health": health::Params;
+            "system.rebuild": rebuild::Params;
         ];
         Dispatcher::new(Arc::new(()), methods, Arc::new(SystemClock::default()))
     })

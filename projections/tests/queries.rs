@@ -3,12 +3,11 @@
 
 mod common;
 
-use common::{Dice, Engine, START, World, empty, fed};
+use common::{Dice, Engine, World, empty, fed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use taskledger_domain::flow::*;
-use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::{Payload, TaskId, Timestamp};
 use taskledger_projections::{
     Cursor, Error, ListFilter, Order, ReadModels, Reading, Start, TaskRow,

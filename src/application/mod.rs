@@ -50,6 +50,7 @@ pub use validation::Validation;
 
 use crate::clock::SharedClock;
 use crate::store::EventStore;
+use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner::Handle as Projections;
 use std::fmt;
 use std::sync::Arc;
@@ -66,6 +67,8 @@ pub struct App {
     pub projections: Projections,
     /// Their contents.
     pub queries: Arc<taskledger_projections::ReadModels>,
+    /// Their rebuilding.
+    pub rebuilds: Rebuilds,
     /// Long answers.
     pub readings: Readings,
     /// Tasks to flows.

@@ -2,10 +2,11 @@
 
 use super::App;
 use super::commands::{Answer, raw};
-use super::error::Error;
+use super::error::{Error, Failure};
 use super::ownership::Place;
 use super::readings::{Text, failed};
 use super::rows::Cached;
+use crate::subscription::rebuild;
 use serde::Serialize;
 use std::time::Duration;
 use taskledger_domain::flow::Rejection;
@@ -147,6 +148,19 @@ impl App {
         } else {
             Ok(*self.store.watch().borrow())
         }
+    }
+
+    /// `system.rebuild`: makes the read models anew, while they serve. Answers with the position of the
+    /// last event so far.
+    ///
+    /// # Errors
+    /// `Busy` while one is under way.
+    pub async fn rebuild_read_models(&self) -> Result<Position, Error> {
+        self.rebuilds.start().await.map_err(|error| match error {
+            rebuild::Error::Store(error) => error.into(),
+            rebuild::Error::ReadModels(error) => failed(error),
+            rebuild::Error::NotSwapped(_) => Failure::ReadModel(error.to_string()).into(),
+        })
     }
 
     async fn await_position(&self, position: Position) -> Result<(), Error> {

@@ -290,6 +290,13 @@ fn text(bytes: Vec<u8>) -> Result<Box<RawValue>, Failure> {
     RawValue::from_string(text).map_err(|e| Failure::Broken(format!("an answer is no JSON: {e}")))
 }
 
+/// A read that did not succeed: "not now" where waiting helps, else a fault of ours.
 pub(super) fn failed(error: projections::Error) -> Error {
+    if error.is_passing() {
+        return Error::Busy {
+            reason: error.to_string(),
+            retry_after_ms: RETRY_AFTER_MS,
+        };
+    }
     Failure::ReadModel(error.to_string()).into()
 }

@@ -3,8 +3,12 @@
 //! Owns: the loop that reads a batch, folds it and tells everybody how far it is. Transient errors
 //! are retried for ever with growing pauses; an event that cannot be folded, or a damaged row of
 //! the log, stops the projection there, for people to see: it is never skipped.
+//!
+//! Of several servers on one database one folds at a time; somebody else decides which. The others
+//! follow what it has done.
 
 use super::feed::Feed;
+use super::rebuild;
 use crate::store::{self, EventStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +29,11 @@ pub struct Options {
     /// more than the commits themselves.
     pub gather: Duration,
 }
+
+/// How often a server that does not fold asks how far the rows are, while somebody waits for them.
+const ASK_WHEN_WANTED: Duration = Duration::from_millis(50);
+/// How often it asks when nobody waits. Between, it is woken by whoever folds.
+const ASK_WHEN_IDLE: Duration = Duration::from_secs(1);
 
 /// Events that are folded without gathering more.
 pub const GATHER_EVENTS_MAX: u64 = 512;
@@ -78,6 +87,8 @@ pub struct Service {
     checkpoint: watch::Sender<Position>,
     state: watch::Sender<State>,
     wanted: watch::Receiver<Position>,
+    /// Whether this server is the one that folds.
+    folds: watch::Receiver<bool>,
 }
 
 /// What others may know of the projection. Cheap to clone.
@@ -107,7 +118,11 @@ impl Service {
         read_models: Arc<ReadModels>,
         options: Options,
     ) -> Result<(Self, Handle), ReadError> {
-        let position = read_models.checkpoint().await?;
+        let position = match read_models.checkpoint().await {
+            // Nothing of this version is there yet.
+            Err(ReadError::OtherVersion { .. }) => 0,
+            other => other?,
+        };
         let (checkpoint, checkpoint_seen) = watch::channel(position);
         let (state, state_seen) = watch::channel(State::Running);
         let (wanted, wanted_seen) = watch::channel(0);
@@ -124,8 +139,18 @@ impl Service {
             checkpoint,
             state,
             wanted: wanted_seen,
+            folds: watch::channel(true).1,
         };
         Ok((service, handle))
+    }
+
+    /// A runner that folds only while `folds` is true, and else follows what another server folds.
+    /// When it turns true, the runner goes on from the stored checkpoint with nothing in memory; when
+    /// it turns false, it stops behind the batch that is under way.
+    #[must_use]
+    pub fn folding_while(mut self, folds: watch::Receiver<bool>) -> Self {
+        self.folds = folds;
+        self
     }
 
     /// Follows the log until `stop`, or until an event cannot be folded (then it waits for `stop`
@@ -135,6 +160,15 @@ impl Service {
         let mut pause = self.options.retry_first;
         let mut started = false;
         loop {
+            if !*self.folds.borrow() {
+                self.follow_others(&stop).await;
+                started = false;
+                pause = self.options.retry_first;
+                self.read_models.forget().await;
+            }
+            if stop.is_cancelled() {
+                return;
+            }
             let step = if started {
                 self.follow(&mut feed, &stop).await
             } else {
@@ -177,8 +211,11 @@ impl Service {
                         position,
                         reason: reason.into(),
                     });
-                    stop.cancelled().await;
-                    return;
+                    let mut folds = self.folds.clone();
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        Ok(_) = folds.wait_for(|folds| !folds) => started = false,
+                    }
                 }
             }
         }
@@ -189,6 +226,7 @@ impl Service {
     async fn start(&self, feed: &mut Feed) -> Step {
         let mut position = match self.read_models.checkpoint().await {
             Ok(position) => position,
+            Err(ReadError::OtherVersion { found }) => return self.replace(found).await,
             Err(error) => return unfolded(&error),
         };
         let head = match self.store.head().await {
@@ -211,9 +249,66 @@ impl Service {
         Step::Done
     }
 
+    /// Makes rows of this version beside those that others may be reading still.
+    async fn replace(&self, found: i64) -> Step {
+        tracing::warn!(
+            found,
+            "the read models are of another version, rebuilding them beside"
+        );
+        let rebuilt = rebuild::beside(self.store.clone(), &self.read_models, |_, _| ()).await;
+        Step::Again(match rebuilt {
+            Ok(position) => {
+                format!("they were of version {found} and are now rebuilt to {position}")
+            }
+            Err(error) => super::with_sources(&error),
+        })
+    }
+
+    /// Shows how far somebody else has folded, until this server folds or `stop`.
+    async fn follow_others(&self, stop: &CancellationToken) {
+        let mut elsewhere = self.read_models.elsewhere();
+        let (mut folds, mut wanted) = (self.folds.clone(), self.wanted.clone());
+        loop {
+            let now = *wanted.borrow_and_update();
+            match self.read_models.checkpoint().await {
+                Ok(position) => {
+                    self.reached(position);
+                    self.show(State::Running);
+                }
+                Err(error) => {
+                    let reason = super::with_sources(&error).into();
+                    self.show(State::Retrying { reason });
+                }
+            }
+            let waited_for = now > *self.checkpoint.borrow();
+            let pause = if waited_for {
+                ASK_WHEN_WANTED
+            } else {
+                ASK_WHEN_IDLE
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(_) = folds.wait_for(|folds| *folds) => return,
+                () = elsewhere.changed() => {}
+                Ok(()) = wanted.changed() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    fn reached(&self, position: Position) {
+        self.checkpoint.send_if_modified(|shown| {
+            let moved = *shown != position;
+            *shown = position;
+            moved
+        });
+    }
+
     async fn follow(&self, feed: &mut Feed, stop: &CancellationToken) -> Step {
+        let mut folds = self.folds.clone();
         let next = tokio::select! {
             () = stop.cancelled() => return Step::Done,
+            Ok(_) = folds.wait_for(|folds| !folds) => return Step::Done,
             next = async {
                 self.gather(feed.position()).await;
                 feed.next().await

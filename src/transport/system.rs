@@ -1,14 +1,16 @@
-//! `system.health` and `system.executors`: what the server says of itself.
+//! `system.health`, `system.executors` and `system.rebuild`: what the server says of itself.
 
 use super::http::{Check, Readiness};
 use super::jsonrpc::methods::Context;
 use crate::application::ownership::Node;
+use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use taskledger_domain::Position;
 
 fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).expect("JSON can always be written")
@@ -35,7 +37,7 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         "time": context.app.clock.now(),
         "checks": checks,
         "log": {"head": head, "commits": context.app.store.commits()},
-        "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint)},
+        "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint), "rebuild": rebuild(context)},
         "flows": {"resident": flows, "idle_bytes": idle_bytes},
         "executors": slots,
     });
@@ -49,6 +51,24 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         });
     }
     raw(&answer)
+}
+
+/// How the last rebuild stands; null when there was none since the start.
+fn rebuild(context: &Context) -> Value {
+    match context.app.rebuilds.status() {
+        None => Value::Null,
+        Some(Status::Running { position, of }) => {
+            json!({"state": "running", "position": position, "of": of})
+        }
+        Some(Status::Done { position }) => json!({"state": "done", "position": position}),
+        Some(Status::Failed { reason }) => json!({"state": "failed", "reason": reason}),
+    }
+}
+
+/// `system.rebuild`: it has begun, and will contain the log up to `position` at least.
+#[must_use]
+pub fn rebuild_started(position: Position) -> Box<RawValue> {
+    raw(&json!({"started": true, "position": position}))
 }
 
 /// `system.executors`, by name.

@@ -16,6 +16,7 @@ use taskledger::clock::{ManualClock, SharedClock};
 use taskledger::store::faulty::{Faults, FaultyStore};
 use taskledger::store::memory::MemoryStore;
 use taskledger::store::{Append, EventStore, Fence, NewEvent, Outcome};
+use taskledger::subscription::rebuild::Rebuilds;
 use taskledger::subscription::runner;
 use taskledger_domain::flow::{Event, Kind, TaskRenamed};
 use taskledger_domain::task::Status;
@@ -137,6 +138,7 @@ impl World {
         });
         let script = Script::of(&flows);
         flows.set_attempts(script.clone());
+        let rebuilds = Rebuilds::new(store.clone(), queries.clone());
         let app = App {
             directory: Directory::new(store.clone(), shared.clone(), rows.clone()),
             store,
@@ -144,6 +146,7 @@ impl World {
             flows,
             projections,
             queries,
+            rebuilds,
             readings: Readings::default(),
             validation: Arc::new(Validation::new(executors.clone())),
             rows,

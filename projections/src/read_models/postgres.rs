@@ -67,7 +67,7 @@ async fn prepare(db: &mut PgConnection, schema: &str) -> Result<Found, Error> {
         {
             return Ok(Found::Foreign(super::other_version(version)));
         }
-        if let Err(error) = MIGRATIONS.run(&mut *db).await {
+        if let Err(error) = MIGRATIONS.run_direct(None, db, false).await {
             let error = Error::Migration(error);
             return match error.is_passing() {
                 true => Err(error),
@@ -89,7 +89,10 @@ async fn prepare(db: &mut PgConnection, schema: &str) -> Result<Found, Error> {
 async fn make_schema(db: &mut PgConnection, schema: &str) -> Result<(), Error> {
     let sql = format!("CREATE SCHEMA IF NOT EXISTS {schema}");
     db.execute(AssertSqlSafe(sql)).await?;
-    MIGRATIONS.run(db).await.map_err(Error::Migration)
+    MIGRATIONS
+        .run_direct(None, db, false)
+        .await
+        .map_err(Error::Migration)
 }
 
 /// Empty tables where a rebuild works. The connection holds the right to rebuild.
@@ -135,7 +138,8 @@ pub(super) async fn swap(
     Ok(Swap::Done)
 }
 
-async fn drop_schema(conn: &mut Conn, schema: &str) -> Result<(), Error> {
+/// Drops a schema with all that is in it, if it is there.
+pub(super) async fn drop_schema(conn: &mut Conn, schema: &str) -> Result<(), Error> {
     let mut tx = conn.begin().await?;
     let args = tx.args();
     let sql = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
@@ -144,38 +148,46 @@ async fn drop_schema(conn: &mut Conn, schema: &str) -> Result<(), Error> {
 }
 
 async fn try_swap(place: &Place, conn: &mut Conn, position: Position) -> Result<Swap, Error> {
-    let (schema, next, old) = (&place.schema, place.next_schema(), old_schema(place));
     let mut tx = conn.begin().await?;
-    let mut run = async |sql: String| {
-        let args = tx.args();
-        tx.execute(AssertSqlSafe(sql), args).await
-    };
-    run(format!("SET LOCAL lock_timeout = {SWAP_WAIT_MS}")).await?;
+    let swapped = exchange(place, &mut tx, position).await;
+    match swapped {
+        Ok(Swap::Done) => tx.commit().await?,
+        Ok(Swap::Behind(_) | Swap::InUse) | Err(_) => tx.rollback().await?,
+    }
+    swapped
+}
+
+async fn exchange(place: &Place, tx: &mut Tx<'_>, position: Position) -> Result<Swap, Error> {
+    let (schema, next, old) = (&place.schema, place.next_schema(), old_schema(place));
+    run(tx, format!("SET LOCAL lock_timeout = {SWAP_WAIT_MS}")).await?;
     // The serving side first: from here on nobody reads and nobody folds.
-    run(format!(
-        "LOCK TABLE {schema}.checkpoints IN ACCESS EXCLUSIVE MODE"
-    ))
+    run(
+        tx,
+        format!("LOCK TABLE {schema}.checkpoints IN ACCESS EXCLUSIVE MODE"),
+    )
     .await?;
-    run(format!(
-        "LOCK TABLE {next}.checkpoints IN ACCESS EXCLUSIVE MODE"
-    ))
+    run(
+        tx,
+        format!("LOCK TABLE {next}.checkpoints IN ACCESS EXCLUSIVE MODE"),
+    )
     .await?;
-    let serving = position_in(&mut tx, schema).await?;
-    if position_in(&mut tx, &next).await? != Some(position) {
+    let serving = position_in(tx, schema).await?;
+    if position_in(tx, &next).await? != Some(position) {
         return Err(Error::CheckpointMoved { expected: position });
     }
     if serving.is_some_and(|serving| serving > position) {
         return Ok(Swap::Behind(serving.unwrap_or(position)));
     }
-    let mut run = async |sql: String| {
-        let args = tx.args();
-        tx.execute(AssertSqlSafe(sql), args).await
-    };
-    run(format!("ALTER SCHEMA {schema} RENAME TO {old}")).await?;
-    run(format!("ALTER SCHEMA {next} RENAME TO {schema}")).await?;
-    run(format!("SELECT pg_notify('{schema}', '{position}')")).await?;
-    tx.commit().await?;
+    run(tx, format!("ALTER SCHEMA {schema} RENAME TO {old}")).await?;
+    run(tx, format!("ALTER SCHEMA {next} RENAME TO {schema}")).await?;
+    run(tx, format!("SELECT pg_notify('{schema}', '{position}')")).await?;
     Ok(Swap::Done)
+}
+
+async fn run(tx: &mut Tx<'_>, sql: String) -> Result<(), Error> {
+    let args = tx.args();
+    tx.execute(AssertSqlSafe(sql), args).await?;
+    Ok(())
 }
 
 async fn position_in(tx: &mut Tx<'_>, schema: &str) -> Result<Option<Position>, Error> {

@@ -28,13 +28,13 @@ pub enum Swap {
 }
 
 /// A rebuild under way. Dropping it leaves everything as it was.
-pub struct Rebuild<'m> {
-    models: &'m ReadModels,
+pub struct Rebuild {
+    models: Arc<ReadModels>,
     writer: Writer,
     _one_at_a_time: OwnedMutexGuard<()>,
 }
 
-impl std::fmt::Debug for Rebuild<'_> {
+impl std::fmt::Debug for Rebuild {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rebuild").finish_non_exhaustive()
     }
@@ -46,7 +46,7 @@ impl ReadModels {
     /// # Errors
     /// [`Error::RebuildUnderWay`]: here or, on PostgreSQL, on another server;
     /// [`Error::Unavailable`], [`Error::File`].
-    pub async fn begin_rebuild(&self) -> Result<Rebuild<'_>, Error> {
+    pub async fn begin_rebuild(self: &Arc<Self>) -> Result<Rebuild, Error> {
         let one = self.rebuilding.clone().try_lock_owned();
         let one = one.map_err(|_| Error::RebuildUnderWay)?;
         let (way, conn) = match &self.place {
@@ -63,20 +63,38 @@ impl ReadModels {
             ),
         };
         Ok(Rebuild {
-            models: self,
             writer: Writer::new(way, Some(conn), TaskProjector::default()),
+            models: Arc::clone(self),
             _one_at_a_time: one,
         })
     }
 }
 
-impl Rebuild<'_> {
+impl Rebuild {
     /// Folds the next events of the log. Returns the new checkpoint.
     ///
     /// # Errors
     /// As [`ReadModels::apply`]; after any, the rebuild is of no use.
     pub async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
         self.writer.apply(events).await
+    }
+
+    /// Removes what was made. Dropping the rebuild leaves that to the next one.
+    pub async fn abandon(mut self) {
+        let left = match &self.models.place {
+            Place::File(path) => {
+                let _ = close(&mut self.writer).await;
+                sqlite::remove(&sqlite::next_path(path))
+            }
+            Place::Postgres(place) => match &mut self.writer.conn {
+                Some(conn) if !self.writer.unsettled => {
+                    postgres::drop_schema(conn, &place.next_schema()).await
+                }
+                Some(_) | None => Ok(()),
+            },
+        };
+        // The next rebuild removes it.
+        drop(left);
     }
 
     /// Puts the new rows in the place of the old ones, unless those are further.

@@ -138,7 +138,10 @@ async fn begin(db: &mut SqliteConnection) -> Result<(), Error> {
 async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {
     let options = writer_options(path).create_if_missing(true);
     let mut db = SqliteConnection::connect_with(&options).await?;
-    MIGRATIONS.run(&mut db).await.map_err(Error::Migration)?;
+    MIGRATIONS
+        .run_direct(None, &mut db, false)
+        .await
+        .map_err(Error::Migration)?;
     let mut tx = Tx::sqlite(db.begin().await?);
     let found = checkpoint::load::<TaskProjector>(&mut tx).await?;
     tx.commit().await?;

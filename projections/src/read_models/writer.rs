@@ -138,14 +138,29 @@ impl Writer {
         // future is dropped half-way.
         self.position = None;
         self.unsettled = true;
+        let written = self.write(new, from, to, channel).await;
+        if written.is_err() && matches!(self.way, Way::Postgres { .. }) {
+            // Its locks go with the connection; else the next one to fold would wait for them.
+            self.conn = None;
+        }
+        written?;
+        self.unsettled = false;
+        self.position = Some(to);
+        Ok(to)
+    }
+
+    async fn write(
+        &mut self,
+        new: &[Arc<Recorded>],
+        from: Position,
+        to: Position,
+        channel: Option<String>,
+    ) -> Result<(), Error> {
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
         self.projector.apply(&mut tx, new).await?;
-        tx.commit().await?;
-        self.unsettled = false;
-        self.position = Some(to);
-        Ok(to)
+        tx.commit().await
     }
 
     /// Empties all tables and goes back to position 0.

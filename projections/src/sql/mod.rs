@@ -100,6 +100,16 @@ impl<'t> Tx<'t> {
         Ok(())
     }
 
+    /// Ends it without effect, at once: a transaction that is only dropped keeps its locks until its
+    /// connection is used again.
+    pub(crate) async fn rollback(self) -> Result<(), Error> {
+        match self.inner {
+            Inner::Sqlite(tx) => tx.rollback().await?,
+            Inner::Postgres(tx) => tx.rollback().await?,
+        }
+        Ok(())
+    }
+
     /// Runs a statement and tells how many rows it changed.
     pub(crate) async fn execute(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<u64, Error> {
         let sql = sql.into_sql_str();

@@ -5,7 +5,7 @@ use super::encode::Outcome;
 use super::error::{ErrorKind, RpcError};
 use super::params::{
     cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
-    list, retry, tree, update,
+    list, rebuild, retry, tree, update,
 };
 use super::reader::Parameters;
 use crate::application::readings::Text;
@@ -315,6 +315,22 @@ fn system_methods() -> Vec<Method<Context>> {
                 boxed(async move {
                     executors::Params::read(&call.params)?;
                     Ok(system::executors(&context))
+                })
+            },
+        },
+        Method {
+            name: "system.rebuild",
+            title: "Rebuild",
+            summary: "Make the read models anew from the log, while they serve",
+            tags: &["system"],
+            params: rebuild::Params::questions(),
+            changes_state: false,
+            about: about::rebuild(),
+            handler: |context, call| {
+                boxed(async move {
+                    rebuild::Params::read(&call.params)?;
+                    let started = context.app.rebuild_read_models().await;
+                    answer(&context, started.map(system::rebuild_started))
                 })
             },
         },

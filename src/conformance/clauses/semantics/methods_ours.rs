@@ -320,6 +320,7 @@ async fn the_interface_describes_itself(probe: &Probe) -> Outcome {
         "tasks.explain",
         "system.health",
         "system.executors",
+        "system.rebuild",
         "rpc.discover",
     ] {
         ensure!(names.contains(&name), "{name} is not among {names:?}");

@@ -17,6 +17,7 @@ pub mod get;
 pub mod health;
 pub mod history;
 pub mod list;
+pub mod rebuild;
 pub mod retry;
 pub mod tree;
 pub mod update;

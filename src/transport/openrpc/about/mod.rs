@@ -11,7 +11,7 @@ mod tasks;
 
 pub use past::{explain, history};
 pub use queries::{children, get, list, tree};
-pub use system::{discover, executors, health};
+pub use system::{discover, executors, health, rebuild};
 pub use tasks::{cancel, copy, create, delete, execute, retry, update};
 
 use crate::transport::jsonrpc::ErrorKind;

@@ -16,6 +16,17 @@ pub fn health() -> About {
         "ok": {"type": "boolean"},
         "detail": {"type": "string"},
     }));
+    let rebuild = json!({
+        "type": ["object", "null"],
+        "description": "How the last `system.rebuild` stands; null when there was none since the start.",
+        "required": ["state"],
+        "properties": {
+            "state": {"type": "string", "enum": ["running", "done", "failed"]},
+            "position": number(),
+            "of": number(),
+            "reason": {"type": "string"},
+        },
+    });
     let slots = object(json!({"running": number(), "limit": number()}));
     About {
         description: "Shows whether the parts of the server work, and figures about them.",
@@ -26,7 +37,7 @@ pub fn health() -> About {
             "time": {"type": "string", "format": "date-time"},
             "checks": {"type": "array", "items": check},
             "log": object(json!({"head": number(), "commits": number()})),
-            "projections": object(json!({"checkpoint": number(), "lag": number()})),
+            "projections": object(json!({"checkpoint": number(), "lag": number(), "rebuild": rebuild})),
             "flows": object(json!({"resident": number(), "idle_bytes": number()})),
             "executors": {"type": "object", "additionalProperties": slots},
         })),
@@ -40,7 +51,7 @@ pub fn health() -> About {
                 "time": "2026-01-15T10:30:00.000000Z",
                 "checks": [{"name": "log", "ok": true, "detail": "3 events"}],
                 "log": {"head": 3, "commits": 1},
-                "projections": {"checkpoint": 3, "lag": 0},
+                "projections": {"checkpoint": 3, "lag": 0, "rebuild": null},
                 "flows": {"resident": 1, "idle_bytes": 750},
                 "executors": {"echo_executor": {"running": 0, "limit": 256}},
             }),
@@ -72,6 +83,28 @@ pub fn executors() -> About {
                 "name": "echo_executor", "aliases": [], "summary": "Returns its inputs",
                 "idempotent": true, "input_schema": null, "limit": 256,
             }]}),
+        }],
+    }
+}
+
+/// `system.rebuild`.
+#[must_use]
+pub fn rebuild() -> About {
+    About {
+        description: "Makes the read models anew from the log, beside those that serve, and puts them in \
+            their place when they have caught up. Answers at once; `system.health` shows how it stands. \
+            One at a time: a second call is -32013.",
+        result: "started",
+        schema: object(json!({
+            "started": {"type": "boolean", "enum": [true]},
+            "position": {"type": "integer", "minimum": 0, "description": "The end of the log now."},
+        })),
+        errors: &[],
+        examples: vec![Example {
+            name: "begun",
+            description: "The old read models serve until the new ones are ready.",
+            params: json!({}),
+            result: json!({"started": true, "position": 3}),
         }],
     }
 }
