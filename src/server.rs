@@ -3,13 +3,17 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+mod cluster;
+mod reconcile;
 mod storage;
 
 pub use storage::{Database, READ_MODELS_FILE, Storage};
 
+use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
-    App, Directory, Flows, Positions, Readings, RowCache, Validation, flows, rows,
+    App, Directory, Flows, Ownership, Partitions, Positions, Readings, RowCache, Validation, flows,
+    rows,
 };
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
@@ -25,21 +29,13 @@ use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
-use futures_util::StreamExt;
+use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use storage::Opened;
 use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// Flows with open runs that are woken at a time after a start.
-const RECOVERY_PAGE: u32 = 256;
-/// Flows that are loaded at once after a start.
-const RECOVERY_AT_ONCE: usize = 16;
-/// How often the reconciler looks for flows with open runs that nobody attends to.
-const RECONCILE_EVERY: Duration = Duration::from_secs(30);
 
 /// The server cannot start; the operator can mend it.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +66,12 @@ pub enum StartError {
     /// The read models cannot be opened or made.
     #[error("the read models cannot be used")]
     ReadModels(#[from] projections::Error),
+    /// The leases of the nodes cannot be read.
+    #[error(transparent)]
+    Nodes(#[from] crate::nodes::Error),
+    /// No calls to other nodes are possible.
+    #[error("cannot call other nodes: {0}")]
+    Calls(#[from] reqwest::Error),
     /// A built-in executor cannot be set up.
     #[error(transparent)]
     BuiltIn(#[from] BuiltInError),
@@ -119,17 +121,23 @@ impl Server {
     ) -> Result<Self, StartError> {
         let storage = Opened::open(&storage.into(), clock.clone()).await?;
         let (store, queries) = (storage.store.clone(), storage.queries.clone());
-        let token = store.raise_fence("writer").await?;
-        let fence = Some(Fence {
-            name: Arc::from("writer"),
-            token,
-        });
+        let ownership: Arc<dyn Ownership> = match &storage.cluster {
+            Some(cluster) => cluster.tenure.clone(),
+            None => Arc::new(Sole(Some(Fence {
+                name: Arc::from("writer"),
+                token: store.raise_fence("writer").await?,
+            }))),
+        };
         tracing::info!(head = *store.watch().borrow(), read_models = ?storage.found, "the storage is open");
         let stop = CancellationToken::new();
         let services = TaskTracker::new();
         let (service, projections) =
             runner::Service::new(store.clone(), queries.clone(), runner::Options::default())
                 .await?;
+        let service = match &storage.cluster {
+            Some(cluster) => service.folding_while(cluster.tenure.folds()),
+            None => service,
+        };
         services.spawn(service.run(stop.child_token()));
 
         let catalog = Arc::new(Catalog::new(registry));
@@ -144,7 +152,7 @@ impl Server {
             executors: executors.clone(),
             rows: row_cache.clone(),
             positions: positions.clone(),
-            fence,
+            ownership,
             idle_bytes_max: flows::IDLE_BYTES_MAX,
             stop: stop.clone(),
         });
@@ -178,8 +186,16 @@ impl Server {
             catalog,
             engine,
         });
+        if !context.app.flows.ownership().is_shared() {
+            // Nobody else will bring them.
+            context.app.flows.gained(&Partitions::ALL);
+        }
         services.spawn(reconcile(context.clone(), stop.child_token()));
-        let dispatcher = Arc::new(Dispatcher::new(context.clone(), methods::table(), clock));
+        let dispatcher = Dispatcher::new(context.clone(), methods::table(), clock);
+        let dispatcher = Arc::new(match &storage.cluster {
+            Some(cluster) => dispatcher.with_forward(cluster.peers.clone()),
+            None => dispatcher,
+        });
         Ok(Self {
             context,
             dispatcher,
@@ -187,6 +203,16 @@ impl Server {
             stop,
             services,
         })
+    }
+
+    /// Takes its part of the flows, as the node that others reach at `url`. A server that is alone
+    /// has all of them already. Once, when the door is open.
+    pub fn join(&self, url: &str) {
+        if let Some(cluster) = &self.storage.cluster {
+            let flows = self.context.app.flows.clone();
+            let taking_part = cluster.take_part(url, flows, self.stop.child_token());
+            self.services.spawn(taking_part);
+        }
     }
 
     /// Where calls go.
@@ -219,60 +245,5 @@ impl Server {
         self.services.close();
         self.services.wait().await;
         self.storage.close().await;
-    }
-}
-
-/// Has flows with open runs looked at: all of them after a start, [`RECOVERY_AT_ONCE`] at a time, and
-/// then, now and again, those that nobody attends to. Needs no input, does no harm when there is
-/// nothing to do.
-async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
-    let head = *context.app.store.watch().borrow();
-    loop {
-        let reached = tokio::select! {
-            () = stop.cancelled() => return,
-            reached = context.app.projections.wait_for(head, RECONCILE_EVERY) => reached,
-        };
-        match reached {
-            Ok(()) => break,
-            Err(lagging) if lagging.stopped => {
-                tracing::error!(error = %lagging, "only the open runs that the read models know go on");
-                break;
-            }
-            Err(lagging) => {
-                tracing::warn!(error = %lagging, "flows that were running wait for the read models");
-            }
-        }
-    }
-    let mut first = true;
-    loop {
-        let pass = async {
-            if let Err(error) = wake_open_runs(&context, first).await {
-                tracing::error!(error = %error, "open runs cannot be read");
-            }
-            tokio::time::sleep(RECONCILE_EVERY).await;
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = pass => first = false,
-        }
-    }
-}
-
-async fn wake_open_runs(context: &Context, all: bool) -> Result<(), projections::Error> {
-    let flows = &context.app.flows;
-    let mut after = 0;
-    loop {
-        let page = context.app.queries.open_runs(after, RECOVERY_PAGE).await?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        after = last.created_position;
-        let unattended = page
-            .iter()
-            .map(|run| run.flow_id)
-            .filter(|flow| all || !flows.attends(*flow));
-        futures_util::stream::iter(unattended)
-            .for_each_concurrent(RECOVERY_AT_ONCE, |flow| flows.wake_and_wait(flow))
-            .await;
     }
 }

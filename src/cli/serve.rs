@@ -62,6 +62,14 @@ async fn start_server(
             return Err(CliError::failed(&error));
         }
     };
+    let node_url = config.node_url(handle.local_addr);
+    if config.node_url.is_none() && handle.local_addr.ip().is_unspecified() {
+        tracing::warn!(
+            url = node_url,
+            "other nodes cannot reach this address; say with --node-url where they can"
+        );
+    }
+    server.join(&node_url);
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     tracing::info!(address = %handle.local_addr, data = place, "listening");

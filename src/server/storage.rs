@@ -1,6 +1,7 @@
 //! Where a server keeps its data. The only place behind the doors that knows which backend runs.
 
 use super::StartError;
+use super::cluster::Cluster;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, StorageConfig};
 use crate::store::EventStore;
@@ -132,6 +133,8 @@ pub(super) struct Opened {
     pub(super) queries: Arc<ReadModels>,
     /// What was found of them.
     pub(super) found: Found,
+    /// What it takes to be one of several servers, where there may be others.
+    pub(super) cluster: Option<Cluster>,
     backend: Backend,
 }
 
@@ -154,19 +157,24 @@ impl Opened {
     }
 
     async fn database(database: &Database, clock: SharedClock) -> Result<Self, StartError> {
-        let store = Arc::new(PostgresStore::open(database.log(clock)).await?);
-        let opened = ReadModels::open(&database.read_models()).await;
-        let (queries, found) = match opened {
+        let options = database.log(clock.clone());
+        let store = Arc::new(PostgresStore::open(options.clone()).await?);
+        let rest = async {
+            let read_models = ReadModels::open(&database.read_models()).await?;
+            Ok::<_, StartError>((read_models, Cluster::open(&options, &clock).await?))
+        };
+        let ((queries, found), cluster) = match rest.await {
             Ok(opened) => opened,
             Err(error) => {
                 store.close().await;
-                return Err(error.into());
+                return Err(error);
             }
         };
         Ok(Self {
             store: store.clone(),
             queries: Arc::new(queries),
             found,
+            cluster: Some(cluster),
             backend: Backend::Database(store),
         })
     }
@@ -184,12 +192,16 @@ impl Opened {
             store: store.clone(),
             queries: Arc::new(queries),
             found,
+            cluster: None,
             backend: Backend::Folder { store, _lock: lock },
         })
     }
 
     /// Finishes what was queued and lets go of everything. The last step of a server's end.
     pub(super) async fn close(self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.close().await;
+        }
         match self.backend {
             Backend::Folder { store, _lock } => store.close().await,
             Backend::Database(store) => store.close().await,

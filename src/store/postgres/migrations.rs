@@ -7,11 +7,23 @@ use super::{OpenError, Options, open};
 use sqlx::{Connection, Executor, PgConnection};
 use std::time::Duration;
 
-/// The steps, in order; never edited, only followed.
-const STEPS: &[(&str, &str)] = &[(
-    "0001_event_log",
-    include_str!("../../../migrations/postgres/log/0001_event_log.sql"),
-)];
+/// Steps for one purpose: a folder below `migrations/postgres`.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    /// The folder's name.
+    pub purpose: &'static str,
+    /// Names and texts, in order; never edited, only followed.
+    pub steps: &'static [(&'static str, &'static str)],
+}
+
+/// The log's own.
+const LOG: Steps = Steps {
+    purpose: "log",
+    steps: &[(
+        "0001_event_log",
+        include_str!("../../../migrations/postgres/log/0001_event_log.sql"),
+    )],
+};
 /// Key of the advisory lock (`tlgr`), the same for whatever a taskledger changes in a database.
 pub(super) const LOCK_KEY: i64 = 0x746c_6772;
 /// How long to wait for another process that changes the schema.
@@ -35,6 +47,14 @@ pub struct Migrated {
 /// # Errors
 /// [`OpenError`]: nothing was changed.
 pub async fn migrate(options: &Options) -> Result<Migrated, OpenError> {
+    take(options, LOG).await
+}
+
+/// The same for what somebody else keeps beside the log, after the log's own steps.
+///
+/// # Errors
+/// As [`migrate`].
+pub async fn take(options: &Options, steps: Steps) -> Result<Migrated, OpenError> {
     let place = open::place(&options.connect);
     let patient = Options {
         statement_timeout: STEP_TIMEOUT,
@@ -48,12 +68,13 @@ pub async fn migrate(options: &Options) -> Result<Migrated, OpenError> {
             reason: error.to_string(),
         })?;
     open::check_server(&mut connection, &place).await?;
-    let migrated = take_steps(&mut connection, &place)
-        .await
-        .map_err(|error| match error {
-            Stopped::Open(error) => error,
-            Stopped::Sql(source) => classify(source, place, options),
-        })?;
+    let migrated =
+        take_steps(&mut connection, &place, steps)
+            .await
+            .map_err(|error| match error {
+                Stopped::Open(error) => error,
+                Stopped::Sql(source) => classify(source, place, options),
+            })?;
     // The work is done and committed; a farewell that fails changes nothing.
     let _ = connection.close().await;
     Ok(migrated)
@@ -70,8 +91,12 @@ impl From<sqlx::Error> for Stopped {
     }
 }
 
-async fn take_steps(connection: &mut PgConnection, place: &str) -> Result<Migrated, Stopped> {
-    let known = STEPS.len() as i64;
+async fn take_steps(
+    connection: &mut PgConnection,
+    place: &str,
+    Steps { purpose, steps }: Steps,
+) -> Result<Migrated, Stopped> {
+    let known = steps.len() as i64;
     let mut transaction = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(LOCK_KEY)
@@ -85,8 +110,9 @@ async fn take_steps(connection: &mut PgConnection, place: &str) -> Result<Migrat
         transaction.execute(SCHEMA).await?;
     }
     let from: i64 = sqlx::query_scalar(
-        "SELECT coalesce(max(number), 0) FROM taskledger.schema_steps WHERE purpose = 'log'",
+        "SELECT coalesce(max(number), 0) FROM taskledger.schema_steps WHERE purpose = $1",
     )
+    .bind(purpose)
     .fetch_one(&mut *transaction)
     .await?;
     if from > known {
@@ -97,14 +123,17 @@ async fn take_steps(connection: &mut PgConnection, place: &str) -> Result<Migrat
         }));
     }
     let mut taken = Vec::new();
-    for (number, (name, sql)) in (1..).zip(STEPS) {
+    for (number, (name, sql)) in (1..).zip(steps) {
         if number > from {
             transaction.execute(*sql).await?;
-            sqlx::query("INSERT INTO taskledger.schema_steps (purpose, number, name) VALUES ('log', $1, $2)")
-                .bind(number)
-                .bind(*name)
-                .execute(&mut *transaction)
-                .await?;
+            sqlx::query(
+                "INSERT INTO taskledger.schema_steps (purpose, number, name) VALUES ($1, $2, $3)",
+            )
+            .bind(purpose)
+            .bind(number)
+            .bind(*name)
+            .execute(&mut *transaction)
+            .await?;
             taken.push(*name);
         }
     }

@@ -27,7 +27,7 @@ mod tests;
 pub mod verify;
 mod wakeups;
 
-pub use migrations::{Migrated, migrate};
+pub use migrations::{Migrated, Steps, migrate, take};
 pub use open::OpenError;
 
 use super::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
