@@ -28,6 +28,7 @@ impl Server {
 
     /// A server whose data lies in a new folder below `parent` (a small file system, perhaps), with
     /// further `settings`, each `name=value`.
+    #[expect(clippy::disallowed_methods, reason = "a name that nobody else has")]
     pub(crate) fn begin_in(parent: &Path, settings: &[&str]) -> Self {
         let name = format!("taskledger-server-{}", uuid::Uuid::new_v4().simple());
         let folder = parent.join(name);

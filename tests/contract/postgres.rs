@@ -178,6 +178,61 @@ async fn the_character_nul_is_kept_wherever_a_caller_may_write_it() {
     assert_eq!(store.append(strange(99)).await.unwrap(), Outcome::Fenced);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_no_index_takes_is_refused_and_its_neighbours_are_written() {
+    let database = Database::create().await;
+    let store = open_postgres(&database, manual_clock()).await;
+    // Not compressible, or an index would take more.
+    let text: String = (0..64).map(|_| flow().0.simple().to_string()).collect();
+    let claiming = |bytes: usize| Append {
+        claims: vec![request(&text[..bytes], "v", None)],
+        ..append(flow(), 0, 1)
+    };
+
+    let (long, longest, neighbour) = tokio::join!(
+        store.append(claiming(2_048)),
+        store.append(Append {
+            claims: vec![request(&text.repeat(2), "v", None)],
+            ..append(flow(), 0, 1)
+        }),
+        store.append(append(flow(), 0, 1)),
+    );
+    let fence = store.raise_fence(&text.repeat(2)).await;
+
+    appended(long.unwrap());
+    appended(neighbour.unwrap());
+    assert!(matches!(longest, Err(Error::Invalid(_))), "{longest:?}");
+    assert!(matches!(fence, Err(Error::Invalid(_))), "{fence:?}");
+    let again = store.append(claiming(2_048)).await.unwrap();
+    assert!(matches!(again, Outcome::Exists { .. }), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_whose_connections_are_all_taken_fails_reads_and_not_appends() {
+    let database = Database::create().await;
+    let options = Options {
+        connections: 1,
+        acquire_timeout: std::time::Duration::from_millis(500),
+        ..postgres_options(database.url(), manual_clock())
+    };
+    let store = PostgresStore::open(options).await.unwrap();
+    let stream = given_stream(&store, 1).await;
+    let taken = store.pool().acquire().await.unwrap();
+
+    let refused = store
+        .read_stream(stream, 0, 9, usize::MAX)
+        .await
+        .unwrap_err();
+    let written = appended(store.append(append(stream, 1, 1)).await.unwrap());
+    drop(taken);
+    let read = store.read_stream(stream, 0, 9, usize::MAX).await.unwrap();
+
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
+    assert!(refused.to_string().contains("stayed busy"), "{refused}");
+    assert_eq!(written[0].position, 2);
+    assert_eq!(read.len(), 2);
+}
+
 /// Rows arrive before the commit that follows them; only the commit counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_append_whose_commit_fails_is_not_answered_as_written() {
