@@ -94,8 +94,7 @@ impl MultiRow {
         rows: &[T],
         bind: impl Fn(&T, &mut Args),
     ) -> Result<(), Error> {
-        let mut parts = self.parts(tx.engine(), rows);
-        while let Some((sql, part)) = parts.next() {
+        for (sql, part) in self.parts(tx.engine(), rows) {
             let args = self.bound(tx.engine(), part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
             match (&mut tx.inner, args.0) {
@@ -123,8 +122,7 @@ impl MultiRow {
         bind: impl Fn(&T, &mut Args),
     ) -> Result<Vec<Row>, Error> {
         let mut found = Vec::new();
-        let mut parts = self.parts(tx.engine(), rows);
-        while let Some((sql, part)) = parts.next() {
+        for (sql, part) in self.parts(tx.engine(), rows) {
             let args = self.bound(tx.engine(), part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
             match (&mut tx.inner, args.0) {
