@@ -31,7 +31,7 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         .into_iter()
         .map(|(name, taken, limit)| (name, json!({"running": taken, "limit": limit})))
         .collect();
-    let mut answer = json!({
+    raw(&json!({
         "status": if ok { "ok" } else { "degraded" },
         "version": env!("CARGO_PKG_VERSION"),
         "time": context.app.clock.now(),
@@ -40,17 +40,22 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint), "rebuild": rebuild(context)},
         "flows": {"resident": flows, "idle_bytes": idle_bytes},
         "executors": slots,
-    });
-    if let Some(census) = context.app.flows.ownership().census() {
-        let held = |(node, partitions): &(Arc<Node>, usize)| json!({"id": node.id, "url": node.url, "partitions": partitions});
-        answer["node"] = json!({
-            "id": census.me,
-            "partitions": census.partitions,
-            "folds_read_models": census.folds,
-            "alive": census.nodes.iter().map(held).collect::<Vec<_>>(),
-        });
-    }
-    raw(&answer)
+        "node": node(context),
+    }))
+}
+
+/// This server among those that share the log; null when it is alone.
+fn node(context: &Context) -> Value {
+    let Some(census) = context.app.flows.ownership().census() else {
+        return Value::Null;
+    };
+    let held = |(node, partitions): &(Arc<Node>, usize)| json!({"id": node.id, "url": node.url, "partitions": partitions});
+    json!({
+        "id": census.me,
+        "partitions": census.partitions,
+        "folds_read_models": census.folds,
+        "alive": census.nodes.iter().map(held).collect::<Vec<_>>(),
+    })
 }
 
 /// How the last rebuild stands; null when there was none since the start.

@@ -14,6 +14,7 @@ mod hostile_schemas;
 mod log;
 mod long_answers;
 mod model;
+mod nodes;
 mod past;
 #[path = "../common/postgres.rs"]
 mod postgres;

@@ -210,6 +210,10 @@ impl Client {
                 self.acknowledge(&command, &result);
                 Some(Ok(result))
             }
+            Err(NoResult::Refused(refusal)) if refusal.is_unknown() => {
+                self.open = Some(command);
+                None
+            }
             Err(NoResult::Refused(refusal)) => {
                 let explained = matches!(
                     (command.method, refusal.code),

@@ -134,10 +134,24 @@ impl Server {
         self.ended().await;
     }
 
+    /// The process stands still (SIGSTOP) until it is resumed.
+    pub(crate) fn pause(&self) {
+        self.send(Signal::STOP);
+    }
+
+    /// Lets a paused process go on.
+    pub(crate) fn resume(&self) {
+        self.send(Signal::CONT);
+    }
+
+    fn send(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
     /// Sends SIGTERM.
     pub(crate) fn ask_to_stop(&self) {
-        let pid = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
+        self.send(Signal::TERM);
     }
 
     /// Sends SIGTERM and waits for a good end.
@@ -215,6 +229,14 @@ async fn read(
 pub(crate) struct Refusal {
     pub(crate) code: i64,
     pub(crate) data: Value,
+}
+
+impl Refusal {
+    /// Whether the server cannot tell if the call took effect.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let reason = self.data["reason"].as_str().unwrap_or_default();
+        self.code == -32603 && reason.contains("unknown; retry with the same idempotency key")
+    }
 }
 
 /// Why a call has no result.

@@ -27,6 +27,22 @@ pub fn health() -> About {
             "reason": {"type": "string"},
         },
     });
+    let held = object(json!({
+        "id": {"type": "string", "format": "uuid"},
+        "url": {"type": "string"},
+        "partitions": number(),
+    }));
+    let node = json!({
+        "type": ["object", "null"],
+        "description": "This server among those that share the log; null when it is alone.",
+        "required": ["id", "partitions", "folds_read_models", "alive"],
+        "properties": {
+            "id": {"type": "string", "format": "uuid"},
+            "partitions": {"type": "integer", "minimum": 0, "description": "Partitions of flows that it owns, of 256."},
+            "folds_read_models": {"type": "boolean"},
+            "alive": {"type": "array", "items": held, "description": "All servers that live, this one included."},
+        },
+    });
     let slots = object(json!({"running": number(), "limit": number()}));
     About {
         description: "Shows whether the parts of the server work, and figures about them.",
@@ -40,6 +56,7 @@ pub fn health() -> About {
             "projections": object(json!({"checkpoint": number(), "lag": number(), "rebuild": rebuild})),
             "flows": object(json!({"resident": number(), "idle_bytes": number()})),
             "executors": {"type": "object", "additionalProperties": slots},
+            "node": node,
         })),
         errors: &[],
         examples: vec![Example {
@@ -54,6 +71,7 @@ pub fn health() -> About {
                 "projections": {"checkpoint": 3, "lag": 0, "rebuild": null},
                 "flows": {"resident": 1, "idle_bytes": 750},
                 "executors": {"echo_executor": {"running": 0, "limit": 256}},
+                "node": null,
             }),
         }],
     }
