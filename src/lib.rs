@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config;
 pub mod conformance;
 pub mod engine;
+pub mod nodes;
 pub mod server;
 pub mod store;
 pub mod subscription;

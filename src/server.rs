@@ -3,9 +3,17 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+mod cluster;
+mod reconcile;
+mod storage;
+
+pub use storage::{Database, READ_MODELS_FILE, Storage};
+
+use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
-    App, Directory, Flows, Positions, Readings, RowCache, Validation, flows, rows,
+    App, Directory, Flows, Ownership, Partitions, Positions, Readings, RowCache, Validation, flows,
+    rows,
 };
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
@@ -13,29 +21,21 @@ use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
 use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
-use crate::store::lock::{DataDirLock, LockError};
-use crate::store::sqlite::{self, OpenError, SqliteStore};
-use crate::store::{EventStore, Fence};
+use crate::store::Fence;
+use crate::store::lock::LockError;
+use crate::store::postgres;
+use crate::store::sqlite::OpenError;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
-use futures_util::StreamExt;
-use std::path::{Path, PathBuf};
+use reconcile::reconcile;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-use taskledger_projections::{self as projections, ReadModels};
+use storage::Opened;
+use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// File of the read models in the data folder; may be deleted while no server runs.
-pub const READ_MODELS_FILE: &str = "read_models.db";
-/// Flows with open runs that are woken at a time after a start.
-const RECOVERY_PAGE: u32 = 256;
-/// Flows that are loaded at once after a start.
-const RECOVERY_AT_ONCE: usize = 16;
-/// How often the reconciler looks for flows with open runs that nobody attends to.
-const RECONCILE_EVERY: Duration = Duration::from_secs(30);
 
 /// The server cannot start; the operator can mend it.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +54,24 @@ pub enum StartError {
     /// The log cannot be opened.
     #[error(transparent)]
     Log(#[from] OpenError),
+    /// The value is never repeated: it may hold a password.
+    #[error("--database-url: {0}; expected postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
+    DatabaseUrl(String),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] postgres::OpenError),
     /// The log was opened but does not answer.
     #[error("the log cannot be used: {0}")]
     Store(#[from] crate::store::Error),
     /// The read models cannot be opened or made.
     #[error("the read models cannot be used")]
     ReadModels(#[from] projections::Error),
+    /// The leases of the nodes cannot be read.
+    #[error(transparent)]
+    Nodes(#[from] crate::nodes::Error),
+    /// No calls to other nodes are possible.
+    #[error("cannot call other nodes: {0}")]
+    Calls(#[from] reqwest::Error),
     /// A built-in executor cannot be set up.
     #[error(transparent)]
     BuiltIn(#[from] BuiltInError),
@@ -72,10 +84,9 @@ pub enum StartError {
 pub struct Server {
     context: Arc<Context>,
     dispatcher: Arc<Dispatcher<Context>>,
-    store: Arc<SqliteStore>,
+    storage: Opened,
     stop: CancellationToken,
     services: TaskTracker,
-    _lock: DataDirLock,
 }
 
 /// The executors that the configuration asks for, next to those that `builder` has.
@@ -86,7 +97,7 @@ pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Regi
     let command = (!config.allowed_commands.is_empty())
         .then(|| command::Options::allowing(&config.allowed_commands));
     let options = BuiltInOptions {
-        disk_path: Some(config.data_dir.clone()),
+        disk_path: Some(config.storage.data_dir.clone()),
         command,
     };
     let builder = with_built_ins(builder, options)?;
@@ -98,40 +109,35 @@ pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Regi
 }
 
 impl Server {
-    /// Opens the data folder and starts everything behind the doors. Flows that were running when
-    /// the last server ended go on.
+    /// Opens the storage and starts everything behind the doors. Flows that were running when the
+    /// last server ended go on.
     ///
     /// # Errors
     /// [`StartError`].
     pub async fn open(
-        data_dir: &Path,
+        storage: impl Into<Storage>,
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
-        let unusable = |source| StartError::DataDir {
-            path: data_dir.to_owned(),
-            source,
+        let storage = Opened::open(&storage.into(), clock.clone()).await?;
+        let (store, queries) = (storage.store.clone(), storage.queries.clone());
+        let ownership: Arc<dyn Ownership> = match &storage.cluster {
+            Some(cluster) => cluster.tenure.clone(),
+            None => Arc::new(Sole(Some(Fence {
+                name: Arc::from("writer"),
+                token: store.raise_fence("writer").await?,
+            }))),
         };
-        std::fs::create_dir_all(data_dir).map_err(unusable)?;
-        let lock = DataDirLock::acquire(data_dir)?;
-        let store = Arc::new(SqliteStore::open(sqlite::Options::new(
-            data_dir,
-            clock.clone(),
-        ))?);
-        let token = store.raise_fence("writer").await?;
-        let fence = Some(Fence {
-            name: Arc::from("writer"),
-            token,
-        });
-        let (queries, found) =
-            ReadModels::open(&projections::Options::new(data_dir.join(READ_MODELS_FILE))).await?;
-        tracing::info!(head = *store.watch().borrow(), read_models = ?found, "the data folder is open");
+        tracing::info!(head = *store.watch().borrow(), read_models = ?storage.found, "the storage is open");
         let stop = CancellationToken::new();
         let services = TaskTracker::new();
-        let log: Arc<dyn EventStore> = store.clone();
-        let queries = Arc::new(queries);
         let (service, projections) =
-            runner::Service::new(log.clone(), queries.clone(), runner::Options::default()).await?;
+            runner::Service::new(store.clone(), queries.clone(), runner::Options::default())
+                .await?;
+        let service = match &storage.cluster {
+            Some(cluster) => service.folding_while(cluster.tenure.folds()),
+            None => service,
+        };
         services.spawn(service.run(stop.child_token()));
 
         let catalog = Arc::new(Catalog::new(registry));
@@ -141,17 +147,17 @@ impl Server {
             Arc::new(Positions::after(*store.watch().borrow())),
         );
         let (flows, woken) = Flows::new(flows::Parts {
-            store: log.clone(),
+            store: store.clone(),
             clock: clock.clone(),
             executors: executors.clone(),
             rows: row_cache.clone(),
             positions: positions.clone(),
-            fence,
+            ownership,
             idle_bytes_max: flows::IDLE_BYTES_MAX,
             stop: stop.clone(),
         });
         let validation = Arc::new(Validation::new(executors));
-        let source = JobSource::new(log.clone(), row_cache.clone());
+        let source = JobSource::new(store.clone(), row_cache.clone());
         let engine = Engine::new(
             &flows,
             catalog.clone(),
@@ -161,10 +167,10 @@ impl Server {
         );
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
-        let rebuilds = Rebuilds::new(log.clone(), queries.clone());
+        let rebuilds = Rebuilds::new(store.clone(), queries.clone());
         let app = App {
-            directory: Directory::new(log.clone(), clock.clone(), row_cache.clone()),
-            store: log,
+            directory: Directory::new(store.clone(), clock.clone(), row_cache.clone()),
+            store,
             clock: clock.clone(),
             flows,
             projections,
@@ -180,16 +186,33 @@ impl Server {
             catalog,
             engine,
         });
+        if !context.app.flows.ownership().is_shared() {
+            // Nobody else will bring them.
+            context.app.flows.gained(&Partitions::ALL);
+        }
         services.spawn(reconcile(context.clone(), stop.child_token()));
-        let dispatcher = Arc::new(Dispatcher::new(context.clone(), methods::table(), clock));
+        let dispatcher = Dispatcher::new(context.clone(), methods::table(), clock);
+        let dispatcher = Arc::new(match &storage.cluster {
+            Some(cluster) => dispatcher.with_forward(cluster.peers.clone()),
+            None => dispatcher,
+        });
         Ok(Self {
             context,
             dispatcher,
-            store,
+            storage,
             stop,
             services,
-            _lock: lock,
         })
+    }
+
+    /// Takes its part of the flows, as the node that others reach at `url`. A server that is alone
+    /// has all of them already. Once, when the door is open.
+    pub fn join(&self, url: &str) {
+        if let Some(cluster) = &self.storage.cluster {
+            let flows = self.context.app.flows.clone();
+            let taking_part = cluster.take_part(url, flows, self.stop.child_token());
+            self.services.spawn(taking_part);
+        }
     }
 
     /// Where calls go.
@@ -221,61 +244,6 @@ impl Server {
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
-        self.store.close().await;
-    }
-}
-
-/// Has flows with open runs looked at: all of them after a start, [`RECOVERY_AT_ONCE`] at a time, and
-/// then, now and again, those that nobody attends to. Needs no input, does no harm when there is
-/// nothing to do.
-async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
-    let head = *context.app.store.watch().borrow();
-    loop {
-        let reached = tokio::select! {
-            () = stop.cancelled() => return,
-            reached = context.app.projections.wait_for(head, RECONCILE_EVERY) => reached,
-        };
-        match reached {
-            Ok(()) => break,
-            Err(lagging) if lagging.stopped => {
-                tracing::error!(error = %lagging, "only the open runs that the read models know go on");
-                break;
-            }
-            Err(lagging) => {
-                tracing::warn!(error = %lagging, "flows that were running wait for the read models");
-            }
-        }
-    }
-    let mut first = true;
-    loop {
-        let pass = async {
-            if let Err(error) = wake_open_runs(&context, first).await {
-                tracing::error!(error = %error, "open runs cannot be read");
-            }
-            tokio::time::sleep(RECONCILE_EVERY).await;
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = pass => first = false,
-        }
-    }
-}
-
-async fn wake_open_runs(context: &Context, all: bool) -> Result<(), projections::Error> {
-    let flows = &context.app.flows;
-    let mut after = 0;
-    loop {
-        let page = context.app.queries.open_runs(after, RECOVERY_PAGE).await?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        after = last.created_position;
-        let unattended = page
-            .iter()
-            .map(|run| run.flow_id)
-            .filter(|flow| all || !flows.attends(*flow));
-        futures_util::stream::iter(unattended)
-            .for_each_concurrent(RECOVERY_AT_ONCE, |flow| flows.wake_and_wait(flow))
-            .await;
+        self.storage.close().await;
     }
 }

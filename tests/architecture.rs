@@ -28,6 +28,8 @@ const EDGES: &[(&str, &[&str])] = &[
         "transport",
         &["application", "engine", "subscription", "clock", "config"],
     ),
+    // Leases and calls between nodes, behind the ports of those who need them.
+    ("nodes", &["application", "store", "transport"]),
     (
         "server",
         &[
@@ -35,6 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "clock",
             "config",
             "engine",
+            "nodes",
             "store",
             "subscription",
             "transport",

@@ -3,6 +3,7 @@
 
 use crate::Args;
 use crate::client::Client;
+use crate::place::Place;
 use crate::report::{Report, percentile};
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -117,7 +118,8 @@ async fn state(client: &mut Client, root: &Value) -> Result<Value, String> {
 
 /// One round; each phase gives its time, its throughput, and how long the other client waited.
 pub(crate) async fn large_tree(args: &Args, report: &mut Report) -> Result<(), String> {
-    let server = Server::start(&args.program, &args.data_dir.join("large")).await?;
+    let place = Place::fresh(args, "large").await?;
+    let server = Server::start(&args.program, &place).await?;
     let mut client = Client::connect(&server.address).await?;
     let other = client
         .call("tasks.create", &json!({"name": "unrelated"}))
@@ -228,5 +230,5 @@ pub(crate) async fn large_tree(args: &Args, report: &mut Report) -> Result<(), S
     );
     probe.end()?;
     server.stop();
-    Ok(())
+    place.remove().await
 }

@@ -3,18 +3,23 @@
 //!
 //! ```text
 //! cargo build --release && cargo run --release -p taskledger-bench
+//! .ci/with-postgres --durable sh -c 'target/release/taskledger-bench --nodes 3 \
+//!     --database-url "$TASKLEDGER_TEST_POSTGRES"'
 //! ```
 
 mod client;
 mod disk;
 mod large_tree;
+mod limit;
+mod nodes;
+mod place;
 mod report;
 mod scenarios;
 mod server;
 
 use clap::Parser;
+use nodes::Nodes;
 use report::Report;
-use server::Server;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,13 +32,19 @@ struct Args {
     /// Folder for the data of the server; a fresh one below it is used and removed
     #[arg(long, default_value = "target/bench-data")]
     data_dir: PathBuf,
+    /// A Postgres server; a fresh database on it is used and removed. Without, the embedded store
+    #[arg(long)]
+    database_url: Option<String>,
+    /// Servers that share the database, and the connections
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    nodes: u16,
     /// Rounds of each scenario; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of each round with load
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// Only scenarios whose name contains this: start, large-tree, create, get, chain, fan
+    /// Only scenarios whose name contains this: limit, start, large-tree, create, get, chain, fan
     #[arg(long)]
     only: Option<String>,
     /// Print JSON
@@ -66,6 +77,9 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<Report, String> {
+    if args.nodes > 1 && args.database_url.is_none() {
+        return Err("--nodes needs --database-url: a folder has one server".to_owned());
+    }
     let mut report = Report::default();
     let wanted = |name: &str| {
         args.only
@@ -79,25 +93,35 @@ async fn run(args: &Args) -> Result<Report, String> {
         "us",
         &disk::sync_us(&args.data_dir, args.rounds)?,
     );
+    if wanted("limit") {
+        limit::limit(args, &mut report).await?;
+    }
     if wanted("start") {
         scenarios::start(args, &mut report).await?;
     }
     if wanted("large-tree") {
         large_tree::large_tree(args, &mut report).await?;
     }
-    let server = Server::start(&args.program, &args.data_dir.join("load")).await?;
+    let nodes = Nodes::start(args, "load").await?;
     for connections in [1, 16, 64] {
         if wanted("create") {
-            scenarios::create(args, &server, connections, &mut report).await?;
+            scenarios::create(args, &nodes, connections, &mut report).await?;
         }
     }
+    for connections in [1, 16, 64] {
+        report.ratio(
+            format!("tasks.create, {connections} connections: rate against the limit"),
+            &format!("tasks.create, {connections} connections: rate"),
+            &limit::rate_name(args, connections),
+        );
+    }
     if wanted("get") {
-        scenarios::get(args, &server, 64, &mut report).await?;
+        scenarios::get(args, &nodes, 64, &mut report).await?;
     }
     if wanted("chain") {
         scenarios::workflow(
             args,
-            &server,
+            &nodes,
             "chain of 100",
             scenarios::chain(100),
             &mut report,
@@ -107,14 +131,14 @@ async fn run(args: &Args) -> Result<Report, String> {
     if wanted("fan") {
         scenarios::workflow(
             args,
-            &server,
+            &nodes,
             "fan-out 500 with fan-in",
             scenarios::fan(500),
             &mut report,
         )
         .await?;
     }
-    report.row("memory after the load", "MB", &[server.memory_mb()?]);
-    server.stop();
+    report.row("memory after the load", "MB", &[nodes.memory_mb()?]);
+    nodes.stop().await?;
     Ok(report)
 }

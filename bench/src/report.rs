@@ -43,6 +43,17 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Adds how many times `part` goes into `whole`, when both were measured.
+    pub(crate) fn ratio(&mut self, name: impl Into<String>, whole: &str, part: &str) {
+        let median = |wanted: &str| {
+            let row = self.rows.iter().find(|row| row.name == wanted);
+            row.map(|row| row.median)
+        };
+        if let (Some(whole), Some(part)) = (median(whole), median(part)) {
+            self.row(name, "", &[whole / part]);
+        }
+    }
+
     pub(crate) fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }

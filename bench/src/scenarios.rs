@@ -2,6 +2,8 @@
 
 use crate::Args;
 use crate::client::Client;
+use crate::nodes::Nodes;
+use crate::place::Place;
 use crate::report::{Report, percentile};
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -10,14 +12,19 @@ use std::time::{Duration, Instant};
 /// Longest wait for a workflow of a few hundred tasks that do nothing.
 const WORKFLOW_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Longest wait for read models that are behind after a round of load.
+const CATCH_UP_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Start to first answer on an empty store, and memory when idle.
 pub(crate) async fn start(args: &Args, report: &mut Report) -> Result<(), String> {
     let (mut starts, mut memory) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
-        let server = Server::start(&args.program, &args.data_dir.join("start")).await?;
+        let place = Place::fresh(args, "start").await?;
+        let server = Server::start(&args.program, &place).await?;
         starts.push(server.started_in.as_secs_f64() * 1e3);
         memory.push(server.memory_mb()?);
         server.stop();
+        place.remove().await?;
     }
     report.row("start to first answer, empty store", "ms", &starts);
     report.row("idle memory, empty store", "MB", &memory);
@@ -33,7 +40,7 @@ struct Round {
 
 /// Calls from `connections` connections, one after the other on each, for `seconds`.
 async fn load(
-    server: &Server,
+    nodes: &Nodes,
     connections: usize,
     seconds: u64,
     body: impl Fn(usize) -> String,
@@ -42,7 +49,7 @@ async fn load(
     let began = Instant::now();
     let mut tasks = Vec::with_capacity(connections);
     for k in 0..connections {
-        let (address, body) = (server.address.clone(), body(k));
+        let (address, body) = (nodes.address(k).to_owned(), body(k));
         tasks.push(tokio::spawn(async move {
             let mut client = Client::connect(&address).await?;
             let mut times = Vec::new();
@@ -69,18 +76,24 @@ async fn load(
     })
 }
 
-async fn health(server: &Server) -> Result<Value, String> {
-    Client::connect(&server.address)
-        .await?
-        .call("system.health", &json!({}))
-        .await
+/// Events of the log, and transactions that made them durable, of all nodes together.
+async fn log_figures(nodes: &Nodes) -> Result<(f64, f64), String> {
+    let (mut head, mut commits) = (0.0_f64, 0.0);
+    for address in nodes.addresses() {
+        let mut client = Client::connect(address).await?;
+        let health = client.call("system.health", &json!({})).await?;
+        let figure = |name: &str| health["log"][name].as_f64().unwrap_or(0.0);
+        head = head.max(figure("head"));
+        commits += figure("commits");
+    }
+    Ok((head, commits))
 }
 
 /// `tasks.create`, one task a call; each round ends with a strong `tasks.list`, so the read models
 /// have caught up.
 pub(crate) async fn create(
     args: &Args,
-    server: &Server,
+    nodes: &Nodes,
     connections: usize,
     report: &mut Report,
 ) -> Result<(), String> {
@@ -89,22 +102,21 @@ pub(crate) async fn create(
         "inputs": {"url": "https://example.com", "timeout": 60},
         "schemas": {"method": "echo_executor"}, "dependencies": []}})
     .to_string();
-    load(server, connections, 1, |_| body.clone()).await?;
+    load(nodes, connections, 1, |_| body.clone()).await?;
     let (mut rate, mut p50, mut p99, mut syncs, mut cpu, mut caught_up) =
         (vec![], vec![], vec![], vec![], vec![], vec![]);
     for _ in 0..args.rounds {
-        let (before, cpu_before) = (health(server).await?, server.cpu_seconds()?);
-        let round = load(server, connections, args.seconds, |_| body.clone()).await?;
-        let (after, cpu_after) = (health(server).await?, server.cpu_seconds()?);
+        let (before, cpu_before) = (log_figures(nodes).await?, nodes.cpu_seconds()?);
+        let round = load(nodes, connections, args.seconds, |_| body.clone()).await?;
+        let (after, cpu_after) = (log_figures(nodes).await?, nodes.cpu_seconds()?);
         let waited = Instant::now();
-        Client::connect(&server.address)
+        Client::connect(&nodes.first().address)
             .await?
-            .call("tasks.list", &json!({"limit": 1}))
+            .insist("tasks.list", &json!({"limit": 1}), CATCH_UP_PATIENCE)
             .await?;
         caught_up.push(waited.elapsed().as_secs_f64() * 1e3);
-        let figure = |health: &Value, name: &str| health["log"][name].as_f64().unwrap_or(0.0);
-        let tasks = figure(&after, "head") - figure(&before, "head");
-        syncs.push((figure(&after, "commits") - figure(&before, "commits")) / tasks);
+        let tasks = after.0 - before.0;
+        syncs.push((after.1 - before.1) / tasks);
         cpu.push((cpu_after - cpu_before) * 1e6 / tasks);
         rate.push(round.per_second);
         p50.push(round.p50_ms);
@@ -123,11 +135,11 @@ pub(crate) async fn create(
 /// `tasks.get` of one task.
 pub(crate) async fn get(
     args: &Args,
-    server: &Server,
+    nodes: &Nodes,
     connections: usize,
     report: &mut Report,
 ) -> Result<(), String> {
-    let mut client = Client::connect(&server.address).await?;
+    let mut client = Client::connect(&nodes.first().address).await?;
     let created = client
         .call(
             "tasks.create",
@@ -137,7 +149,7 @@ pub(crate) async fn get(
     let body = json!({"jsonrpc": "2.0", "method": "tasks.get", "id": 1, "params": {"task_id": created["id"]}}).to_string();
     let (mut rate, mut p99) = (vec![], vec![]);
     for _ in 0..args.rounds {
-        let round = load(server, connections, args.seconds.min(2), |_| body.clone()).await?;
+        let round = load(nodes, connections, args.seconds.min(2), |_| body.clone()).await?;
         rate.push(round.per_second);
         p99.push(round.p99_ms);
     }
@@ -190,17 +202,15 @@ pub(crate) fn fan(width: usize) -> Value {
 /// root to its completion) and as a client that polls sees it.
 pub(crate) async fn workflow(
     args: &Args,
-    server: &Server,
+    nodes: &Nodes,
     name: &str,
     params: Value,
     report: &mut Report,
 ) -> Result<(), String> {
-    let mut client = Client::connect(&server.address).await?;
+    let mut client = Client::connect(&nodes.first().address).await?;
     let (mut seen, mut syncs) = (vec![], vec![]);
     for round in 0..=args.rounds {
-        let before = health(server).await?["log"]["commits"]
-            .as_f64()
-            .unwrap_or(0.0);
+        let (_, before) = log_figures(nodes).await?;
         let began = Instant::now();
         let started = client.call("tasks.execute", &params).await?;
         let get = json!({"task_id": started["root_task_id"]});
@@ -213,9 +223,7 @@ pub(crate) async fn workflow(
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let after = health(server).await?["log"]["commits"]
-            .as_f64()
-            .unwrap_or(0.0);
+        let (_, after) = log_figures(nodes).await?;
         // The first round warms up.
         if round > 0 {
             seen.push(began.elapsed().as_secs_f64() * 1e3);

@@ -1,7 +1,8 @@
 //! The server under measurement: a process of its own.
 
 use crate::client::Client;
-use std::path::{Path, PathBuf};
+use crate::place::Place;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,28 +10,19 @@ use std::time::{Duration, Instant};
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    data_dir: PathBuf,
     /// From the start of the process to the first answer.
     pub(crate) started_in: Duration,
 }
 
 impl Server {
-    /// Starts the program on an empty data folder and waits for its first answer.
-    pub(crate) async fn start(program: &Path, data_dir: &Path) -> Result<Self, String> {
-        let _ = std::fs::remove_dir_all(data_dir);
+    /// Starts the program and waits for its first answer.
+    pub(crate) async fn start(program: &Path, place: &Place) -> Result<Self, String> {
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let began = Instant::now();
         let child = Command::new(program)
-            .args([
-                "serve",
-                "--listen",
-                &address,
-                "--log-level",
-                "error",
-                "--data-dir",
-            ])
-            .arg(data_dir)
+            .args(["serve", "--listen", &address, "--log-level", "error"])
+            .args(place.arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -43,7 +35,6 @@ impl Server {
         let mut server = Self {
             child,
             address,
-            data_dir: data_dir.to_owned(),
             started_in: Duration::ZERO,
         };
         while began.elapsed() < Duration::from_secs(30) {
@@ -102,7 +93,6 @@ impl Server {
     fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.data_dir);
     }
 }
 

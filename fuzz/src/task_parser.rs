@@ -73,7 +73,7 @@ fn accepted(list: TaskList, bytes: &[u8]) {
 
 fn resolve(list: TaskList) -> Result<Vec<NewTask>, Vec<Violation>> {
     let mut minted = 0;
-    let mint = || {
+    let mint = |_| {
         minted += 1;
         id(&format!("minted {minted}"))
     };

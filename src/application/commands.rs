@@ -366,7 +366,7 @@ impl App {
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
         faults.extend(self.validation.check(specifications).await);
-        let resolved = at_a_stretch(list.len(), || list.resolve(|| TaskId(self.clock.uuid())));
+        let resolved = at_a_stretch(list.len(), || list.resolve(|root| self.fresh(root)));
         if faults.is_empty() {
             return Ok(resolved?);
         }

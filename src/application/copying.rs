@@ -16,7 +16,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::{
     Command, Dependency, Flow, Kind, Rejection, Specification, TaskSummary,
 };
-use taskledger_domain::task::call::NewTask;
+use taskledger_domain::task::call::{Fresh, NewTask};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId, Version};
 
@@ -147,7 +147,7 @@ impl App {
         };
         let plan = self
             .flows
-            .look(source, engine_metadata(), move |flow| {
+            .look_anywhere(source, engine_metadata(), move |flow| {
                 Plan::of(flow, task, copy_children)
             })
             .await?;
@@ -156,7 +156,16 @@ impl App {
         let ids: HashMap<TaskId, TaskId> = plan
             .tasks
             .iter()
-            .map(|t| (t.id, TaskId(self.clock.uuid())))
+            .map(|t| {
+                (
+                    t.id,
+                    self.fresh(if t.id == task && target.is_none() {
+                        Fresh::Root
+                    } else {
+                        Fresh::Below
+                    }),
+                )
+            })
             .collect();
         let copied = ids[&task];
         let place = Place {

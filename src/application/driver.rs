@@ -4,14 +4,18 @@
 //! most one append is in flight. Every answer, refusals and no-ops included, waits until the state
 //! it was decided on is durable, and commands are kept until then: when an append does not succeed,
 //! the state is loaded anew and they are decided again.
+//!
+//! Nothing is decided unless this node owns the flow at that moment, under the same ownership under
+//! which the state was loaded. Under another one somebody else may have written in between.
 
 use super::batch::{Batch, Consequence, Decision, Entry};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
 use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
+use super::ownership::Place;
 use super::stretch::{self, at_a_stretch};
-use crate::store::{self, ClaimKey, Outcome, Resolution};
+use crate::store::{self, ClaimKey, Fence, Outcome, Resolution};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
@@ -53,6 +57,8 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
     }
 }
 
+mod belonging;
+
 type InFlight<'a> = (Batch, BoxFuture<'a, Result<Outcome, store::Error>>);
 
 struct Driver<'a> {
@@ -79,7 +85,8 @@ impl<'a> Driver<'a> {
                     self.answer_all(batch);
                     continue;
                 }
-                let append = batch.take_append(self.mailbox.flow, self.flows.fence.clone());
+                let fence = self.state.as_ref().and_then(|s| s.fence.clone());
+                let append = batch.take_append(self.mailbox.flow, fence);
                 let flows: &'a Arc<Flows> = self.flows;
                 in_flight = Some((batch, Box::pin(flows.store.append(append))));
                 continue;
@@ -101,6 +108,9 @@ impl<'a> Driver<'a> {
                     }
                 }
                 None => {
+                    if !self.is_ours() {
+                        self.leave();
+                    }
                     self.keep_snapshot();
                     self.set_timer();
                     let exists = |s: &&Resident| s.flow.version() > 0;
@@ -124,15 +134,35 @@ impl<'a> Driver<'a> {
             if self.owes_snapshot() && (in_flight || !self.next.entries.is_empty()) {
                 return;
             }
+            let place = self.place();
+            let stale = self.state.as_ref().is_some_and(|s| !s.is_under(&place));
+            if stale && (in_flight || !self.next.entries.is_empty()) {
+                // What was decided under that ownership comes to its end first.
+                return;
+            }
             let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
                 return;
+            };
+            if stale {
+                self.leave();
+            }
+            let fence = match place {
+                Place::Here(fence) => fence,
+                Place::There(node) => {
+                    self.refuse(order, Error::Elsewhere(Some(node)));
+                    continue;
+                }
+                Place::Nobody => {
+                    self.refuse(order, Error::Elsewhere(None));
+                    continue;
+                }
             };
             if self.state.is_none() {
                 assert!(
                     !in_flight,
                     "the state is resident while an append is in flight"
                 );
-                match self.load(order.begins).await {
+                match self.load(order.begins, fence).await {
                     Ok(Some(recovery)) => self.decide(recovery),
                     Ok(None) => {}
                     Err(error) => {
@@ -151,12 +181,15 @@ impl<'a> Driver<'a> {
 
     /// Brings the flow into memory for an order that begins it or not; gives the order that must be
     /// decided before that one.
-    async fn load(&mut self, begins: Begins) -> Result<Option<Order>, Error> {
+    async fn load(&mut self, begins: Begins, fence: Option<Fence>) -> Result<Option<Order>, Error> {
         if begins == Begins::Minted {
-            self.state = Some(Resident::default());
+            self.state = Some(Resident {
+                fence,
+                ..Resident::default()
+            });
             return Ok(None);
         }
-        let (state, recovery) = loading::load(self.flows, self.mailbox.flow).await?;
+        let (state, recovery) = loading::load(self.flows, self.mailbox.flow, fence).await?;
         self.state = Some(state);
         Ok(recovery)
     }
@@ -234,15 +267,7 @@ impl<'a> Driver<'a> {
                 self.not_written(batch);
             }
             Ok(Outcome::Exists { key, value }) => self.decide_again(batch, Some((key, value))),
-            Ok(Outcome::Fenced) => {
-                self.flows.fenced();
-                self.fail(batch, || {
-                    Failure::Store(store::Error::Unavailable(
-                        "another server has taken over".to_owned(),
-                    ))
-                    .into()
-                });
-            }
+            Ok(Outcome::Fenced) => self.refuted(batch),
             Ok(Outcome::Unknown) => self.resolve(batch).await,
             Err(error) => {
                 tracing::error!(flow.id = %self.mailbox.flow, error = %error, "an append failed");
@@ -267,8 +292,11 @@ impl<'a> Driver<'a> {
         entries
             .into_iter()
             .for_each(|entry| entry.answer_decided(position));
+        let ours = self.is_ours();
         for effect in effects {
             match effect {
+                // The owner of the flow ends an attempt that nobody runs as interrupted.
+                Consequence::Launch(_, slot) if !ours => drop(slot),
                 Consequence::Launch(started, slot) => {
                     slot.keep();
                     self.flows.attempts().launch(*started);
@@ -278,6 +306,7 @@ impl<'a> Driver<'a> {
                 }
             }
         }
+        self.check_what_was_shared();
     }
 
     /// Answers entries that changed nothing, decided on a state that is durable.
@@ -347,6 +376,8 @@ impl<'a> Driver<'a> {
             Some(reply) => {
                 let _ = reply.send(Err(error));
             }
+            // Its owner wakes it.
+            None if matches!(error, Error::Elsewhere(_)) => {}
             None => {
                 tracing::warn!(flow.id = %self.mailbox.flow, error = %error, "a wake-up of the flow is put off");
                 // What is damaged stays damaged: the reconciler looks now and then.

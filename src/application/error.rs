@@ -1,6 +1,8 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
+use super::ownership::Node;
 use crate::store;
+use std::sync::Arc;
 use taskledger_domain::flow::{Kind, Rejection};
 use taskledger_domain::task::call::Words;
 use taskledger_domain::violation::Violation;
@@ -19,6 +21,9 @@ pub enum Error {
         /// Milliseconds after which a retry is sensible.
         retry_after_ms: u64,
     },
+    /// Another node decides about the flow, or none at the moment (`None`); nothing was done.
+    #[error("the flow belongs to another node: {0:?}")]
+    Elsewhere(Option<Arc<Node>>),
     /// The store could not say whether the command took effect.
     #[error("outcome unknown; retry with the same idempotency key")]
     OutcomeUnknown,
@@ -75,7 +80,7 @@ impl Error {
     pub(super) fn retold(self, words: &Words) -> Self {
         match self {
             Self::Refused(rejection) => words.retell(*rejection).into(),
-            Self::Busy { .. } | Self::OutcomeUnknown | Self::Failed(_) => self,
+            Self::Busy { .. } | Self::Elsewhere(_) | Self::OutcomeUnknown | Self::Failed(_) => self,
         }
     }
 }

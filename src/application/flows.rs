@@ -3,14 +3,18 @@
 
 use super::driver;
 use super::error::{Error, Failure};
+use super::loading;
 use super::mailbox::{self, Begins, Look, Mailbox, Order, Put, Reply};
+use super::ownership::{Ownership, Partitions, Place};
 use super::ports::{Attempts, Executors};
 use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
+use super::stretch::at_a_stretch;
+use super::tenancy::Arrivals;
 use super::timers::Timers;
 use crate::clock::SharedClock;
-use crate::store::{EventStore, Fence, Snapshot};
+use crate::store::{EventStore, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,8 +46,10 @@ pub struct Flows {
     pub(super) timers: Timers,
     pub(super) rows: Arc<RowCache>,
     pub(super) positions: Arc<Positions>,
-    /// Carried by every append, so that a server that was replaced cannot write any more.
-    pub(super) fence: Option<Fence>,
+    /// Who decides about which flow, and the proof that every append carries.
+    pub(super) ownership: Arc<dyn Ownership>,
+    /// Partitions whose flows are to be woken.
+    pub(super) arrivals: Arrivals,
     attempts: OnceLock<Arc<dyn Attempts>>,
     hot: Mutex<Hot>,
     idle_bytes_max: usize,
@@ -92,8 +98,8 @@ pub struct Parts {
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
     pub positions: Arc<Positions>,
-    /// The writer's ownership.
-    pub fence: Option<Fence>,
+    /// Who decides about which flow.
+    pub ownership: Arc<dyn Ownership>,
     /// Bytes of idle states; [`IDLE_BYTES_MAX`] unless a test wants evictions.
     pub idle_bytes_max: usize,
     /// Cancelled when another server has taken over.
@@ -112,7 +118,8 @@ impl Flows {
             slots: Arc::new(slots),
             rows: parts.rows,
             positions: parts.positions,
-            fence: parts.fence,
+            ownership: parts.ownership,
+            arrivals: Arrivals::default(),
             attempts: OnceLock::new(),
             hot: Mutex::default(),
             idle_bytes_max: parts.idle_bytes_max,
@@ -236,10 +243,15 @@ impl Flows {
     /// Sends an order and waits for its answer.
     ///
     /// # Errors
-    /// [`Error`]; `Busy` when the flow's mailbox is full.
+    /// [`Error`]; `Busy` when the flow's mailbox is full, `Elsewhere` when another node decides.
     pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Reply, Error> {
         if self.fenced.load(Ordering::Relaxed) {
             return Err(Failure::ShuttingDown.into());
+        }
+        match self.ownership.of(flow) {
+            Place::Here(_) => {}
+            Place::There(node) => return Err(Error::Elsewhere(Some(node))),
+            Place::Nobody => return Err(Error::Elsewhere(None)),
         }
         let (reply, answer) = oneshot::channel();
         order.reply = Some(reply);
@@ -294,6 +306,27 @@ impl Flows {
         found.ok_or_else(|| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
     }
 
+    /// The same wherever the flow belongs: of a flow that another node owns, the state that the log
+    /// has is looked at, which holds everything that was answered. Cost: for such a flow that of
+    /// loading it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn look_anywhere<T: Send + 'static>(
+        self: &Arc<Self>,
+        flow: FlowId,
+        metadata: Metadata,
+        look: impl Fn(&Flow) -> T + Clone + Send + 'static,
+    ) -> Result<T, Error> {
+        match self.look(flow, metadata, look.clone()).await {
+            Err(Error::Elsewhere(_)) => {
+                let stored = loading::stored(&*self.store, flow).await?;
+                Ok(at_a_stretch(stored.flow.size(), || look(&stored.flow)))
+            }
+            other => other,
+        }
+    }
+
     fn mailbox(&self, flow: FlowId) -> Arc<Mailbox> {
         let mut hot = self
             .hot
@@ -336,6 +369,22 @@ impl Flows {
             if hot.mailboxes.get(&coldest).is_some_and(|m| m.retire()) {
                 hot.mailboxes.remove(&coldest);
             }
+        }
+    }
+
+    /// Drops the idle states of these partitions.
+    pub(super) fn evict(&self, partitions: &Partitions) {
+        let mut hot = self
+            .hot
+            .lock()
+            .expect("no code panics while it holds the registry");
+        let leaving = |(flow, mailbox): (&FlowId, &Arc<Mailbox>)| {
+            (partitions.contain(*flow) && mailbox.retire()).then_some(*flow)
+        };
+        let left: Vec<FlowId> = hot.mailboxes.iter().filter_map(leaving).collect();
+        for flow in left {
+            hot.forget_idle(flow);
+            hot.mailboxes.remove(&flow);
         }
     }
 

@@ -5,12 +5,13 @@ use super::flows::Flows;
 use super::mailbox::{Order, Resident};
 use super::stream_reader::StreamReader;
 use super::stretch::at_a_stretch;
+use crate::store::{EventStore, Fence};
 use std::collections::HashSet;
 use std::panic::catch_unwind;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::schedule::{self, Effect};
-use taskledger_domain::{FlowId, Timestamp, Version};
+use taskledger_domain::{FlowId, Position, Timestamp, Version};
 
 /// Bytes of a snapshot for each task, roughly.
 const SNAPSHOT_TASK_BYTES: usize = 88;
@@ -20,12 +21,51 @@ pub(super) fn snapshot_interval(tasks: usize) -> Version {
     (tasks as Version / 4).max(500)
 }
 
+/// A flow as it is stored.
+pub(super) struct Stored {
+    pub(super) flow: Flow,
+    /// Version of the snapshot that it was made from; 0 without one.
+    pub(super) snapshot: Version,
+    /// Position of the last event after the snapshot; 0 when there is none.
+    pub(super) position: Position,
+}
+
 /// The state of a flow, empty if it does not exist; and, when a run is active, the order that ends
 /// attempts which nobody runs any more.
-pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<Order>), Error> {
+pub(super) async fn load(
+    flows: &Flows,
+    id: FlowId,
+    fence: Option<Fence>,
+) -> Result<(Resident, Option<Order>), Error> {
+    let Stored {
+        flow,
+        snapshot,
+        position,
+    } = stored(&*flows.store, id).await?;
+    flows.loaded(id, flow.version(), position);
+    let recovery = if flow.has_active_run() {
+        recovery(flows, id, &flow)
+    } else {
+        None
+    };
+    Ok((
+        Resident {
+            durable: flow.version(),
+            fence,
+            flow,
+            snapshot,
+            position,
+            settled_at: Timestamp::default(),
+        },
+        recovery,
+    ))
+}
+
+/// The state of a flow as the log has it, empty if it does not exist.
+pub(super) async fn stored(store: &dyn EventStore, id: FlowId) -> Result<Stored, Error> {
     let mut flow = Flow::default();
     let mut snapshot_version = 0;
-    if let Some(stored) = flows.store.load_snapshot(id, snapshot::FORMAT).await? {
+    if let Some(stored) = store.load_snapshot(id, snapshot::FORMAT).await? {
         // Bytes that were damaged without anybody noticing may still be read, as a state that breaks
         // its own invariants. The log has the truth, so that must not stop the flow.
         let tasks = stored.bytes.len() / SNAPSHOT_TASK_BYTES;
@@ -45,7 +85,7 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
         }
     }
     let mut position = 0;
-    let reader = StreamReader::of(&*flows.store, id);
+    let reader = StreamReader::of(store, id);
     loop {
         let page = reader.after(flow.version()).await?;
         let Some(last) = page.last() else { break };
@@ -65,22 +105,11 @@ pub(super) async fn load(flows: &Flows, id: FlowId) -> Result<(Resident, Option<
         flow.replay(page.iter().map(|e| &**e));
         tokio::task::yield_now().await;
     }
-    flows.loaded(id, flow.version(), position);
-    let recovery = if flow.has_active_run() {
-        recovery(flows, id, &flow)
-    } else {
-        None
-    };
-    Ok((
-        Resident {
-            durable: flow.version(),
-            flow,
-            snapshot: snapshot_version,
-            position,
-            settled_at: Timestamp::default(),
-        },
-        recovery,
-    ))
+    Ok(Stored {
+        flow,
+        snapshot: snapshot_version,
+        position,
+    })
 }
 
 /// The order that ends attempts which should be running and are not, if there are such.

@@ -5,7 +5,9 @@
 
 use super::error::Error;
 use super::idempotency::Repeatable;
+use super::ownership::Place;
 use super::slots::Held;
+use crate::store::Fence;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fmt;
@@ -129,6 +131,8 @@ impl fmt::Debug for Inner {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Resident {
     pub(super) flow: Flow,
+    /// The ownership under which it was loaded: under another one somebody else may have written.
+    pub(super) fence: Option<Fence>,
     /// Version of the newest snapshot.
     pub(super) snapshot: u64,
     /// Position of the last event that this process has seen of it.
@@ -138,6 +142,13 @@ pub(super) struct Resident {
     /// When this state was last settled: what became due later is still to be looked at, however
     /// long an append took meanwhile.
     pub(super) settled_at: Timestamp,
+}
+
+impl Resident {
+    /// Whether the flow is owned as it was when the state was loaded.
+    pub(super) fn is_under(&self, place: &Place) -> bool {
+        matches!(place, Place::Here(fence) if *fence == self.fence)
+    }
 }
 
 /// What became of an order that was put into a mailbox.

@@ -15,7 +15,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 impl Flows {
     /// Records something about an attempt, trying again until it is recorded, refused because it
-    /// is of no interest any more, or `stop` says that this server ends.
+    /// is of no interest any more, the flow belongs to another node, or `stop` says that this server
+    /// ends.
     pub async fn report(
         self: &Arc<Self>,
         started: &Started,
@@ -60,6 +61,8 @@ impl Flows {
                     }
                     return;
                 }
+                // The owner of the flow ends the attempt as interrupted.
+                Err(Error::Elsewhere(_)) => return,
                 Err(error) => {
                     tracing::warn!(task.id = %started.launch.task, error = %error, "an outcome is not recorded yet");
                 }

@@ -116,7 +116,7 @@ impl App {
         task: TaskId,
         at: AsOf,
     ) -> Result<(Rebuilt, OwnedSemaphorePermit), Error> {
-        self.refuse_the_future(at)?;
+        self.refuse_the_future(at).await?;
         let flow = self.flow_of("task_id", task).await?;
         let place = self.readings.begin_rebuild().await?;
         let reader = StreamReader::of(&*self.store, flow);
@@ -154,10 +154,10 @@ impl App {
         Ok((rebuilt, place))
     }
 
-    fn refuse_the_future(&self, at: AsOf) -> Result<(), Error> {
+    async fn refuse_the_future(&self, at: AsOf) -> Result<(), Error> {
         let fault = match at {
             AsOf::Position(position) => {
-                let head = *self.store.watch().borrow();
+                let head = self.head().await?;
                 (position > head).then(|| {
                     let expected = format!("a position up to {head}, the last of the log");
                     let actual = Value::from(position);

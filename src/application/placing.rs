@@ -4,11 +4,20 @@ use super::App;
 use super::error::Error;
 use serde_json::Value;
 use taskledger_domain::flow::{Kind, Rejection};
-use taskledger_domain::task::call::{ResolvedTasks, TaskList};
+use taskledger_domain::task::call::{Fresh, ResolvedTasks, TaskList};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId};
 
 impl App {
+    /// A new id; that of a new flow is one that this node decides about, if it can be.
+    pub(super) fn fresh(&self, place: Fresh) -> TaskId {
+        let clock = &self.clock;
+        TaskId(match place {
+            Fresh::Root => self.flows.ownership().mint(&|| clock.uuid()),
+            Fresh::Below => clock.uuid(),
+        })
+    }
+
     /// The flow of a stored task, named in the member `field`.
     pub(super) async fn flow_of(&self, field: &str, task: TaskId) -> Result<FlowId, Error> {
         self.directory

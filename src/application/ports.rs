@@ -1,5 +1,6 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
+use super::ownership::Partitions;
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::schedule::Launch;
@@ -41,4 +42,9 @@ pub trait Attempts: Send + Sync + fmt::Debug + 'static {
     fn stop(&self, flow: FlowId, task: TaskId, attempt: u32);
     /// The attempts of a flow that run, or are about to.
     fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)>;
+    /// Stops the attempts of all flows in these partitions, which belong to another node now. They
+    /// are not alive any more, even if one of the flows comes back before its executor has ended.
+    fn forsake(&self, partitions: &Partitions);
+    /// The partitions in which attempts run.
+    fn partitions(&self) -> Partitions;
 }

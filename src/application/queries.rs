@@ -3,6 +3,7 @@
 use super::App;
 use super::commands::{Answer, raw};
 use super::error::{Error, Failure};
+use super::ownership::Place;
 use super::readings::{Text, failed};
 use super::rows::Cached;
 use crate::subscription::rebuild;
@@ -45,8 +46,8 @@ impl App {
     /// [`Error`].
     pub async fn get(&self, task: TaskId, consistency: Consistency) -> Answer {
         match self.rows.view(task) {
-            Cached::View(view) => return Ok(raw(&view)),
-            Cached::Miss => {}
+            Cached::View(view) if self.decides(view.row.flow_id) => return Ok(raw(&view)),
+            Cached::View(_) | Cached::Miss => {}
         }
         self.await_task("task_id", task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
@@ -88,7 +89,7 @@ impl App {
         consistency: Consistency,
     ) -> Answer {
         if consistency == Consistency::Strong {
-            let head = *self.store.watch().borrow();
+            let head = self.head().await?;
             self.await_position(head).await?;
         }
         let offset = match &start {
@@ -119,10 +120,34 @@ impl App {
     ) -> Result<FlowId, Error> {
         let flow = self.flow_of(field, task).await?;
         if consistency == Consistency::Strong {
-            self.await_position(self.positions.awaited(flow, self.projections.checkpoint()))
-                .await?;
+            let end = if self.flows.ownership().is_shared() {
+                // Any node may have written it, and answered.
+                let end = self.store.stream_head(flow).await?;
+                end.map_or(0, |(_, position)| position)
+            } else {
+                self.positions.awaited(flow, self.projections.checkpoint())
+            };
+            self.await_position(end).await?;
         }
         Ok(flow)
+    }
+
+    /// Whether the flow's commands are decided here, so that nobody has written past the rows in
+    /// memory.
+    fn decides(&self, flow: FlowId) -> bool {
+        matches!(self.flows.ownership().of(flow), Place::Here(_))
+    }
+
+    /// The end of the log: of everything that was answered before, by any server.
+    ///
+    /// # Errors
+    /// `Failed`: the log cannot be read.
+    pub async fn head(&self) -> Result<Position, Error> {
+        if self.flows.ownership().is_shared() {
+            Ok(self.store.head().await?)
+        } else {
+            Ok(*self.store.watch().borrow())
+        }
     }
 
     /// `system.rebuild`: makes the read models anew, while they serve. Answers with the position of the

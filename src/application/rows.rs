@@ -4,6 +4,7 @@
 //!
 //! A flow is held from its creation on or not at all, so that what is held is complete.
 
+use super::ownership::Partitions;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::Event;
@@ -135,6 +136,19 @@ impl RowCache {
         {
             inner.forget(flow);
         }
+    }
+
+    /// The rows of a flow are somebody else's from now on.
+    pub(super) fn forget_flow(&self, flow: FlowId) {
+        self.inner().forget(flow);
+    }
+
+    /// The rows of all flows in these partitions are somebody else's from now on.
+    pub(super) fn forget(&self, partitions: &Partitions) {
+        let mut inner = self.inner();
+        let flows = inner.flows.keys().copied();
+        let leaving: Vec<FlowId> = flows.filter(|flow| partitions.contain(*flow)).collect();
+        leaving.into_iter().for_each(|flow| inner.forget(flow));
     }
 
     /// The flow of a task whose row is held.

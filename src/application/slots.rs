@@ -4,6 +4,7 @@
 //! A flow takes slots inside its own turn. When none is free for it, it is remembered with its best
 //! rank for that executor; a freed slot wakes the flow with the best rank.
 
+use super::ownership::Partitions;
 use super::ports::Executors;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -174,6 +175,16 @@ impl Slots {
         let waited = !self.withdraw(flow).is_empty();
         self.offer_free();
         waited
+    }
+
+    /// The flows in these partitions wait here no more.
+    pub(super) fn forget(&self, partitions: &Partitions) {
+        for lane in self.lanes().values_mut() {
+            lane.waiting
+                .retain(|(_, _, flow), _| !partitions.contain(*flow));
+            lane.ranks.retain(|flow, _| !partitions.contain(*flow));
+        }
+        self.offer_free();
     }
 
     /// Wakes flows for slots that are free although somebody waits. Cheap when there are none.

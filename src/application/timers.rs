@@ -1,5 +1,6 @@
 //! When flows must be looked at again although nobody sends them anything.
 
+use super::ownership::Partitions;
 use crate::clock::SharedClock;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -63,6 +64,16 @@ impl Timers {
             drop(inner);
             self.changed.notify_one();
         }
+    }
+
+    /// Removes the timers of all flows in these partitions.
+    pub(super) fn forget(&self, partitions: &Partitions) {
+        let mut inner = self
+            .inner
+            .lock()
+            .expect("no code panics while it holds the timers");
+        inner.due.retain(|flow, _| !partitions.contain(*flow));
+        inner.queue.retain(|(_, flow)| !partitions.contain(*flow));
     }
 
     /// Removes and returns the flows whose time has come, at most `limit`.

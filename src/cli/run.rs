@@ -82,7 +82,14 @@ async fn open_embedded(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
     let registry = server::executors(executors, &config).map_err(failed)?;
-    let server = Server::open(&config.data_dir, registry, clock.clone())
+    if config.storage.database.url.is_some() {
+        return Err(CliError::Usage(
+            "--database-url: without --url, `run` works on a folder; start a server on the \
+             database, and give its --url"
+                .to_owned(),
+        ));
+    }
+    let server = Server::open(config.storage.data_dir.as_path(), registry, clock.clone())
         .await
         .map_err(failed)?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));

@@ -4,7 +4,7 @@ use super::{CliError, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
-use crate::server::{self, Server};
+use crate::server::{self, Server, Storage};
 use crate::transport::{http, system::Ready};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ const EXIT_SECOND_SIGNAL: i32 = 130;
 Examples:
   taskledger serve
   taskledger serve --listen 0.0.0.0:8000 --data-dir /var/lib/taskledger
+  taskledger serve --database-url postgres://taskledger@db.example/taskledger
   taskledger serve --allow-command make --allow-command git --executor-limit command_executor=4
 
 Every option can also be set by the variable shown with it. Stops on Ctrl-C and SIGTERM.")]
@@ -36,7 +37,7 @@ pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<Exit
     start_server(args.config, executors).await
 }
 
-/// Opens the data folder, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
+/// Opens the storage, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
 async fn start_server(
     config: ServerConfig,
     executors: RegistryBuilder,
@@ -46,7 +47,9 @@ async fn start_server(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let registry =
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
-    let server = Server::open(&config.engine.data_dir, registry, clock.clone())
+    let storage = Storage::try_from(&config.engine.storage).map_err(|e| CliError::failed(&e))?;
+    let place = format!("{storage:?}");
+    let server = Server::open(storage, registry, clock.clone())
         .await
         .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
@@ -59,9 +62,17 @@ async fn start_server(
             return Err(CliError::failed(&error));
         }
     };
+    let node_url = config.node_url(handle.local_addr);
+    if config.node_url.is_none() && handle.local_addr.ip().is_unspecified() {
+        tracing::warn!(
+            url = node_url,
+            "other nodes cannot reach this address; say with --node-url where they can"
+        );
+    }
+    server.join(&node_url);
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
-    tracing::info!(address = %handle.local_addr, data = %config.engine.data_dir.display(), "listening");
+    tracing::info!(address = %handle.local_addr, data = place, "listening");
     service.run(shutdown).await;
     let taken_over = server.stopped().is_cancelled();
     server.close().await;

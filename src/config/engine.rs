@@ -1,7 +1,7 @@
 //! Where the data is and what may run.
 
+use super::StorageConfig;
 use clap::Args;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Attempts of one executor at once that an operator may ask for.
@@ -10,14 +10,9 @@ const EXECUTOR_LIMIT_MAX: usize = 65_536;
 /// Settings of everything behind the doors; for `serve`, and for `run` without a server.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct EngineConfig {
-    /// Folder of the log and the read models; created if it is missing
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TASKLEDGER_DATA_DIR",
-        default_value = "./taskledger-data"
-    )]
-    pub data_dir: PathBuf,
+    /// Where the data is.
+    #[command(flatten)]
+    pub storage: StorageConfig,
 
     /// Attempts of one executor at once, for example `sleep_executor=1000`; may be repeated
     #[arg(

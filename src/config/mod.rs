@@ -6,10 +6,12 @@
 mod engine;
 mod logging;
 mod server;
+mod storage;
 
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};
 pub use server::ServerConfig;
+pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};
 
 /// Seconds from text within bounds, for clap.
 fn seconds(text: &str, max: u64) -> Result<std::time::Duration, String> {

@@ -3,6 +3,7 @@
 use super::{EngineConfig, LogConfig, seconds};
 use crate::transport::http;
 use clap::Args;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Settings of `taskledger serve`.
@@ -21,6 +22,15 @@ pub struct ServerConfig {
     /// Address of this server as others see it, for the agent card
     #[arg(long, value_name = "URL", env = "TASKLEDGER_PUBLIC_URL")]
     pub public_url: Option<String>,
+
+    /// Address of this server as the other nodes of its database reach it: http://HOST:PORT; where it listens unless given
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TASKLEDGER_NODE_URL",
+        value_parser = node_url
+    )]
+    pub node_url: Option<String>,
 
     /// Seconds that a request may take
     #[arg(
@@ -62,6 +72,13 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// Where other nodes reach this one, which listens at `local`.
+    #[must_use]
+    pub fn node_url(&self, local: SocketAddr) -> String {
+        let listens = || format!("http://{local}");
+        self.node_url.clone().unwrap_or_else(listens)
+    }
+
     /// The part that concerns the HTTP server.
     #[must_use]
     pub fn http(&self) -> http::Options {
@@ -87,9 +104,18 @@ fn listen(text: &str) -> Result<String, String> {
     }
 }
 
+/// Nodes talk to each other without TLS.
+fn node_url(text: &str) -> Result<String, String> {
+    let parsed = reqwest::Url::parse(text).ok();
+    match parsed.filter(|url| url.scheme() == "http" && url.has_host()) {
+        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
+        None => Err("expected http://HOST:PORT, for example http://10.0.0.1:8000".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ServerConfig, listen};
+    use super::{ServerConfig, listen, node_url};
     use clap::Parser;
     use std::time::Duration;
 
@@ -97,6 +123,20 @@ mod tests {
     struct Command {
         #[command(flatten)]
         config: ServerConfig,
+    }
+
+    #[test]
+    fn nodes_reach_each_other_over_http() {
+        assert_eq!(
+            node_url("http://node1:8000/"),
+            Ok("http://node1:8000".to_owned())
+        );
+        for bad in ["", "node1:8000", "https://node1", "http://", "ftp://x"] {
+            assert!(node_url(bad).is_err(), "{bad}");
+        }
+        let config = parse(&[]).expect("the defaults are valid");
+        let local = "127.0.0.1:8001".parse().expect("an address");
+        assert_eq!(config.node_url(local), "http://127.0.0.1:8001");
     }
 
     fn parse(arguments: &[&str]) -> Result<ServerConfig, clap::Error> {

@@ -9,7 +9,7 @@ use super::executor::{AttemptOutcome, TimeLimits, run_attempt};
 use super::executor::{Job, ProgressReporter};
 use super::job_source::{JobSource, MaterialError};
 use crate::application::ports::{Attempts, Started};
-use crate::application::{Flows, Validation};
+use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
 use crate::store;
 use futures_util::FutureExt;
@@ -21,6 +21,7 @@ use std::time::Duration;
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, TaskId};
+use taskledger_projections::partition;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -297,6 +298,20 @@ impl Attempts for Dispatcher {
         {
             token.cancel();
         }
+    }
+
+    fn forsake(&self, partitions: &Partitions) {
+        self.attempts().retain(|flow, of_flow| {
+            let leaves = partitions.contain(*flow);
+            if leaves {
+                of_flow.values().for_each(CancellationToken::cancel);
+            }
+            !leaves
+        });
+    }
+
+    fn partitions(&self) -> Partitions {
+        self.attempts().keys().copied().map(partition).collect()
     }
 
     fn alive(&self, flow: FlowId) -> Vec<Key> {

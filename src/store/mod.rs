@@ -7,11 +7,16 @@
 //! that has seen position p never later sees a new event at or below p; what is answered
 //! `Appended` is on disk.
 
+mod check;
 pub mod faulty;
 pub mod lock;
 pub mod memory;
+pub mod postgres;
 mod ring;
+mod row;
 pub mod sqlite;
+pub mod transfer;
+pub mod verify;
 
 use async_trait::async_trait;
 use std::fmt;

@@ -2,6 +2,7 @@
 
 use super::http::{Check, Readiness};
 use super::jsonrpc::methods::Context;
+use crate::application::ownership::Node;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
 use futures_util::FutureExt;
@@ -30,7 +31,7 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         .into_iter()
         .map(|(name, taken, limit)| (name, json!({"running": taken, "limit": limit})))
         .collect();
-    raw(&json!({
+    let mut answer = json!({
         "status": if ok { "ok" } else { "degraded" },
         "version": env!("CARGO_PKG_VERSION"),
         "time": context.app.clock.now(),
@@ -39,7 +40,17 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint), "rebuild": rebuild(context)},
         "flows": {"resident": flows, "idle_bytes": idle_bytes},
         "executors": slots,
-    }))
+    });
+    if let Some(census) = context.app.flows.ownership().census() {
+        let held = |(node, partitions): &(Arc<Node>, usize)| json!({"id": node.id, "url": node.url, "partitions": partitions});
+        answer["node"] = json!({
+            "id": census.me,
+            "partitions": census.partitions,
+            "folds_read_models": census.folds,
+            "alive": census.nodes.iter().map(held).collect::<Vec<_>>(),
+        });
+    }
+    raw(&answer)
 }
 
 /// How the last rebuild stands; null when there was none since the start.

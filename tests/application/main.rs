@@ -21,6 +21,7 @@ mod faults;
 mod history;
 mod metadata;
 mod next_steps;
+mod ownership;
 mod readings;
 mod reads;
 mod recovery;

@@ -3,8 +3,8 @@
 use crate::world::soon;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock, Weak};
-use taskledger::application::Flows;
 use taskledger::application::ports::{Attempts, Executors, Started};
+use taskledger::application::{Flows, Partitions};
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::task::Progress;
 use taskledger_domain::task::inputs::CompiledSchema;
@@ -62,6 +62,7 @@ pub(crate) struct Script {
     flows: Weak<Flows>,
     launched: Mutex<Vec<Started>>,
     stopped: Mutex<Vec<(TaskId, u32)>>,
+    forsaken: Mutex<Vec<(TaskId, u32)>>,
     alive: Mutex<HashSet<(FlowId, TaskId, u32)>>,
     count: watch::Sender<usize>,
     /// Attempts whose executors run, and how many of a lane did at most.
@@ -94,6 +95,23 @@ impl Attempts for Script {
         self.stopped.lock().unwrap().push((task, attempt));
         self.alive.lock().unwrap().remove(&(flow, task, attempt));
     }
+    fn forsake(&self, partitions: &Partitions) {
+        let mut alive = self.alive.lock().unwrap();
+        let gone = alive.iter().filter(|a| partitions.contain(a.0));
+        let gone: Vec<_> = gone.copied().collect();
+        for attempt in gone {
+            alive.remove(&attempt);
+            self.forsaken.lock().unwrap().push((attempt.1, attempt.2));
+        }
+    }
+    fn partitions(&self) -> Partitions {
+        let alive = self.alive.lock().unwrap();
+        let mut partitions = Partitions::default();
+        alive
+            .iter()
+            .for_each(|a| partitions.extend(&Partitions::of(a.0)));
+        partitions
+    }
     fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)> {
         self.alive
             .lock()
@@ -111,6 +129,7 @@ impl Script {
             flows: Arc::downgrade(flows),
             launched: Mutex::default(),
             stopped: Mutex::default(),
+            forsaken: Mutex::default(),
             alive: Mutex::default(),
             count: watch::channel(0).0,
             under_way: Mutex::default(),
@@ -143,6 +162,11 @@ impl Script {
 
     pub(crate) fn stops(&self) -> Vec<(TaskId, u32)> {
         self.stopped.lock().unwrap().clone()
+    }
+
+    /// Attempts that were given up with their flows.
+    pub(crate) fn forsaken(&self) -> Vec<(TaskId, u32)> {
+        self.forsaken.lock().unwrap().clone()
     }
 
     /// The latest attempt of a task.

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
+use taskledger::application::ownership::{Ownership, Sole};
 use taskledger::application::readings::Text;
 use taskledger::application::{
     App, Directory, Error, ExecuteOptions, Flows, Positions, Readings, RowCache, Target,
@@ -51,6 +52,8 @@ pub(crate) struct Make {
     pub(crate) idle_bytes_max: usize,
     /// Whether appends carry a fence.
     pub(crate) fenced: bool,
+    /// Who decides; this server alone when nobody says.
+    pub(crate) ownership: Option<Arc<dyn Ownership>>,
 }
 
 impl Default for Make {
@@ -58,6 +61,7 @@ impl Default for Make {
         Self {
             idle_bytes_max: flows::IDLE_BYTES_MAX,
             fenced: false,
+            ownership: None,
         }
     }
 }
@@ -128,7 +132,7 @@ impl World {
             executors: executors.clone(),
             rows: rows.clone(),
             positions: positions.clone(),
-            fence,
+            ownership: make.ownership.unwrap_or_else(|| Arc::new(Sole(fence))),
             idle_bytes_max: make.idle_bytes_max,
             stop: stop.clone(),
         });
@@ -369,7 +373,10 @@ pub(crate) fn impossible_event() -> NewEvent {
 pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
     match result {
         Err(Error::Refused(rejection)) => rejection.kind,
-        other @ (Ok(_) | Err(Error::Busy { .. } | Error::OutcomeUnknown | Error::Failed(_))) => {
+        other @ (Ok(_)
+        | Err(
+            Error::Busy { .. } | Error::Elsewhere(_) | Error::OutcomeUnknown | Error::Failed(_),
+        )) => {
             panic!("expected a refusal, got {other:?}")
         }
     }

@@ -1,15 +1,18 @@
 //! Backends to run the suite on, and events to write.
 
+use crate::postgres_database::Database;
+use sqlx::postgres::PgConnectOptions;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use taskledger::clock::{Clock, ManualClock, SharedClock};
 use taskledger::store::faulty::FaultyStore;
 use taskledger::store::memory::MemoryStore;
+use taskledger::store::postgres::{self, PostgresStore};
 use taskledger::store::sqlite::{LEDGER_FILE, Options, SqliteStore};
 use taskledger::store::{Append, ClaimKey, EventStore, NewClaim, NewEvent, Outcome};
 use taskledger_domain::flow::{Event, TaskRenamed};
 use taskledger_domain::{EventId, FlowId, Metadata, Recorded, TaskId, Timestamp, Version};
-use tempfile::TempDir;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Timestamp = Timestamp(1_767_225_600_000_000);
@@ -18,39 +21,64 @@ pub(crate) const START: Timestamp = Timestamp(1_767_225_600_000_000);
 pub(crate) struct Backend {
     pub(crate) store: Arc<dyn EventStore>,
     pub(crate) clock: Arc<ManualClock>,
-    _folder: Option<TempDir>,
+    /// What the store lies in; goes away after it.
+    _place: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
 pub(crate) fn manual_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(START))
 }
 
-pub(crate) fn on_memory() -> Backend {
+pub(crate) async fn on_memory() -> Backend {
     let clock = manual_clock();
     Backend {
         store: Arc::new(MemoryStore::new(clock.clone())),
         clock,
-        _folder: None,
+        _place: None,
     }
 }
 
-pub(crate) fn on_faulty() -> Backend {
+pub(crate) async fn on_faulty() -> Backend {
     let clock = manual_clock();
     let inner = Arc::new(MemoryStore::new(clock.clone()));
     Backend {
         store: Arc::new(FaultyStore::new(inner)),
         clock,
-        _folder: None,
+        _place: None,
     }
 }
 
-pub(crate) fn on_sqlite() -> Backend {
+pub(crate) async fn on_sqlite() -> Backend {
     let clock = manual_clock();
     let folder = tempfile::tempdir().unwrap();
     Backend {
         store: Arc::new(open(folder.path(), clock.clone())),
         clock,
-        _folder: Some(folder),
+        _place: Some(Box::new(folder)),
+    }
+}
+
+pub(crate) async fn on_postgres() -> Backend {
+    let clock = manual_clock();
+    let database = Database::create().await;
+    Backend {
+        store: Arc::new(open_postgres(&database, clock.clone()).await),
+        clock,
+        _place: Some(Box::new(database)),
+    }
+}
+
+/// A store on `database`, one of perhaps several.
+pub(crate) async fn open_postgres(database: &Database, clock: SharedClock) -> PostgresStore {
+    let options = postgres_options(database.url(), clock);
+    PostgresStore::open(options).await.unwrap()
+}
+
+pub(crate) fn postgres_options(url: &str, clock: SharedClock) -> postgres::Options {
+    let connect = PgConnectOptions::from_str(url).unwrap();
+    postgres::Options {
+        connections: 2,
+        ..postgres::Options::new(connect, clock)
     }
 }
 

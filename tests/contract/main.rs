@@ -5,6 +5,15 @@
 
 mod faulty;
 mod fixture;
+mod postgres;
+mod postgres_admin;
+#[path = "../common/postgres.rs"]
+mod postgres_database;
+mod postgres_faults;
+mod postgres_order;
+#[path = "../common/postgres_server.rs"]
+mod postgres_server;
+mod postgres_unknown;
 mod sqlite;
 mod sqlite_crash;
 mod sqlite_damage;
@@ -18,7 +27,7 @@ macro_rules! contract {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    let fixture = crate::fixture::$backend();
+                    let fixture = crate::fixture::$backend().await;
                     crate::suite::$module::$name(&fixture).await;
                 }
             )+)+
@@ -75,4 +84,4 @@ macro_rules! contract_on {
     };
 }
 
-contract_on!(on_memory, on_sqlite, on_faulty);
+contract_on!(on_memory, on_sqlite, on_faulty, on_postgres);

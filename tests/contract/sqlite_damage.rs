@@ -3,10 +3,22 @@
 use crate::fixture::{append, appended, event, given_stream, ledger, manual_clock, open};
 use std::path::Path;
 use taskledger::store::sqlite::export::Export;
-use taskledger::store::sqlite::verify::{Fault, Report};
 use taskledger::store::sqlite::{OpenError, verify};
+use taskledger::store::transfer::{ExportedEvent, Source};
+use taskledger::store::verify::{Fault, Report};
 use taskledger::store::{Append, Error, EventStore};
 use taskledger_domain::{FlowId, Position};
+
+async fn all(mut export: Export) -> Result<Vec<ExportedEvent>, Error> {
+    let mut events = Vec::new();
+    loop {
+        let page = export.events().await?;
+        if page.is_empty() {
+            return Ok(events);
+        }
+        events.extend(page);
+    }
+}
 
 fn verified(folder: &Path) -> Report {
     verify(&ledger(folder), |_, _| {}).unwrap()
@@ -235,7 +247,7 @@ async fn verify_and_export_work_beside_a_running_server() {
     let export = Export::open(&ledger(folder.path()), 0).unwrap();
     appended(s.append(append(stream, 2_500, 1)).await.unwrap());
     let report = verified(folder.path());
-    let exported: Vec<_> = export.map(Result::unwrap).collect();
+    let exported = all(export).await.unwrap();
 
     assert!(report.is_sound(), "{:?}", report.faults);
     assert_eq!(report.events, 2_501);
@@ -250,7 +262,7 @@ async fn an_exported_event_is_one_json_object() {
 
     let mut export = Export::open(&ledger(folder.path()), MARKED - 1).unwrap();
     assert_eq!(export.head(), 8);
-    let line = serde_json::to_value(export.next().unwrap().unwrap()).unwrap();
+    let line = serde_json::to_value(&export.events().await.unwrap()[0]).unwrap();
 
     assert_eq!(line["position"], MARKED);
     assert_eq!(line["flow_id"], one.to_string());
@@ -274,10 +286,10 @@ async fn an_export_gives_what_precedes_the_damage_then_names_it_and_ends() {
     flip(&ledger(folder.path()), "the-marked-name");
 
     let mut export = Export::open(&ledger(folder.path()), 0).unwrap();
-    let good = export.by_ref().take(6).filter(Result::is_ok).count();
-    let damaged = export.next().unwrap().unwrap_err();
+    let good = export.events().await.unwrap();
+    let damaged = export.events().await.unwrap_err();
 
-    assert_eq!(good, 6);
+    assert_eq!(good.len(), 6);
     assert!(matches!(
         damaged,
         Error::Corrupt {
@@ -285,7 +297,7 @@ async fn an_export_gives_what_precedes_the_damage_then_names_it_and_ends() {
             ..
         }
     ));
-    assert!(export.next().is_none());
+    assert!(export.events().await.unwrap().is_empty());
 }
 
 #[test]

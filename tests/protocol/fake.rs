@@ -2,7 +2,9 @@
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use taskledger::application::ownership::Node;
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::transport::http::{Check, Readiness};
 use taskledger::transport::jsonrpc::dispatch::{self, result};
@@ -24,6 +26,8 @@ pub(crate) struct Fake {
     pub(crate) ended: Semaphore,
     pub(crate) clock: SharedClock,
     pub(crate) ready: bool,
+    /// Looks at the flow of `test.move` and `test.moved` before it is here.
+    pub(crate) elsewhere: AtomicU64,
 }
 
 impl Default for Fake {
@@ -35,6 +39,7 @@ impl Default for Fake {
             ended: Semaphore::new(0),
             clock: Arc::new(SystemClock::default()),
             ready: true,
+            elsewhere: AtomicU64::new(0),
         }
     }
 }
@@ -47,6 +52,24 @@ impl Fake {
     fn note(&self, name: &str, params: &Map<String, Value>) {
         let n = params.get("n").map(Value::to_string).unwrap_or_default();
         self.calls.lock().unwrap().push(format!("{name}{n}"));
+    }
+
+    /// Whether the flow is here; if not, one look less is needed.
+    fn moved(&self) -> dispatch::Outcome {
+        self.note("move", &Map::new());
+        let one_less = |looks: u64| looks.checked_sub(1);
+        if self
+            .elsewhere
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_err()
+        {
+            return result(&self.clock, &"here");
+        }
+        let node = Node {
+            id: self.clock.uuid(),
+            url: Arc::from("http://another"),
+        };
+        Err(RpcError::elsewhere(Some(Arc::new(node))))
     }
 
     async fn hold(&self) {
@@ -111,6 +134,12 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
                 fake.note("write", &call.params);
                 result(&fake.clock, &fake.calls().len())
             })
+        }),
+        method("test.move", true, |fake, _| {
+            Box::pin(async move { fake.moved() })
+        }),
+        method("test.moved", false, |fake, _| {
+            Box::pin(async move { fake.moved() })
         }),
         method("test.missing", true, |_, _| {
             Box::pin(async {

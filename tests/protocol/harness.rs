@@ -10,6 +10,7 @@ use std::sync::Arc;
 use taskledger::clock::SystemClock;
 use taskledger::transport::http::{Handle, Options, Service};
 use taskledger::transport::jsonrpc::Dispatcher;
+use taskledger::transport::jsonrpc::forwarding::Forward;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -32,6 +33,15 @@ impl Server {
     }
 
     pub(crate) async fn with(options: Options, fake: Fake) -> Self {
+        Self::as_node(options, fake, None).await
+    }
+
+    /// The same as one of several, if there is a way to the others.
+    pub(crate) async fn as_node(
+        options: Options,
+        fake: Fake,
+        forward: Option<Arc<dyn Forward>>,
+    ) -> Self {
         let options = Options {
             listen: "127.0.0.1:0".to_owned(),
             ..options
@@ -40,6 +50,10 @@ impl Server {
         let clock = Arc::new(SystemClock::default());
         let dispatcher = Dispatcher::new(Arc::clone(&fake), methods(), clock.clone())
             .with_answer_bytes_max(ANSWER_BYTES_MAX);
+        let dispatcher = match forward {
+            Some(forward) => dispatcher.with_forward(forward),
+            None => dispatcher,
+        };
         let dispatcher = Arc::new(dispatcher);
         let (service, handle) = Service::bind(options, dispatcher, fake.clone(), clock)
             .await

@@ -29,10 +29,8 @@ impl Event {
 
 /// The whole log; works beside a running server and after one was killed.
 pub(crate) async fn export(folder: &Folder) -> Vec<Event> {
-    let data = folder.data();
-    let text = program::run(["events", "export", "--data-dir", data.to_str().unwrap()])
-        .await
-        .done();
+    let command = ["events", "export"].map(str::to_owned).into_iter();
+    let text = program::run(command.chain(folder.storage())).await.done();
     text.lines().map(parse).collect()
 }
 

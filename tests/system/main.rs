@@ -15,10 +15,13 @@ mod log;
 mod long_answers;
 mod model;
 mod past;
+#[path = "../common/postgres.rs"]
+mod postgres;
 mod program;
 mod random;
 mod read_models;
 mod server;
 mod signals;
+mod transfer;
 mod workflow;
 mod workflows;

@@ -1,5 +1,6 @@
 //! A server as a process, and calls to it.
 
+use crate::postgres::Database;
 use crate::program;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -28,16 +29,36 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// The error that passes: read models are behind, or a queue is full.
 pub(crate) const TOO_BUSY: i64 = -32013;
 
-/// A data folder that is deleted with the value.
+/// A data folder that is deleted with the value, and a database if one is asked for.
 pub(crate) struct Folder {
     place: TempDir,
+    database: Option<Database>,
 }
 
 impl Folder {
     pub(crate) fn new() -> Self {
         Self {
             place: tempfile::tempdir().unwrap(),
+            database: None,
         }
+    }
+
+    /// A place whose data is in a Postgres database.
+    pub(crate) async fn with_database() -> Self {
+        Self {
+            database: Some(Database::create().await),
+            ..Self::new()
+        }
+    }
+
+    /// What names the storage on the command line.
+    pub(crate) fn storage(&self) -> Vec<String> {
+        let data = self.data().to_str().unwrap().to_owned();
+        let mut words = vec!["--data-dir".to_owned(), data];
+        if let Some(database) = &self.database {
+            words.extend(["--database-url".to_owned(), database.url().to_owned()]);
+        }
+        words
     }
 
     /// The data folder; a file beside it is not part of it.
@@ -77,8 +98,8 @@ impl Server {
     pub(crate) async fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
         let mut command = program::command();
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(folder.data())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(folder.storage())
             .args(arguments);
         Self::spawn(command, folder.path()).await
     }

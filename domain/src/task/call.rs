@@ -16,7 +16,7 @@ mod resolve;
 
 mod words;
 
-pub use resolve::{resolve_dependencies, stored_ref};
+pub use resolve::{Fresh, resolve_dependencies, stored_ref};
 pub use words::Words;
 
 /// A task that is to be added to a flow: its references are ids, its parent stands before it.

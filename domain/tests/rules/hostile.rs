@@ -83,7 +83,7 @@ fn a_deep_tree_is_parsed_without_recursion_and_refused() {
     }
     let list = parse_tasks(&json!([tree])).unwrap();
     let mut n = 0;
-    let tasks = list.resolve(|| {
+    let tasks = list.resolve(|_| {
         n += 1;
         id(&n.to_string())
     });

@@ -261,7 +261,7 @@ pub(crate) fn minted(n: usize) -> TaskId {
 
 fn resolve(list: taskledger_domain::task::call::TaskList) -> Result<ResolvedTasks, Rejection> {
     let mut n = 0;
-    list.resolve(|| {
+    list.resolve(|_| {
         n += 1;
         minted(n - 1)
     })

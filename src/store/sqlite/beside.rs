@@ -2,7 +2,7 @@
 //!
 //! Owns: their statements, and the sweeping of expired claims in slices. Judges nothing but fences.
 
-use super::queries::{claim_columns, snapshot_checksum};
+use crate::store::row::{claim_columns, snapshot_checksum};
 use crate::store::{Fence, NewClaim, Snapshot};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use taskledger_domain::{FlowId, Timestamp};

@@ -9,17 +9,12 @@ use super::checkpoint::Checkpoints;
 use super::failure;
 use super::writer::Writer;
 use crate::clock::SharedClock;
+use crate::store::check::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Size};
 use crate::store::ring::Ring;
 use crate::store::{Append, Error, Outcome, Resolution, Snapshot};
 use std::sync::Arc;
 use taskledger_domain::{EventId, FlowId, Position};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
-
-/// Events in one transaction: what a reader may have to wait for, and the work that one failure
-/// undoes. One larger append is taken alone.
-pub(super) const BATCH_EVENTS_MAX: usize = 1_000;
-/// Payload bytes in one transaction, for the same reason.
-pub(super) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// Called when it is not known whether a commit is on disk. It should end the process: only a
 /// restart can tell.
@@ -33,13 +28,6 @@ pub(super) enum Write {
     Append(Box<Append>, Reply<Outcome>),
     RaiseFence(String, Reply<u64>),
     SaveSnapshot(FlowId, Snapshot, Reply<()>),
-}
-
-/// How much of a transaction a write takes.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Size {
-    pub(super) events: usize,
-    pub(super) bytes: usize,
 }
 
 /// A message to the committer.

@@ -1,23 +1,16 @@
 //! The log, row by row, for `events export`.
 //!
-//! Owns: the public form of an exported event. Reads in pages, so that an export of any length
-//! holds neither memory nor the server's WAL.
+//! Reads in pages, so that an export of any length holds neither memory nor the server's WAL.
 
 use super::failure::of_read;
 use super::open::{self, OpenError};
 use super::row::{Row, columns};
 use crate::store::Error;
+use crate::store::transfer::{ExportedEvent, ExportedKey, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source};
+use async_trait::async_trait;
 use rusqlite::Connection;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use std::collections::VecDeque;
 use std::path::Path;
-use taskledger_domain::{EventId, FlowId, Position, Timestamp, Version};
-
-/// Rows in one page.
-const PAGE_ROWS_MAX: u64 = 1_000;
-/// Payload bytes after which a page ends.
-const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+use taskledger_domain::{Position, Timestamp};
 
 /// By the primary key.
 const PAGE: &str = concat!(
@@ -28,44 +21,15 @@ const PAGE: &str = concat!(
       WHERE e.position > ?1 AND e.position <= ?2
       ORDER BY e.position"
 );
-
-/// One line of an export. Times are RFC 3339, ids are text, `data` is the event as it was written.
-#[derive(Debug, Clone, Serialize)]
-pub struct ExportedEvent {
-    /// Place in the log.
-    pub position: Position,
-    /// The flow.
-    pub flow_id: FlowId,
-    /// Place in the flow's stream.
-    pub version: Version,
-    /// Identity of the event.
-    pub event_id: EventId,
-    /// When the command was decided.
-    pub time: Timestamp,
-    /// When the log took it.
-    pub recorded_at: Timestamp,
-    /// Name of the fact.
-    pub kind: String,
-    /// Version of the form of `data`.
-    pub schema_version: u16,
-    /// The principal.
-    pub actor: String,
-    /// The request.
-    pub correlation: String,
-    /// The event that led here.
-    pub causation: Option<EventId>,
-    /// W3C `traceparent`.
-    pub trace: Option<String>,
-    /// JSON object.
-    pub data: Box<RawValue>,
-}
+/// By the primary key; kind 2 are requests.
+const KEYS: &str = "SELECT CAST(key AS TEXT), value, expires_at FROM claims
+    WHERE kind = 2 AND expires_at >= ?1 ORDER BY key";
 
 /// The events of a log in order, up to the head as it was when the export began.
 /// Ends after the first error.
 #[derive(Debug)]
 pub struct Export {
     connection: Connection,
-    page: VecDeque<ExportedEvent>,
     after: Position,
     head: Position,
     ended: bool,
@@ -84,21 +48,27 @@ impl Export {
         })?;
         Ok(Self {
             connection,
-            page: VecDeque::new(),
             after,
             head,
             ended: false,
         })
     }
 
-    /// Position of the last event that will be given.
-    #[must_use]
-    pub const fn head(&self) -> Position {
-        self.head
+    /// The next events. Those that precede a damaged row are given first; the damage is met again,
+    /// as the first row of the next page.
+    fn page(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+        let mut page = Vec::new();
+        let read = self.read_page(&mut page);
+        match page.last() {
+            Some(last) => self.after = last.position,
+            None => read?,
+        }
+        Ok(page)
     }
 
-    fn read_page(&mut self) -> Result<(), Error> {
-        let last = self.after.saturating_add(PAGE_ROWS_MAX).min(self.head);
+    fn read_page(&self, page: &mut Vec<ExportedEvent>) -> Result<(), Error> {
+        let last = self.after.saturating_add(PAGE_EVENTS_MAX as u64);
+        let last = last.min(self.head);
         if last <= self.after {
             return Ok(());
         }
@@ -119,51 +89,42 @@ impl Export {
                     reason: "the row is missing".to_owned(),
                 })?;
             bytes += row.data.len();
-            self.page.push_back(exported(&row)?);
+            page.push(row.exported()?);
         }
         Ok(())
     }
-}
 
-impl Iterator for Export {
-    type Item = Result<ExportedEvent, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.page.is_empty() && !self.ended {
-            // Rows that precede a damaged one are in the page, and are given first; the damage is
-            // met again, as the first row of the next page.
-            let read = self.read_page();
-            if let (Err(error), true) = (read, self.page.is_empty()) {
-                self.ended = true;
-                return Some(Err(error));
-            }
-        }
-        let event = self.page.pop_front()?;
-        self.after = event.position;
-        Some(Ok(event))
+    fn read_keys(&self, now: Timestamp) -> rusqlite::Result<Vec<ExportedKey>> {
+        let mut statement = self.connection.prepare(KEYS)?;
+        let keys = statement.query_map([now.0], |row| {
+            Ok(ExportedKey {
+                request_key: row.get(0)?,
+                value: row.get(1)?,
+                expires_at: Timestamp(row.get(2)?),
+            })
+        })?;
+        keys.collect()
     }
 }
 
-fn exported(row: &Row<'_>) -> Result<ExportedEvent, Error> {
-    let data = serde_json::from_str(row.data).map_err(|e| Error::Corrupt {
-        position: row.position,
-        reason: format!("column `data` is not JSON: {e}"),
-    })?;
-    Ok(ExportedEvent {
-        position: row.position,
-        flow_id: row.flow,
-        version: row.version,
-        event_id: row.id,
-        time: row.time,
-        recorded_at: row.recorded_at,
-        kind: row.kind.to_owned(),
-        schema_version: row.schema_version,
-        actor: row.actor.to_owned(),
-        correlation: row.correlation.to_owned(),
-        causation: row.causation,
-        trace: row.trace.map(str::to_owned),
-        data,
-    })
+#[async_trait]
+impl Source for Export {
+    fn head(&self) -> Position {
+        self.head
+    }
+
+    async fn events(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+        if self.ended {
+            return Ok(Vec::new());
+        }
+        let page = self.page();
+        self.ended = page.is_err();
+        page
+    }
+
+    async fn keys(&mut self, now: Timestamp) -> Result<Vec<ExportedKey>, Error> {
+        self.read_keys(now).map_err(|e| of_read(&e, self.head))
+    }
 }
 
 /// Position of the last event in the file.

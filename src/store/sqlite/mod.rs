@@ -10,6 +10,7 @@ mod checkpoint;
 mod committer;
 pub mod export;
 mod failure;
+pub mod import;
 mod open;
 mod port;
 mod queries;
@@ -18,15 +19,16 @@ mod row;
 pub mod verify;
 mod writer;
 
+pub use crate::store::check::{APPEND_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 pub use committer::OnFatal;
 pub use open::{LEDGER_FILE, OpenError};
-pub use port::{APPEND_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 pub use verify::verify;
 
 use super::Error;
 use super::ring::Ring;
 use crate::clock::SharedClock;
-use committer::{Committer, Request, Size, Write};
+use crate::store::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
+use committer::{Committer, Request, Write};
 use readers::Readers;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,10 +38,6 @@ use std::thread::JoinHandle;
 use taskledger_domain::Position;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// Requests that wait for the committer; more wait in front of the queue.
-const QUEUE_LEN_MAX: usize = 4_096;
-/// Payload bytes that wait for the committer: two of the largest appends.
-const QUEUE_BYTES_MAX: usize = 2 * APPEND_BYTES_MAX;
 /// Exit code when an outcome is not known (`EX_SOFTWARE`).
 const EXIT_OUTCOME_UNKNOWN: i32 = 70;
 

@@ -1,10 +1,10 @@
 //! The port, served: what a call needs checking for, and which thread it goes to.
 //!
-//! Owns: the rules of the port that need no look into the log, and the size of a page. Writes and
-//! `resolve` go to the committer, reads to the ring or to the readers.
+//! Writes and `resolve` go to the committer, reads to the ring or to the readers.
 
-use super::committer::{Request, Size, Write};
-use super::{SqliteStore, closed, failure, writer};
+use super::committer::{Request, Write};
+use super::{SqliteStore, closed, failure};
+use crate::store::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Size};
 use crate::store::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -12,20 +12,10 @@ use std::sync::atomic::Ordering;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
 use tokio::sync::{oneshot, watch};
 
-/// Payload bytes of one append: four times the largest request, since a command may write what it
-/// was given more than once.
-pub const APPEND_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of one snapshot: a flow of the largest size takes about 20 MB.
-pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Events in one page of `read_all`.
-const PAGE_EVENTS_MAX: usize = 10_000;
-/// Payload bytes in one page of `read_all`, unless its first event is larger.
-const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 #[async_trait]
 impl EventStore for SqliteStore {
     async fn append(&self, append: Append) -> Result<Outcome, Error> {
-        let size = check(&append)?;
+        let size = check::append(&append)?;
         let (reply, answer) = oneshot::channel();
         self.write(Write::Append(Box::new(append), reply), size)
             .await?;
@@ -159,42 +149,10 @@ impl EventStore for SqliteStore {
     }
 
     async fn save_snapshot(&self, stream: FlowId, snapshot: Snapshot) -> Result<(), Error> {
-        let bytes = snapshot.bytes.len();
-        if bytes > SNAPSHOT_BYTES_MAX {
-            return Err(Error::Invalid(format!(
-                "a snapshot has at most {SNAPSHOT_BYTES_MAX} bytes, this one has {bytes}"
-            )));
-        }
+        let size = check::snapshot(&snapshot)?;
         let (reply, answer) = oneshot::channel();
-        let size = Size { events: 0, bytes };
         self.write(Write::SaveSnapshot(stream, snapshot, reply), size)
             .await?;
         answer.await.map_err(|_| closed())?
     }
-}
-
-/// The rules of the port that need no look into the log.
-fn check(append: &Append) -> Result<Size, Error> {
-    if append.events.is_empty() {
-        return Err(Error::Invalid(
-            "an append has at least one event".to_owned(),
-        ));
-    }
-    if !writer::claims_are_distinct(&append.claims) {
-        return Err(Error::Invalid(
-            "an append claims something twice".to_owned(),
-        ));
-    }
-    let events: usize = append.events.iter().map(|e| e.encoded.data.len()).sum();
-    let claims: usize = append.claims.iter().map(|c| c.value.len()).sum();
-    let bytes = events.saturating_add(claims);
-    if bytes > APPEND_BYTES_MAX {
-        return Err(Error::Invalid(format!(
-            "an append has at most {APPEND_BYTES_MAX} bytes of payload, this one has {bytes}"
-        )));
-    }
-    Ok(Size {
-        events: append.events.len(),
-        bytes,
-    })
 }

@@ -5,6 +5,7 @@
 
 use super::failure::of_read;
 use super::row::{Row, columns};
+use crate::store::row::{claim_columns, snapshot_checksum};
 use crate::store::{ClaimKey, Error, Snapshot};
 use rusqlite::{Connection, OptionalExtension, Statement};
 use std::sync::Arc;
@@ -350,24 +351,6 @@ fn checked(
         events.push(Arc::new(event));
     }
     Ok(events)
-}
-
-/// CRC-32 of a snapshot, with what it is a snapshot of.
-pub(super) fn snapshot_checksum(flow: FlowId, format: u32, version: Version, bytes: &[u8]) -> u32 {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(flow.0.as_bytes());
-    crc.update(&format.to_le_bytes());
-    crc.update(&version.to_le_bytes());
-    crc.update(bytes);
-    crc.finalize()
-}
-
-/// The columns `kind` and `key`.
-pub(super) fn claim_columns(key: &ClaimKey) -> (i64, &[u8]) {
-    match key {
-        ClaimKey::Task(id) => (1, id.0.as_bytes()),
-        ClaimKey::Request(text) => (2, text.as_bytes()),
-    }
 }
 
 fn missing_version(flow: FlowId, version: Version, position: Position) -> Error {

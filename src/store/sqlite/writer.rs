@@ -9,7 +9,7 @@ use super::beside::Beside;
 use super::queries::Queries;
 use super::row::Row;
 use crate::store::ring::Fresh;
-use crate::store::{Append, ClaimKey, Error, NewClaim, NewEvent, Outcome, Snapshot};
+use crate::store::{Append, Error, NewEvent, Outcome, Snapshot};
 use rusqlite::{Connection, Statement, params};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,11 +21,12 @@ const STREAMS_KNOWN_MAX: usize = 65_536;
 const NEWEST: &str = "SELECT coalesce(max(position), 0), coalesce((SELECT recorded_at FROM events \
                       ORDER BY position DESC LIMIT 1), 0), coalesce((SELECT max(number) FROM \
                       streams), 0) FROM events";
-const INSERT_STREAM: &str =
+pub(super) const INSERT_STREAM: &str =
     "INSERT INTO streams (number, flow, version, last_position) VALUES (?1, ?2, ?3, ?4)";
 /// By the primary key.
 const UPDATE_STREAM: &str = "UPDATE streams SET version = ?2, last_position = ?3 WHERE number = ?1";
-const INSERT_EVENT: &str = "INSERT INTO events (position, stream, version, id, time, recorded_at, \
+/// Bound by [`Row::insert`].
+pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, stream, version, id, time, recorded_at, \
                             kind, schema_version, actor, correlation, causation, trace, checksum, \
                             data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 #[derive(Debug, Clone, Copy)]
@@ -225,22 +226,7 @@ impl<'c> Writer<'c> {
             trace: new.metadata.trace.as_deref(),
             data: &new.encoded.data,
         };
-        self.insert_event.execute(params![
-            row.position.cast_signed(),
-            stream,
-            row.version.cast_signed(),
-            row.id.0.as_bytes(),
-            row.time.0,
-            row.recorded_at.0,
-            row.kind,
-            row.schema_version,
-            row.actor,
-            row.correlation,
-            row.causation.as_ref().map(|id| id.0.as_bytes().as_slice()),
-            row.trace,
-            row.checksum(),
-            row.data,
-        ])?;
+        row.insert(&mut self.insert_event, stream)?;
         let recorded = Arc::new(Recorded {
             position: self.end.position,
             flow,
@@ -282,16 +268,6 @@ impl<'c> Writer<'c> {
     ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
         self.queries.find(flow, ids)
     }
-}
-
-/// Whether two claims of one append are about the same thing. Cost: O(claims).
-pub(super) fn claims_are_distinct(claims: &[NewClaim]) -> bool {
-    if claims.len() < 2 {
-        return true;
-    }
-    let mut seen: std::collections::HashSet<&ClaimKey> =
-        std::collections::HashSet::with_capacity(claims.len());
-    claims.iter().all(|claim| seen.insert(&claim.key))
 }
 
 fn find_end(connection: &Connection) -> rusqlite::Result<End> {

@@ -24,7 +24,7 @@ enum Trouble {
     Broken,
 }
 
-/// The whole body, and its part of the bytes in hand, to be kept until the request is answered. A
+/// The whole body, of at most `bytes_max`, and its part of the bytes in hand, to be kept until the request is answered. A
 /// body that arrives in one piece is not copied.
 ///
 /// # Errors
@@ -33,6 +33,7 @@ pub(super) async fn receive<C>(
     door: &Door<C>,
     headers: &HeaderMap,
     body: Body,
+    bytes_max: usize,
     deadline: Instant,
 ) -> Result<(Bytes, Share), Box<Response>> {
     let announced = headers
@@ -41,14 +42,14 @@ pub(super) async fn receive<C>(
         .and_then(|text| text.parse::<usize>().ok());
     let waits_for_permission = headers.contains_key(EXPECT);
     let mut stream = body.into_data_stream();
-    if announced.is_some_and(|bytes| bytes > door.body_bytes_max) {
+    if announced.is_some_and(|bytes| bytes > bytes_max) {
         if !waits_for_permission {
             drain(stream, deadline);
         }
-        return Err(Box::new(refusal::too_large(door.body_bytes_max)));
+        return Err(Box::new(refusal::too_large(bytes_max)));
     }
     let mut share = Share::of(door);
-    let collected = collect(&mut stream, &mut share, door.body_bytes_max, announced);
+    let collected = collect(&mut stream, &mut share, bytes_max, announced);
     let trouble = match tokio::time::timeout_at(deadline, collected).await {
         Ok(Ok(bytes)) => return Ok((bytes, share)),
         Ok(Err(trouble)) => trouble,
@@ -58,7 +59,7 @@ pub(super) async fn receive<C>(
     Err(Box::new(match trouble {
         Trouble::TooLarge => {
             drain(stream, deadline);
-            refusal::too_large(door.body_bytes_max)
+            refusal::too_large(bytes_max)
         }
         Trouble::NoRoom => refusal::too_busy("the server is receiving too much"),
         Trouble::Broken => refusal::broken(),

@@ -10,7 +10,9 @@ use crate::clock::SharedClock;
 use crate::transport::jsonrpc::envelope::{self, Envelope};
 use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError};
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use futures_util::future::{BoxFuture, ready};
@@ -34,6 +36,10 @@ const INLINE_PARSE_BYTES_MAX: usize = 256 * 1024;
 /// Characters of an `x-request-id` that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
+/// Times by which a call of another node may be larger than a body: it is written anew, and numbers
+/// and texts have several forms.
+const FORWARDED_BODY_TIMES: usize = 2;
+
 /// The header that carries the correlation id, in and out.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -53,6 +59,9 @@ pub(super) struct Door<C> {
     pub(super) connections: TaskTracker,
     /// Room for requests.
     pub(super) requests: Arc<Semaphore>,
+    /// Room for calls of other nodes: of its own, so that nodes which are full of calls for each
+    /// other do not stand still.
+    pub(super) peers: Arc<Semaphore>,
     pub(super) body_bytes_max: usize,
     pub(super) receiving_bytes_max: usize,
     /// Bytes of bodies being received.
@@ -89,6 +98,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             probe: Probe::new(readiness),
             connections: TaskTracker::new(),
             requests: Arc::new(Semaphore::new(options.requests_max)),
+            peers: Arc::new(Semaphore::new(options.requests_max)),
             body_bytes_max: options.body_bytes_max,
             receiving_bytes_max: options.receiving_bytes_max,
             receiving_bytes: Arc::new(AtomicUsize::new(0)),
@@ -126,7 +136,8 @@ impl<C: Send + Sync + 'static> Door<C> {
                 "the server has too many requests",
             )));
         };
-        let (bytes, share) = body::receive(&**self, headers, body, deadline).await?;
+        let (bytes, share) =
+            body::receive(&**self, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
         let origin = Origin {
             principal: Arc::from(ANONYMOUS),
@@ -156,6 +167,45 @@ impl<C: Send + Sync + 'static> Door<C> {
             cut: self.cut.clone(),
         }
         .await)
+    }
+
+    /// Answers one call of another node. 404: there are no other nodes; 421: the flow is not here,
+    /// nothing was done.
+    pub(super) async fn forwarded(self: Arc<Self>, request: Request<Body>) -> Response {
+        let (head, body) = request.into_parts();
+        let Some(forward) = self.dispatcher.forward() else {
+            return refusal::not_found(head.uri.path());
+        };
+        let shown = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        if !forward.admits(shown.unwrap_or_default()) {
+            return refusal::not_a_node();
+        }
+        let Ok(permit) = Arc::clone(&self.peers).try_acquire_owned() else {
+            return refusal::too_busy("the server has too many calls of other nodes");
+        };
+        let deadline = Instant::now() + self.request_timeout;
+        let bytes_max = self.body_bytes_max.saturating_mul(FORWARDED_BODY_TIMES);
+        let received = body::receive(&*self, &head.headers, body, bytes_max, deadline).await;
+        let (bytes, share) = match received {
+            Ok(received) => received,
+            Err(refusal) => return *refusal,
+        };
+        let door = Arc::clone(&self);
+        let work = async move {
+            let answer = door.dispatcher.taken(&bytes).await;
+            drop(share);
+            (answer.map(Answer::Whole), permit)
+        };
+        let (answer, permit) = Detaching {
+            work: Some(Box::pin(work)),
+            tracker: self.detached.clone(),
+            cut: self.cut.clone(),
+        }
+        .await;
+        match answer {
+            Some(answer) => answered(Some(answer), permit),
+            None => refusal::not_here(),
+        }
     }
 
     /// The caller's own request id if it is harmless, else a fresh one.

@@ -126,6 +126,28 @@ pub(super) fn method_not_allowed(method: &str, allow: &'static str) -> Response 
     response
 }
 
+/// 401: the caller is no node of this cluster.
+pub(super) fn not_a_node() -> Response {
+    refuse(
+        StatusCode::UNAUTHORIZED,
+        "authorization",
+        "not a node of this cluster",
+        "the secret of the database that this server uses",
+        &Value::Null,
+    )
+}
+
+/// 421: the flow of a call belongs to another node.
+pub(super) fn not_here() -> Response {
+    refuse(
+        StatusCode::MISDIRECTED_REQUEST,
+        "flow",
+        "this node does not own the flow",
+        "a call to its owner",
+        &Value::Null,
+    )
+}
+
 /// 404.
 pub(super) fn not_found(path: &str) -> Response {
     refuse(

@@ -2,6 +2,7 @@
 
 use super::door::{Door, json};
 use super::refusal;
+use crate::transport::jsonrpc::forwarding;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -21,6 +22,7 @@ pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
+        .route(forwarding::PATH, peers())
         .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
         .with_state(door)
 }
@@ -29,6 +31,12 @@ fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
     post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(
         |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
     )
+}
+
+/// Calls of other nodes; anybody else learns nothing.
+fn peers<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
+    post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.forwarded(request))
+        .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
 }
 
 fn reads<C: Send + Sync + 'static>(

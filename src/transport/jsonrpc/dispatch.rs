@@ -9,6 +9,7 @@ pub use super::encode::{Body, Outcome};
 use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
+use super::forwarding::{self, Forward, Journey, Next};
 use super::reader::{Question, Reader, suggestion};
 use crate::application::caller::{ANONYMOUS, Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use crate::application::readings::Text;
@@ -54,7 +55,7 @@ pub struct Method<C> {
 pub type Handler<C> = fn(Arc<C>, Call) -> BoxFuture<'static, Outcome>;
 
 /// One call of a known method.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Call {
     /// Parameters by name, not yet checked.
     pub params: Map<String, Value>,
@@ -98,6 +99,8 @@ pub struct Dispatcher<C> {
     answer_bytes_max: usize,
     failed_notifications: AtomicU64,
     discovery: OnceLock<Discovery>,
+    /// The way to other nodes, when there are others.
+    forward: Option<Arc<dyn Forward>>,
 }
 
 impl<C: Send + Sync + 'static> Dispatcher<C> {
@@ -125,6 +128,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             answer_bytes_max: encode::WHOLE_ANSWER_BYTES_MAX,
             failed_notifications: AtomicU64::new(0),
             discovery: OnceLock::new(),
+            forward: None,
         }
     }
 
@@ -133,6 +137,39 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     pub fn with_answer_bytes_max(mut self, bytes: usize) -> Self {
         self.answer_bytes_max = bytes;
         self
+    }
+
+    /// The same dispatcher as one of several: calls of flows of other nodes go there.
+    #[must_use]
+    pub fn with_forward(mut self, forward: Arc<dyn Forward>) -> Self {
+        self.forward = Some(forward);
+        self
+    }
+
+    /// The way to other nodes, when there are others.
+    #[must_use]
+    pub fn forward(&self) -> Option<&Arc<dyn Forward>> {
+        self.forward.as_ref()
+    }
+
+    /// Carries out a call that another node has sent, if its flow belongs here; else, and for what
+    /// no node sends, `None`, and nothing was done.
+    pub async fn taken(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let (request, origin, wait) = forwarding::arrived(body)?;
+        let deadline = Some(Instant::now() + wait);
+        let method = self.method(&request.method)?;
+        let outcome = match prepare(method, request, &origin) {
+            Ok(call) => self.execute(method, call, deadline).await,
+            Err(error) => Err(error),
+        };
+        let answer = encode::whole(self.answer_bytes_max, outcome).await;
+        if answer.as_ref().is_err_and(|e| e.elsewhere.is_some()) {
+            return None;
+        }
+        let mut buffer = Vec::new();
+        let id = RawValue::from_string("0".to_owned()).expect("it is JSON");
+        encode::answer(&mut buffer, self.answer_bytes_max, Some(&id), &answer);
+        Some(buffer)
     }
 
     /// The method table.
@@ -290,6 +327,28 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             return Err(self.unknown(&request.method));
         };
         let call = prepare(method, request, origin)?;
+        let Some(forward) = &self.forward else {
+            return self.execute(method, call, deadline).await;
+        };
+        let mut journey = Journey::new(&**forward, method, &call, deadline);
+        loop {
+            let outcome = self.execute(method, call.clone(), deadline).await;
+            let Err(RpcError {
+                elsewhere: Some(whose),
+                ..
+            }) = &outcome
+            else {
+                return outcome;
+            };
+            match journey.go_on(&call, whose).await {
+                Next::Answer(outcome) => return outcome,
+                Next::LookAgain => {}
+            }
+        }
+    }
+
+    /// Carries out a call here.
+    async fn execute(&self, method: &Method<C>, call: Call, deadline: Option<Instant>) -> Outcome {
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(RpcError::busy(
                 "the request ran out of time before this call; it was not executed",

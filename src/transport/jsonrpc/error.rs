@@ -4,12 +4,18 @@
 //! fault the same members flat beside it, so that both examples of the protocol hold.
 //! Internals never enter an answer: a failure is logged here under an id, and the answer has the id.
 
+use crate::application::ownership::Node;
 use crate::clock::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::Arc;
 use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::{TaskId, Violation};
+
+/// What a caller is told to wait when a flow has no owner, in milliseconds: the next one is found
+/// within seconds.
+const RETRY_AFTER_MOVE_MS: u64 = 500;
 
 /// A row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +108,15 @@ pub struct RpcError {
     pub message: &'static str,
     /// What is wrong here; always an object with `errors`.
     pub data: Value,
+    /// The call was not carried out, because the flow belongs to another node. Not part of what a
+    /// client sees.
+    #[serde(skip)]
+    pub elsewhere: Option<Elsewhere>,
 }
+
+/// Whose a call is that was not carried out here; `None`: nobody's at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere(pub Option<Arc<Node>>);
 
 impl RpcError {
     /// An error of `kind` with what is wrong. The first [`VIOLATIONS_MAX`] faults are listed, the
@@ -125,6 +139,7 @@ impl RpcError {
             code,
             message,
             data: Value::Object(data),
+            elsewhere: None,
         }
     }
 
@@ -285,6 +300,17 @@ impl RpcError {
             &Value::Null,
         )
         .with("retry_after_ms", retry_after_ms)
+    }
+
+    /// -32013 for a call of another node, unless somebody takes it there.
+    #[must_use]
+    pub fn elsewhere(owner: Option<Arc<Node>>) -> Self {
+        let mut error = Self::busy(
+            "the flow is changing over to another server",
+            RETRY_AFTER_MOVE_MS,
+        );
+        error.elsewhere = Some(Elsewhere(owner));
+        error
     }
 
     fn of(kind: ErrorKind, field: &str, reason: &str, expected: &str, actual: &Value) -> Self {

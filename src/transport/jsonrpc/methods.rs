@@ -404,6 +404,7 @@ fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError>
             reason,
             retry_after_ms,
         } => RpcError::busy(&reason, retry_after_ms),
+        Error::Elsewhere(owner) => RpcError::elsewhere(owner),
         Error::OutcomeUnknown => {
             RpcError::internal_answer("outcome unknown; retry with the same idempotency key")
         }

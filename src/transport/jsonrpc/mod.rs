@@ -9,6 +9,7 @@ mod encode;
 pub mod envelope;
 pub mod error;
 mod fingerprint;
+pub mod forwarding;
 pub mod methods;
 pub mod params;
 pub mod reader;

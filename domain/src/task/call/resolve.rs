@@ -11,6 +11,15 @@ use crate::violation::Violation;
 use hashbrown::HashMap;
 use serde_json::Value;
 
+/// What a fresh id is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// A task without parent, whose id becomes that of a new flow.
+    Root,
+    /// Any other task.
+    Below,
+}
+
 /// How a reference of the call was understood.
 enum Target {
     /// A task of the call.
@@ -26,13 +35,20 @@ impl TaskList {
     /// # Errors
     /// `Invalid`: duplicate ids, references that mean nothing or several tasks. `InvalidTree`: several
     /// roots, none, a parent cycle, or `parent_id` against the nesting.
-    pub fn resolve(self, mut mint: impl FnMut() -> TaskId) -> Result<ResolvedTasks, Rejection> {
+    pub fn resolve(
+        self,
+        mut mint: impl FnMut(Fresh) -> TaskId,
+    ) -> Result<ResolvedTasks, Rejection> {
         let ids: Vec<TaskId> = self
             .tasks
             .iter()
-            .map(|t| match t.id {
+            .zip(&self.around)
+            .map(|(t, around)| match t.id {
                 Some(GivenId::Stored(id)) => id,
-                Some(GivenId::Alias(_)) | None => mint(),
+                Some(GivenId::Alias(_)) | None if t.parent.is_none() && around.is_none() => {
+                    mint(Fresh::Root)
+                }
+                Some(GivenId::Alias(_)) | None => mint(Fresh::Below),
             })
             .collect();
         let names = Names::of(&self.tasks)?;

@@ -1,0 +1,20 @@
+# taskledger as an image: built from source, run as a user of its own.
+FROM rust:1.95-bookworm AS build
+WORKDIR /source
+COPY . .
+RUN cargo build --release --locked && strip target/release/taskledger
+
+FROM debian:bookworm-slim
+# Certificates of public authorities, for databases behind TLS.
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --create-home --home-dir /var/lib/taskledger taskledger
+COPY --from=build /source/target/release/taskledger /usr/local/bin/taskledger
+USER taskledger
+WORKDIR /var/lib/taskledger
+ENV TASKLEDGER_LISTEN=0.0.0.0:8000 TASKLEDGER_DATA_DIR=/var/lib/taskledger/data
+EXPOSE 8000
+# SIGTERM answers the calls that are under way and hands the work over to the other nodes.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["taskledger"]
+CMD ["serve"]

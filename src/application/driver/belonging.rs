@@ -1,0 +1,58 @@
+//! What a driver does about its flow belonging to this node, or not any more.
+
+use super::Driver;
+use crate::application::batch::Batch;
+use crate::application::error::Failure;
+use crate::application::ownership::{Partitions, Place, Refuted};
+use crate::store;
+
+impl Driver<'_> {
+    pub(super) fn place(&self) -> Place {
+        self.flows.ownership.of(self.mailbox.flow)
+    }
+
+    /// Whether the ownership under which the state was loaded still holds.
+    pub(super) fn is_ours(&self) -> bool {
+        let place = self.place();
+        self.state.as_ref().is_none_or(|s| s.is_under(&place))
+    }
+
+    /// Forgets a state of which others may know more. Whoever owns the flow looks after its times.
+    pub(super) fn leave(&mut self) {
+        self.state = None;
+        self.flows.timers.set(self.mailbox.flow, None);
+        self.flows.slots.give_way(self.mailbox.flow);
+    }
+
+    /// The ownership under which the batch was decided is over.
+    pub(super) fn refuted(&mut self, batch: Batch) {
+        let fence = self.state.as_ref().and_then(|s| s.fence.clone());
+        let flow = self.mailbox.flow;
+        match self.flows.ownership.refuted(flow, fence.as_ref()) {
+            Refuted::Server => {
+                self.flows.fenced();
+                self.fail(batch, || {
+                    Failure::Store(store::Error::Unavailable(
+                        "another server has taken over".to_owned(),
+                    ))
+                    .into()
+                });
+            }
+            // If the flow is ours again, the commands are decided on what is stored now; else they
+            // are told whose it is.
+            Refuted::Partition => {
+                tracing::debug!(flow.id = %flow, "the flow has got another owner");
+                self.not_written(batch);
+            }
+        }
+    }
+
+    /// A loss that has begun meanwhile may have passed by what was shared and launched just now.
+    pub(super) fn check_what_was_shared(&self) {
+        if !self.is_ours() {
+            self.flows.rows.forget_flow(self.mailbox.flow);
+            let partitions = Partitions::of(self.mailbox.flow);
+            self.flows.attempts().forsake(&partitions);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `taskledger events export`
+
+use crate::cli::output::Output;
+use crate::cli::progress::Progress;
+use crate::cli::{CliError, storage};
+use crate::config::StorageConfig;
+use crate::store::transfer::{Line, Tally};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Write every event as one line of JSON, in order
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger events export --data-dir ./taskledger-data > events.jsonl
+  taskledger events export --after 1000 | head
+  taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
+
+A server may be running. With --output, the count and the SHA-256 of the file are printed: what
+`events import` says of the same file, and `sha256sum`.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    storage: StorageConfig,
+    /// Only events after this position
+    #[arg(long, value_name = "POSITION", default_value_t = 0)]
+    after: u64,
+    /// Also write the idempotency keys that are still remembered, behind the events: for moving a
+    /// log, so that repeated calls get their first answer there too
+    #[arg(long)]
+    with_keys: bool,
+    /// Write to this new file, which appears when it is complete
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Writes the log from after a position to its present end.
+pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let Some(path) = args.output.clone() else {
+        write(&args, |line| out.line_of_many(line)).await?;
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if path.exists() {
+        return Err(CliError::Usage(format!(
+            "--output: `{}` exists already, expected a new file",
+            path.display()
+        )));
+    }
+    let mut unfinished = path.clone().into_os_string();
+    unfinished.push(".part");
+    let unfinished = PathBuf::from(unfinished);
+    let written = write_file(&args, &unfinished).await;
+    let named = written.and_then(|tally| {
+        std::fs::rename(&unfinished, &path)?;
+        Ok(tally.receipt())
+    });
+    let receipt = named.inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
+    if out.is_json() {
+        out.value(&serde_json::json!(receipt))?;
+    } else {
+        out.line(format!("exported {receipt}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn write_file(args: &Args, path: &PathBuf) -> Result<Tally, CliError> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let tally = write(args, |line| {
+        file.write_all(line.as_bytes())?;
+        file.write_all(b"\n")
+    });
+    let tally = tally.await?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(tally)
+}
+
+async fn write(
+    args: &Args,
+    mut put: impl FnMut(&str) -> io::Result<()>,
+) -> Result<Tally, CliError> {
+    let failed = |e| CliError::failed(&e);
+    let mut source = storage::source(&args.storage, args.after).await?;
+    let mut progress = Progress::of("events");
+    let head = source.head();
+    let mut tally = Tally::default();
+    loop {
+        let page = source.events().await.map_err(failed)?;
+        if page.is_empty() {
+            break;
+        }
+        for event in page {
+            let at = event.position;
+            let line = Line::Event(event);
+            let text = line.text();
+            put(&text)?;
+            tally.add(&line, &text);
+            if args.output.is_some() {
+                progress.at(at, head);
+            }
+        }
+    }
+    if args.with_keys {
+        for key in source.keys(storage::clock().now()).await.map_err(failed)? {
+            let line = Line::Key(key);
+            let text = line.text();
+            put(&text)?;
+            tally.add(&line, &text);
+        }
+    }
+    progress.end();
+    Ok(tally)
+}

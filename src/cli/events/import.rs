@@ -1,0 +1,166 @@
+//! `taskledger events import`
+
+use crate::cli::output::Output;
+use crate::cli::progress::Progress;
+use crate::cli::{CliError, storage};
+use crate::config::StorageConfig;
+use crate::store::transfer::{
+    Checked, Checker, ExportedKey, LINE_BYTES_MAX, Line, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Receipt,
+    Source, Tally, Target,
+};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::ExitCode;
+use taskledger_domain::Timestamp;
+
+/// Make a log from an export: move it to another folder or database
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger events export --with-keys --output log.jsonl --data-dir ./taskledger-data
+  taskledger events import log.jsonl --database-url postgres://h/ledger
+  taskledger events export --with-keys | taskledger events import - --data-dir ./elsewhere
+
+Stop the server before the export, or what it writes afterwards is not moved. The target must have
+no log. Everything that was written is read back and compared, by count and SHA-256, before any of
+it is there; a broken-off import leaves nothing.")]
+pub(super) struct Args {
+    /// The export, or `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    #[command(flatten)]
+    storage: StorageConfig,
+}
+
+/// Imports, compares, finishes.
+pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let (input, size) = open(&args.file)?;
+    let (mut target, lock) = storage::target(&args.storage).await?;
+    let now = storage::clock().now();
+    let given = read(input, size, &mut *target, now).await?;
+    let stored = read_back(&mut *target, given.events, now).await?;
+    if stored != given {
+        return Err(CliError::Failed(format!(
+            "what was written differs from what was read ({stored}; {given}); nothing is imported"
+        )));
+    }
+    target.finish().await.map_err(|e| CliError::failed(&e))?;
+    drop(lock);
+    if out.is_json() {
+        out.value(&serde_json::json!(given))?;
+    } else {
+        out.line(format!("imported and compared {given}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lines, and how many bytes they have if that is known.
+fn open(file: &str) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CliError> {
+    if file == "-" {
+        return Ok((Box::new(BufReader::new(io::stdin())), None));
+    }
+    let opened = File::open(file).and_then(|f| Ok((f.metadata()?.len(), f)));
+    let (size, opened) = opened.map_err(|e| CliError::Usage(format!("`{file}`: {e}")))?;
+    Ok((Box::new(BufReader::new(opened)), Some(size)))
+}
+
+/// Takes in all lines.
+async fn read(
+    mut input: Box<dyn BufRead + Send>,
+    size: Option<u64>,
+    target: &mut dyn Target,
+    now: Timestamp,
+) -> Result<Receipt, CliError> {
+    let failed = |e| CliError::failed(&e);
+    let (mut tally, mut checker) = (Tally::default(), Checker::default());
+    let mut progress = Progress::of("bytes read");
+    let (mut events, mut keys, mut waiting) = (Vec::<Checked>::new(), Vec::<ExportedKey>::new(), 0);
+    let (mut number, mut bytes) = (0_u64, 0_u64);
+    let mut text = Vec::new();
+    while let Some(line) = next_line(&mut input, &mut text, number + 1)? {
+        number += 1;
+        bytes += line.len() as u64 + 1;
+        let fault = |reason: String| CliError::Usage(format!("line {number}: {reason}"));
+        let parsed = Line::parse(line).map_err(fault)?;
+        // What has expired since is not taken along.
+        let expired = matches!(&parsed, Line::Key(key) if key.expires_at < now);
+        if !expired {
+            tally.add(&parsed, &parsed.text());
+        }
+        match parsed {
+            Line::Key(key) if !expired => keys.push(key),
+            Line::Key(_) => {}
+            Line::Event(_) if !keys.is_empty() => {
+                return Err(fault("an event stands behind the keys".to_owned()));
+            }
+            Line::Event(event) => {
+                waiting += event.data.get().len();
+                events.push(checker.check(event).map_err(fault)?);
+            }
+        }
+        if events.len() >= PAGE_EVENTS_MAX || waiting >= PAGE_BYTES_MAX {
+            target.write(&events).await.map_err(failed)?;
+            events.clear();
+            waiting = 0;
+        }
+        if let Some(size) = size {
+            progress.at(bytes, size);
+        }
+    }
+    target.write(&events).await.map_err(failed)?;
+    target.write_keys(&keys).await.map_err(failed)?;
+    progress.end();
+    Ok(tally.receipt())
+}
+
+/// The next line that is not empty, without its end.
+fn next_line<'t>(
+    input: &mut dyn BufRead,
+    text: &'t mut Vec<u8>,
+    number: u64,
+) -> Result<Option<&'t str>, CliError> {
+    let fault = |reason: String| CliError::Usage(format!("line {number}: {reason}"));
+    text.clear();
+    let limit = LINE_BYTES_MAX as u64 + 1;
+    let read = input.take(limit).read_until(b'\n', text);
+    if read.map_err(|e| fault(e.to_string()))? == 0 {
+        return Ok(None);
+    }
+    if text.len() > LINE_BYTES_MAX {
+        return Err(fault(format!("it has more than {LINE_BYTES_MAX} bytes")));
+    }
+    if text.last() == Some(&b'\n') {
+        text.pop();
+    }
+    let line = std::str::from_utf8(text).map_err(|e| fault(e.to_string()))?;
+    Ok(Some(line))
+}
+
+/// What is stored, in the same terms as what was read.
+async fn read_back(
+    target: &mut dyn Target,
+    total: u64,
+    now: Timestamp,
+) -> Result<Receipt, CliError> {
+    let failed = |e| CliError::failed(&e);
+    let mut progress = Progress::of("events compared");
+    let mut source: Box<dyn Source + '_> = target.read_back().await.map_err(failed)?;
+    let mut tally = Tally::default();
+    loop {
+        let page = source.events().await.map_err(failed)?;
+        if page.is_empty() {
+            break;
+        }
+        for event in page {
+            let line = Line::Event(event);
+            tally.add(&line, &line.text());
+        }
+        progress.at(tally.events(), total);
+    }
+    for key in source.keys(now).await.map_err(failed)? {
+        let line = Line::Key(key);
+        tally.add(&line, &line.text());
+    }
+    progress.end();
+    Ok(tally.receipt())
+}

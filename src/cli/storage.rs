@@ -1,0 +1,75 @@
+//! The log that `--data-dir` or `--database-url` names, for commands that work on it without a server.
+
+use super::CliError;
+use crate::clock::{SharedClock, SystemClock};
+use crate::config::StorageConfig;
+use crate::server::Storage;
+use crate::store::lock::DataDirLock;
+use crate::store::postgres;
+use crate::store::sqlite::export::Export;
+use crate::store::sqlite::import::Import;
+use crate::store::sqlite::{self, LEDGER_FILE};
+use crate::store::transfer::{Source, Target};
+use crate::store::verify::Report;
+use std::sync::Arc;
+use taskledger_domain::Position;
+
+/// The clock of the machine.
+pub(super) fn clock() -> SharedClock {
+    Arc::new(SystemClock::default())
+}
+
+/// What the settings name.
+pub(super) fn storage(config: &StorageConfig) -> Result<Storage, CliError> {
+    Storage::try_from(config).map_err(|e| CliError::failed(&e))
+}
+
+/// The log from after `after` on; a server may be writing to it.
+pub(super) async fn source(
+    config: &StorageConfig,
+    after: Position,
+) -> Result<Box<dyn Source>, CliError> {
+    Ok(match storage(config)? {
+        Storage::Folder(folder) => {
+            let export = Export::open(&folder.join(LEDGER_FILE), after);
+            Box::new(export.map_err(|e| CliError::failed(&e))?)
+        }
+        Storage::Database(database) => {
+            let options = database.log(clock());
+            let export = postgres::export::Export::open(&options, after).await;
+            Box::new(export.map_err(|e| CliError::failed(&e))?)
+        }
+    })
+}
+
+/// An empty log to import into, with what keeps others from it meanwhile.
+pub(super) async fn target(
+    config: &StorageConfig,
+) -> Result<(Box<dyn Target>, Option<DataDirLock>), CliError> {
+    Ok(match storage(config)? {
+        Storage::Folder(folder) => {
+            let lock = DataDirLock::acquire(&folder).map_err(|e| CliError::failed(&e))?;
+            let import = Import::begin(&folder).map_err(|e| CliError::failed(&e))?;
+            (Box::new(import), Some(lock))
+        }
+        Storage::Database(database) => {
+            let import = postgres::import::Import::begin(&database.log(clock())).await;
+            (Box::new(import.map_err(|e| CliError::failed(&e))?), None)
+        }
+    })
+}
+
+/// Checks every row of the log.
+pub(super) async fn verify(config: &StorageConfig) -> Result<Report, CliError> {
+    match storage(config)? {
+        Storage::Folder(folder) => {
+            let path = folder.join(LEDGER_FILE);
+            let verified = tokio::task::spawn_blocking(move || sqlite::verify(&path, |_, _| ()));
+            let verified = verified.await.map_err(|e| CliError::failed(&e))?;
+            verified.map_err(|e| CliError::failed(&e))
+        }
+        Storage::Database(database) => postgres::verify::verify(&database.log(clock()), |_, _| ())
+            .await
+            .map_err(|e| CliError::failed(&e)),
+    }
+}

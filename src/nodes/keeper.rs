@@ -1,0 +1,164 @@
+//! Keeps the leases of this node: a beat a second.
+//!
+//! The order of things is what makes it safe. What is lost is lost first by [`Tenure`], so that
+//! nothing is decided any more; then everything that rests on it is dropped ([`Tenant::lost`]); only
+//! then may it be held again, under another token.
+
+use super::leases::{Held, Leases, Sight};
+use super::tenure::{Tenure, partitions};
+use super::{BEAT_EVERY, BEAT_WAIT, GIVE_MAX, READ_MODELS};
+use crate::application::ownership::Node;
+use crate::application::{Flows, Partitions};
+use std::fmt;
+use std::sync::Arc;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Who works in the partitions.
+pub trait Tenant: Send + Sync + fmt::Debug + 'static {
+    /// They are not this node's any more; must not wait.
+    fn lost(&self, partitions: &Partitions);
+    /// They are this node's now; must not wait.
+    fn gained(&self, partitions: &Partitions);
+    /// Those whose loss would interrupt something.
+    fn busy(&self) -> Partitions;
+}
+
+impl Tenant for Flows {
+    fn lost(&self, partitions: &Partitions) {
+        Self::lost(self, partitions);
+    }
+    fn gained(&self, partitions: &Partitions) {
+        Self::gained(self, partitions);
+    }
+    fn busy(&self) -> Partitions {
+        Self::busy(self)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Keeper {
+    node: Node,
+    tenure: Arc<Tenure>,
+    leases: Arc<dyn Leases>,
+    tenant: Arc<dyn Tenant>,
+}
+
+impl Keeper {
+    /// A keeper that has not begun, for a node that others reach at `url`.
+    #[must_use]
+    pub fn new(
+        url: Arc<str>,
+        tenure: Arc<Tenure>,
+        leases: Arc<dyn Leases>,
+        tenant: Arc<dyn Tenant>,
+    ) -> Self {
+        let id = tenure.me();
+        Self {
+            node: Node { id, url },
+            tenure,
+            leases,
+            tenant,
+        }
+    }
+
+    /// Renews leases until `stop`; then gives them all up. Stop it when nothing is decided any more.
+    pub async fn run(self, stop: CancellationToken) {
+        loop {
+            let sent = Instant::now();
+            let gave = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                gave = self.beat(sent) => gave,
+            };
+            // What was given up is free for others once the database knows.
+            if gave {
+                continue;
+            }
+            let next = sleep_until(sent + BEAT_EVERY);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = self.tenure.refuted.notified() => self.lose(&self.tenure.expire()),
+                () = self.watched(next) => {}
+            }
+        }
+        self.lose(&self.tenure.give(&self.tenure.held()));
+        match timeout(BEAT_WAIT, self.leases.leave(&self.node)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %error, "the leases of this node end by themselves");
+            }
+            Err(_) => tracing::warn!("the leases of this node end by themselves"),
+        }
+    }
+
+    /// One beat. Whether leases were given up, of which the database must hear.
+    async fn beat(&self, sent: Instant) -> bool {
+        let asked = self.tenure.held();
+        let answer = timeout(BEAT_WAIT, self.leases.beat(&self.node, &asked));
+        let sight = match self.watched(answer).await {
+            Ok(Ok(sight)) => sight,
+            Ok(Err(error)) => {
+                tracing::warn!(error = %error, "the leases of this node could not be renewed");
+                return false;
+            }
+            Err(_) => {
+                tracing::warn!("the leases of this node could not be renewed in time");
+                return false;
+            }
+        };
+        self.lose(&self.tenure.drop_lost(&sight));
+        let gained = self.tenure.take(sent, &asked, &sight);
+        if !gained.is_empty() {
+            tracing::info!(
+                partitions = gained.len(),
+                "partitions have come to this node"
+            );
+            self.tenant.gained(&gained);
+        }
+        let surplus = self.surplus(&sight);
+        self.lose(&self.tenure.give(&surplus));
+        !surplus.is_empty()
+    }
+
+    /// Waits for something, and gives up leases whose time passes meanwhile.
+    async fn watched<T>(&self, what: impl Future<Output = T>) -> T {
+        let mut what = std::pin::pin!(what);
+        while let Some(until) = self.tenure.until() {
+            tokio::select! {
+                biased;
+                done = &mut what => return done,
+                () = sleep_until(until) => self.lose(&self.tenure.expire()),
+            }
+        }
+        what.await
+    }
+
+    fn lose(&self, gone: &Partitions) {
+        if !gone.is_empty() {
+            tracing::info!(partitions = gone.len(), "partitions have left this node");
+            self.tenant.lost(gone);
+        }
+    }
+
+    /// What this node holds above its share, at most [`GIVE_MAX`]: first partitions in which nothing
+    /// runs, and the read models last.
+    fn surplus(&self, sight: &Sight) -> Vec<Held> {
+        let mut held = self.tenure.held();
+        let above = held.len().saturating_sub(sight.fair_share());
+        if above > 0 {
+            let busy = self.tenant.busy();
+            held.sort_by_key(|h| {
+                let runs = partitions(&[*h]).iter().any(|p| busy.has(p));
+                (h.lease == READ_MODELS, runs, h.lease)
+            });
+        }
+        held.truncate(above.min(GIVE_MAX));
+        held
+    }
+}
+
+#[cfg(test)]
+mod tests;

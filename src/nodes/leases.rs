@@ -1,0 +1,66 @@
+//! The port to where leases are kept.
+
+use crate::application::ownership::Node;
+use async_trait::async_trait;
+use std::fmt;
+use std::sync::Arc;
+
+/// The leases cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database does not answer, or answers what cannot be.
+    #[error("the leases of the nodes are not available: {0}")]
+    Unavailable(String),
+}
+
+/// A lease that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Below [`super::LEASES`].
+    pub lease: u16,
+    /// The token of the fence when it was taken.
+    pub token: u64,
+}
+
+/// A node and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The node.
+    pub node: Arc<Node>,
+    /// Its leases, ascending.
+    pub holds: Vec<Held>,
+}
+
+/// All nodes that live, as the database saw them in one beat.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sight {
+    /// In order of their ids.
+    pub nodes: Vec<Standing>,
+}
+
+impl Sight {
+    /// Leases that each node should hold at most.
+    #[must_use]
+    pub fn fair_share(&self) -> usize {
+        super::LEASES.div_ceil(self.nodes.len().max(1))
+    }
+}
+
+/// Where leases are kept. All times are those of this place.
+#[async_trait]
+pub trait Leases: Send + Sync + fmt::Debug + 'static {
+    /// The node lives, for [`super::TTL`] from now, and relies on `held`; whatever else is stored as
+    /// its own is given up. Takes free leases up to the fair share. A lease that is taken gets a
+    /// higher token than any before, and from then on appends with a lower one are refused.
+    /// One beat at a time takes effect, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: it may have taken effect.
+    async fn beat(&self, node: &Node, held: &[Held]) -> Result<Sight, Error>;
+
+    /// The node stops: what it holds is free.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: then its leases end by themselves.
+    async fn leave(&self, node: &Node) -> Result<(), Error>;
+}

@@ -1,0 +1,171 @@
+//! Calls to other nodes, over HTTP. They show a secret that only users of the same database know, so
+//! there is nothing to configure; what they say is not encrypted.
+
+use super::tenure::Tenure;
+use crate::application::ownership::Node;
+use crate::transport::jsonrpc::WHOLE_ANSWER_BYTES_MAX;
+use crate::transport::jsonrpc::forwarding::{Forward, PATH, Sent};
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use sha2::{Digest, Sha256};
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long to wait for a connection: nodes are near each other.
+const CONNECT_WAIT: Duration = Duration::from_secs(1);
+/// Bytes of an answer.
+const ANSWER_BYTES_MAX: usize = WHOLE_ANSWER_BYTES_MAX;
+
+/// See the module.
+pub struct Peers {
+    client: reqwest::Client,
+    tenure: Arc<Tenure>,
+    /// What goes into `Authorization`.
+    shown: String,
+}
+
+impl fmt::Debug for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peers").finish_non_exhaustive()
+    }
+}
+
+impl Peers {
+    /// The other nodes of the cluster with this secret; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be made.
+    pub fn new(tenure: Arc<Tenure>, secret: &[u8]) -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_WAIT)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true)
+            .build()?;
+        let mut shown = "Bearer ".to_owned();
+        for byte in secret {
+            write!(shown, "{byte:02x}").expect("a string can always be written to");
+        }
+        Ok(Self {
+            client,
+            tenure,
+            shown,
+        })
+    }
+
+    async fn exchange(&self, to: &Node, body: Bytes) -> Sent {
+        let url = format!("{}{PATH}", to.url.trim_end_matches('/'));
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(AUTHORIZATION, &self.shown)
+            .body(body);
+        let mut response = match request.send().await {
+            Ok(response) => response,
+            Err(error) if error.is_connect() || error.is_builder() => {
+                tracing::debug!(node.id = %to.id, error = %error, "a node cannot be reached");
+                return Sent::NotTaken;
+            }
+            Err(error) => {
+                tracing::warn!(node.id = %to.id, error = %error, "a node gave no answer to a call");
+                return Sent::Broken;
+            }
+        };
+        let refused = [
+            StatusCode::MISDIRECTED_REQUEST,
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::UNAUTHORIZED,
+            StatusCode::NOT_FOUND,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            StatusCode::REQUEST_TIMEOUT,
+        ];
+        let status = response.status();
+        if refused.contains(&status) {
+            if status != StatusCode::MISDIRECTED_REQUEST {
+                tracing::warn!(node.id = %to.id, %status, "a node did not take a call");
+            }
+            return Sent::NotTaken;
+        }
+        let mut answer = Vec::new();
+        while status == StatusCode::OK {
+            match response.chunk().await {
+                Ok(Some(piece)) if answer.len() + piece.len() <= ANSWER_BYTES_MAX => {
+                    answer.extend_from_slice(&piece);
+                }
+                Ok(None) => return Sent::Answered(answer),
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
+        tracing::warn!(node.id = %to.id, %status, "the answer of a node to a call broke off");
+        Sent::Broken
+    }
+}
+
+impl Forward for Peers {
+    fn send<'a>(&'a self, to: &'a Node, body: Bytes, wait: Duration) -> BoxFuture<'a, Sent> {
+        let exchange = tokio::time::timeout(wait, self.exchange(to, body));
+        async move {
+            tokio::select! {
+                biased;
+                sent = exchange => sent.unwrap_or(Sent::Broken),
+                () = self.tenure.gone(to.id) => {
+                    tracing::warn!(node.id = %to.id, "a node is gone that had a call");
+                    Sent::Broken
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn admits(&self, authorization: &[u8]) -> bool {
+        // Digests have one length, and comparing all of both tells nothing about either.
+        let (shown, expected) = (
+            Sha256::digest(authorization),
+            Sha256::digest(self.shown.as_bytes()),
+        );
+        let differing = shown.iter().zip(expected.iter()).map(|(a, b)| a ^ b);
+        differing.fold(0, |all, bits| all | bits) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::{BEAT_EVERY, TTL};
+    use crate::transport::jsonrpc::forwarding::SEARCH_MAX;
+    use uuid::Uuid;
+
+    fn peers() -> Peers {
+        Peers::new(Tenure::new(Uuid::nil()), &[7; 32]).expect("a client")
+    }
+
+    #[test]
+    fn only_the_secret_of_the_cluster_is_admitted() {
+        let p = peers();
+        assert!(p.admits(format!("Bearer {}", "07".repeat(32)).as_bytes()));
+        for other in ["", "Bearer ", "bearer 07", &"07".repeat(32)] {
+            assert!(!p.admits(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_owner_is_looked_for_longer_than_a_dead_node_keeps_its_leases() {
+        assert!(SEARCH_MAX > TTL + 2 * BEAT_EVERY);
+    }
+
+    #[tokio::test]
+    async fn a_node_that_refuses_connections_has_not_taken_a_call() {
+        let p = peers();
+        let to = Node {
+            id: Uuid::nil(),
+            url: Arc::from("http://127.0.0.1:1"),
+        };
+        let sent = p.exchange(&to, Bytes::from_static(b"{}")).await;
+        assert!(matches!(sent, Sent::NotTaken), "{sent:?}");
+    }
+}

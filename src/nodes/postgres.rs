@@ -1,0 +1,124 @@
+//! Leases in PostgreSQL, beside the log. The rules are in `migrations/postgres/nodes`.
+
+use super::leases::{Error, Held, Leases, Sight, Standing};
+use super::{BEAT_WAIT, LEASES, TTL};
+use crate::application::ownership::Node;
+use crate::store::postgres::{self as store, OpenError, Options, Steps};
+use async_trait::async_trait;
+use sqlx::Row;
+use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Connections of their own: leases are renewed even when all others are busy. One for the beat, and
+/// one in case the beat before hangs.
+const CONNECTIONS: u32 = 2;
+
+/// The connections are known by this name in the database.
+const APPLICATION_NAME: &str = "taskledger nodes";
+/// The tables.
+const STEPS: Steps = Steps {
+    purpose: "nodes",
+    steps: &[(
+        "0001_nodes",
+        include_str!("../../migrations/postgres/nodes/0001_nodes.sql"),
+    )],
+};
+
+/// One call, one transaction: a node that stops in the middle of it holds no lock.
+const BEAT: &str = "SELECT node_id, node_url, its_leases, its_tokens
+    FROM taskledger.beat($1, $2, $3, $4, $5)";
+const LEAVE: &str = "SELECT taskledger.leave($1)";
+const SECRET: &str = "SELECT secret FROM taskledger.cluster";
+
+/// See the module.
+#[derive(Debug)]
+pub struct PostgresLeases {
+    pool: PgPool,
+}
+
+impl PostgresLeases {
+    /// Connects, and makes the tables if need be, one process at a time. The log's tables are there
+    /// already.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open(options: &Options) -> Result<Self, OpenError> {
+        store::take(options, STEPS).await?;
+        let connect = options.connect.clone().application_name(APPLICATION_NAME);
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(BEAT_WAIT)
+            .connect_lazy_with(connect);
+        Ok(Self { pool })
+    }
+
+    /// What nodes prove to each other that they use the same database.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn secret(&self) -> Result<Vec<u8>, Error> {
+        let row = sqlx::query(SECRET).fetch_one(&self.pool).await;
+        row.and_then(|row| row.try_get(0)).map_err(unavailable)
+    }
+
+    /// Closes its connections.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+#[async_trait]
+impl Leases for PostgresLeases {
+    async fn beat(&self, node: &Node, held: &[Held]) -> Result<Sight, Error> {
+        let ttl_ms = i64::try_from(TTL.as_millis()).expect("the time is short");
+        let leases: Vec<i32> = held.iter().map(|h| i32::from(h.lease)).collect();
+        let tokens: Vec<i64> = held.iter().map(|h| h.token.cast_signed()).collect();
+        let rows = sqlx::query(BEAT)
+            .bind(node.id.as_bytes().to_vec())
+            .bind(&*node.url)
+            .bind(ttl_ms)
+            .bind(leases)
+            .bind(tokens)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(unavailable)?;
+        let nodes: Result<_, Error> = rows.iter().map(standing).collect();
+        Ok(Sight { nodes: nodes? })
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), Error> {
+        let leave = sqlx::query(LEAVE).bind(node.id.as_bytes().to_vec());
+        leave.execute(&self.pool).await.map_err(unavailable)?;
+        Ok(())
+    }
+}
+
+fn standing(row: &PgRow) -> Result<Standing, Error> {
+    let id: Vec<u8> = row.try_get(0).map_err(unavailable)?;
+    let url: String = row.try_get(1).map_err(unavailable)?;
+    let leases: Vec<i32> = row.try_get(2).map_err(unavailable)?;
+    let tokens: Vec<i64> = row.try_get(3).map_err(unavailable)?;
+    let odd = || Error::Unavailable("a row of `taskledger.leases` cannot be believed".to_owned());
+    let held = |(lease, token): (i32, i64)| {
+        let lease = u16::try_from(lease)
+            .ok()
+            .filter(|l| usize::from(*l) < LEASES);
+        Some(Held {
+            lease: lease?,
+            token: u64::try_from(token).ok()?,
+        })
+    };
+    let holds: Option<Vec<Held>> = leases.into_iter().zip(tokens).map(held).collect();
+    Ok(Standing {
+        node: Arc::new(Node {
+            id: Uuid::from_slice(&id).map_err(|_| odd())?,
+            url: Arc::from(url),
+        }),
+        holds: holds.ok_or_else(odd)?,
+    })
+}
+
+fn unavailable(error: sqlx::Error) -> Error {
+    Error::Unavailable(error.to_string())
+}

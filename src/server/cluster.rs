@@ -1,0 +1,51 @@
+//! A server as one of several on a database.
+
+use super::StartError;
+use crate::application::Flows;
+use crate::clock::SharedClock;
+use crate::nodes::{Keeper, Peers, PostgresLeases, Tenure};
+use crate::store::postgres;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What is needed to be one of several.
+pub(super) struct Cluster {
+    /// What this server may rely on; nothing before it has joined.
+    pub(super) tenure: Arc<Tenure>,
+    /// The way to the others.
+    pub(super) peers: Arc<Peers>,
+    leases: Arc<PostgresLeases>,
+}
+
+impl Cluster {
+    /// Prepares to join; holds nothing yet. The log is open already.
+    pub(super) async fn open(
+        options: &postgres::Options,
+        clock: &SharedClock,
+    ) -> Result<Self, StartError> {
+        let leases = PostgresLeases::open(options).await?;
+        let tenure = Tenure::new(clock.uuid());
+        let peers = Peers::new(tenure.clone(), &leases.secret().await?)?;
+        Ok(Self {
+            tenure,
+            peers: Arc::new(peers),
+            leases: Arc::new(leases),
+        })
+    }
+
+    /// Takes part until `stop`, as the node that others reach at `url`.
+    pub(super) fn take_part(
+        &self,
+        url: &str,
+        flows: Arc<Flows>,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
+        let leases = self.leases.clone();
+        Keeper::new(Arc::from(url), self.tenure.clone(), leases, flows).run(stop)
+    }
+
+    /// Closes its connections; the last step.
+    pub(super) async fn close(&self) {
+        self.leases.close().await;
+    }
+}

@@ -1,0 +1,91 @@
+//! Has flows with open runs looked at: those of partitions that have come to this server, all of
+//! them after the start of one that is alone, and then, now and again, those that nobody attends to.
+//! Needs no input, does no harm when there is nothing to do.
+
+use crate::transport::jsonrpc::methods::Context;
+use futures_util::StreamExt;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_projections::{self as projections, OpenRun};
+use tokio_util::sync::CancellationToken;
+
+/// Flows with open runs that are read at a time.
+const PAGE: u32 = 256;
+/// Flows that are loaded at once.
+const AT_ONCE: usize = 16;
+/// How often flows with open runs are looked for that nobody attends to.
+const EVERY: Duration = Duration::from_secs(30);
+/// Pause before a log that does not answer is asked again for its end.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
+    let flows = &context.app.flows;
+    let mut unattended = tokio::time::interval(EVERY);
+    // The first tick comes at once, when nothing has come yet.
+    unattended.reset();
+    let rounds = async {
+        loop {
+            let woken = tokio::select! {
+                arrived = flows.arrived() => {
+                    await_read_models(&context).await;
+                    wake_open_runs(&context, |run| arrived.has(run.partition)).await
+                }
+                _ = unattended.tick() => {
+                    wake_open_runs(&context, |run| !flows.attends(run.flow_id)).await
+                }
+            };
+            if let Err(error) = woken {
+                tracing::error!(error = %error, "open runs cannot be read");
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = rounds => {}
+    }
+}
+
+/// Waits until the read models show everything that was in the log when partitions came, whoever
+/// wrote it.
+async fn await_read_models(context: &Context) {
+    let head = loop {
+        match context.app.head().await {
+            Ok(head) => break head,
+            Err(error) => {
+                tracing::warn!(error = %error, "flows that were running wait for the log");
+                tokio::time::sleep(ASK_AGAIN_AFTER).await;
+            }
+        }
+    };
+    loop {
+        match context.app.projections.wait_for(head, EVERY).await {
+            Ok(()) => return,
+            Err(lagging) if lagging.stopped => {
+                tracing::error!(error = %lagging, "only the open runs that the read models know go on");
+                return;
+            }
+            Err(lagging) => {
+                tracing::warn!(error = %lagging, "flows that were running wait for the read models");
+            }
+        }
+    }
+}
+
+async fn wake_open_runs(
+    context: &Context,
+    wanted: impl Fn(&OpenRun) -> bool,
+) -> Result<(), projections::Error> {
+    let flows = &context.app.flows;
+    let mut after = 0;
+    loop {
+        let page = context.app.queries.open_runs(after, PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = last.created_position;
+        let wanted = page.iter().filter(|run| wanted(run)).map(|run| run.flow_id);
+        futures_util::stream::iter(wanted)
+            .for_each_concurrent(AT_ONCE, |flow| flows.wake_and_wait(flow))
+            .await;
+    }
+}

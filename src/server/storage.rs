@@ -1,0 +1,210 @@
+//! Where a server keeps its data. The only place behind the doors that knows which backend runs.
+
+use super::StartError;
+use super::cluster::Cluster;
+use crate::clock::SharedClock;
+use crate::config::{DatabaseConfig, StorageConfig};
+use crate::store::EventStore;
+use crate::store::lock::DataDirLock;
+use crate::store::postgres::{self, PostgresStore};
+use crate::store::sqlite::{self, SqliteStore};
+use sqlx::postgres::PgConnectOptions;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_projections::{self as projections, Found, Place, ReadModels};
+
+/// File of the read models in the data folder; may be deleted while no server runs.
+pub const READ_MODELS_FILE: &str = "read_models.db";
+
+/// What a server is opened on.
+#[derive(Clone)]
+pub enum Storage {
+    /// A folder that no other process uses.
+    Folder(PathBuf),
+    /// A Postgres database, which other servers may use too.
+    Database(Box<Database>),
+}
+
+impl fmt::Debug for Storage {
+    /// In words, for the operator.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "folder {}", folder.display()),
+            Self::Database(database) => write!(f, "{database:?}"),
+        }
+    }
+}
+
+/// A Postgres database, and how it is worked with.
+#[derive(Clone)]
+pub struct Database {
+    /// Where it is and who asks.
+    pub connect: PgConnectOptions,
+    /// Connections that read, for log and read models together.
+    pub connections: u32,
+    /// How long a read waits for one of them.
+    pub acquire_timeout: Duration,
+    /// How long one statement may take.
+    pub statement_timeout: Duration,
+}
+
+impl fmt::Debug for Database {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.connect.get_database();
+        let (host, port) = (self.connect.get_host(), self.connect.get_port());
+        let name = name.unwrap_or_else(|| self.connect.get_username());
+        write!(f, "database {name} at {host}:{port}")
+    }
+}
+
+impl Database {
+    /// What the settings name; `None` without a URL.
+    ///
+    /// # Errors
+    /// [`StartError::DatabaseUrl`]: the URL is none of a Postgres database.
+    pub fn of(config: &DatabaseConfig) -> Result<Option<Self>, StartError> {
+        let Some(url) = &config.url else {
+            return Ok(None);
+        };
+        let (scheme, _) = url.secret().split_once("://").unwrap_or_default();
+        if !matches!(scheme, "postgres" | "postgresql") {
+            let reason = "it does not begin with `postgres://`".to_owned();
+            return Err(StartError::DatabaseUrl(reason));
+        }
+        let connect = PgConnectOptions::from_str(url.secret());
+        Ok(Some(Self {
+            connect: connect.map_err(|e| StartError::DatabaseUrl(e.to_string()))?,
+            connections: config.connections,
+            acquire_timeout: config.acquire_timeout,
+            statement_timeout: config.statement_timeout,
+        }))
+    }
+
+    /// The log in it.
+    #[must_use]
+    pub fn log(&self, clock: SharedClock) -> postgres::Options {
+        postgres::Options {
+            connections: self.connections.div_ceil(2),
+            acquire_timeout: self.acquire_timeout,
+            statement_timeout: self.statement_timeout,
+            ..postgres::Options::new(self.connect.clone(), clock)
+        }
+    }
+
+    /// The read models in it.
+    #[must_use]
+    pub fn read_models(&self) -> projections::Options {
+        let mut options = projections::Options::postgres(self.connect.clone());
+        options.readers = self.connections / 2;
+        if let Place::Postgres(place) = &mut options.place {
+            place.acquire_timeout = self.acquire_timeout;
+            place.read_statement_timeout = self.statement_timeout;
+        }
+        options
+    }
+}
+
+impl TryFrom<&StorageConfig> for Storage {
+    type Error = StartError;
+
+    fn try_from(config: &StorageConfig) -> Result<Self, StartError> {
+        Ok(match Database::of(&config.database)? {
+            Some(database) => Self::Database(Box::new(database)),
+            None => Self::Folder(config.data_dir.clone()),
+        })
+    }
+}
+
+impl From<&Path> for Storage {
+    fn from(folder: &Path) -> Self {
+        Self::Folder(folder.to_owned())
+    }
+}
+
+/// An open storage.
+pub(super) struct Opened {
+    /// The log.
+    pub(super) store: Arc<dyn EventStore>,
+    /// The read models.
+    pub(super) queries: Arc<ReadModels>,
+    /// What was found of them.
+    pub(super) found: Found,
+    /// What it takes to be one of several servers, where there may be others.
+    pub(super) cluster: Option<Cluster>,
+    backend: Backend,
+}
+
+/// What has to be closed.
+enum Backend {
+    Folder {
+        store: Arc<SqliteStore>,
+        _lock: DataDirLock,
+    },
+    Database(Arc<PostgresStore>),
+}
+
+impl Opened {
+    /// Opens the log and the read models, made or brought up to date if need be.
+    pub(super) async fn open(storage: &Storage, clock: SharedClock) -> Result<Self, StartError> {
+        match storage {
+            Storage::Folder(folder) => Self::folder(folder, clock).await,
+            Storage::Database(database) => Self::database(database, clock).await,
+        }
+    }
+
+    async fn database(database: &Database, clock: SharedClock) -> Result<Self, StartError> {
+        let options = database.log(clock.clone());
+        let store = Arc::new(PostgresStore::open(options.clone()).await?);
+        let rest = async {
+            let read_models = ReadModels::open(&database.read_models()).await?;
+            Ok::<_, StartError>((read_models, Cluster::open(&options, &clock).await?))
+        };
+        let ((queries, found), cluster) = match rest.await {
+            Ok(opened) => opened,
+            Err(error) => {
+                store.close().await;
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            store: store.clone(),
+            queries: Arc::new(queries),
+            found,
+            cluster: Some(cluster),
+            backend: Backend::Database(store),
+        })
+    }
+
+    async fn folder(folder: &Path, clock: SharedClock) -> Result<Self, StartError> {
+        std::fs::create_dir_all(folder).map_err(|source| StartError::DataDir {
+            path: folder.to_owned(),
+            source,
+        })?;
+        let lock = DataDirLock::acquire(folder)?;
+        let store = Arc::new(SqliteStore::open(sqlite::Options::new(folder, clock))?);
+        let options = projections::Options::new(folder.join(READ_MODELS_FILE));
+        let (queries, found) = ReadModels::open(&options).await?;
+        Ok(Self {
+            store: store.clone(),
+            queries: Arc::new(queries),
+            found,
+            cluster: None,
+            backend: Backend::Folder { store, _lock: lock },
+        })
+    }
+
+    /// Finishes what was queued and lets go of everything. The last step of a server's end.
+    pub(super) async fn close(self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.close().await;
+        }
+        match self.backend {
+            Backend::Folder { store, _lock } => store.close().await,
+            Backend::Database(store) => store.close().await,
+        }
+    }
+}

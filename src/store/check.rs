@@ -1,0 +1,80 @@
+//! The rules of the port that need no look into the log, and the sizes of what goes in and out.
+//!
+//! Owns: the limits that the durable backends share.
+
+use super::{Append, ClaimKey, Error, NewClaim, Snapshot};
+
+/// Events in one transaction: what a reader may have to wait for, and the work that one failure
+/// undoes. One larger append is taken alone.
+pub(super) const BATCH_EVENTS_MAX: usize = 1_000;
+/// Payload bytes in one transaction, for the same reason.
+pub(super) const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// Payload bytes of one append: four times the largest request, since a command may write what it
+/// was given more than once.
+pub const APPEND_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of one snapshot: a flow of the largest size takes about 20 MB.
+pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Events in one page of `read_all`.
+pub(super) const PAGE_EVENTS_MAX: usize = 10_000;
+/// Payload bytes in one page of `read_all`, unless its first event is larger.
+pub(super) const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Requests that wait for the committer; more wait in front of the queue.
+pub(super) const QUEUE_LEN_MAX: usize = 4_096;
+/// Payload bytes that wait for the committer: two of the largest appends.
+pub(super) const QUEUE_BYTES_MAX: usize = 2 * APPEND_BYTES_MAX;
+
+/// How much of a transaction a write takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Size {
+    pub(super) events: usize,
+    pub(super) bytes: usize,
+}
+
+/// Whether an append keeps the rules; its size. Cost: O(events + claims).
+pub(super) fn append(append: &Append) -> Result<Size, Error> {
+    if append.events.is_empty() {
+        return Err(Error::Invalid(
+            "an append has at least one event".to_owned(),
+        ));
+    }
+    if !claims_are_distinct(&append.claims) {
+        return Err(Error::Invalid(
+            "an append claims something twice".to_owned(),
+        ));
+    }
+    let events: usize = append.events.iter().map(|e| e.encoded.data.len()).sum();
+    let claims: usize = append.claims.iter().map(|c| c.value.len()).sum();
+    let bytes = events.saturating_add(claims);
+    if bytes > APPEND_BYTES_MAX {
+        return Err(Error::Invalid(format!(
+            "an append has at most {APPEND_BYTES_MAX} bytes of payload, this one has {bytes}"
+        )));
+    }
+    Ok(Size {
+        events: append.events.len(),
+        bytes,
+    })
+}
+
+/// Whether a snapshot is small enough; its size.
+pub(super) fn snapshot(snapshot: &Snapshot) -> Result<Size, Error> {
+    let bytes = snapshot.bytes.len();
+    if bytes > SNAPSHOT_BYTES_MAX {
+        return Err(Error::Invalid(format!(
+            "a snapshot has at most {SNAPSHOT_BYTES_MAX} bytes, this one has {bytes}"
+        )));
+    }
+    Ok(Size { events: 0, bytes })
+}
+
+/// Whether two claims of one append are about the same thing. Cost: O(claims).
+fn claims_are_distinct(claims: &[NewClaim]) -> bool {
+    if claims.len() < 2 {
+        return true;
+    }
+    let mut seen: std::collections::HashSet<&ClaimKey> =
+        std::collections::HashSet::with_capacity(claims.len());
+    claims.iter().all(|claim| seen.insert(&claim.key))
+}

@@ -1,0 +1,189 @@
+//! A log made from an export, for `events import`.
+//!
+//! Written into a file beside, which takes the log's name only when all of it is there and durable:
+//! an import that is broken off leaves nothing.
+
+use super::beside::Beside;
+use super::export::Export;
+use super::failure::of_write;
+use super::open::{self, LEDGER_FILE, OpenError};
+use super::row::Row;
+use super::writer::{INSERT_EVENT, INSERT_STREAM};
+use crate::store::transfer::{Checked, ExportedKey, Source, StreamEnd, Target};
+use crate::store::{ClaimKey, Error, NewClaim};
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use taskledger_domain::FlowId;
+
+/// Where the log is written until it is whole.
+const UNFINISHED_FILE: &str = "ledger.db.import";
+
+/// Why no log can be made here.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// There is one already; choose another folder.
+    #[error("`{0}` exists already; a log is imported into an empty folder")]
+    Exists(PathBuf),
+    /// The new file cannot be made.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// What an earlier import left cannot be removed.
+    #[error("`{path}` cannot be removed: {source}")]
+    Leftover {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+/// A log that is being imported. The folder's lock is the caller's to hold.
+#[derive(Debug)]
+pub struct Import {
+    connection: Connection,
+    file: PathBuf,
+    log: PathBuf,
+    streams: BTreeMap<u64, (FlowId, StreamEnd)>,
+}
+
+impl Import {
+    /// Begins to make the log of `folder`.
+    ///
+    /// # Errors
+    /// [`ImportError`].
+    pub fn begin(folder: &Path) -> Result<Self, ImportError> {
+        let (file, log) = (folder.join(UNFINISHED_FILE), folder.join(LEDGER_FILE));
+        if log.exists() {
+            return Err(ImportError::Exists(log));
+        }
+        remove(&file).map_err(|source| ImportError::Leftover {
+            path: file.clone(),
+            source,
+        })?;
+        let connection = open::writer(&file)?;
+        Ok(Self {
+            connection,
+            file,
+            log,
+            streams: BTreeMap::new(),
+        })
+    }
+
+    fn in_transaction(
+        &mut self,
+        write: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), Error> {
+        let transaction = self.connection.transaction();
+        transaction
+            .and_then(|transaction| {
+                write(&transaction)?;
+                transaction.commit()
+            })
+            .map_err(|e| of_write(&e, 0))
+    }
+
+    fn conclude(&mut self) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        let mut insert = transaction.prepare(INSERT_STREAM)?;
+        for (number, (flow, end)) in &self.streams {
+            insert.execute(params![
+                number.cast_signed(),
+                flow.0.as_bytes(),
+                end.version.cast_signed(),
+                end.position.cast_signed()
+            ])?;
+        }
+        drop(insert);
+        transaction.commit()?;
+        // All of it into the file itself, so that the one rename moves the whole log.
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    }
+}
+
+impl Drop for Import {
+    fn drop(&mut self) {
+        // After `finish` there is nothing left of that name.
+        let _ = remove(&self.file);
+    }
+}
+
+#[async_trait]
+impl Target for Import {
+    async fn write(&mut self, events: &[Checked]) -> Result<(), Error> {
+        for event in events {
+            let end = StreamEnd {
+                number: event.stream,
+                version: event.line.version,
+                position: event.line.position,
+            };
+            self.streams.insert(event.stream, (event.line.flow_id, end));
+        }
+        self.in_transaction(|connection| {
+            let mut insert = connection.prepare(INSERT_EVENT)?;
+            let mut beside = Beside::prepare(connection)?;
+            for event in events {
+                Row::of(&event.line).insert(&mut insert, event.stream.cast_signed())?;
+                if let Some(task) = event.claims {
+                    beside.put_claim(&NewClaim {
+                        key: ClaimKey::Task(task),
+                        value: Arc::from(event.line.flow_id.to_string()),
+                        expires_at: None,
+                    })?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    async fn write_keys(&mut self, keys: &[ExportedKey]) -> Result<(), Error> {
+        self.in_transaction(|connection| {
+            let mut beside = Beside::prepare(connection)?;
+            for key in keys {
+                beside.put_claim(&NewClaim {
+                    key: ClaimKey::Request(Arc::from(key.request_key.as_str())),
+                    value: Arc::from(key.value.as_str()),
+                    expires_at: Some(key.expires_at),
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    async fn read_back(&mut self) -> Result<Box<dyn Source + '_>, Error> {
+        self.conclude().map_err(|e| of_write(&e, 0))?;
+        let export = Export::open(&self.file, 0);
+        let export = export.map_err(|e| Error::Unavailable(e.to_string()))?;
+        Ok(Box::new(export))
+    }
+
+    async fn finish(self: Box<Self>) -> Result<(), Error> {
+        let failed = |e: std::io::Error| Error::NotWritable(e.to_string());
+        // Both files of the WAL would keep the name of the unfinished log.
+        self.connection
+            .pragma_update(None, "journal_mode", "DELETE")
+            .map_err(|e| of_write(&e, 0))?;
+        let file = std::fs::File::open(&self.file).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        std::fs::rename(&self.file, &self.log).map_err(failed)?;
+        let folder = self.log.parent().unwrap_or(Path::new("."));
+        let folder = std::fs::File::open(folder).map_err(failed)?;
+        folder.sync_all().map_err(failed)
+    }
+}
+
+/// Removes a database with the files beside it, as far as they exist.
+fn remove(file: &Path) -> std::io::Result<()> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(suffix);
+        match std::fs::remove_file(name) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}

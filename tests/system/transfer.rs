@@ -1,0 +1,182 @@
+//! A log that is moved: everything in it goes along, and nothing is half there.
+
+use crate::log;
+use crate::program::{Ended, run, run_with};
+use crate::server::{Folder, Server};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const KEY: &str = "the first call";
+
+/// A storage with some history: a run that has ended, a task that waits, one that was deleted.
+struct Moved {
+    folder: Folder,
+    waiting: Value,
+    deleted: Value,
+}
+
+fn task(name: &str) -> Value {
+    json!({"name": name, "schemas": {"method": "echo_executor"}, "inputs": {"text": "a\u{0}b\u{1F600}"}})
+}
+
+async fn given_history(folder: Folder) -> Moved {
+    let server = Server::start(&folder).await;
+    let tree = json!({"tasks": [
+        {"id": "r", "name": "root"},
+        {"id": "a", "name": "first", "parent_id": "r", "schemas": {"method": "echo_executor"}},
+        {"id": "b", "name": "second", "parent_id": "r", "schemas": {"method": "echo_executor"},
+         "dependencies": [{"id": "a"}]}]});
+    let started = server.api.call("tasks.execute", tree).await;
+    server.api.run_of(&started["root_task_id"]).await;
+    let waiting = server
+        .api
+        .try_call("tasks.create", task("waiting"), Some(KEY));
+    let waiting = waiting.await.unwrap()["id"].clone();
+    let child = json!({"name": "child", "parent_id": waiting});
+    let deleted = server.api.call("tasks.create", child).await["id"].clone();
+    let delete = json!({"task_id": deleted});
+    server.api.call("tasks.delete", delete).await;
+    server.stop().await;
+    Moved {
+        folder,
+        waiting,
+        deleted,
+    }
+}
+
+async fn events(words: &[&str], folder: &Folder) -> Ended {
+    let words = words.iter().map(|w| (*w).to_owned());
+    run(["events".to_owned()]
+        .into_iter()
+        .chain(words)
+        .chain(folder.storage()))
+    .await
+}
+
+/// What a line of output says of the log: count and digest.
+fn receipt(said: &str) -> &str {
+    let from = said.find(|c: char| c.is_ascii_digit()).unwrap();
+    said[from..].trim()
+}
+
+/// Moves the log and looks at it from all sides.
+async fn moves(from: Folder, to: Folder) {
+    let from = given_history(from).await;
+    let file = from.folder.path().join("log.jsonl");
+    let file = file.to_str().unwrap();
+
+    let words = ["export", "--with-keys", "--output", file];
+    let exported = events(&words, &from.folder).await.done();
+    let imported = events(&["import", file], &to).await.done();
+
+    assert!(exported.contains("1 idempotency keys"), "{exported}");
+    assert_eq!(receipt(&exported), receipt(&imported), "{imported}");
+    let (before, after) = (log::export(&from.folder).await, log::export(&to).await);
+    assert_eq!(before.len(), after.len());
+    let verified = events(&["verify"], &to).await.done();
+    assert!(verified.starts_with("sound"), "{verified}");
+
+    let server = Server::start(&to).await;
+    let again = server
+        .api
+        .try_call("tasks.create", task("waiting"), Some(KEY));
+    assert_eq!(
+        again.await.unwrap()["id"],
+        from.waiting,
+        "the key is remembered"
+    );
+    let get = json!({"task_id": from.waiting});
+    let found = server.api.call("tasks.get", get.clone()).await;
+    assert_eq!(found["inputs"]["text"], "a\u{0}b\u{1F600}");
+    let taken = json!({"id": from.deleted, "name": "n"});
+    let refusal = server
+        .api
+        .refusal("tasks.create", json!({"tasks": [taken]}))
+        .await;
+    assert_eq!(
+        refusal.code, -32602,
+        "a deleted id stays taken: {refusal:?}"
+    );
+    server.api.call("tasks.execute", get).await;
+    let run = server.api.run_of(&from.waiting).await;
+    assert_eq!(run["state"], "completed");
+    server.stop().await;
+
+    let refused = events(&["import", file], &to).await.refused(1);
+    assert!(refused.contains("exist"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_folder_to_folder() {
+    moves(Folder::new(), Folder::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_a_folder_to_a_database() {
+    moves(Folder::new(), Folder::with_database().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_a_database_to_a_folder() {
+    moves(Folder::with_database().await, Folder::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_moves_from_database_to_database() {
+    moves(Folder::with_database().await, Folder::with_database().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_that_fails_names_the_line_and_leaves_nothing() {
+    let from = given_history(Folder::new()).await;
+    let text = events(&["export"], &from.folder).await.done();
+    let to = Folder::new();
+    let import = |text: String| {
+        let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+        let words: Vec<_> = words.chain(to.storage()).collect();
+        async move { run_with(words, Path::new("."), &text).await.refused(2) }
+    };
+    let without = |n: usize| -> String {
+        let kept = text.lines().enumerate().filter(|(i, _)| *i != n);
+        kept.map(|(_, line)| format!("{line}\n")).collect()
+    };
+
+    let gap = import(without(2)).await;
+    let cut = import(text[..text.len() / 2].to_owned()).await;
+    let changed = text.replacen("\"TaskCreated\"", "\"TaskInvented\"", 1);
+    let unknown = import(changed).await;
+    let more = text.replacen("{\"position\":1,", "{\"surprise\":1,\"position\":1,", 1);
+    let surprise = import(more).await;
+
+    assert!(gap.contains("line 3: `position` is 4, expected 3"), "{gap}");
+    assert!(cut.contains("line "), "{cut}");
+    assert!(
+        unknown.contains("line 1: `data`: unknown event kind `TaskInvented`"),
+        "{unknown}"
+    );
+    assert!(
+        surprise.contains("line 1: unknown field `surprise`"),
+        "{surprise}"
+    );
+    let left: Vec<_> = std::fs::read_dir(to.data()).unwrap().collect();
+    assert_eq!(left.len(), 1, "only the lock: {left:?}");
+    import_works_afterwards(&text, &to).await;
+}
+
+async fn import_works_afterwards(text: &str, to: &Folder) {
+    let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+    let words: Vec<_> = words.chain(to.storage()).collect();
+    let said = run_with(words, Path::new("."), text).await.done();
+    assert!(said.starts_with("imported"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_never_overwrites_a_file() {
+    let from = given_history(Folder::new()).await;
+    let file = from.folder.path().join("log.jsonl");
+    std::fs::write(&file, "precious").unwrap();
+    let words = ["export", "--output", file.to_str().unwrap()];
+    let refused = events(&words, &from.folder).await.refused(2);
+    assert!(refused.contains("--output"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+}
