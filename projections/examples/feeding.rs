@@ -1,8 +1,12 @@
 //! Measures how fast the read models take events, and how fast they answer.
 //!
-//! `cargo run --release -p taskledger-projections --example feeding -- [flows] [tasks per flow]`
+//! `cargo run --release -p taskledger-projections --example feeding -- [flows] [tasks per flow] [URL]`
+//!
+//! Without a URL on SQLite, in a folder for temporary files; with `postgres://..` in that database.
 #![allow(clippy::unwrap_used, reason = "a measurement may stop on any error")]
 
+use sqlx::postgres::PgConnectOptions;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 use taskledger_domain::flow::{
@@ -10,7 +14,7 @@ use taskledger_domain::flow::{
 };
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{EventId, FlowId, Metadata, Payload, Recorded, RunId, TaskId, Timestamp};
-use taskledger_projections::{ListFilter, Options, Order, ReadModels, Start};
+use taskledger_projections::{Found, ListFilter, Options, Order, ReadModels, Start};
 use uuid::Uuid;
 
 /// Events in one batch, as the server feeds them.
@@ -57,12 +61,18 @@ async fn feed(models: &ReadModels, name: &str, events: &[Arc<Recorded>]) {
 
 #[tokio::main]
 async fn main() {
-    let mut numbers = std::env::args().skip(1).map(|a| a.parse().unwrap());
-    let flows: u64 = numbers.next().unwrap_or(100_000);
-    let size: u64 = numbers.next().unwrap_or(1);
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default| arguments.next().map_or(default, |a| a.parse().unwrap());
+    let (flows, size): (u64, u64) = (number(100_000), number(1));
+    let url = arguments.next();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("read_models.db");
-    let (models, _) = ReadModels::open(&Options::new(path)).await.unwrap();
+    let options = match url {
+        None => Options::new(path),
+        Some(url) => Options::postgres(PgConnectOptions::from_str(&url).unwrap()),
+    };
+    let (models, found) = ReadModels::open(&options).await.unwrap();
+    assert_eq!(found, Found::Nothing, "it measures from the beginning");
     let mut log = Log(Vec::new(), 0);
     for f in 0..flows {
         let flow = TaskId(id(f * size + 1)).as_flow();

@@ -16,6 +16,9 @@ mod read_models;
 mod sql;
 mod task_row;
 mod tasks;
+#[cfg(test)]
+#[path = "../../tests/common/postgres.rs"]
+mod test_postgres;
 mod tree_writer;
 mod view;
 

@@ -12,6 +12,7 @@ mod file_limit;
 mod http_api;
 mod input;
 mod local_api;
+mod migrate;
 mod output;
 mod progress;
 mod projections;
@@ -65,6 +66,7 @@ enum Command {
     Tasks(tasks::Args),
     Events(events::Args),
     Projections(projections::Args),
+    Migrate(migrate::Args),
     Conformance(conformance::Args),
     Completions(completions::Args),
 }
@@ -105,6 +107,7 @@ impl Cli {
             Command::Tasks(args) => tasks::tasks(args, &mut out).await,
             Command::Events(args) => events::events(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
+            Command::Migrate(args) => migrate::migrate(args, &mut out).await,
             Command::Conformance(args) => conformance::conformance(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
@@ -150,6 +153,10 @@ mod tests {
             "tasks execute --file f".to_owned(),
             "events export --data-dir d".to_owned(),
             "events verify --data-dir d".to_owned(),
+            "events export --with-keys --output f --database-url postgres://h/d".to_owned(),
+            "events import f --database-url postgres://h/d".to_owned(),
+            "events import - --data-dir d".to_owned(),
+            "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "completions bash".to_owned(),
             "conformance".to_owned(),

@@ -49,6 +49,13 @@ async fn start_server(
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
     let storage = Storage::try_from(&config.engine.storage).map_err(|e| CliError::failed(&e))?;
     let place = format!("{storage:?}");
+    if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
+        return Err(CliError::Usage(format!(
+            "--node-url: other nodes cannot reach this one at `{}`; expected the URL where they can, \
+             for example http://10.0.0.1:8000",
+            config.listen
+        )));
+    }
     let server = Server::open(storage, registry, clock.clone())
         .await
         .map_err(|e| CliError::failed(&e))?;
@@ -62,14 +69,7 @@ async fn start_server(
             return Err(CliError::failed(&error));
         }
     };
-    let node_url = config.node_url(handle.local_addr);
-    if config.node_url.is_none() && handle.local_addr.ip().is_unspecified() {
-        tracing::warn!(
-            url = node_url,
-            "other nodes cannot reach this address; say with --node-url where they can"
-        );
-    }
-    server.join(&node_url);
+    server.join(&config.node_url(handle.local_addr));
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     tracing::info!(address = %handle.local_addr, data = place, "listening");

@@ -79,6 +79,13 @@ impl ServerConfig {
         self.node_url.clone().unwrap_or_else(listens)
     }
 
+    /// Whether other nodes would not find this one: it listens on all addresses and names none.
+    #[must_use]
+    pub fn hides_from_nodes(&self) -> bool {
+        let listens = self.listen.parse::<SocketAddr>();
+        self.node_url.is_none() && listens.is_ok_and(|address| address.ip().is_unspecified())
+    }
+
     /// The part that concerns the HTTP server.
     #[must_use]
     pub fn http(&self) -> http::Options {
@@ -184,6 +191,16 @@ mod tests {
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn who_listens_everywhere_must_say_where_nodes_find_it() {
+        let hides = |arguments: &[&str]| parse(arguments).unwrap().hides_from_nodes();
+        assert!(hides(&["--listen", "0.0.0.0:8000"]));
+        assert!(hides(&["--listen", "[::]:8000"]));
+        assert!(!hides(&["--listen", "10.0.0.1:8000"]));
+        let named = ["--listen", "0.0.0.0:8000", "--node-url", "http://a:8000"];
+        assert!(!hides(&named));
     }
 
     #[test]

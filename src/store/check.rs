@@ -2,6 +2,7 @@
 //!
 //! Owns: the limits that the durable backends share.
 
+use super::row::claim_columns;
 use super::{Append, ClaimKey, Error, NewClaim, Snapshot};
 
 /// Events in one transaction: what a reader may have to wait for, and the work that one failure
@@ -13,6 +14,10 @@ pub(super) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Payload bytes of one append: four times the largest request, since a command may write what it
 /// was given more than once.
 pub const APPEND_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a claim's key and of a fence's name: an index of Postgres takes rows of up to 2,700 bytes,
+/// and a statement that meets a larger one fails with all that is in it. Keys of requests have
+/// up to 2,065: 255 characters of four bytes, as many of a principal, and a method.
+pub(super) const KEY_BYTES_MAX: usize = 2_560;
 /// Bytes of one snapshot: a flow of the largest size takes about 20 MB.
 pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Events in one page of `read_all`.
@@ -44,6 +49,12 @@ pub(super) fn append(append: &Append) -> Result<Size, Error> {
             "an append claims something twice".to_owned(),
         ));
     }
+    for claim in &append.claims {
+        key(claim_columns(&claim.key).1, "the key of a claim")?;
+    }
+    if let Some(fence) = &append.fence {
+        key(fence.name.as_bytes(), "the name of a fence")?;
+    }
     let events: usize = append.events.iter().map(|e| e.encoded.data.len()).sum();
     let claims: usize = append.claims.iter().map(|c| c.value.len()).sum();
     let bytes = events.saturating_add(claims);
@@ -56,6 +67,17 @@ pub(super) fn append(append: &Append) -> Result<Size, Error> {
         events: append.events.len(),
         bytes,
     })
+}
+
+/// Whether a key, called `what`, is short enough.
+pub(super) fn key(bytes: &[u8], what: &str) -> Result<(), Error> {
+    if bytes.len() > KEY_BYTES_MAX {
+        return Err(Error::Invalid(format!(
+            "{what} has at most {KEY_BYTES_MAX} bytes, this one has {}",
+            bytes.len()
+        )));
+    }
+    Ok(())
 }
 
 /// Whether a snapshot is small enough; its size.

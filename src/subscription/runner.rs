@@ -13,7 +13,7 @@ use crate::store::{self, EventStore};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
-use taskledger_projections::{Error as ReadError, ReadModels};
+use taskledger_projections::{Error as ReadError, Projector, ReadModels, TaskProjector};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -226,7 +226,10 @@ impl Service {
     async fn start(&self, feed: &mut Feed) -> Step {
         let mut position = match self.read_models.checkpoint().await {
             Ok(position) => position,
-            Err(ReadError::OtherVersion { found }) => return self.replace(found).await,
+            // Rows of a newer version are for newer servers; replacing them would set off a contest.
+            Err(ReadError::OtherVersion { found }) if found < TaskProjector::VERSION => {
+                return self.replace(found).await;
+            }
             Err(error) => return unfolded(&error),
         };
         let head = match self.store.head().await {
@@ -253,7 +256,7 @@ impl Service {
     async fn replace(&self, found: i64) -> Step {
         tracing::warn!(
             found,
-            "the read models are of another version, rebuilding them beside"
+            "the read models are of an older version, rebuilding them beside"
         );
         let rebuilt = rebuild::beside(self.store.clone(), &self.read_models, |_, _| ()).await;
         Step::Again(match rebuilt {

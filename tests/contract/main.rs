@@ -5,8 +5,15 @@
 
 mod faulty;
 mod fixture;
+mod postgres;
+mod postgres_admin;
 #[path = "../common/postgres.rs"]
 mod postgres_database;
+mod postgres_faults;
+mod postgres_order;
+#[path = "../common/postgres_server.rs"]
+mod postgres_server;
+mod postgres_unknown;
 mod sqlite;
 mod sqlite_crash;
 mod sqlite_damage;

@@ -89,6 +89,7 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
     .await;
     call("system.health", json!({})).await;
     call("system.executors", json!({})).await;
+    call("system.rebuild", json!({})).await;
     call("rpc.discover", json!({})).await;
     world.close().await;
 }

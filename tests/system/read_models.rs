@@ -100,6 +100,45 @@ async fn read_models_are_rebuilt_on_purpose_but_not_under_a_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_server_rebuilds_what_it_serves() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let root = given_a_workflow(&server).await;
+
+    let url = server.api.url.clone();
+    let arguments = ["--json", "projections", "rebuild", "--url", &url];
+    let rebuilt: serde_json::Value =
+        serde_json::from_str(&program::run(arguments).await.done()).unwrap();
+
+    assert!(rebuilt["position"].as_u64().unwrap() > 10, "{rebuilt}");
+    let task = server.api.call("tasks.get", json!({"task_id": root})).await;
+    assert_eq!(task["status"], "completed");
+    let health = server.api.call("system.health", json!({})).await;
+    assert_eq!(health["projections"]["rebuild"]["state"], "done");
+    server.api.caught_up().await;
+    server.stop().await;
+    let before = dump(&folder.read_models()).await;
+    assert_eq!(dump_of_rebuilt_copy(&folder).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_in_a_rebuild_leaves_whole_read_models() {
+    let folder = Folder::new();
+    let mut server = Server::start(&folder).await;
+    for _ in 0..5 {
+        given_a_workflow(&server).await;
+        server.api.call("system.rebuild", json!({})).await;
+        server.kill().await;
+        server = Server::start(&folder).await;
+        server.api.caught_up().await;
+        assert!(!folder.data().join("read_models.db.next").exists());
+    }
+    server.stop().await;
+    let before = dump(&folder.read_models()).await;
+    assert_eq!(dump_of_rebuilt_copy(&folder).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_no_read_model_does_not_cost_the_log() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

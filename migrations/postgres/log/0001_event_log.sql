@@ -97,8 +97,10 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON taskledger.eve
 -- Verdicts: 0 appended (`numbers`: the position before its first event), 1 conflict (`numbers`: the
 -- stream's version), 2 a claim is taken (`taken`: which one, `held`: its value), 3 fenced.
 --
--- `LIMIT 1` below keeps each look-up a probe of an index, whatever the planner believes about
--- tables that were empty when the plan was made; the same is why tables are not scanned.
+-- Plans are made once, for any arguments: planning anew for each batch costs more than the work.
+-- They must therefore be right for a large log, though made when it was empty. `LIMIT 1` keeps each
+-- look-up a probe of an index, tables are not scanned, and arrays are joined by hashing (the look-ups
+-- are nested loops all the same, since there is no other way to run them).
 CREATE FUNCTION taskledger.append(
     writer uuid, writer_epoch bigint, clock bigint, sweep integer,
     flows uuid[], expected bigint[], counts integer[], fence_names bytea[], fence_tokens bigint[],
@@ -110,7 +112,9 @@ CREATE FUNCTION taskledger.append(
     OUT last_position bigint, OUT recorded bigint, OUT verdicts smallint[], OUT numbers bigint[],
     OUT taken integer[], OUT held bytea[]
 )
-LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_nestloop = off SET jit = off
+AS $$
 DECLARE
     last_stream    bigint;
     stream_numbers bigint[];

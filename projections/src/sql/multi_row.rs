@@ -63,6 +63,30 @@ impl MultiRow {
         }
     }
 
+    /// PostgreSQL's plan for a row of integers (`i`), texts (`t`) and ids (`b`), which are all null.
+    #[cfg(test)]
+    pub(crate) async fn plan(&self, tx: &mut Tx<'_>, kinds: &str) -> Vec<String> {
+        assert_eq!(kinds.len(), self.columns, "{}", self.postgres);
+        let args = self.bound(Engine::Postgres, &[kinds], &|kinds, args: &mut Args| {
+            for kind in kinds.chars() {
+                match kind {
+                    'i' => args.int(None),
+                    't' => args.name(None),
+                    _ => args.opt_id(None),
+                }
+            }
+        });
+        let (Inner::Postgres(tx), Bound::Postgres(columns)) = (&mut tx.inner, args.0) else {
+            panic!("SQLite's plans need no parameters");
+        };
+        let sql = AssertSqlSafe(format!("EXPLAIN {}", self.postgres));
+        let arrays = columns.into_arrays().expect("nulls encode");
+        sqlx::query_scalar_with(sql, arrays)
+            .fetch_all(&mut **tx)
+            .await
+            .expect("a plan")
+    }
+
     /// Runs it for all `rows`; `bind` gives each row's parameters in order.
     pub(crate) async fn execute<T>(
         &self,
@@ -70,8 +94,7 @@ impl MultiRow {
         rows: &[T],
         bind: impl Fn(&T, &mut Args),
     ) -> Result<(), Error> {
-        let mut parts = self.parts(tx.engine(), rows);
-        while let Some((sql, part)) = parts.next() {
+        for (sql, part) in self.parts(tx.engine(), rows) {
             let args = self.bound(tx.engine(), part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
             match (&mut tx.inner, args.0) {
@@ -99,8 +122,7 @@ impl MultiRow {
         bind: impl Fn(&T, &mut Args),
     ) -> Result<Vec<Row>, Error> {
         let mut found = Vec::new();
-        let mut parts = self.parts(tx.engine(), rows);
-        while let Some((sql, part)) = parts.next() {
+        for (sql, part) in self.parts(tx.engine(), rows) {
             let args = self.bound(tx.engine(), part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
             match (&mut tx.inner, args.0) {

@@ -164,7 +164,7 @@ static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
 const DELETE_ZERO: &str = "DELETE FROM task_counts
     WHERE n = 0";
 /// By primary key.
-static DELETE_FALLEN: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static DELETE_FALLEN: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "DELETE FROM task_counts c USING (",
         5,

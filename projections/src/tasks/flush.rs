@@ -445,4 +445,48 @@ mod tests {
             }
         }
     }
+
+    #[tokio::test]
+    async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
+        let database = crate::test_postgres::Database::create().await;
+        let connect = database.url().parse().expect("a URL");
+        let (models, _) = ReadModels::open(&Options::postgres(connect))
+            .await
+            .expect("a fresh schema");
+        let mut tx = models.read().await.expect("a reader");
+        let state = "iiiiiitttiiiib";
+        let definition = format!("{state}bittiti");
+        let statements = [
+            (&*UPDATE_FIGURES, "iiiiii"),
+            (&*UPDATE_STATE, state),
+            (&*UPDATE_DEFINITION, definition.as_str()),
+            (&*UPDATE_DEPENDENCIES, "it"),
+            (&*UPDATE_SPECIFICATIONS, "ittt"),
+            (&*DELETE_TASKS, "i"),
+            (&*DELETE_BODIES, "i"),
+            (&*DELETE_ATTEMPTS, "i"),
+            (&*DELETE_FLOWS, "i"),
+            (&*DELETE_OPEN_RUNS, "i"),
+            (&*DELETE_ROOTLESS, "b"),
+            (&*COVER, "biii"),
+            (&*super::super::counts::DELETE_FALLEN, "titii"),
+            (&*super::super::load::FLOWS, "b"),
+            (&*super::super::load::TASKS, "b"),
+            (&*super::super::load::WHOLE_FLOWS, "i"),
+            (&*super::super::load::RUNS, "b"),
+        ];
+        for (statement, kinds) in statements {
+            let plan = statement.plan(&mut tx, kinds).await;
+            let walks = |step: &String| step.contains("Seq Scan on") || step.contains("Sort");
+            assert!(!plan.iter().any(walks), "{plan:#?}");
+        }
+        for (sql, ids) in [(COVERED, 1), (NEXT_ATTEMPT, 0)] {
+            let mut args = tx.args();
+            args.int(1);
+            (0..ids).for_each(|_| args.opt_id(None));
+            let plan = tx.plan(sql, args).await.expect("a plan");
+            let by_index = |step: &String| step.contains("Index");
+            assert!(plan.iter().any(by_index), "{plan:#?}");
+        }
+    }
 }

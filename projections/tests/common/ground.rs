@@ -118,12 +118,12 @@ macro_rules! on_both_engines {
     ($($(#[$meta:meta])* $claim:ident),* $(,)?) => {
         mod on_sqlite {
             $(#[tokio::test] $(#[$meta])* async fn $claim() {
-                super::$claim(super::common::Engine::Sqlite).await;
+                super::$claim(super::Engine::Sqlite).await;
             })*
         }
         mod on_postgres {
             $(#[tokio::test] $(#[$meta])* async fn $claim() {
-                super::$claim(super::common::Engine::Postgres).await;
+                super::$claim(super::Engine::Postgres).await;
             })*
         }
     };

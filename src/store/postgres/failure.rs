@@ -98,11 +98,11 @@ fn of_code(answer: &PgDatabaseError, after: Position) -> Error {
 
 /// What the driver has to say, in words that an operator can use.
 fn words(error: &sqlx::Error) -> String {
-    match error {
-        sqlx::Error::PoolTimedOut => {
-            "all connections to the database stayed busy, or none could be made".to_owned()
-        }
-        sqlx::Error::PoolClosed => "the log is closed".to_owned(),
-        other => other.to_string(),
+    if matches!(error, sqlx::Error::PoolTimedOut) {
+        "all connections to the database stayed busy, or none could be made".to_owned()
+    } else if matches!(error, sqlx::Error::PoolClosed) {
+        "the log is closed".to_owned()
+    } else {
+        error.to_string()
     }
 }

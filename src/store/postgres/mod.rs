@@ -22,6 +22,8 @@ mod port;
 mod queries;
 mod reads;
 mod row;
+#[cfg(test)]
+mod tests;
 pub mod verify;
 mod wakeups;
 

@@ -12,7 +12,7 @@ const SERVER_VERSION_MIN: i32 = 140_000;
 /// A session of ours is known by this name, unless the connection string has another one.
 const APPLICATION_NAME: &str = "taskledger";
 /// What a client waits beyond the server's own limit before it takes the connection for dead.
-pub(super) const CLIENT_GRACE: Duration = Duration::from_secs(5);
+pub(super) const CLIENT_GRACE: Duration = Duration::from_secs(3);
 
 /// Why the log cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -199,6 +199,7 @@ impl EventStore for PostgresStore {
     }
 
     async fn raise_fence(&self, name: &str) -> Result<u64, Error> {
+        check::key(name.as_bytes(), "the name of a fence")?;
         self.queue()?;
         let read = async {
             // Repeated after a break it may raise twice, which fences nobody who should not be.

@@ -3,6 +3,8 @@
 //! Owns: the SELECT statements. Bytes are bounded in the database, from the stored lengths, so that
 //! what is not wanted does not travel. Every row that leaves is checked; a row that is missing
 //! between its neighbours is damage too, and is named.
+//! `LIMIT 1` in a look-up keeps it a probe of an index: the server plans statements for any
+//! arguments, and would rather scan a table than probe it as often as it fears.
 
 use super::row::{self, columns};
 use crate::store::Error;
@@ -58,7 +60,10 @@ pub(super) const STREAM_VERSIONS: &str = concat!(
       LEFT JOIN LATERAL (
           SELECT t.*, v.n, sum(octet_length(t.data)) OVER (ORDER BY v.n) AS bytes
           FROM unnest($2::bigint[]) WITH ORDINALITY AS v (version, n)
-          JOIN taskledger.events AS t ON t.stream = s.number AND t.version = v.version
+          CROSS JOIN LATERAL (
+              SELECT u.* FROM taskledger.events AS u
+              WHERE u.stream = s.number AND u.version = v.version LIMIT 1
+          ) AS t
       ) AS e ON e.n = 1 OR e.bytes <= $3
       WHERE s.flow = $1
       ORDER BY e.n"
@@ -67,7 +72,7 @@ pub(super) const STREAM_VERSIONS: &str = concat!(
 pub(super) const ALL_EVENTS: &str = concat!(
     "SELECT h.position, e.found, ",
     columns!(),
-    " FROM taskledger.head AS h
+    " FROM (SELECT position FROM taskledger.head LIMIT 1) AS h
       LEFT JOIN LATERAL (
           SELECT t.*, count(*) OVER () AS found, row_number() OVER w AS n,
               sum(octet_length(t.data)) OVER w AS bytes
@@ -75,7 +80,9 @@ pub(super) const ALL_EVENTS: &str = concat!(
           WHERE t.position > $1 AND t.position <= $2
           WINDOW w AS (ORDER BY t.position)
       ) AS e ON e.n = 1 OR e.bytes <= $3
-      LEFT JOIN taskledger.streams AS s ON s.number = e.stream
+      LEFT JOIN LATERAL (
+          SELECT t.flow FROM taskledger.streams AS t WHERE t.number = e.stream LIMIT 1
+      ) AS s ON true
       ORDER BY e.position"
 );
 /// By `events_by_stream`. Reads the stream once; asked after an accident only.

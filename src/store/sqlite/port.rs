@@ -136,6 +136,7 @@ impl EventStore for SqliteStore {
     }
 
     async fn raise_fence(&self, name: &str) -> Result<u64, Error> {
+        check::key(name.as_bytes(), "the name of a fence")?;
         let (reply, answer) = oneshot::channel();
         self.write(Write::RaiseFence(name.to_owned(), reply), Size::default())
             .await?;

@@ -1,0 +1,53 @@
+//! `taskledger migrate`
+
+use super::output::Output;
+use super::{CliError, storage};
+use crate::config::StorageConfig;
+use crate::server::Storage;
+use crate::store::lock::DataDirLock;
+use crate::store::postgres;
+use crate::store::sqlite::{self, SqliteStore};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Bring the schema of a log up to date
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger migrate --database-url postgres://owner@h/ledger
+  taskledger migrate --data-dir ./taskledger-data
+
+A server does the same when it starts; this is for a database whose servers may not change its
+schema. Several may run at once: they take turns. A log of a newer program is refused.
+The tables that queries read are not touched: servers make them anew when they are of another version.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    storage: StorageConfig,
+}
+
+/// Takes the steps that are missing, and says which.
+pub(super) async fn migrate(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let storage = storage::storage(&args.storage)?;
+    let said = match &storage {
+        Storage::Folder(folder) => {
+            let _lock = DataDirLock::acquire(folder).map_err(|e| CliError::failed(&e))?;
+            let options = sqlite::Options::new(folder, storage::clock());
+            let store = SqliteStore::open(options).map_err(|e| CliError::failed(&e))?;
+            store.close().await;
+            json!({"log": {"up_to_date": true}})
+        }
+        Storage::Database(database) => {
+            let migrated = postgres::migrate(&database.log(storage::clock())).await;
+            let migrated = migrated.map_err(|e| CliError::failed(&e))?;
+            json!({"log": {"up_to_date": true, "from": migrated.from, "to": migrated.to, "steps": migrated.taken}})
+        }
+    };
+    if out.is_json() {
+        out.value(&said)?;
+    } else {
+        let steps = said["log"]["steps"].as_array().into_iter().flatten();
+        out.lines(steps.map(|step| format!("took {}", step.as_str().unwrap_or_default())))?;
+        out.line(format!("up to date: {storage:?}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
