@@ -96,8 +96,9 @@ pub struct Server {
 pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Registry, StartError> {
     let command = (!config.allowed_commands.is_empty())
         .then(|| command::Options::allowing(&config.allowed_commands));
+    let has_folder = config.storage.database.url.is_none();
     let options = BuiltInOptions {
-        disk_path: Some(config.storage.data_dir.clone()),
+        disk_path: has_folder.then(|| config.storage.data_dir.clone()),
         command,
     };
     let builder = with_built_ins(builder, options)?;

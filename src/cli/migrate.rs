@@ -55,7 +55,7 @@ pub(super) async fn migrate(args: Args, out: &mut Output) -> Result<ExitCode, Cl
             let steps = migrated["steps"].as_array().into_iter().flatten();
             out.lines(steps.map(|step| format!("{of}: {}", step.as_str().unwrap_or_default())))?;
         }
-        out.line(format!("up to date: {storage:?}"))?;
+        out.line(format!("up to date: {storage}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -48,7 +48,7 @@ async fn start_server(
     let registry =
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
     let storage = Storage::try_from(&config.engine.storage).map_err(|e| CliError::failed(&e))?;
-    let place = format!("{storage:?}");
+    let place = storage.to_string();
     if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
         return Err(CliError::Usage(format!(
             "--node-url: other nodes cannot reach this one at `{}`; expected the URL where they can, \

@@ -280,12 +280,6 @@ impl Checker {
             line,
         })
     }
-
-    /// Where each stream stands.
-    #[must_use]
-    pub const fn streams(&self) -> &HashMap<FlowId, StreamEnd> {
-        &self.streams
-    }
 }
 
 /// Task ids are unique for ever; the id of a root is that of its flow and needs no claim.

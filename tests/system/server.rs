@@ -53,12 +53,11 @@ impl Folder {
 
     /// What names the storage on the command line.
     pub(crate) fn storage(&self) -> Vec<String> {
-        let data = self.data().to_str().unwrap().to_owned();
-        let mut words = vec!["--data-dir".to_owned(), data];
-        if let Some(database) = &self.database {
-            words.extend(["--database-url".to_owned(), database.url().to_owned()]);
-        }
-        words
+        let (name, value) = match &self.database {
+            Some(database) => ("--database-url", database.url().to_owned()),
+            None => ("--data-dir", self.data().to_str().unwrap().to_owned()),
+        };
+        vec![name.to_owned(), value]
     }
 
     /// The data folder; a file beside it is not part of it.

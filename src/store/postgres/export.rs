@@ -74,6 +74,15 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
             .await
             .map_err(|e| failure::of_read(&e, self.after))?;
         let mut page = Vec::with_capacity(rows.len());
+        let found: Option<i64> = match rows.first() {
+            Some(row) => row
+                .try_get(1)
+                .map_err(|e| failure::of_read(&e, self.after))?,
+            None => None,
+        };
+        if found.is_none() {
+            return Err(missing(self.after + 1).into());
+        }
         for (expected, sql) in (self.after + 1..).zip(&rows) {
             let read = row::read(sql, 2).and_then(|row| match row.position {
                 position if position == expected => row.exported(),
