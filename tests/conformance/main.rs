@@ -7,6 +7,8 @@
 
 mod faulty;
 mod gateway;
+#[path = "../common/postgres.rs"]
+mod postgres;
 mod probe;
 mod program;
 
@@ -146,16 +148,25 @@ const NOT_YET: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Where calls go, and how its tests are named.
-const ENDPOINTS: [(&str, &str); 2] = [("root", "/"), ("tasks", "/tasks")];
+/// How the tests of an endpoint are named, where calls go, and to which server.
+type Endpoint = (&'static str, &'static str, fn() -> Server);
+
+const ENDPOINTS: [Endpoint; 3] = [
+    ("root", "/", Server::start),
+    ("tasks", "/tasks", Server::start),
+    ("postgres", "/", Server::start_on_postgres),
+];
 
 fn main() -> ExitCode {
     let mut trials = vec![
         Trial::test("the_page_lists_the_clauses", the_page_lists_the_clauses),
         Trial::test("what_is_not_kept_yet_is_a_clause", not_yet_names_clauses),
+        Trial::test("the_program_reports_exactly_what_is_not_kept", || {
+            whole_program(Server::start)
+        }),
         Trial::test(
-            "the_program_reports_exactly_what_is_not_kept",
-            whole_program,
+            "on_postgres_the_program_reports_exactly_what_is_not_kept",
+            || whole_program(Server::start_on_postgres),
         ),
         Trial::test(
             "a_wrong_address_is_no_verdict",
@@ -169,12 +180,12 @@ fn main() -> ExitCode {
     trials.extend(faulty::trials());
     trials.extend(gateway::trials());
     trials.extend(probe::trials());
-    for (prefix, path) in ENDPOINTS {
+    for (prefix, path, start) in ENDPOINTS {
         for clause in all() {
             if matches!(clause.check, Check::Test { .. }) {
                 let id = clause.id;
                 let name = format!("{prefix}::{id}");
-                trials.push(Trial::test(name, move || look_at(id, path)));
+                trials.push(Trial::test(name, move || look_at(id, path, start)));
             }
         }
     }
@@ -205,8 +216,8 @@ fn fault(id: &str, verdict: &str, evidence: &str) -> Option<String> {
 }
 
 /// Runs one clause against a server of its own.
-fn look_at(id: &str, path: &str) -> Result<(), Failed> {
-    let server = Server::start();
+fn look_at(id: &str, path: &str, start: fn() -> Server) -> Result<(), Failed> {
+    let server = start();
     let mut options = Options::new(&server.url);
     path.clone_into(&mut options.path);
     let clock = SystemClock::default();
@@ -270,8 +281,8 @@ fn clauses_are_listed() -> Result<(), Failed> {
 }
 
 /// All clauses side by side against one server, by the program itself.
-fn whole_program() -> Result<(), Failed> {
-    let server = Server::start();
+fn whole_program(start: fn() -> Server) -> Result<(), Failed> {
+    let server = start();
     let (code, report) = program::conformance(&["--url", &server.url]);
     server.end();
     let lines = report["clauses"].as_array().ok_or("no clauses")?;
