@@ -29,9 +29,8 @@ pub struct StorageConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct DatabaseConfig {
     /// Postgres database of the log and the read models, instead of the folder: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE. The password may also come from PGPASSWORD or a .pgpass file
-    // Some commands have a --url too.
     #[arg(
-        id = "database_url",
+        id = "database_url", // `run` has a `--url` too
         long = "database-url",
         value_name = "URL",
         env = "TASKLEDGER_DATABASE_URL",

@@ -4,9 +4,10 @@ use super::StartError;
 use super::cluster::Cluster;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, StorageConfig};
+use crate::nodes;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
-use crate::store::postgres::{self, PostgresStore};
+use crate::store::postgres::{self, Migrated, PostgresStore};
 use crate::store::sqlite::{self, SqliteStore};
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
@@ -93,6 +94,21 @@ impl Database {
             statement_timeout: self.statement_timeout,
             ..postgres::Options::new(self.connect.clone(), clock)
         }
+    }
+
+    /// Takes the steps of the log's and the nodes' tables that are missing, and says what was done for
+    /// each. Read models are made by the servers.
+    ///
+    /// # Errors
+    /// [`postgres::OpenError`]: what was not named yet is unchanged.
+    pub async fn migrate(
+        &self,
+        clock: SharedClock,
+    ) -> Result<[(&'static str, Migrated); 2], postgres::OpenError> {
+        let options = self.log(clock);
+        let log = postgres::migrate(&options).await?;
+        let nodes = nodes::migrate(&options).await?;
+        Ok([("log", log), ("nodes", nodes)])
     }
 
     /// The read models in it.

@@ -16,8 +16,8 @@ pub(super) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 pub const APPEND_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a claim's key and of a fence's name: an index of Postgres takes rows of up to 2,700 bytes,
 /// and a statement that meets a larger one fails with all that is in it. Keys of requests have
-/// 255 characters and a principal.
-pub(super) const KEY_BYTES_MAX: usize = 2_048;
+/// up to 2,065: 255 characters of four bytes, as many of a principal, and a method.
+pub(super) const KEY_BYTES_MAX: usize = 2_560;
 /// Bytes of one snapshot: a flow of the largest size takes about 20 MB.
 pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Events in one page of `read_all`.

@@ -183,14 +183,14 @@ async fn a_key_that_no_index_takes_is_refused_and_its_neighbours_are_written() {
     let database = Database::create().await;
     let store = open_postgres(&database, manual_clock()).await;
     // Not compressible, or an index would take more.
-    let text: String = (0..64).map(|_| flow().0.simple().to_string()).collect();
+    let text: String = (0..80).map(|_| flow().0.simple().to_string()).collect();
     let claiming = |bytes: usize| Append {
         claims: vec![request(&text[..bytes], "v", None)],
         ..append(flow(), 0, 1)
     };
 
     let (long, longest, neighbour) = tokio::join!(
-        store.append(claiming(2_048)),
+        store.append(claiming(2_560)),
         store.append(Append {
             claims: vec![request(&text.repeat(2), "v", None)],
             ..append(flow(), 0, 1)
@@ -203,7 +203,7 @@ async fn a_key_that_no_index_takes_is_refused_and_its_neighbours_are_written() {
     appended(neighbour.unwrap());
     assert!(matches!(longest, Err(Error::Invalid(_))), "{longest:?}");
     assert!(matches!(fence, Err(Error::Invalid(_))), "{fence:?}");
-    let again = store.append(claiming(2_048)).await.unwrap();
+    let again = store.append(claiming(2_560)).await.unwrap();
     assert!(matches!(again, Outcome::Exists { .. }), "{again:?}");
 }
 
