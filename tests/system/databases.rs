@@ -129,6 +129,12 @@ async fn a_wrong_password_is_told_and_the_right_one_is_never_shown() {
     let role = Role::create(&folder, &group).await;
     let url = as_user(&folder, &role.name);
     let wrong = url.replace(PASSWORD, "hunter22");
+    let options: PgConnectOptions = wrong.parse().unwrap();
+    let asked = options.connect().await.is_err();
+    assert!(
+        asked,
+        "the server was started by another `.ci/with-postgres` than this one"
+    );
     let said = [&role.name, "password authentication failed"];
     all_say(&wrong, 1, &said).await;
 
