@@ -1,5 +1,6 @@
 //! `taskledger serve`
 
+use super::storage::storage;
 use super::{CliError, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
@@ -51,7 +52,7 @@ async fn start_server(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let registry =
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
-    let storage = Storage::try_from(&config.engine.storage).map_err(|e| CliError::failed(&e))?;
+    let storage = storage(&config.engine.storage)?;
     let place = storage.to_string();
     if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
         return Err(CliError::Usage(format!(

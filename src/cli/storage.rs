@@ -3,7 +3,7 @@
 use super::CliError;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::StorageConfig;
-use crate::server::{READ_MODELS_FILE, Storage};
+use crate::server::{READ_MODELS_FILE, StartError, Storage};
 use crate::store::lock::DataDirLock;
 use crate::store::postgres;
 use crate::store::sqlite::export::Export;
@@ -21,7 +21,13 @@ pub(super) fn clock() -> SharedClock {
 
 /// What the settings name.
 pub(super) fn storage(config: &StorageConfig) -> Result<Storage, CliError> {
-    Storage::try_from(config).map_err(|e| CliError::failed(&e))
+    Storage::try_from(config).map_err(|error| {
+        if matches!(error, StartError::DatabaseUrl(_)) {
+            CliError::Usage(error.to_string())
+        } else {
+            CliError::failed(&error)
+        }
+    })
 }
 
 /// The log from after `after` on; a server may be writing to it.

@@ -7,11 +7,14 @@
 
 mod faulty;
 mod gateway;
+#[path = "../common/postgres.rs"]
+mod postgres;
 mod probe;
 mod program;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use program::Server;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use taskledger::clock::SystemClock;
 use taskledger::conformance::{Check, Clause, Options, Suite, all, markdown};
@@ -169,12 +172,15 @@ fn main() -> ExitCode {
     trials.extend(faulty::trials());
     trials.extend(gateway::trials());
     trials.extend(probe::trials());
+    trials.extend(on_postgres());
     for (prefix, path) in ENDPOINTS {
         for clause in all() {
             if matches!(clause.check, Check::Test { .. }) {
                 let id = clause.id;
                 let name = format!("{prefix}::{id}");
-                trials.push(Trial::test(name, move || look_at(id, path)));
+                trials.push(Trial::test(name, move || {
+                    look_at(&[id], path, Server::start)
+                }));
             }
         }
     }
@@ -204,9 +210,9 @@ fn fault(id: &str, verdict: &str, evidence: &str) -> Option<String> {
     (!right).then_some(text)
 }
 
-/// Runs one clause against a server of its own.
-fn look_at(id: &str, path: &str) -> Result<(), Failed> {
-    let server = Server::start();
+/// Runs clauses, one after the other, against a server of their own.
+fn look_at(ids: &[&str], path: &str, start: fn() -> Server) -> Result<(), Failed> {
+    let server = start();
     let mut options = Options::new(&server.url);
     path.clone_into(&mut options.path);
     let clock = SystemClock::default();
@@ -214,12 +220,36 @@ fn look_at(id: &str, path: &str) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let verdict = runtime.block_on(suite.verdict(&clause(id)));
-    server.end();
-    match fault(id, verdict.name(), verdict.text()) {
-        None => Ok(()),
-        Some(fault) => Err(Failed::from(fault)),
+    let mut faults = Vec::new();
+    for id in ids {
+        let verdict = runtime.block_on(suite.verdict(&clause(id)));
+        faults.extend(fault(id, verdict.name(), verdict.text()));
     }
+    server.end();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Failed::from(faults.join("\n")))
+}
+
+/// One test for each section of the documents: a server on Postgres takes longer to start, with a
+/// database of its own, than a clause to be looked at.
+fn on_postgres() -> Vec<Trial> {
+    let mut sections: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for clause in all() {
+        if matches!(clause.check, Check::Test { .. }) {
+            let section: Vec<_> = clause.id.split('/').take(2).collect();
+            sections
+                .entry(section.join("/"))
+                .or_default()
+                .push(clause.id);
+        }
+    }
+    let test = |(section, ids): (String, Vec<&'static str>)| {
+        let name = format!("postgres::{section}");
+        Trial::test(name, move || look_at(&ids, "/", Server::start_on_postgres))
+    };
+    sections.into_iter().map(test).collect()
 }
 
 fn the_page_lists_the_clauses() -> Result<(), Failed> {

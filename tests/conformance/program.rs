@@ -1,5 +1,6 @@
 //! The program as a process: as a server, and as the suite.
 
+use crate::postgres::Database;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -27,17 +28,32 @@ pub(crate) fn conformance(arguments: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), json)
 }
 
-/// A running server with a data folder of its own; killed when it is dropped.
+/// A running server with a storage of its own; killed when it is dropped.
 pub(crate) struct Server {
     pub(crate) url: String,
     child: Child,
     log: Option<BufReader<ChildStderr>>,
     _folder: TempDir,
+    _database: Option<Database>,
 }
 
 impl Server {
-    /// Starts it on a free port and waits until it listens.
+    /// Starts it with its data in a folder.
     pub(crate) fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// Starts it with its data in a Postgres database.
+    pub(crate) fn start_on_postgres() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        Self::start_with(Some(runtime.block_on(Database::create())))
+    }
+
+    /// Starts it on a free port and waits until it listens.
+    fn start_with(database: Option<Database>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = command();
         command
@@ -53,6 +69,9 @@ impl Server {
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
+        if let Some(database) = &database {
+            command.args(["--database-url", database.url()]);
+        }
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut text = String::new();
@@ -70,6 +89,7 @@ impl Server {
             child,
             log: Some(log),
             _folder: folder,
+            _database: database,
         }
     }
 

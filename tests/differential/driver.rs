@@ -7,6 +7,7 @@
 use crate::compare::Names;
 use crate::gate::Gate;
 use crate::oracle::{Answer, Oracle};
+use crate::place::{Backend, Place};
 use crate::script::{Action, Call, Outcome, Step};
 use crate::server::Server;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger::clock::ManualClock;
 use taskledger_domain::Timestamp;
-use tempfile::TempDir;
 
 /// When scripts begin: 2026-01-01T00:00:00Z, in microseconds.
 pub(crate) const START: i64 = 1_767_225_600_000_000;
@@ -29,29 +29,32 @@ pub(crate) struct Difference(pub(crate) String);
 
 /// A server, and the worlds in which it may be.
 pub(crate) struct Driver {
-    folder: TempDir,
+    place: Place,
     clock: Arc<ManualClock>,
     gate: Arc<Gate>,
     server: Option<Server>,
     worlds: Vec<Oracle>,
     names: Names,
+    /// The answer to the last step that called.
+    told: Value,
     /// How long the server may take to do what it must.
     patience: Duration,
 }
 
 impl Driver {
-    pub(crate) async fn start(patience: Duration) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for the test");
+    pub(crate) async fn start(patience: Duration, backend: Backend) -> Self {
+        let place = Place::on(backend).await;
         let clock = Arc::new(ManualClock::at(Timestamp(START)));
         let gate = Gate::new();
-        let server = Server::open(folder.path(), &clock, &gate).await;
+        let server = Server::open(place.storage(), &clock, &gate).await;
         Self {
-            folder,
+            place,
             clock,
             gate,
             server: Some(server),
             worlds: vec![Oracle::new(START)],
             names: Names::default(),
+            told: Value::Null,
             patience,
         }
     }
@@ -61,13 +64,30 @@ impl Driver {
         &self.worlds[0]
     }
 
+    /// All of them.
+    pub(crate) fn worlds(&self) -> &[Oracle] {
+        &self.worlds
+    }
+
+    /// What the server said to the last step that called.
+    pub(crate) fn told(&self) -> &Value {
+        &self.told
+    }
+
+    /// The answer to one more call, which is not a step.
+    pub(crate) async fn ask(&mut self, call: &Call) -> Value {
+        let params = self.names.write(&call.params);
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": call.method, "params": params});
+        self.server().post(&body).await
+    }
+
     pub(crate) async fn stop(mut self) {
         if let Some(server) = self.server.take() {
             server.close().await;
         }
     }
 
-    fn server(&mut self) -> &mut Server {
+    pub(crate) fn server(&mut self) -> &mut Server {
         self.server.as_mut().expect("the server runs between steps")
     }
 
@@ -103,8 +123,8 @@ impl Driver {
         } else {
             Value::Array(bodies)
         };
-        let answer = self.server().post(&body).await;
-        let mut answers = match answer {
+        self.told = self.server().post(&body).await;
+        let mut answers = match self.told.clone() {
             Value::Array(answers) => answers,
             Value::Null => Vec::new(),
             one @ (Value::Object(_) | Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
@@ -202,7 +222,7 @@ impl Driver {
         if let Some(server) = self.server.take() {
             server.close().await;
         }
-        self.server = Some(Server::open(self.folder.path(), &self.clock, &self.gate).await);
+        self.server = Some(Server::open(self.place.storage(), &self.clock, &self.gate).await);
     }
 
     /// All pages of a list by cursor hold what the list holds, each task once.

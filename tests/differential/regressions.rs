@@ -1,10 +1,14 @@
 //! Scripts that the server once got wrong, or that show a rule that is easily got wrong.
 
+use crate::place::Backend;
 use crate::{PATIENCE, play, script};
 
 async fn agrees(text: &str) {
-    if let Some((played, difference)) = play(script::parse(text), PATIENCE).await {
-        panic!("after step {played}: {difference}");
+    for backend in Backend::BOTH {
+        let played = play(backend, script::parse(text), PATIENCE).await;
+        if let Some((played, difference)) = played {
+            panic!("{backend:?}, after step {played}: {difference}");
+        }
     }
 }
 

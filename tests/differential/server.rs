@@ -3,17 +3,19 @@
 
 use crate::gate::Gate;
 use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 use taskledger::clock::ManualClock;
-use taskledger::server;
+use taskledger::server::{self, Storage};
 use taskledger::transport::{http, system::Ready};
-use taskledger_domain::TaskId;
+use taskledger_domain::{Recorded, TaskId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+/// Events that are read at once.
+const PAGE_EVENTS: usize = 1000;
 
 /// A server and a connection to it.
 pub(crate) struct Server {
@@ -24,10 +26,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn open(folder: &Path, clock: &Arc<ManualClock>, gate: &Arc<Gate>) -> Self {
-        let server = server::Server::open(folder, gate.registry(), clock.clone())
+    pub(crate) async fn open(storage: Storage, clock: &Arc<ManualClock>, gate: &Arc<Gate>) -> Self {
+        let server = server::Server::open(storage, gate.registry(), clock.clone())
             .await
-            .expect("the folder can be used");
+            .expect("the storage can be used");
         let options = http::Options {
             listen: "127.0.0.1:0".to_owned(),
             ..http::Options::default()
@@ -37,6 +39,7 @@ impl Server {
         let (service, handle) = http::Service::bind(options, dispatcher, ready, clock.clone())
             .await
             .expect("a free port can be had");
+        server.join(&format!("http://{}/", handle.local_addr));
         let stop = CancellationToken::new();
         let doors = tokio::spawn(service.run(stop.clone()));
         let connection = TcpStream::connect(handle.local_addr)
@@ -64,6 +67,27 @@ impl Server {
     /// Changes whenever something is appended to the log.
     pub(crate) fn head(&self) -> watch::Receiver<u64> {
         self.server.context().app.store.watch()
+    }
+
+    /// The events behind the position `after`.
+    pub(crate) async fn events(&self, after: u64) -> Vec<Arc<Recorded>> {
+        let store = &self.server.context().app.store;
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        loop {
+            let after = events.last().map_or(after, |e| e.position);
+            let page = store.read_all(after, PAGE_EVENTS).await;
+            let page = page.expect("the log can be read");
+            if page.events.is_empty() {
+                return events;
+            }
+            events.extend(page.events);
+        }
+    }
+
+    /// All rows of the read models.
+    pub(crate) async fn dump(&self) -> String {
+        let rows = self.server.context().app.queries.dump().await;
+        rows.expect("the read models can be read")
     }
 
     /// Has a flow looked at, as its timer would.

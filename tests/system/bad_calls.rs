@@ -1,7 +1,13 @@
 //! Calls that make no sense: each gets the error of its kind, and nothing is stored.
 
+use crate::backends::on_both_backends;
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+
+on_both_backends!(
+    ten_thousand_dependencies_of_one_task_are_waited_for_and_too_many_are_refused,
+    trees_that_are_too_deep_too_large_or_not_one_tree_are_refused,
+);
 
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -210,9 +216,9 @@ async fn a_cycle_of_two_and_one_of_ten_thousand_are_refused_and_shown() {
     server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_dependencies_of_one_task_are_waited_for_and_too_many_are_refused() {
-    let folder = Folder::new();
+async fn ten_thousand_dependencies_of_one_task_are_waited_for_and_too_many_are_refused(
+    folder: Folder,
+) {
     let server = Server::start_with(&folder, &["--executor-limit", "echo_executor=2000"]).await;
     let fan_in = |len: usize| {
         flat(len + 1, |i| {
@@ -245,9 +251,7 @@ async fn ten_thousand_dependencies_of_one_task_are_waited_for_and_too_many_are_r
     server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trees_that_are_too_deep_too_large_or_not_one_tree_are_refused() {
-    let folder = Folder::new();
+async fn trees_that_are_too_deep_too_large_or_not_one_tree_are_refused(folder: Folder) {
     let server = Server::start(&folder).await;
     let deep = |levels: usize| {
         let tasks = (0..levels).map(|i| match i.checked_sub(1) {

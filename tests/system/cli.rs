@@ -1,9 +1,12 @@
 //! The command line as scripts use it: texts on standard output, exit codes, JSON.
 
+use crate::backends::on_both_backends;
 use crate::program::{Ended, end, run, run_with};
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
 use std::path::Path;
+
+on_both_backends!(the_log_is_exported_in_order_and_verified,);
 
 const WORKFLOW: &str = r#"[
     {"id": "r", "name": "root"},
@@ -243,16 +246,14 @@ async fn tasks_are_made_read_changed_and_removed() {
     server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_is_exported_in_order_and_verified() {
-    let folder = Folder::new();
-    let data = folder.data();
+async fn the_log_is_exported_in_order_and_verified(folder: Folder) {
     let events = async |arguments: &[&str]| {
-        let data = ["--data-dir", data.to_str().unwrap()];
-        run([&["events"], arguments, &data].concat()).await
+        let words = [&["events"], arguments].concat().into_iter();
+        let words = words.map(str::to_owned);
+        run(words.chain(folder.storage())).await
     };
     let none = events(&["export"]).await.refused(1);
-    assert!(none.contains("ledger.db"), "{none}");
+    assert!(none.contains(&folder.name()), "{none}");
     let server = Server::start(&folder).await;
     for number in 0..5 {
         server

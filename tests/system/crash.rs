@@ -1,6 +1,7 @@
 //! SIGKILL at random moments under load. `TASKLEDGER_TEST_KILLS` sets how many,
 //! `TASKLEDGER_TEST_SEED` repeats a run as far as scheduling allows.
 
+use crate::backends::on_both_backends;
 use crate::log::{self, Event};
 use crate::model::{Client, Found};
 use crate::program;
@@ -12,6 +13,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
+
+on_both_backends!(
+    a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what_was_running,
+);
 
 /// Kills unless the environment says otherwise.
 const KILLS: u64 = 8;
@@ -78,10 +83,8 @@ async fn work_until_killed(server: Server, clients: &mut Vec<Client>, answers: u
 
 /// What must hold of the log whenever the server is down.
 async fn check_log(folder: &Folder, clients: &[Client]) -> Vec<Event> {
-    let data = folder.data();
-    let report = program::run(["events", "verify", "--data-dir", data.to_str().unwrap()])
-        .await
-        .done();
+    let verify = ["events", "verify"].map(str::to_owned).into_iter();
+    let report = program::run(verify.chain(folder.storage())).await.done();
     assert!(report.starts_with("sound"), "{report}");
     let events = log::export(folder).await;
     log::assert_dense(&events);
@@ -125,14 +128,14 @@ async fn check_answers(server: &Server, clients: &[Client]) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what_was_running() {
+async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what_was_running(
+    folder: Folder,
+) {
     let seed =
         setting("TASKLEDGER_TEST_SEED").unwrap_or(u64::from(std::process::id()) << 16 | 0x1ed9);
-    let kills = setting("TASKLEDGER_TEST_KILLS").unwrap_or(KILLS);
+    let kills = setting("TASKLEDGER_TEST_KILLS").unwrap_or(folder.kills(KILLS));
     println!("TASKLEDGER_TEST_SEED={seed} TASKLEDGER_TEST_KILLS={kills}");
     let mut random = Random::new(seed);
-    let folder = Folder::new();
     let mut clients: Vec<_> = (0..CLIENTS)
         .map(|number| Client::new(number, seed))
         .collect();
@@ -175,7 +178,7 @@ async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what
 
     let events = check_log(&folder, &clients).await;
     assert!(clients.iter().map(Client::flows).sum::<usize>() > 0);
-    let kept = dump(&folder.read_models()).await;
+    let kept = dump(&folder).await;
     let rebuilt = dump_of_rebuilt_copy(&folder).await;
     assert!(
         kept == rebuilt,

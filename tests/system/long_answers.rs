@@ -1,7 +1,13 @@
 //! Answers that are sent while they are read.
 
+use crate::backends::on_both_backends;
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+
+on_both_backends!(
+    a_large_tree_arrives_whole_alone_and_in_a_batch,
+    readers_that_leave_in_the_middle_leave_nothing_behind,
+);
 
 /// Children of the root: dozens of pieces.
 const CHILDREN: usize = 6_000;
@@ -17,9 +23,7 @@ fn request(method: &str, params: &Value, id: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-#[tokio::test]
-async fn a_large_tree_arrives_whole_alone_and_in_a_batch() {
-    let folder = Folder::new();
+async fn a_large_tree_arrives_whole_alone_and_in_a_batch(folder: Folder) {
     let server = Server::start(&folder).await;
     let root = large_flow(&server).await;
     let (of_root, below) = (json!({"task_id": root}), json!({"parent_id": root}));
@@ -59,9 +63,7 @@ async fn a_large_tree_arrives_whole_alone_and_in_a_batch() {
     server.stop().await;
 }
 
-#[tokio::test]
-async fn readers_that_leave_in_the_middle_leave_nothing_behind() {
-    let folder = Folder::new();
+async fn readers_that_leave_in_the_middle_leave_nothing_behind(folder: Folder) {
     let server = Server::start(&folder).await;
     let root = large_flow(&server).await;
     server.api.caught_up().await;

@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod backends;
 mod bad_bodies;
 mod bad_calls;
 mod cli;
 mod crash;
 mod damage;
+mod databases;
 mod folders;
 mod full_disk;
 mod hostile_schemas;

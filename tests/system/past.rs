@@ -1,8 +1,11 @@
 //! History, the past and explanations over real HTTP and on the command line, across a restart.
 
+use crate::backends::on_both_backends;
 use crate::program::run;
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+
+on_both_backends!(what_happened_is_told_by_history_as_of_and_explain_and_survives_a_restart,);
 
 /// A flow whose second task fails after its first has completed, and whose third is behind it.
 fn failing() -> Value {
@@ -31,9 +34,7 @@ async fn history(server: &Server, task: &Value) -> Vec<Value> {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happened_is_told_by_history_as_of_and_explain_and_survives_a_restart() {
-    let folder = Folder::new();
+async fn what_happened_is_told_by_history_as_of_and_explain_and_survives_a_restart(folder: Folder) {
     let mut server = Server::start(&folder).await;
     let started = server.api.call("tasks.execute", failing()).await;
     let (root, ids) = (&started["root_task_id"], &started["task_ids"]);

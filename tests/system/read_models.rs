@@ -1,35 +1,41 @@
 //! The read models are a copy: they may be lost, and come back from the log.
 
+use crate::backends::on_both_backends;
 use crate::program;
 use crate::server::{Folder, Server};
 use crate::workflow::Workflow;
 use serde_json::json;
-use std::path::Path;
-use taskledger_projections::{Options, ReadModels};
+use taskledger_projections::ReadModels;
 
-/// All rows of a file of read models that no server uses.
-pub(crate) async fn dump(file: &Path) -> String {
-    let (models, _) = ReadModels::open(&Options::new(file)).await.unwrap();
+on_both_backends!(
+    deleted_read_models_come_back_with_the_next_start,
+    a_running_server_rebuilds_what_it_serves,
+    a_server_that_is_killed_in_a_rebuild_leaves_whole_read_models,
+);
+
+/// All rows of a place that no server uses.
+pub(crate) async fn dump(folder: &Folder) -> String {
+    let (models, _) = ReadModels::open(&folder.rows()).await.unwrap();
     let text = models.dump().await.unwrap();
     models.close().await.unwrap();
     text
 }
 
-/// All rows as `projections rebuild` makes them from a copy of the log alone.
+/// All rows as `projections rebuild` makes them from nothing but the log, which is moved to a folder
+/// of its own for that: both backends are held to the rows of one.
 pub(crate) async fn dump_of_rebuilt_copy(folder: &Folder) -> String {
-    let copy = Folder::new();
-    std::fs::create_dir(copy.data()).unwrap();
-    std::fs::copy(folder.ledger(), copy.ledger()).unwrap();
-    let said = program::run([
-        "projections",
-        "rebuild",
-        "--data-dir",
-        copy.data().to_str().unwrap(),
-    ])
-    .await
-    .done();
+    let (copy, file) = (Folder::new(), folder.path().join("copy.jsonl"));
+    let words = ["events", "export", "--output", file.to_str().unwrap()];
+    let words = words.map(str::to_owned).into_iter();
+    program::run(words.chain(folder.storage())).await.done();
+    let data = copy.data();
+    let into = ["--data-dir", data.to_str().unwrap()];
+    let import = ["events", "import", file.to_str().unwrap()];
+    program::run(import.into_iter().chain(into)).await.done();
+    let rebuild = ["projections", "rebuild"];
+    let said = program::run(rebuild.into_iter().chain(into)).await.done();
     assert!(said.starts_with("rebuilt from "), "{said}");
-    dump(&copy.read_models()).await
+    dump(&copy).await
 }
 
 /// Runs a small workflow; gives its root.
@@ -44,9 +50,7 @@ async fn given_a_workflow(server: &Server) -> serde_json::Value {
     root
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleted_read_models_come_back_with_the_next_start() {
-    let folder = Folder::new();
+async fn deleted_read_models_come_back_with_the_next_start(folder: Folder) {
     let server = Server::start(&folder).await;
     let root = given_a_workflow(&server).await;
     let tree = server
@@ -54,11 +58,8 @@ async fn deleted_read_models_come_back_with_the_next_start() {
         .call("tasks.tree", json!({"task_id": root}))
         .await;
     server.stop().await;
-    let before = dump(&folder.read_models()).await;
-    for suffix in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(folder.data().join(format!("read_models.db{suffix}")));
-    }
-    assert!(!folder.read_models().exists());
+    let before = dump(&folder).await;
+    folder.lose_rows().await;
 
     let server = Server::start(&folder).await;
 
@@ -71,7 +72,7 @@ async fn deleted_read_models_come_back_with_the_next_start() {
     );
     server.api.caught_up().await;
     server.stop().await;
-    assert_eq!(dump(&folder.read_models()).await, before);
+    assert_eq!(dump(&folder).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,16 +93,35 @@ async fn read_models_are_rebuilt_on_purpose_but_not_under_a_server() {
 
     assert!(refused.contains("is in use by process"), "{refused}");
     server.stop().await;
-    let before = dump(&folder.read_models()).await;
+    let before = dump(&folder).await;
     let rebuilt: serde_json::Value =
         serde_json::from_str(&program::run(rebuild).await.done()).unwrap();
     assert!(rebuilt["position"].as_u64().unwrap() > 10, "{rebuilt}");
-    assert_eq!(dump(&folder.read_models()).await, before);
+    assert_eq!(dump(&folder).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_server_rebuilds_what_it_serves() {
-    let folder = Folder::new();
+async fn read_models_in_a_database_are_rebuilt_under_a_server() {
+    let folder = Folder::with_database().await;
+    let server = Server::start(&folder).await;
+    let root = given_a_workflow(&server).await;
+    let before = dump(&folder).await;
+
+    let rebuild = ["--json", "projections", "rebuild"].map(str::to_owned);
+    let rebuild = rebuild.into_iter().chain(folder.storage());
+    let rebuilt: serde_json::Value =
+        serde_json::from_str(&program::run(rebuild).await.done()).unwrap();
+
+    assert!(rebuilt["position"].as_u64().unwrap() > 10, "{rebuilt}");
+    assert_eq!(dump(&folder).await, before);
+    let task = server.api.call("tasks.get", json!({"task_id": root})).await;
+    assert_eq!(task["status"], "completed");
+    given_a_workflow(&server).await;
+    server.stop().await;
+    assert_eq!(dump(&folder).await, dump_of_rebuilt_copy(&folder).await);
+}
+
+async fn a_running_server_rebuilds_what_it_serves(folder: Folder) {
     let server = Server::start(&folder).await;
     let root = given_a_workflow(&server).await;
 
@@ -117,15 +137,13 @@ async fn a_running_server_rebuilds_what_it_serves() {
     assert_eq!(health["projections"]["rebuild"]["state"], "done");
     server.api.caught_up().await;
     server.stop().await;
-    let before = dump(&folder.read_models()).await;
+    let before = dump(&folder).await;
     assert_eq!(dump_of_rebuilt_copy(&folder).await, before);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_in_a_rebuild_leaves_whole_read_models() {
-    let folder = Folder::new();
+async fn a_server_that_is_killed_in_a_rebuild_leaves_whole_read_models(folder: Folder) {
     let mut server = Server::start(&folder).await;
-    for _ in 0..5 {
+    for _ in 0..folder.kills(5) {
         given_a_workflow(&server).await;
         server.api.call("system.rebuild", json!({})).await;
         server.kill().await;
@@ -134,7 +152,7 @@ async fn a_server_that_is_killed_in_a_rebuild_leaves_whole_read_models() {
         assert!(!folder.data().join("read_models.db.next").exists());
     }
     server.stop().await;
-    let before = dump(&folder.read_models()).await;
+    let before = dump(&folder).await;
     assert_eq!(dump_of_rebuilt_copy(&folder).await, before);
 }
 

@@ -4,10 +4,13 @@ use crate::postgres::Database;
 use crate::program;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use taskledger_projections as projections;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -58,6 +61,58 @@ impl Folder {
             None => ("--data-dir", self.data().to_str().unwrap().to_owned()),
         };
         vec![name.to_owned(), value]
+    }
+
+    /// What messages about the log call its place.
+    pub(crate) fn name(&self) -> String {
+        let name = |options: PgConnectOptions| options.get_database().map(str::to_owned);
+        let database = self.options().and_then(name);
+        database.unwrap_or_else(|| "ledger.db".to_owned())
+    }
+
+    /// Where the read models are.
+    pub(crate) fn rows(&self) -> projections::Options {
+        match self.options() {
+            Some(options) => projections::Options::postgres(options),
+            None => projections::Options::new(self.read_models()),
+        }
+    }
+
+    /// Removes the read models, which no server uses.
+    pub(crate) async fn lose_rows(&self) {
+        if self.database.is_some() {
+            let sql = format!("DROP SCHEMA {} CASCADE", projections::SCHEMA_DEFAULT);
+            return self.execute(&sql).await;
+        }
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(self.data().join(format!("read_models.db{suffix}")));
+        }
+        assert!(!self.read_models().exists());
+    }
+
+    /// How often a server is killed here, of `most`: one that follows a killed one on a database
+    /// waits for seconds until the leases of that one are over.
+    pub(crate) fn kills(&self, most: u64) -> u64 {
+        if self.database.is_some() {
+            most / 2
+        } else {
+            most
+        }
+    }
+
+    /// How to reach the database, if there is one.
+    pub(crate) fn options(&self) -> Option<PgConnectOptions> {
+        let database = self.database.as_ref()?;
+        Some(database.url().parse().unwrap())
+    }
+
+    /// Does this in the database, behind the back of all servers.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let options = self.options().expect("there is a database");
+        let mut connection = options.connect().await.unwrap();
+        let sql = AssertSqlSafe(sql.to_owned());
+        connection.execute(sql).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     /// The data folder; a file beside it is not part of it.

@@ -1,8 +1,15 @@
 //! SIGTERM: what is under way is finished or interrupted, and nothing is forgotten.
 
+use crate::backends::on_both_backends;
 use crate::log;
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+
+on_both_backends!(
+    calls_that_are_under_way_are_answered_before_the_server_ends,
+    an_idempotent_task_that_was_interrupted_runs_again_after_the_restart,
+    a_program_that_was_interrupted_is_not_run_again_unless_retries_allow_it,
+);
 
 fn one_task(method: &str, inputs: &Value) -> Value {
     json!({"tasks": [{"name": "long", "schemas": {"method": method}, "inputs": inputs}]})
@@ -20,9 +27,7 @@ async fn given_running(server: &Server, request: Value) -> Value {
     root
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_are_under_way_are_answered_before_the_server_ends() {
-    let folder = Folder::new();
+async fn calls_that_are_under_way_are_answered_before_the_server_ends(folder: Folder) {
     let server = Server::start(&folder).await;
     let mut calls = Vec::new();
     for client in 0..32 {
@@ -67,9 +72,7 @@ async fn calls_that_are_under_way_are_answered_before_the_server_ends() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idempotent_task_that_was_interrupted_runs_again_after_the_restart() {
-    let folder = Folder::new();
+async fn an_idempotent_task_that_was_interrupted_runs_again_after_the_restart(folder: Folder) {
     let server = Server::start(&folder).await;
     let root = given_running(
         &server,
@@ -92,9 +95,7 @@ async fn an_idempotent_task_that_was_interrupted_runs_again_after_the_restart() 
     log::assert_started_in_order(&log::export(&folder).await);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_was_interrupted_is_not_run_again_unless_retries_allow_it() {
-    let folder = Folder::new();
+async fn a_program_that_was_interrupted_is_not_run_again_unless_retries_allow_it(folder: Folder) {
     let allow = ["--allow-command", "sleep"];
     let server = Server::start_with(&folder, &allow).await;
     let inputs = json!({"program": "sleep", "args": ["30"]});

@@ -2,15 +2,18 @@
 
 use crate::log;
 use crate::program::{Ended, run, run_with};
+use crate::read_models::{dump, dump_of_rebuilt_copy};
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
 use std::path::Path;
 
 const KEY: &str = "the first call";
 
-/// A storage with some history: a run that has ended, a task that waits, one that was deleted.
+/// A storage with some history: a run that has ended, a task that waits, one that was deleted, and a
+/// run in the middle of its first task.
 struct Moved {
     folder: Folder,
+    running: Value,
     waiting: Value,
     deleted: Value,
 }
@@ -36,9 +39,23 @@ async fn given_history(folder: Folder) -> Moved {
     let deleted = server.api.call("tasks.create", child).await["id"].clone();
     let delete = json!({"task_id": deleted});
     server.api.call("tasks.delete", delete).await;
+    let tree = json!({"tasks": [
+        {"id": "r", "name": "root"},
+        {"id": "a", "name": "first", "parent_id": "r", "schemas": {"method": "sleep_executor"},
+         "inputs": {"duration_ms": 800}},
+        {"id": "b", "name": "second", "parent_id": "r", "schemas": {"method": "echo_executor"},
+         "dependencies": [{"id": "a"}]}]});
+    let started = server.api.call("tasks.execute", tree).await;
+    let first = json!({"task_id": started["task_ids"]["a"]});
+    let begun = server.api.eventually("the first task runs", async || {
+        let task = server.api.call("tasks.get", first.clone()).await;
+        (task["status"] == "in_progress").then_some(())
+    });
+    begun.await;
     server.stop().await;
     Moved {
         folder,
+        running: started["root_task_id"].clone(),
         waiting,
         deleted,
     }
@@ -100,7 +117,13 @@ async fn moves(from: Folder, to: Folder) {
     server.api.call("tasks.execute", get).await;
     let run = server.api.run_of(&from.waiting).await;
     assert_eq!(run["state"], "completed");
+    let went_on = server.api.run_of(&from.running).await;
+    assert_eq!(went_on["state"], "completed", "{went_on}");
+    assert_eq!(went_on["counts"]["completed"], 3, "{went_on}");
+    server.api.caught_up().await;
     server.stop().await;
+    log::assert_started_in_order(&log::export(&to).await);
+    assert_eq!(dump(&to).await, dump_of_rebuilt_copy(&to).await);
 
     let refused = events(&["import", file], &to).await.refused(1);
     assert!(refused.contains("exist"), "{refused}");

@@ -1,11 +1,19 @@
 //! Workflows run to their end, in order, by priority, and as fast as they can.
 
+use crate::backends::on_both_backends;
 use crate::log::{self, Event};
 use crate::random::Random;
 use crate::server::{Folder, Server};
 use crate::workflow::Workflow;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+
+on_both_backends!(
+    workflows_run_in_order_and_little_longer_than_their_critical_path,
+    with_one_slot_tasks_start_by_priority_across_flows,
+    a_failed_required_dependency_holds_its_dependents_back_and_an_optional_one_does_not,
+    no_more_tasks_are_in_progress_than_attempts_may_run_however_fast_they_are,
+);
 
 /// The machine may be busy with something else: the best of so many rounds counts.
 const ROUNDS_MAX: usize = 5;
@@ -31,9 +39,7 @@ fn makespan_ms(events: &[Event], flow: &str) -> u64 {
     u64::try_from(at("RunEnded") - at("RunStarted")).unwrap() / 1000
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workflows_run_in_order_and_little_longer_than_their_critical_path() {
-    let folder = Folder::new();
+async fn workflows_run_in_order_and_little_longer_than_their_critical_path(folder: Folder) {
     let server = Server::start(&folder).await;
     let mut random = Random::new(7);
     let workflows = [
@@ -72,9 +78,7 @@ async fn workflows_run_in_order_and_little_longer_than_their_critical_path() {
     log::assert_started_in_order(&events);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_one_slot_tasks_start_by_priority_across_flows() {
-    let folder = Folder::new();
+async fn with_one_slot_tasks_start_by_priority_across_flows(folder: Folder) {
     let server = Server::start_with(&folder, &["--executor-limit", "sleep_executor=1"]).await;
     // Holds the slot until everything else is ready.
     let first = json!({"tasks": [
@@ -135,9 +139,9 @@ async fn with_one_slot_tasks_start_by_priority_across_flows() {
     assert!(started.is_sorted(), "{started:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_required_dependency_holds_its_dependents_back_and_an_optional_one_does_not() {
-    let folder = Folder::new();
+async fn a_failed_required_dependency_holds_its_dependents_back_and_an_optional_one_does_not(
+    folder: Folder,
+) {
     let server = Server::start(&folder).await;
     let failing = json!({"method": "sleep_executor"});
     let echo = json!({"method": "echo_executor"});
@@ -173,10 +177,8 @@ async fn a_failed_required_dependency_holds_its_dependents_back_and_an_optional_
 }
 
 /// Outcomes must not pile up behind starts: an attempt has its slot until its end is decided.
-#[tokio::test]
-async fn no_more_tasks_are_in_progress_than_attempts_may_run_however_fast_they_are() {
+async fn no_more_tasks_are_in_progress_than_attempts_may_run_however_fast_they_are(folder: Folder) {
     const LIMIT: u64 = 4;
-    let folder = Folder::new();
     let limit = format!("echo_executor={LIMIT}");
     let server = Server::start_with(&folder, &["--executor-limit", &limit]).await;
     let mut tasks = vec![json!({"id": "all", "name": "all"})];

@@ -45,7 +45,7 @@ impl Export {
         })?;
         Self::through(Box::new(connection), after)
             .await
-            .map_err(|source| OpenError::Unusable { place, source })
+            .map_err(|source| OpenError::of_reading(&place, source))
     }
 }
 

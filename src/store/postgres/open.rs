@@ -13,6 +13,9 @@ const SERVER_VERSION_MIN: i32 = 140_000;
 const APPLICATION_NAME: &str = "taskledger";
 /// What a client waits beyond the server's own limit before it takes the connection for dead.
 pub(super) const CLIENT_GRACE: Duration = Duration::from_secs(3);
+/// SQLSTATEs of a database without our tables.
+const UNDEFINED_TABLE: &str = "42P01";
+const INVALID_SCHEMA_NAME: &str = "3F000";
 
 /// Why the log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,12 @@ pub enum OpenError {
         /// What is missing.
         reason: String,
     },
+    /// Nothing was ever logged there; see to the name of the database.
+    #[error("there is no log in the database {place}")]
+    NoLog {
+        /// Host, port and database.
+        place: String,
+    },
     /// Schema steps are missing and this user may not take them; run `taskledger migrate` as the
     /// owner of the database.
     #[error(
@@ -78,6 +87,18 @@ pub enum OpenError {
         /// The server's reason.
         source: sqlx::Error,
     },
+}
+
+impl OpenError {
+    /// Why the log, which is only to be read, cannot be.
+    pub(super) fn of_reading(place: &str, source: sqlx::Error) -> Self {
+        let place = place.to_owned();
+        let code = source.as_database_error().and_then(|e| e.code());
+        match code.as_deref() {
+            Some(UNDEFINED_TABLE | INVALID_SCHEMA_NAME) => Self::NoLog { place },
+            Some(_) | None => Self::Unusable { place, source },
+        }
+    }
 }
 
 /// Host, port and database in words, without user and password.

@@ -53,10 +53,7 @@ pub async fn verify(
     mut progress: impl FnMut(Position, Position) + Send,
 ) -> Result<Report, OpenError> {
     let place = open::place(&options.connect);
-    let unusable = |source| OpenError::Unusable {
-        place: place.clone(),
-        source,
-    };
+    let unusable = |source| OpenError::of_reading(&place, source);
     let connected = open::connect(options).await;
     let mut connection = connected.map_err(|error| OpenError::Unreachable {
         place: place.clone(),

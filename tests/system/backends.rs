@@ -1,0 +1,27 @@
+//! What a server does it does wherever its data is: one body for each claim, a test for each backend.
+
+/// Makes two tests of each claim, a function of the [`Folder`](crate::server::Folder) that it is
+/// to be shown on.
+macro_rules! on_both_backends {
+    ($($claim:ident),+ $(,)?) => {
+        mod on_sqlite {
+            use crate::server::Folder;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $claim() {
+                    super::$claim(Folder::new()).await;
+                }
+            )+
+        }
+        mod on_postgres {
+            use crate::server::Folder;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $claim() {
+                    super::$claim(Folder::with_database().await).await;
+                }
+            )+
+        }
+    };
+}
+pub(crate) use on_both_backends;
