@@ -52,10 +52,7 @@ In a database, the old read models serve on too.")]
 pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     match args.command {
         Command::Rebuild { url: Some(url), .. } => ask_server(&HttpApi::new(&url)?, out).await,
-        Command::Rebuild {
-            storage,
-            url: None,
-        } => rebuild_here(&storage, out).await,
+        Command::Rebuild { storage, url: None } => rebuild_here(&storage, out).await,
     }
 }
 

@@ -92,13 +92,15 @@ impl Peers {
             return Sent::NotTaken;
         }
         let mut answer = Vec::new();
-        while status == StatusCode::OK {
-            match response.chunk().await {
-                Ok(Some(piece)) if answer.len() + piece.len() <= ANSWER_BYTES_MAX => {
-                    answer.extend_from_slice(&piece);
+        if status == StatusCode::OK {
+            loop {
+                match response.chunk().await {
+                    Ok(Some(piece)) if answer.len() + piece.len() <= ANSWER_BYTES_MAX => {
+                        answer.extend_from_slice(&piece);
+                    }
+                    Ok(None) => return Sent::Answered(answer),
+                    Ok(Some(_)) | Err(_) => break,
                 }
-                Ok(None) => return Sent::Answered(answer),
-                Ok(Some(_)) | Err(_) => break,
             }
         }
         tracing::warn!(node.id = %to.id, %status, "the answer of a node to a call broke off");

@@ -15,7 +15,6 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    #[expect(clippy::disallowed_methods, reason = "a name that nobody else has")]
     pub(crate) async fn create() -> Self {
         #[allow(clippy::disallowed_methods, reason = "a test has no clock port to ask")]
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());

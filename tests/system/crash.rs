@@ -1,8 +1,9 @@
 //! SIGKILL at random moments under load. `TASKLEDGER_TEST_KILLS` sets how many,
 //! `TASKLEDGER_TEST_SEED` repeats a run as far as scheduling allows.
 
+use crate::found::Found;
 use crate::log::{self, Event};
-use crate::model::{Client, Found};
+use crate::model::Client;
 use crate::program;
 use crate::random::Random;
 use crate::read_models::{dump, dump_of_rebuilt_copy};

@@ -6,9 +6,11 @@
 mod bad_bodies;
 mod bad_calls;
 mod cli;
+mod cluster;
 mod crash;
 mod damage;
 mod folders;
+mod found;
 mod full_disk;
 mod hostile_schemas;
 mod log;
