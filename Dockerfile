@@ -12,7 +12,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 COPY --from=build /source/target/release/taskledger /usr/local/bin/taskledger
 USER taskledger
 WORKDIR /var/lib/taskledger
-ENV TASKLEDGER_LISTEN=0.0.0.0:8000 TASKLEDGER_DATA_DIR=/var/lib/taskledger/data
+# The data folder, unless there is a database: ./taskledger-data.
+ENV TASKLEDGER_LISTEN=0.0.0.0:8000
 EXPOSE 8000
 # SIGTERM answers the calls that are under way and hands the work over to the other nodes.
 STOPSIGNAL SIGTERM

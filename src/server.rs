@@ -86,6 +86,7 @@ pub struct Server {
     dispatcher: Arc<Dispatcher<Context>>,
     storage: Opened,
     stop: CancellationToken,
+    leaving: CancellationToken,
     services: TaskTracker,
 }
 
@@ -96,8 +97,9 @@ pub struct Server {
 pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Registry, StartError> {
     let command = (!config.allowed_commands.is_empty())
         .then(|| command::Options::allowing(&config.allowed_commands));
+    let has_folder = config.storage.database.url.is_none();
     let options = BuiltInOptions {
-        disk_path: Some(config.storage.data_dir.clone()),
+        disk_path: has_folder.then(|| config.storage.data_dir.clone()),
         command,
     };
     let builder = with_built_ins(builder, options)?;
@@ -200,6 +202,7 @@ impl Server {
             context,
             dispatcher,
             storage,
+            leaving: stop.child_token(),
             stop,
             services,
         })
@@ -210,9 +213,16 @@ impl Server {
     pub fn join(&self, url: &str) {
         if let Some(cluster) = &self.storage.cluster {
             let flows = self.context.app.flows.clone();
-            let taking_part = cluster.take_part(url, flows, self.stop.child_token());
+            let taking_part = cluster.take_part(url, flows, self.leaving.clone());
             self.services.spawn(taking_part);
         }
+    }
+
+    /// Cancelling it hands this server's flows over to the other nodes, if there are any. Calls that are
+    /// under way are then passed on, or told to come back; queries are answered as before.
+    #[must_use]
+    pub const fn leaving(&self) -> &CancellationToken {
+        &self.leaving
     }
 
     /// Where calls go.

@@ -35,11 +35,11 @@ impl Place {
 
     /// What names it to the program.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        let mut words = vec!["--data-dir".to_owned(), self.folder.display().to_string()];
-        if let Some(database) = &self.database {
-            words.extend(["--database-url".to_owned(), database.url.clone()]);
-        }
-        words
+        let (name, value) = match &self.database {
+            Some(database) => ("--database-url", database.url.clone()),
+            None => ("--data-dir", self.folder.display().to_string()),
+        };
+        vec![name.to_owned(), value]
     }
 
     /// The folder, which also a place with a database has.

@@ -7,6 +7,9 @@ use taskledger_domain::flow::{Kind, Rejection};
 use taskledger_domain::task::call::Words;
 use taskledger_domain::violation::Violation;
 
+/// What a caller is told to wait when the log does not answer, in milliseconds.
+const LOG_AWAY_RETRY_MS: u64 = 1000;
+
 /// The two ways in which a command or query does not succeed, and "not now".
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -93,7 +96,23 @@ impl From<Rejection> for Error {
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
-        Self::Failed(Failure::Store(error))
+        match error {
+            // Nothing was written, and it passes: a database that is restarting, or has no connection
+            // to spare.
+            store::Error::Unavailable(reason) => {
+                tracing::warn!(
+                    reason,
+                    "a call is turned away, because the log does not answer"
+                );
+                Self::Busy {
+                    reason: "the log does not answer; nothing was changed".to_owned(),
+                    retry_after_ms: LOG_AWAY_RETRY_MS,
+                }
+            }
+            error @ (store::Error::NotWritable(_)
+            | store::Error::Corrupt { .. }
+            | store::Error::Invalid(_)) => Self::Failed(Failure::Store(error)),
+        }
     }
 }
 

@@ -5,9 +5,8 @@ use super::{CliError, storage};
 use crate::config::StorageConfig;
 use crate::server::Storage;
 use crate::store::lock::DataDirLock;
-use crate::store::postgres;
 use crate::store::sqlite::{self, SqliteStore};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Bring the schema of a log up to date
@@ -34,20 +33,29 @@ pub(super) async fn migrate(args: Args, out: &mut Output) -> Result<ExitCode, Cl
             let options = sqlite::Options::new(folder, storage::clock());
             let store = SqliteStore::open(options).map_err(|e| CliError::failed(&e))?;
             store.close().await;
-            json!({"log": {"up_to_date": true}})
+            json!({"log": {"steps": []}})
         }
         Storage::Database(database) => {
-            let migrated = postgres::migrate(&database.log(storage::clock())).await;
+            let migrated = database.migrate(storage::clock()).await;
             let migrated = migrated.map_err(|e| CliError::failed(&e))?;
-            json!({"log": {"up_to_date": true, "from": migrated.from, "to": migrated.to, "steps": migrated.taken}})
+            let said = migrated.map(|(of, m)| {
+                (
+                    of.to_owned(),
+                    json!({"from": m.from, "to": m.to, "steps": m.taken}),
+                )
+            });
+            Value::Object(said.into_iter().collect())
         }
     };
     if out.is_json() {
         out.value(&said)?;
     } else {
-        let steps = said["log"]["steps"].as_array().into_iter().flatten();
-        out.lines(steps.map(|step| format!("took {}", step.as_str().unwrap_or_default())))?;
-        out.line(format!("up to date: {storage:?}"))?;
+        let of_all = said.as_object().into_iter().flatten();
+        for (of, migrated) in of_all {
+            let steps = migrated["steps"].as_array().into_iter().flatten();
+            out.lines(steps.map(|step| format!("{of}: {}", step.as_str().unwrap_or_default())))?;
+        }
+        out.line(format!("up to date: {storage}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,12 +11,12 @@ use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
 use crate::subscription::rebuild::{beside, rebuild};
 use clap::Subcommand;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Position;
-use taskledger_projections::{self as projections, ReadModels};
+use taskledger_projections::ReadModels;
 
 /// Rebuild what queries read
 #[derive(Debug, clap::Args)]
@@ -27,17 +27,16 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build the read models again from the log; without --url no server may use the data folder
+    /// Build the read models again from the log
     #[command(after_help = "\
-With --url the server there does it while it serves: the old read models answer until the new ones
-have caught up. Breaking off this command does not break off the rebuild.
+A data folder must not be in use, except through the server that uses it: with --url that server
+rebuilds while it serves, and breaking off this command does not break off the rebuild. In a database,
+servers may be running: the old read models answer until the new ones have caught up.
 
 Examples:
   taskledger projections rebuild --data-dir ./taskledger-data
   taskledger projections rebuild --url http://127.0.0.1:8000
-  taskledger projections rebuild --database-url postgres://h/ledger
-
-In a database, the old read models serve on too.")]
+  taskledger projections rebuild --database-url postgres://owner@h/ledger")]
     Rebuild {
         #[command(flatten)]
         storage: StorageConfig,
@@ -50,19 +49,31 @@ In a database, the old read models serve on too.")]
 
 /// Runs it.
 pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    match args.command {
-        Command::Rebuild { url: Some(url), .. } => ask_server(&HttpApi::new(&url)?, out).await,
-        Command::Rebuild { storage, url: None } => rebuild_here(&storage, out).await,
+    let Command::Rebuild { storage, url } = args.command;
+    let mut progress = Progress::of("events");
+    let rebuilt = match url {
+        Some(url) => ask_server(&HttpApi::new(&url)?, &mut progress).await,
+        None => match storage::storage(&storage)? {
+            Storage::Folder(folder) => in_folder(&folder, &mut progress).await,
+            Storage::Database(database) => in_database(&database, &mut progress).await,
+        },
+    };
+    progress.end();
+    let position = rebuilt?;
+    if out.is_json() {
+        out.value(&json!({"position": position}))?;
+    } else {
+        out.lines([format!("rebuilt from {position} events")])?;
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// How often a server is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
 /// Has a server rebuild its read models and follows it to the end.
-async fn ask_server(api: &dyn Api, out: &mut Output) -> Result<ExitCode, CliError> {
+async fn ask_server(api: &dyn Api, progress: &mut Progress) -> Result<Position, CliError> {
     api.call("system.rebuild", json!({})).await?;
-    let mut progress = Progress::of("events");
     loop {
         let health = api.call("system.health", json!({})).await?;
         let rebuild = &health["projections"]["rebuild"];
@@ -72,10 +83,7 @@ async fn ask_server(api: &dyn Api, out: &mut Output) -> Result<ExitCode, CliErro
                 progress.at(position, rebuild["of"].as_u64().unwrap_or(position));
                 tokio::time::sleep(ASK_EVERY).await;
             }
-            Some("done") => {
-                progress.end();
-                return rebuilt(position, out);
-            }
+            Some("done") => return Ok(position),
             Some(_) => {
                 let reason = rebuild["reason"].as_str().unwrap_or("no reason given");
                 return Err(CliError::Failed(format!(
@@ -84,70 +92,48 @@ async fn ask_server(api: &dyn Api, out: &mut Output) -> Result<ExitCode, CliErro
             }
             None => {
                 return Err(CliError::Failed(
-                    "the server was started anew, the old read models serve on".to_owned(),
+                    "the server there knows of no rebuild: it was started anew, or another one \
+                     answered"
+                        .to_owned(),
                 ));
             }
         }
     }
 }
 
-fn rebuilt(position: u64, out: &mut Output) -> Result<ExitCode, CliError> {
-    if out.is_json() {
-        out.value(&json!({"position": position}))?;
-    } else {
-        out.lines([format!("rebuilt from {position} events")])?;
-    }
-    Ok(ExitCode::SUCCESS)
+/// Rebuilds beside the rows that the servers on a database may be serving.
+async fn in_database(database: &Database, progress: &mut Progress) -> Result<Position, CliError> {
+    let store = PostgresStore::open(database.log(storage::clock())).await;
+    let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
+    let models = ReadModels::open(&database.read_models()).await;
+    let models = Arc::new(models.map_err(|e| CliError::failed(&e))?.0);
+    let done = beside(store.clone(), &models, |at, head| progress.at(at, head)).await;
+    store.close().await;
+    done.map_err(|e| CliError::failed(&e))
 }
 
-/// Rebuilds the read models of a storage: in their place in a folder that no server uses, beside those
-/// that serve in a database.
-async fn rebuild_here(config: &StorageConfig, out: &mut Output) -> Result<ExitCode, CliError> {
-    let done = match storage::storage(config)? {
-        Storage::Folder(folder) => in_folder(folder).await,
-        Storage::Database(database) => in_database(&database).await,
-    };
-    rebuilt(done?, out)
-}
-
-async fn in_folder(data_dir: PathBuf) -> Result<Position, CliError> {
-    if !data_dir.join(LEDGER_FILE).exists() {
+/// Rebuilds the read models of a data folder that no server uses.
+async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, CliError> {
+    if !folder.join(LEDGER_FILE).exists() {
         return Err(CliError::Failed(format!(
             "there is no log in `{}`",
-            data_dir.display()
+            folder.display()
         )));
     }
-    let _lock = DataDirLock::acquire(&data_dir).map_err(|error| match &error {
+    let _lock = DataDirLock::acquire(folder).map_err(|error| match &error {
         LockError::Held { .. } => {
             CliError::Failed(format!("{error}; a running server rebuilds with `--url`"))
         }
         LockError::Unusable { .. } => CliError::failed(&error),
     })?;
-    let store = Arc::new(
-        SqliteStore::open(sqlite::Options::new(&data_dir, storage::clock()))
-            .map_err(|e| CliError::failed(&e))?,
-    );
-    let options = projections::Options::new(data_dir.join(READ_MODELS_FILE));
+    let store = SqliteStore::open(sqlite::Options::new(folder, storage::clock()));
+    let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
+    let options = taskledger_projections::Options::new(folder.join(READ_MODELS_FILE));
     let (models, _) = ReadModels::open(&options)
         .await
         .map_err(|e| CliError::failed(&e))?;
-    let mut progress = Progress::of("events");
     let done = rebuild(store.clone(), &models, |at, head| progress.at(at, head)).await;
-    progress.end();
     store.close().await;
     models.close().await.map_err(|e| CliError::failed(&e))?;
-    done.map_err(|e| CliError::failed(&e))
-}
-
-async fn in_database(database: &Database) -> Result<Position, CliError> {
-    let store = PostgresStore::open(database.log(storage::clock())).await;
-    let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
-    let models = ReadModels::open(&database.read_models()).await;
-    let (models, _) = models.map_err(|e| CliError::failed(&e))?;
-    let mut progress = Progress::of("events");
-    let report = |at, head| progress.at(at, head);
-    let done = beside(store.clone(), &Arc::new(models), report).await;
-    progress.end();
-    store.close().await;
     done.map_err(|e| CliError::failed(&e))
 }

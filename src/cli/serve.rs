@@ -8,9 +8,13 @@ use crate::server::{self, Server, Storage};
 use crate::transport::{http, system::Ready};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// What calls that are under way get to end here, before their flows are handed over: commands take
+/// milliseconds.
+const HANDOVER_AFTER: Duration = Duration::from_secs(1);
 /// Exit code after a second signal, as after an interrupted program.
 const EXIT_SECOND_SIGNAL: i32 = 130;
 
@@ -48,7 +52,7 @@ async fn start_server(
     let registry =
         server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
     let storage = Storage::try_from(&config.engine.storage).map_err(|e| CliError::failed(&e))?;
-    let place = format!("{storage:?}");
+    let place = storage.to_string();
     if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
         return Err(CliError::Usage(format!(
             "--node-url: other nodes cannot reach this one at `{}`; expected the URL where they can, \
@@ -72,17 +76,27 @@ async fn start_server(
     server.join(&config.node_url(handle.local_addr));
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
+    let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
     tracing::info!(address = %handle.local_addr, data = place, "listening");
     service.run(shutdown).await;
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
     signals.abort();
+    leaving.abort();
     tracing::info!("stopped");
     Ok(if taken_over {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Hands the flows over soon after the door was shut: others cannot pass calls on to a node that does
+/// not listen, so they must not wait for the slowest answer here.
+async fn leave_after(shutdown: CancellationToken, leaving: CancellationToken) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(HANDOVER_AFTER).await;
+    leaving.cancel();
 }
 
 /// Ctrl-C and SIGTERM.

@@ -3,7 +3,7 @@
 use super::CliError;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::StorageConfig;
-use crate::server::Storage;
+use crate::server::{READ_MODELS_FILE, Storage};
 use crate::store::lock::DataDirLock;
 use crate::store::postgres;
 use crate::store::sqlite::export::Export;
@@ -49,7 +49,8 @@ pub(super) async fn target(
     Ok(match storage(config)? {
         Storage::Folder(folder) => {
             let lock = DataDirLock::acquire(&folder).map_err(|e| CliError::failed(&e))?;
-            let import = Import::begin(&folder).map_err(|e| CliError::failed(&e))?;
+            let import =
+                Import::begin(&folder, &[READ_MODELS_FILE]).map_err(|e| CliError::failed(&e))?;
             (Box::new(import), Some(lock))
         }
         Storage::Database(database) => {

@@ -30,6 +30,8 @@ pub struct StorageConfig {
 pub struct DatabaseConfig {
     /// Postgres database of the log and the read models, instead of the folder: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE. The password may also come from PGPASSWORD or a .pgpass file
     #[arg(
+        id = "database_url", // `run` has a `--url` too
+        conflicts_with = "data_dir", // also when one of them comes from the environment
         long = "database-url",
         value_name = "URL",
         env = "TASKLEDGER_DATABASE_URL",
@@ -114,6 +116,13 @@ mod tests {
         assert!(!format!("{:?}", command.storage).contains("hunter2"));
         let url = command.storage.database.url.unwrap();
         assert_eq!(url.secret(), "postgres://u:hunter2@h/d");
+    }
+
+    #[test]
+    fn a_folder_and_a_database_are_not_taken_together() {
+        let both = ["x", "--data-dir", "d", "--database-url", "postgres://h/d"];
+        assert!(Command::try_parse_from(both).is_err());
+        assert!(Command::try_parse_from(["x", "--data-dir", "d"]).is_ok());
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod tenure;
 pub use keeper::{Keeper, Tenant};
 pub use leases::{Error, Held, Leases, Sight, Standing};
 pub use peers::Peers;
-pub use postgres::PostgresLeases;
+pub use postgres::{PostgresLeases, migrate};
 pub use tenure::Tenure;
 
 use std::time::Duration;

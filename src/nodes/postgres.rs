@@ -3,7 +3,7 @@
 use super::leases::{Error, Held, Leases, Sight, Standing};
 use super::{BEAT_WAIT, LEASES, TTL};
 use crate::application::ownership::Node;
-use crate::store::postgres::{self as store, OpenError, Options, Steps};
+use crate::store::postgres::{self as store, Migrated, OpenError, Options, Steps};
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
@@ -37,6 +37,15 @@ pub struct PostgresLeases {
     pool: PgPool,
 }
 
+/// Takes the steps of the tables that are missing, one process at a time. The log's tables are there
+/// already.
+///
+/// # Errors
+/// [`OpenError`]: nothing was changed.
+pub async fn migrate(options: &Options) -> Result<Migrated, OpenError> {
+    store::take(options, STEPS).await
+}
+
 impl PostgresLeases {
     /// Connects, and makes the tables if need be, one process at a time. The log's tables are there
     /// already.
@@ -44,7 +53,7 @@ impl PostgresLeases {
     /// # Errors
     /// [`OpenError`].
     pub async fn open(options: &Options) -> Result<Self, OpenError> {
-        store::take(options, STEPS).await?;
+        migrate(options).await?;
         let connect = options.connect.clone().application_name(APPLICATION_NAME);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)

@@ -4,9 +4,10 @@ use super::StartError;
 use super::cluster::Cluster;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, StorageConfig};
+use crate::nodes;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
-use crate::store::postgres::{self, PostgresStore};
+use crate::store::postgres::{self, Migrated, PostgresStore};
 use crate::store::sqlite::{self, SqliteStore};
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
@@ -20,7 +21,7 @@ use taskledger_projections::{self as projections, Found, Place, ReadModels};
 pub const READ_MODELS_FILE: &str = "read_models.db";
 
 /// What a server is opened on.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Storage {
     /// A folder that no other process uses.
     Folder(PathBuf),
@@ -28,12 +29,12 @@ pub enum Storage {
     Database(Box<Database>),
 }
 
-impl fmt::Debug for Storage {
+impl fmt::Display for Storage {
     /// In words, for the operator.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => write!(f, "folder {}", folder.display()),
-            Self::Database(database) => write!(f, "{database:?}"),
+            Self::Database(database) => write!(f, "{database}"),
         }
     }
 }
@@ -53,6 +54,13 @@ pub struct Database {
 
 impl fmt::Debug for Database {
     /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Database({self})")
+    }
+}
+
+impl fmt::Display for Database {
+    /// Where it is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.connect.get_database();
         let (host, port) = (self.connect.get_host(), self.connect.get_port());
@@ -75,6 +83,7 @@ impl Database {
             let reason = "it does not begin with `postgres://`".to_owned();
             return Err(StartError::DatabaseUrl(reason));
         }
+        refuse_unknown_parameters(url.secret())?;
         let connect = PgConnectOptions::from_str(url.secret());
         Ok(Some(Self {
             connect: connect.map_err(|e| StartError::DatabaseUrl(e.to_string()))?,
@@ -95,6 +104,21 @@ impl Database {
         }
     }
 
+    /// Takes the steps of the log's and the nodes' tables that are missing, and says what was done for
+    /// each. Read models are made by the servers.
+    ///
+    /// # Errors
+    /// [`postgres::OpenError`]: what was not named yet is unchanged.
+    pub async fn migrate(
+        &self,
+        clock: SharedClock,
+    ) -> Result<[(&'static str, Migrated); 2], postgres::OpenError> {
+        let options = self.log(clock);
+        let log = postgres::migrate(&options).await?;
+        let nodes = nodes::migrate(&options).await?;
+        Ok([("log", log), ("nodes", nodes)])
+    }
+
     /// The read models in it.
     #[must_use]
     pub fn read_models(&self) -> projections::Options {
@@ -106,6 +130,44 @@ impl Database {
         }
         options
     }
+}
+
+/// What the driver takes in the query of a URL. It logs other parameters with their values, which may
+/// be secret, and goes on without: a mistyped `sslmode` would leave the connection unencrypted.
+const PARAMETERS: [&str; 18] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+fn refuse_unknown_parameters(url: &str) -> Result<(), StartError> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let query = query.split('#').next().unwrap_or_default();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let name = pair.split('=').next().unwrap_or_default();
+        if !PARAMETERS.contains(&name) {
+            return Err(StartError::DatabaseUrl(format!(
+                "it has an unknown parameter `{name}`; known are {}",
+                PARAMETERS.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl TryFrom<&StorageConfig> for Storage {
@@ -205,6 +267,41 @@ impl Opened {
         match self.backend {
             Backend::Folder { store, _lock } => store.close().await,
             Backend::Database(store) => store.close().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DatabaseUrl;
+
+    fn refused(url: &str) -> String {
+        let config = DatabaseConfig {
+            url: Some(url.parse::<DatabaseUrl>().expect("any text")),
+            connections: 2,
+            acquire_timeout: Duration::from_secs(1),
+            statement_timeout: Duration::from_secs(1),
+        };
+        match Database::of(&config) {
+            Err(error) => error.to_string(),
+            Ok(taken) => panic!("{url}: {taken:?}"),
+        }
+    }
+
+    #[test]
+    fn a_url_that_is_none_is_refused_without_its_secrets() {
+        for url in [
+            "mysql://u:hunter2@h/d",
+            "hunter2",
+            "postgres://u:hunter2@h:port/d",
+            "postgres://u@h/d?passwd=hunter2",
+            "postgres://u:hunter2@h/d?ssl_mode=verify-full",
+            "postgres://u:hunter2@h/d?sslmode=perhaps",
+        ] {
+            let said = refused(url);
+            assert!(said.contains("--database-url"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
         }
     }
 }

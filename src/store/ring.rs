@@ -42,7 +42,8 @@ impl Ring {
             for f in fresh {
                 let last = inner.events.back().map(|f| f.event.position);
                 if last.is_some_and(|p| p + 1 != f.event.position) {
-                    // Somebody else wrote to the file. What came before is still there to be read.
+                    // Somebody else has written in between: another node, or whoever holds the file.
+                    // What came before is still there to be read.
                     dropped.extend(inner.events.drain(..));
                     inner.bytes = 0;
                 }

@@ -13,7 +13,7 @@ use std::fmt;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{EventId, FlowId, Position, TaskId, Timestamp, Version, codec};
 
-/// Events that are read, or written, at a time.
+/// Events or keys that are read, or written, at a time.
 pub const PAGE_EVENTS_MAX: usize = 1_000;
 /// Payload bytes after which a page ends.
 pub const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -174,7 +174,8 @@ pub trait Source: Send {
     /// [`Error::Corrupt`] names the first row that cannot be believed; those before it were given.
     async fn events(&mut self) -> Result<Vec<ExportedEvent>, Error>;
 
-    /// All idempotency keys that are not expired at `now`, in order of the keys.
+    /// The next idempotency keys that are not expired at `now`, in order of the keys; empty behind the
+    /// last one. `now` is the same for all of them.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -205,7 +206,8 @@ pub trait Target: Send {
     /// Makes it durable and visible, all at once.
     ///
     /// # Errors
-    /// [`Error`]: nothing was imported.
+    /// [`Error`]: nothing was imported; only if the connection to a database broke at this moment it may
+    /// have been, and the next import says so.
     async fn finish(self: Box<Self>) -> Result<(), Error>;
 }
 
@@ -279,12 +281,6 @@ impl Checker {
             claims: claims(&event, line.flow_id),
             line,
         })
-    }
-
-    /// Where each stream stands.
-    #[must_use]
-    pub const fn streams(&self) -> &HashMap<FlowId, StreamEnd> {
-        &self.streams
     }
 }
 

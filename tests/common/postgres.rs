@@ -16,7 +16,6 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) async fn create() -> Self {
-        #[allow(clippy::disallowed_methods, reason = "a test has no clock port to ask")]
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
         let mut admin = admin().await;
         let sql = format!("CREATE DATABASE {name}");

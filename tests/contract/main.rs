@@ -14,6 +14,7 @@ mod postgres_faults;
 mod postgres_order;
 #[path = "../common/postgres_server.rs"]
 mod postgres_server;
+mod postgres_tls;
 mod postgres_unknown;
 mod sqlite;
 mod sqlite_crash;

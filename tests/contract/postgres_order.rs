@@ -1,16 +1,17 @@
 //! Postgres: positions become visible in their order, whoever writes and whoever is slow.
 
 use crate::fixture::{
-    append, appended, event, flow, manual_clock, open_postgres, postgres_options,
+    START, append, appended, event, flow, manual_clock, open_postgres, postgres_options,
 };
 use crate::postgres_admin::{Admin, waits};
 use crate::postgres_database::Database;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger::clock::ManualClock;
 use taskledger::store::postgres::PostgresStore;
 use taskledger::store::{Append, Error, EventStore, Outcome, Resolution};
-use taskledger_domain::{Position, Version};
+use taskledger_domain::{Position, Timestamp, Version};
 
 const APPENDERS: usize = 32;
 const ROUNDS: Version = 12;
@@ -19,7 +20,9 @@ const ROUNDS: Version = 12;
 async fn thirty_two_appenders_on_two_servers_are_seen_by_a_third_in_order() {
     let database = Database::create().await;
     let first = Arc::new(open_postgres(&database, manual_clock()).await);
-    let second = Arc::new(open_postgres(&database, manual_clock()).await);
+    // Its clock is an hour behind, which must not show in the log.
+    let behind = Arc::new(ManualClock::at(Timestamp(START.0 - 3_600_000_000)));
+    let second = Arc::new(open_postgres(&database, behind).await);
     let third = open_postgres(&database, manual_clock()).await;
     let total = APPENDERS as u64 * ROUNDS * 2;
     let reader = tokio::spawn(async move {

@@ -20,6 +20,8 @@ const PARTITIONS: u64 = 256;
 /// Before a client asks again that was given no answer: load, and not a wait for something.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Tasks asked for side by side.
+const AT_ONCE: usize = 24;
 /// For the answers to what was asked last: a call may take 30 s before it is told that its outcome
 /// is unknown, and is then asked again.
 const LAST_ANSWERS: Duration = Duration::from_secs(90);
@@ -89,9 +91,15 @@ impl Cluster {
             }
         }
         assert!(found.renamed.values().all(|times| *times == 1));
+        let expected: Vec<_> = clients.iter().flat_map(Client::expected).collect();
+        for part in expected.chunks(AT_ONCE) {
+            let asked = part.iter().enumerate().map(|(n, (id, name))| {
+                let node = &self.nodes[n % self.nodes.len()];
+                shows(&node.api, id, *name)
+            });
+            join_all(asked).await;
+        }
         for node in &self.nodes {
-            let expected: Vec<_> = clients.iter().flat_map(Client::expected).collect();
-            shows_all(&node.api, &expected).await;
             node.api.caught_up().await;
         }
         for node in self.nodes {
@@ -157,15 +165,6 @@ pub(crate) async fn shows(api: &Api, id: &str, name: Option<&str>) {
             let refusal = api.refusal("tasks.get", json!({"task_id": id})).await;
             assert_eq!(refusal.code, -32001, "{refusal:?}");
         }
-    }
-}
-
-/// Tasks asked for side by side.
-const AT_ONCE: usize = 16;
-
-async fn shows_all(api: &Api, expected: &[(&str, Option<&str>)]) {
-    for part in expected.chunks(AT_ONCE) {
-        join_all(part.iter().map(|(id, name)| shows(api, id, *name))).await;
     }
 }
 

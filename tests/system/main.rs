@@ -15,6 +15,7 @@ mod full_disk;
 mod hostile_schemas;
 mod log;
 mod long_answers;
+mod migrate;
 mod model;
 mod nodes;
 mod past;

@@ -82,12 +82,11 @@ impl Folder {
 
     /// What names the storage on the command line.
     pub(crate) fn storage(&self) -> Vec<String> {
-        let data = self.data().to_str().unwrap().to_owned();
-        let mut words = vec!["--data-dir".to_owned(), data];
-        if let Some(url) = self.url() {
-            words.extend(["--database-url".to_owned(), url.to_owned()]);
-        }
-        words
+        let (name, value) = match self.url() {
+            Some(url) => ("--database-url", url.to_owned()),
+            None => ("--data-dir", self.data().to_str().unwrap().to_owned()),
+        };
+        vec![name.to_owned(), value]
     }
 
     /// The data folder; a file beside it is not part of it.

@@ -163,6 +163,24 @@ async fn an_import_that_fails_names_the_line_and_leaves_nothing() {
     import_works_afterwards(&text, &to).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_into_a_database_that_fails_leaves_nothing() {
+    let from = given_history(Folder::new()).await;
+    let text = events(&["export"], &from.folder).await.done();
+    let to = Folder::with_database().await;
+    let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+    let words: Vec<_> = words.chain(to.storage()).collect();
+    // The fault is in the last line, when all others have been written.
+    let cut = &text[..text.len() - 10];
+
+    let refused = run_with(words, Path::new("."), cut).await.refused(2);
+
+    let lines = text.lines().count();
+    assert!(refused.contains(&format!("line {lines}: ")), "{refused}");
+    assert_eq!(events(&["export"], &to).await.done(), "");
+    import_works_afterwards(&text, &to).await;
+}
+
 async fn import_works_afterwards(text: &str, to: &Folder) {
     let words = ["events", "import", "-"].map(str::to_owned).into_iter();
     let words: Vec<_> = words.chain(to.storage()).collect();

@@ -19,7 +19,7 @@ Examples:
   taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
 
 A server may be running. With --output, the count and the SHA-256 of the file are printed: what
-`events import` says of the same file, and `sha256sum`.")]
+`sha256sum` says of it, and `events import` as long as none of the keys expires.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
@@ -51,12 +51,17 @@ pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     let mut unfinished = path.clone().into_os_string();
     unfinished.push(".part");
     let unfinished = PathBuf::from(unfinished);
-    let written = write_file(&args, &unfinished).await;
+    let file = File::create_new(&unfinished)
+        .map_err(|e| CliError::Usage(format!("--output: `{}`: {e}", unfinished.display())))?;
+    let written = write_file(&args, file).await;
     let named = written.and_then(|tally| {
-        std::fs::rename(&unfinished, &path)?;
+        // Unlike renaming, this fails when somebody has made a file of that name meanwhile.
+        std::fs::hard_link(&unfinished, &path)?;
         Ok(tally.receipt())
     });
-    let receipt = named.inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
+    // On success its name, on failure the file.
+    drop(std::fs::remove_file(&unfinished));
+    let receipt = named?;
     if out.is_json() {
         out.value(&serde_json::json!(receipt))?;
     } else {
@@ -65,8 +70,8 @@ pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     Ok(ExitCode::SUCCESS)
 }
 
-async fn write_file(args: &Args, path: &PathBuf) -> Result<Tally, CliError> {
-    let mut file = BufWriter::new(File::create(path)?);
+async fn write_file(args: &Args, file: File) -> Result<Tally, CliError> {
+    let mut file = BufWriter::new(file);
     let tally = write(args, |line| {
         file.write_all(line.as_bytes())?;
         file.write_all(b"\n")
@@ -103,11 +108,18 @@ async fn write(
         }
     }
     if args.with_keys {
-        for key in source.keys(storage::clock().now()).await.map_err(failed)? {
-            let line = Line::Key(key);
-            let text = line.text();
-            put(&text)?;
-            tally.add(&line, &text);
+        let now = storage::clock().now();
+        loop {
+            let page = source.keys(now).await.map_err(failed)?;
+            if page.is_empty() {
+                break;
+            }
+            for key in page {
+                let line = Line::Key(key);
+                let text = line.text();
+                put(&text)?;
+                tally.add(&line, &text);
+            }
         }
     }
     progress.end();

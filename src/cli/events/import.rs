@@ -75,7 +75,7 @@ async fn read(
     let (mut tally, mut checker) = (Tally::default(), Checker::default());
     let mut progress = Progress::of("bytes read");
     let (mut events, mut keys, mut waiting) = (Vec::<Checked>::new(), Vec::<ExportedKey>::new(), 0);
-    let (mut number, mut bytes) = (0_u64, 0_u64);
+    let (mut number, mut bytes, mut behind_events) = (0_u64, 0_u64, false);
     let mut text = Vec::new();
     while let Some(line) = next_line(&mut input, &mut text, number + 1)? {
         number += 1;
@@ -88,9 +88,13 @@ async fn read(
             tally.add(&parsed, &parsed.text());
         }
         match parsed {
-            Line::Key(key) if !expired => keys.push(key),
-            Line::Key(_) => {}
-            Line::Event(_) if !keys.is_empty() => {
+            Line::Key(key) => {
+                behind_events = true;
+                if !expired {
+                    keys.push(key);
+                }
+            }
+            Line::Event(_) if behind_events => {
                 return Err(fault("an event stands behind the keys".to_owned()));
             }
             Line::Event(event) => {
@@ -103,6 +107,10 @@ async fn read(
             events.clear();
             waiting = 0;
         }
+        if keys.len() >= PAGE_EVENTS_MAX {
+            target.write_keys(&keys).await.map_err(failed)?;
+            keys.clear();
+        }
         if let Some(size) = size {
             progress.at(bytes, size);
         }
@@ -113,7 +121,7 @@ async fn read(
     Ok(tally.receipt())
 }
 
-/// The next line that is not empty, without its end.
+/// The next line, without its end; `None` behind the last one.
 fn next_line<'t>(
     input: &mut dyn BufRead,
     text: &'t mut Vec<u8>,
@@ -157,9 +165,15 @@ async fn read_back(
         }
         progress.at(tally.events(), total);
     }
-    for key in source.keys(now).await.map_err(failed)? {
-        let line = Line::Key(key);
-        tally.add(&line, &line.text());
+    loop {
+        let page = source.keys(now).await.map_err(failed)?;
+        if page.is_empty() {
+            break;
+        }
+        for key in page {
+            let line = Line::Key(key);
+            tally.add(&line, &line.text());
+        }
     }
     progress.end();
     Ok(tally.receipt())

@@ -33,6 +33,8 @@ pub(super) enum Later {
 pub(super) struct Batch {
     pub(super) waiting: Vec<Waiting>,
     size: Size,
+    /// Streams and keys of what is in the batch, and of what was held back because of it: a later
+    /// append of the same stream must not overtake.
     flows: HashSet<FlowId>,
     keys: HashSet<ClaimKey>,
 }
@@ -50,14 +52,14 @@ impl Batch {
             return Err((Later::Full, waiting));
         }
         let append = &waiting.append;
-        if self.flows.contains(&append.stream)
-            || append.claims.iter().any(|c| self.keys.contains(&c.key))
-        {
-            return Err((Later::Clash, waiting));
-        }
+        let clashes = self.flows.contains(&append.stream)
+            || append.claims.iter().any(|c| self.keys.contains(&c.key));
         self.flows.insert(append.stream);
         self.keys
             .extend(append.claims.iter().map(|claim| claim.key.clone()));
+        if clashes {
+            return Err((Later::Clash, waiting));
+        }
         self.size = Size { events, bytes };
         self.waiting.push(*waiting);
         Ok(())
@@ -145,8 +147,12 @@ mod tests {
             refused(&mut batch, waiting(2, Some("k"), 1)),
             Some(Later::Clash)
         );
-        // A refused one leaves no trace.
-        assert_eq!(refused(&mut batch, waiting(2, Some("l"), 1)), None);
+        // What follows one that was held back waits too.
+        assert_eq!(
+            refused(&mut batch, waiting(2, Some("l"), 1)),
+            Some(Later::Clash)
+        );
+        assert_eq!(refused(&mut batch, waiting(3, Some("m"), 1)), None);
         assert_eq!(batch.expiring_claims(), 2);
     }
 

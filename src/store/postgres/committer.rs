@@ -108,12 +108,14 @@ impl Committer {
         while let Some(turn) = self.next().await {
             match turn {
                 Turn::Write(batch) => self.write(batch).await,
+                // Whoever has given up is not waited for: a question may take as long as a lock does.
+                Turn::Barrier(Barrier::Resolve(asked)) if asked.reply.is_closed() => {}
                 Turn::Barrier(Barrier::Resolve(asked)) => {
                     let found = self.resolve(asked.stream, &asked.ids).await;
                     // A caller that is gone does not care.
                     let _ = asked.reply.send(found);
                 }
-                // Whatever comes after this one is refused, whatever came before it is done.
+                // Whatever is not in the queue by now is refused.
                 Turn::Barrier(Barrier::Close) => self.requests.close(),
             }
         }

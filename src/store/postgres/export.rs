@@ -15,8 +15,9 @@ use taskledger_domain::{Position, Timestamp};
 
 /// By the primary key; kind 2 are requests. Bytes of UTF-8 sort as the texts do.
 pub(super) const KEYS: &str = "SELECT key, value, expires_at FROM taskledger.claims
-      WHERE kind = 2 AND expires_at >= $1
-      ORDER BY key";
+      WHERE kind = 2 AND expires_at >= $1 AND key > $2
+      ORDER BY key
+      LIMIT $3";
 
 /// The events of a log in order, up to the head as it was when the export began, through a
 /// connection of its own or somebody else's. Ends after the first error.
@@ -26,6 +27,8 @@ pub struct Export<C = Box<PgConnection>> {
     after: Position,
     head: Position,
     ended: bool,
+    /// The last key that was given.
+    key: Vec<u8>,
 }
 
 impl Export {
@@ -55,6 +58,7 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
             after,
             head: head.cast_unsigned(),
             ended: false,
+            key: Vec::new(),
         })
     }
 
@@ -74,6 +78,15 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
             .await
             .map_err(|e| failure::of_read(&e, self.after))?;
         let mut page = Vec::with_capacity(rows.len());
+        let found: Option<i64> = match rows.first() {
+            Some(row) => row
+                .try_get(1)
+                .map_err(|e| failure::of_read(&e, self.after))?,
+            None => None,
+        };
+        if found.is_none() {
+            return Err(missing(self.after + 1).into());
+        }
         for (expected, sql) in (self.after + 1..).zip(&rows) {
             let read = row::read(sql, 2).and_then(|row| match row.position {
                 position if position == expected => row.exported(),
@@ -120,6 +133,8 @@ impl<C: DerefMut<Target = PgConnection> + Send> Source for Export<C> {
         let failed = |e: sqlx::Error| failure::of_read(&e, self.head);
         let rows = sqlx::query(KEYS)
             .bind(now.0)
+            .bind(&self.key)
+            .bind(i64::try_from(PAGE_EVENTS_MAX).unwrap_or(i64::MAX))
             .fetch_all(&mut *self.connection)
             .await
             .map_err(failed)?;
@@ -127,6 +142,9 @@ impl<C: DerefMut<Target = PgConnection> + Send> Source for Export<C> {
             let text = std::str::from_utf8(bytes).map(str::to_owned);
             text.map_err(|e| Error::Unavailable(format!("a claim cannot be read: {e}")))
         };
+        if let Some(last) = rows.last() {
+            self.key = last.try_get(0).map_err(failed)?;
+        }
         rows.iter()
             .map(|row| {
                 Ok(ExportedKey {

@@ -22,22 +22,23 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(600);
 const STREAMS_AT_A_TIME: usize = 10_000;
 
 /// Keeps all writers out until the import has ended.
-const LOCK: &str = "SELECT position FROM taskledger.head FOR UPDATE";
-const INSERT_EVENTS: &str = "INSERT INTO taskledger.events (position, stream, version, id, time,
+pub(super) const LOCK: &str = "SELECT position FROM taskledger.head FOR UPDATE";
+pub(super) const INSERT_EVENTS: &str =
+    "INSERT INTO taskledger.events (position, stream, version, id, time,
           recorded_at, kind, schema_version, actor, correlation, causation, trace, checksum, data)
       SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[],
           $6::bigint[], $7::text[], $8::integer[], $9::bytea[], $10::bytea[], $11::uuid[],
           $12::bytea[], $13::bigint[], $14::text[])";
-const INSERT_CLAIMS: &str = "INSERT INTO taskledger.claims (kind, key, value, expires_at)
+pub(super) const INSERT_CLAIMS: &str =
+    "INSERT INTO taskledger.claims (kind, key, value, expires_at)
       SELECT * FROM unnest($1::smallint[], $2::bytea[], $3::bytea[], $4::bigint[])";
-const INSERT_STREAMS: &str = "INSERT INTO taskledger.streams (number, flow, version, last_position)
+pub(super) const INSERT_STREAMS: &str =
+    "INSERT INTO taskledger.streams (number, flow, version, last_position)
       SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[])";
-const MOVE_HEAD: &str = "UPDATE taskledger.head SET position = $1, recorded_at = $2, streams = $3";
+pub(super) const MOVE_HEAD: &str =
+    "UPDATE taskledger.head SET position = $1, recorded_at = $2, streams = $3";
 /// Servers that run on the empty database learn of it at once.
-const TELL: &str = "SELECT pg_notify('taskledger', $1::text)";
-/// What was imported is planned for as it is.
-const ANALYZE: &str = "ANALYZE taskledger.events, taskledger.streams, taskledger.claims";
-
+pub(super) const TELL: &str = "SELECT pg_notify('taskledger', $1::text)";
 /// Why no log can be made here.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -207,7 +208,8 @@ impl Target for Import {
     async fn finish(mut self: Box<Self>) -> Result<(), Error> {
         self.conclude().await.map_err(failed)?;
         self.connection.execute("COMMIT").await.map_err(failed)?;
-        if let Err(error) = self.connection.execute(ANALYZE).await {
+        let analyze = "ANALYZE taskledger.events, taskledger.streams, taskledger.claims";
+        if let Err(error) = self.connection.execute(analyze).await {
             tracing::warn!(%error, "the imported log was not analyzed; the database will do so by itself");
         }
         Ok(())

@@ -38,6 +38,7 @@ use batch::Waiting;
 use committer::{Committer, Request};
 use head::Head;
 use reads::Reads;
+#[cfg(test)]
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
@@ -183,12 +184,11 @@ impl PostgresStore {
                 tracing::error!(%error, "closing the log did not finish");
             }
         }
-        self.reads.pool().close().await;
+        self.reads.close().await;
     }
 
-    /// The pool that reads, for what lives beside the log in the same database.
-    #[must_use]
-    pub const fn pool(&self) -> &PgPool {
+    #[cfg(test)]
+    const fn pool(&self) -> &PgPool {
         self.reads.pool()
     }
 

@@ -5,6 +5,7 @@
 
 use super::{Options, failure, open, queries};
 use crate::store::Error;
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgPool, Postgres, Row as _};
@@ -22,6 +23,22 @@ pub(super) struct Reads {
     patience: Duration,
 }
 
+/// A connection while a statement runs on it. One whose statement was given up goes with it: the pool
+/// would wait for its peer, which may be dead, for as long as TCP does, and keep its place meanwhile.
+struct Lent {
+    connection: PoolConnection<Postgres>,
+    /// The statement has come to its end.
+    is_free: bool,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.is_free {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
 impl Reads {
     pub(super) fn new(options: &Options) -> Self {
         Self {
@@ -30,8 +47,14 @@ impl Reads {
         }
     }
 
+    #[cfg(test)]
     pub(super) const fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// Closes the connections; those whose peers do not answer are left to the system.
+    pub(super) async fn close(&self) {
+        let _ = tokio::time::timeout(open::CLIENT_GRACE, self.pool.close()).await;
     }
 
     /// All rows of a statement that may be repeated.
@@ -46,11 +69,20 @@ impl Reads {
     }
 
     async fn once(&self, asked: Asked<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
-        let answer = tokio::time::timeout(self.patience, asked.fetch_all(&self.pool)).await;
-        answer.unwrap_or_else(|_| {
-            // Not `Io`: asking again would take as long again.
-            Err(sqlx::Error::PoolTimedOut)
-        })
+        let mut lent = Lent {
+            connection: self.pool.acquire().await?,
+            is_free: false,
+        };
+        let asking = asked.fetch_all(&mut *lent.connection);
+        let Ok(answer) = tokio::time::timeout(self.patience, asking).await else {
+            // Not an error of the connection: asking again would take as long again.
+            return Err(sqlx::Error::Protocol(format!(
+                "no answer within {:?}",
+                self.patience
+            )));
+        };
+        lent.is_free = true;
+        answer
     }
 
     /// The head in the database.

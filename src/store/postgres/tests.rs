@@ -8,7 +8,7 @@
 #[path = "../../../tests/common/postgres.rs"]
 mod database;
 
-use super::{Options, PostgresStore, call, link, queries};
+use super::{Options, PostgresStore, call, export, import, link, queries, verify};
 use crate::clock::ManualClock;
 use crate::store::{Append, ClaimKey, EventStore, NewClaim, NewEvent};
 use database::Database;
@@ -34,6 +34,17 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("raise_fence", queries::RAISE_FENCE),
     ("snapshot", queries::SNAPSHOT),
     ("put_snapshot", queries::PUT_SNAPSHOT),
+    ("exported_keys", export::KEYS),
+    ("import_lock", import::LOCK),
+    ("import_events", import::INSERT_EVENTS),
+    ("import_claims", import::INSERT_CLAIMS),
+    ("import_streams", import::INSERT_STREAMS),
+    ("import_head", import::MOVE_HEAD),
+    ("import_news", import::TELL),
+    ("verify_events", verify::EVENTS),
+    ("verify_streams", verify::STREAMS),
+    ("verify_versions", verify::STREAM_VERSIONS),
+    ("verify_end", verify::END),
 ];
 
 async fn given_a_log(database: &Database) -> PostgresStore {
@@ -58,8 +69,11 @@ async fn every_statement_is_understood_by_the_server() {
     // None is missing from the list: each statement of these files is a constant.
     let files = [
         include_str!("call.rs"),
+        include_str!("export.rs"),
+        include_str!("import.rs"),
         include_str!("link.rs"),
         include_str!("queries.rs"),
+        include_str!("verify.rs"),
     ];
     let constants: usize = files.iter().map(|f| f.matches("&str =").count()).sum();
     assert_eq!(constants, STATEMENTS.len());

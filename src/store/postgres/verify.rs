@@ -35,6 +35,12 @@ pub(super) const STREAMS: &str = "SELECT s.number, s.flow, s.version, s.last_pos
 pub(super) const STREAM_VERSIONS: &str =
     "SELECT version, position FROM taskledger.events WHERE stream = $1 ORDER BY version";
 
+/// By the ends of both primary keys; one statement sees one state.
+pub(super) const END: &str = "SELECT h.position,
+          coalesce((SELECT max(e.position) FROM taskledger.events AS e), 0), h.streams,
+          coalesce((SELECT max(s.number) FROM taskledger.streams AS s), 0)
+      FROM taskledger.head AS h";
+
 /// Checks the log: dense positions, checksums, events that this program can read, times that do not
 /// run backwards, dense versions in each stream, the table of streams. `progress` is told the
 /// position reached and the head, now and then. Cost: O(log), in constant memory.
@@ -82,7 +88,22 @@ pub async fn verify(
     streams(&mut connection, &mut report)
         .await
         .map_err(unusable)?;
+    end(&mut connection, &mut report).await.map_err(unusable)?;
     Ok(report)
+}
+
+/// The head row says where the next event goes; were it wrong, no append would succeed.
+async fn end(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {
+    let (position, last, streams, number): (i64, i64, i64, i64) =
+        sqlx::query_as(END).fetch_one(connection).await?;
+    if position != last || streams != number {
+        let reason = format!(
+            "the head says position {position} and {streams} streams, the tables end with \
+             {last} and {number}"
+        );
+        report.add(Some(last.cast_unsigned()), None, reason);
+    }
+    Ok(())
 }
 
 async fn streams(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {

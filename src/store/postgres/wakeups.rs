@@ -5,14 +5,14 @@
 
 use super::head::Head;
 use super::{Options, open, queries};
-use sqlx::PgPool;
 use sqlx::postgres::PgListener;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::Position;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What `taskledger.append` notifies, with the head as payload.
+/// What `taskledger.append` notifies, with the head as payload, so that a process knows its own.
 const CHANNEL: &str = "taskledger";
 /// How late news may come when notifications are lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -21,8 +21,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// Follows the head of the log.
 pub(super) struct Wakeups {
-    /// One connection, so that busy readers are not in the way.
-    pool: PgPool,
+    options: Options,
     patience: Duration,
     head: Arc<Head>,
     stop: CancellationToken,
@@ -31,7 +30,7 @@ pub(super) struct Wakeups {
 impl Wakeups {
     pub(super) fn new(options: &Options, head: Arc<Head>, stop: CancellationToken) -> Self {
         Self {
-            pool: open::pool(options, 1),
+            options: options.clone(),
             patience: options.statement_timeout + open::CLIENT_GRACE,
             head,
             stop,
@@ -54,7 +53,6 @@ impl Wakeups {
                 break;
             }
         }
-        self.pool.close().await;
     }
 
     /// Listens and polls until that fails.
@@ -66,29 +64,48 @@ impl Wakeups {
     }
 
     async fn listen(&self, told: &mut bool) -> Result<std::convert::Infallible, sqlx::Error> {
-        let mut listener = PgListener::connect_with(&self.pool).await?;
-        listener.listen(CHANNEL).await?;
+        // A connection that busy readers do not take, from a pool that is left behind with it when its
+        // peer does not answer any more.
+        let pool = open::pool(&self.options, 1);
+        let mut listener = self.bounded(PgListener::connect_with(&pool)).await?;
+        self.bounded(listener.listen(CHANNEL)).await?;
         loop {
             // After listening has begun, so that nothing falls between.
             let polling = sqlx::query_scalar::<_, i64>(queries::HEAD).fetch_one(&mut listener);
-            let polled = tokio::time::timeout(self.patience, polling).await;
-            let position = polled.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            let position = self.bounded(polling).await?;
             self.head.note(position.cast_unsigned());
             if std::mem::take(told) {
                 tracing::info!("what other servers write is heard of again");
             }
             let until = Instant::now() + POLL;
             while let Ok(heard) = tokio::time::timeout_at(until, listener.try_recv()).await {
-                match heard? {
-                    Some(notification) => {
-                        if let Ok(position) = notification.payload().parse() {
-                            self.head.note(position);
-                        }
-                    }
-                    // The connection was made anew; what was said meanwhile is asked for.
-                    None => break,
+                // What it says is not believed, since anybody may say it: the head is asked for, unless
+                // it is what this process has written itself. A connection that was made anew has
+                // missed what was said meanwhile.
+                let news = heard?.is_none_or(|said| !self.is_known(said.payload()));
+                if news {
+                    break;
                 }
             }
+            // One question for all that has been said.
+            while listener.next_buffered().is_some() {}
         }
+    }
+
+    fn is_known(&self, payload: &str) -> bool {
+        payload
+            .parse()
+            .is_ok_and(|position: Position| position <= self.head.known())
+    }
+
+    async fn bounded<T>(
+        &self,
+        asked: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, sqlx::Error> {
+        let answer = tokio::time::timeout(self.patience, asked).await;
+        answer.unwrap_or_else(|_| {
+            let reason = format!("no answer within {:?}", self.patience);
+            Err(sqlx::Error::Protocol(reason))
+        })
     }
 }

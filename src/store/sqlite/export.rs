@@ -23,7 +23,7 @@ const PAGE: &str = concat!(
 );
 /// By the primary key; kind 2 are requests.
 const KEYS: &str = "SELECT CAST(key AS TEXT), value, expires_at FROM claims
-    WHERE kind = 2 AND expires_at >= ?1 ORDER BY key";
+    WHERE kind = 2 AND expires_at >= ?1 AND key > ?2 ORDER BY key LIMIT ?3";
 
 /// The events of a log in order, up to the head as it was when the export began.
 /// Ends after the first error.
@@ -33,6 +33,8 @@ pub struct Export {
     after: Position,
     head: Position,
     ended: bool,
+    /// The last key that was given.
+    key: String,
 }
 
 impl Export {
@@ -51,6 +53,7 @@ impl Export {
             after,
             head,
             ended: false,
+            key: String::new(),
         })
     }
 
@@ -96,7 +99,8 @@ impl Export {
 
     fn read_keys(&self, now: Timestamp) -> rusqlite::Result<Vec<ExportedKey>> {
         let mut statement = self.connection.prepare(KEYS)?;
-        let keys = statement.query_map([now.0], |row| {
+        let limit = i64::try_from(PAGE_EVENTS_MAX).unwrap_or(i64::MAX);
+        let keys = statement.query_map((now.0, self.key.as_bytes(), limit), |row| {
             Ok(ExportedKey {
                 request_key: row.get(0)?,
                 value: row.get(1)?,
@@ -123,7 +127,11 @@ impl Source for Export {
     }
 
     async fn keys(&mut self, now: Timestamp) -> Result<Vec<ExportedKey>, Error> {
-        self.read_keys(now).map_err(|e| of_read(&e, self.head))
+        let keys = self.read_keys(now).map_err(|e| of_read(&e, self.head))?;
+        if let Some(last) = keys.last() {
+            self.key.clone_from(&last.request_key);
+        }
+        Ok(keys)
     }
 }
 

@@ -50,14 +50,24 @@ pub struct Import {
 }
 
 impl Import {
-    /// Begins to make the log of `folder`.
+    /// Begins to make the log of `folder`, where there is nothing of another log: neither its files nor
+    /// those that `beside` names.
     ///
     /// # Errors
     /// [`ImportError`].
-    pub fn begin(folder: &Path) -> Result<Self, ImportError> {
+    pub fn begin(folder: &Path, beside: &[&str]) -> Result<Self, ImportError> {
         let (file, log) = (folder.join(UNFINISHED_FILE), folder.join(LEDGER_FILE));
-        if log.exists() {
-            return Err(ImportError::Exists(log));
+        // Parts of another log would be taken for parts of this one: what it had not yet written back,
+        // and rows made from it.
+        for name in ["", "-wal", "-shm"].map(|suffix| format!("{LEDGER_FILE}{suffix}")) {
+            if folder.join(&name).exists() {
+                return Err(ImportError::Exists(folder.join(name)));
+            }
+        }
+        for name in beside {
+            if folder.join(name).exists() {
+                return Err(ImportError::Exists(folder.join(name)));
+            }
         }
         remove(&file).map_err(|source| ImportError::Leftover {
             path: file.clone(),
