@@ -15,6 +15,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
+    #[expect(clippy::disallowed_methods, reason = "a name that nobody else has")]
     pub(crate) async fn create() -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
         let mut admin = admin().await;
