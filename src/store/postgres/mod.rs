@@ -38,7 +38,6 @@ use batch::Waiting;
 use committer::{Committer, Request};
 use head::Head;
 use reads::Reads;
-#[cfg(test)]
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
@@ -187,8 +186,9 @@ impl PostgresStore {
         self.reads.close().await;
     }
 
-    #[cfg(test)]
-    const fn pool(&self) -> &PgPool {
+    /// The pool that reads; for tests that take its connections away.
+    #[must_use]
+    pub const fn pool(&self) -> &PgPool {
         self.reads.pool()
     }
 

@@ -47,7 +47,6 @@ impl Reads {
         }
     }
 
-    #[cfg(test)]
     pub(super) const fn pool(&self) -> &PgPool {
         &self.pool
     }
