@@ -6,6 +6,7 @@
 mod bad_bodies;
 mod bad_calls;
 mod cli;
+#[allow(dead_code, reason = "shared with the tests of faults")]
 mod cluster;
 mod crash;
 mod damage;
@@ -16,6 +17,7 @@ mod hostile_schemas;
 mod log;
 mod long_answers;
 mod migrate;
+#[allow(dead_code, reason = "shared with the tests of faults")]
 mod model;
 mod nodes;
 mod past;
@@ -24,6 +26,7 @@ mod postgres;
 mod program;
 mod random;
 mod read_models;
+#[allow(dead_code, reason = "shared with the tests of faults")]
 mod server;
 mod signals;
 mod transfer;
