@@ -33,11 +33,7 @@ impl Server {
         let name = format!("taskledger-server-{}", uuid::Uuid::new_v4().simple());
         let folder = parent.join(name);
         std::fs::create_dir(&folder).expect("a folder for the server can be made");
-        if is_root() {
-            // PostgreSQL refuses to run as root.
-            let (user, group) = (id_of("-u"), id_of("-g"));
-            std::os::unix::fs::chown(&folder, Some(user), Some(group)).expect("root may give away");
-        }
+        give(&folder);
         let data = folder.join("data");
         run(
             "initdb",
@@ -93,6 +89,32 @@ impl Server {
     /// Starts it again; returns when it answers.
     pub(crate) fn start(&self) {
         assert!(self.try_start(), "PostgreSQL starts again");
+    }
+
+    /// Its first process, from which its sessions come.
+    pub(crate) fn pid(&self) -> i64 {
+        let path = self.data().join("postmaster.pid");
+        let text = std::fs::read_to_string(path).expect("a running server has written its number");
+        let first = text.lines().next().and_then(|line| line.parse().ok());
+        first.expect("a number")
+    }
+
+    /// Gives it a folder.
+    pub(crate) fn own(&self, folder: &Path) {
+        give(folder);
+    }
+
+    /// Files that these of its processes write may not grow beyond `bytes`; `None`: they may.
+    pub(crate) fn limit_files(&self, pids: &[i64], bytes: Option<u64>) {
+        let bytes = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
+        for pid in pids {
+            // Some have ended meanwhile.
+            let _ = as_user(Path::new("prlimit"))
+                .args(["--pid", &pid.to_string()])
+                .arg(format!("--fsize={bytes}:"))
+                .status()
+                .expect("`prlimit` runs");
+        }
     }
 
     fn try_start(&self) -> bool {
@@ -152,7 +174,11 @@ fn program(name: &str) -> Command {
     let folder = std::env::var(PROGRAMS).unwrap_or_else(|_| {
         panic!("{PROGRAMS} is not set: run the tests with `.ci/with-postgres`")
     });
-    let path = Path::new(&folder).join(name);
+    as_user(&Path::new(&folder).join(name))
+}
+
+/// A program as the user that the server runs as.
+fn as_user(path: &Path) -> Command {
     let mut command = if is_root() {
         let mut command = Command::new("setpriv");
         let group = id_of("-g").to_string();
@@ -168,6 +194,14 @@ fn program(name: &str) -> Command {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command
+}
+
+/// PostgreSQL refuses to run as root, so it runs as a user of its own there.
+fn give(folder: &Path) {
+    if is_root() {
+        let (user, group) = (id_of("-u"), id_of("-g"));
+        std::os::unix::fs::chown(folder, Some(user), Some(group)).expect("root may give away");
+    }
 }
 
 fn is_root() -> bool {

@@ -6,6 +6,7 @@
 mod faulty;
 mod fixture;
 mod postgres;
+#[path = "../common/postgres_admin.rs"]
 mod postgres_admin;
 #[path = "../common/postgres.rs"]
 mod postgres_database;

@@ -4,7 +4,7 @@ use crate::fixture::{
     append, appended, event, flow, given_stream, manual_clock, open_postgres, postgres_options,
     request,
 };
-use crate::postgres_admin::Admin;
+use crate::postgres_admin::{Admin, waits};
 use crate::postgres_database::Database;
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -215,20 +215,28 @@ async fn a_pool_whose_connections_are_all_taken_fails_reads_and_not_appends() {
         acquire_timeout: std::time::Duration::from_millis(500),
         ..postgres_options(database.url(), manual_clock())
     };
-    let store = PostgresStore::open(options).await.unwrap();
-    let stream = given_stream(&store, 1).await;
-    let taken = store.pool().acquire().await.unwrap();
+    let store = Arc::new(PostgresStore::open(options).await.unwrap());
+    let stream = given_stream(&*store, 1).await;
+    // The only connection waits for a lock on what appends do not need.
+    let mut foreign = Admin::of(&database).await;
+    let lock = "BEGIN; LOCK TABLE taskledger.snapshots IN ACCESS EXCLUSIVE MODE";
+    foreign.run(lock).await;
+    let waiting = store.clone();
+    let waiting = tokio::spawn(async move { waiting.load_snapshot(stream, 1).await });
+    waits(&mut Admin::of(&database).await, 1).await;
 
     let refused = store
         .read_stream(stream, 0, 9, usize::MAX)
         .await
         .unwrap_err();
     let written = appended(store.append(append(stream, 1, 1)).await.unwrap());
-    drop(taken);
+    foreign.run("ROLLBACK").await;
+    let waited = waiting.await.unwrap();
     let read = store.read_stream(stream, 0, 9, usize::MAX).await.unwrap();
 
     assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
     assert!(refused.to_string().contains("stayed busy"), "{refused}");
+    assert_eq!(waited.unwrap(), None);
     assert_eq!(written[0].position, 2);
     assert_eq!(read.len(), 2);
 }

@@ -101,6 +101,29 @@ async fn whoever_does_not_fold_follows_and_takes_over_when_told() {
 }
 
 #[tokio::test]
+async fn whoever_folds_again_does_not_need_the_connection_it_had() {
+    let log = Log::new(None);
+    log.create(1, Payload::empty());
+    let ground = Ground::new(Engine::Postgres).await;
+    let node = Node::start(&log, &ground, true).await;
+    node.handle.wait_for(1, PATIENCE).await.unwrap();
+    node.folds.send_replace(false);
+    let (mut admin, _) = ground.admin().await;
+    let ended: i64 = sqlx::query_scalar(
+        "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'taskledger read models'",
+    )
+    .fetch_one(&mut admin)
+    .await
+    .unwrap();
+    assert_eq!(ended, 1);
+    node.folds.send_replace(true);
+    let end = log.rename(1);
+    node.handle.wait_for(end, PATIENCE).await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn nobody_folds_while_nobody_is_told_to() {
     let log = Log::new(None);
     log.create(1, Payload::empty());

@@ -140,6 +140,31 @@ async fn a_change_with_a_key_and_a_read_are_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_change_that_may_have_happened_it_is_never_said_that_it_did_not() {
+    let error = |code: i64| json!({"code": code, "message": "..", "data": {"errors": []}});
+    let answer = |code| answered(json!({"jsonrpc": "2.0", "error": error(code), "id": 0}));
+    let later = [
+        Other::answering([Sent::Broken]),
+        Other::answering([Sent::Broken, Sent::NotTaken, answer(-32013)]),
+        Other::answering([Sent::Broken, answer(-32603)]),
+    ];
+    for other in later {
+        let told = call(&fake(NEVER_HERE), &other, request("test.move", Some("k"))).await;
+        let reason = told["error"]["data"]["reason"].as_str().unwrap();
+        let unknown = "outcome unknown; retry with the same idempotency key";
+        assert_eq!((&told["error"]["code"], reason), (&json!(-32603), unknown));
+    }
+    // A refusal that the rules give stands for both tries: the key was looked for first.
+    let other = Other::answering([Sent::Broken, answer(-32006)]);
+    let told = call(&fake(NEVER_HERE), &other, request("test.move", Some("k"))).await;
+    assert_eq!(told["error"]["code"], -32006);
+    // A read changes nothing.
+    let other = Other::answering([Sent::Broken]);
+    let told = call(&fake(NEVER_HERE), &other, request("test.moved", None)).await;
+    assert_eq!(told["error"]["code"], -32013);
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_of_a_batch_go_their_own_ways() {
     let there = |n: u32| answered(json!({"jsonrpc": "2.0", "result": n, "id": 0}));
     let other = Other::answering([there(1), there(2)]);

@@ -2,8 +2,9 @@
 //! `TASKLEDGER_TEST_SEED` repeats a run as far as scheduling allows.
 
 use crate::backends::on_both_backends;
+use crate::found::Found;
 use crate::log::{self, Event};
-use crate::model::{Client, Found};
+use crate::model::Client;
 use crate::program;
 use crate::random::Random;
 use crate::read_models::{dump, dump_of_rebuilt_copy};

@@ -7,15 +7,19 @@ mod backends;
 mod bad_bodies;
 mod bad_calls;
 mod cli;
+#[allow(dead_code, reason = "shared with the tests of faults")]
+mod cluster;
 mod crash;
 mod damage;
 mod databases;
 mod folders;
+mod found;
 mod full_disk;
 mod hostile_schemas;
 mod log;
 mod long_answers;
 mod migrate;
+#[allow(dead_code, reason = "shared with the tests of faults")]
 mod model;
 mod nodes;
 mod past;
@@ -24,6 +28,7 @@ mod postgres;
 mod program;
 mod random;
 mod read_models;
+#[allow(dead_code, reason = "shared with the tests of faults")]
 mod server;
 mod signals;
 mod transfer;

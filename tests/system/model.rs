@@ -1,13 +1,15 @@
 //! What one client has done to its own tasks, and what it may therefore expect.
 
-use crate::log::Event;
+use crate::found::Found;
 use crate::random::Random;
-use crate::server::{Api, NoResult, TOO_BUSY};
+use crate::server::{Api, FAILED, NoResult, TOO_BUSY};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 
 /// Tasks of a tree that is created in one call, its root included, at most.
 const TREE_LEN_MAX: u64 = 9;
+/// Times that a command in doubt is sent to a server that may be busy right after its start; each
+/// time takes as long as a call waits for the read models.
+const REPEATS_MAX: usize = 20;
 
 /// A command on its way.
 #[derive(Debug, Clone)]
@@ -16,6 +18,8 @@ pub(crate) struct Command {
     pub(crate) params: Value,
     pub(crate) key: String,
     effect: Effect,
+    /// It was sent before, and may have taken effect then.
+    in_doubt: bool,
 }
 
 /// What a command changes.
@@ -64,10 +68,47 @@ struct Task {
     deleted: bool,
 }
 
+/// How often a client was told what.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) done: usize,
+    pub(crate) refused: usize,
+    pub(crate) busy: usize,
+    pub(crate) failed: usize,
+    pub(crate) unknown: usize,
+    pub(crate) nothing: usize,
+    /// Reads.
+    pub(crate) shown: usize,
+    pub(crate) not_shown: usize,
+}
+
+impl Told {
+    /// Both together.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            done: self.done + other.done,
+            refused: self.refused + other.refused,
+            busy: self.busy + other.busy,
+            failed: self.failed + other.failed,
+            unknown: self.unknown + other.unknown,
+            nothing: self.nothing + other.nothing,
+            shown: self.shown + other.shown,
+            not_shown: self.not_shown + other.not_shown,
+        }
+    }
+}
+
 /// A client, which changes only its own flows, one command after the other.
 #[derive(Debug)]
 pub(crate) struct Client {
     number: usize,
+    /// Calls may fail because something under the server was broken.
+    under_faults: bool,
+    pub(crate) told: Told,
+    /// Commands that were told, when they were sent for the first time, that nothing was done.
+    denied: Vec<Effect>,
+    /// Commands that were in doubt and then done, with the answer.
+    resolved: Vec<(Command, Value)>,
     random: Random,
     counter: u64,
     flows: Vec<Flow>,
@@ -80,10 +121,22 @@ impl Client {
         let random = Random::new(seed ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95));
         Self {
             number,
+            under_faults: false,
+            told: Told::default(),
+            denied: Vec::new(),
+            resolved: Vec::new(),
             random,
             counter: 0,
             flows: Vec::new(),
             open: None,
+        }
+    }
+
+    /// The same for a server under which something is broken: that a call has failed is an answer.
+    pub(crate) fn under_faults(number: usize, seed: u64) -> Self {
+        Self {
+            under_faults: true,
+            ..Self::new(number, seed)
         }
     }
 
@@ -146,6 +199,7 @@ impl Client {
             params,
             key: format!("key-{mark}"),
             effect,
+            in_doubt: false,
         }
     }
 
@@ -192,6 +246,7 @@ impl Client {
             list.push(json!({
                 "id": format!("t{i}"), "parent_id": "t0", "name": format!("{mark}{i}"),
                 "schemas": {"method": method}, "inputs": {"duration_ms": self.random.below(30)},
+                "params": {"retry_count": self.random.below(3)},
                 "dependencies": if waits { json!([{"id": format!("t{}", i - 1)}]) } else { json!([]) },
             }));
         }
@@ -199,20 +254,30 @@ impl Client {
         (list, count)
     }
 
-    /// Sends a command; `None` when there is no answer, and then it stays open. A refusal that the
-    /// state of a task explains is an answer without an effect.
+    /// Sends a command; `None` when nobody knows what became of it, and then it stays open. A refusal
+    /// that the state of a task explains is an answer without an effect.
     pub(crate) async fn send(&mut self, api: &Api, command: Command) -> Option<Result<Value, i64>> {
-        match api
-            .try_call(command.method, command.params.clone(), Some(&command.key))
-            .await
-        {
+        let (method, params) = (command.method, command.params.clone());
+        match api.try_call(method, params, Some(&command.key)).await {
             Ok(result) => {
+                self.told.done += 1;
                 self.acknowledge(&command, &result);
+                if command.in_doubt {
+                    self.resolved.push((command, result.clone()));
+                }
                 Some(Ok(result))
             }
             Err(NoResult::Refused(refusal)) if refusal.is_unknown() => {
-                self.open = Some(command);
-                None
+                self.told.unknown += 1;
+                self.leave_open(command)
+            }
+            Err(NoResult::Refused(refusal)) if refusal.code == TOO_BUSY => {
+                self.told.busy += 1;
+                self.deny(command, refusal.code)
+            }
+            Err(NoResult::Refused(refusal)) if self.under_faults && refusal.code == FAILED => {
+                self.told.failed += 1;
+                self.deny(command, refusal.code)
             }
             Err(NoResult::Refused(refusal)) => {
                 let explained = matches!(
@@ -222,14 +287,69 @@ impl Client {
                         | ("tasks.delete", -32009 | -32001)
                         | ("tasks.update", -32001)
                 );
-                // Too busy: nothing was done.
-                let explained = explained || refusal.code == TOO_BUSY;
                 assert!(explained, "{command:?}: {refusal:?}");
+                self.told.refused += 1;
                 Some(Err(refusal.code))
             }
             Err(NoResult::Broken) => {
-                self.open = Some(command);
-                None
+                self.told.nothing += 1;
+                self.leave_open(command)
+            }
+        }
+    }
+
+    fn leave_open(&mut self, command: Command) -> Option<Result<Value, i64>> {
+        self.open = Some(Command {
+            in_doubt: true,
+            ..command
+        });
+        None
+    }
+
+    /// This time nothing was done. Whether it was done before is another question.
+    fn deny(&mut self, command: Command, code: i64) -> Option<Result<Value, i64>> {
+        if command.in_doubt {
+            return self.leave_open(command);
+        }
+        self.denied.push(command.effect);
+        Some(Err(code))
+    }
+
+    /// Looks at one of its tasks, which nobody else changes: an answer shows what was acknowledged.
+    pub(crate) async fn look(&mut self, api: &Api) {
+        let flow = self.random.index(&self.flows);
+        let task = self.random.index(&self.flows[flow].tasks);
+        let task = &self.flows[flow].tasks[task];
+        match api
+            .try_call("tasks.get", json!({"task_id": task.id}), None)
+            .await
+        {
+            Ok(shown) => {
+                assert!(!task.deleted, "{task:?}: {shown}");
+                assert_eq!(shown["name"], json!(task.name), "{task:?} at {}", api.url);
+                self.told.shown += 1;
+            }
+            Err(NoResult::Refused(refusal)) if refusal.code == -32001 => {
+                assert!(task.deleted, "{task:?} at {}: {refusal:?}", api.url);
+            }
+            Err(NoResult::Refused(refusal)) => {
+                let passes = refusal.code == TOO_BUSY || refusal.code == FAILED;
+                assert!(self.under_faults && passes, "{task:?}: {refusal:?}");
+                self.told.not_shown += 1;
+            }
+            Err(NoResult::Broken) => self.told.not_shown += 1,
+        }
+    }
+
+    /// What was done once is not done again, and is answered as it was.
+    pub(crate) async fn confirm(&self, api: &Api) {
+        for (command, answer) in &self.resolved {
+            let again = api
+                .try_call(command.method, command.params.clone(), Some(&command.key))
+                .await;
+            let again = again.unwrap_or_else(|error| panic!("{command:?}: {error:?}"));
+            for member in ["id", "task_ids", "root_task_id", "run_id"] {
+                assert_eq!(again[member], answer[member], "{command:?}");
             }
         }
     }
@@ -239,10 +359,14 @@ impl Client {
         let Some(command) = self.open.take() else {
             return;
         };
-        let first = self
-            .send(api, command.clone())
-            .await
-            .expect("a server that runs answers");
+        let mut first = None;
+        for _ in 0..REPEATS_MAX {
+            if first.is_none() {
+                first = self.send(api, command.clone()).await;
+            }
+        }
+        let first = first.expect("a server that runs answers");
+        self.open = None;
         let known = self.flows.len();
         let again = api
             .try_call(command.method, command.params.clone(), Some(&command.key))
@@ -300,8 +424,16 @@ impl Client {
         }
     }
 
-    /// Everything acknowledged is in the log, and what has no answer is there whole or not at all.
+    /// Everything acknowledged is in the log, what was denied is not, and what has no answer is there
+    /// whole or not at all.
     pub(crate) fn check(&self, log: &Found) {
+        for effect in &self.denied {
+            match effect {
+                Effect::Created { mark, .. } => assert!(!log.created.contains_key(mark), "{mark}"),
+                Effect::Renamed { name, .. } => assert!(!log.renamed.contains_key(name), "{name}"),
+                Effect::Executed { .. } | Effect::Cancelled { .. } | Effect::Deleted { .. } => {}
+            }
+        }
         for flow in &self.flows {
             assert_eq!(
                 log.created.get(&flow.mark),
@@ -350,76 +482,5 @@ impl Client {
     /// The marks of its flows.
     pub(crate) fn marks(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().map(|flow| flow.mark.as_str())
-    }
-}
-
-/// A task in the log.
-#[derive(Debug, Default)]
-pub(crate) struct FoundTask {
-    name: String,
-    cancelled: bool,
-    deleted: bool,
-}
-
-/// What the log says of all clients' tasks.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    tasks: HashMap<String, FoundTask>,
-    /// Tasks created under each mark.
-    created: HashMap<String, usize>,
-    /// Flows with tasks of each mark.
-    pub(crate) flows: HashMap<String, Vec<String>>,
-    /// Runs, and whether they have ended.
-    pub(crate) runs: HashMap<String, bool>,
-    /// Names given by `TaskRenamed`, and how often.
-    pub(crate) renamed: HashMap<String, usize>,
-}
-
-impl Found {
-    pub(crate) fn in_log(events: &[Event]) -> Self {
-        let mut found = Self::default();
-        for event in events {
-            let task = event.task().to_owned();
-            match event.kind.as_str() {
-                "TaskCreated" => {
-                    let name = event.text("name").to_owned();
-                    let mark = name.split_inclusive('.').next().unwrap().to_owned();
-                    *found.created.entry(mark.clone()).or_default() += 1;
-                    let flows = found.flows.entry(mark).or_default();
-                    if !flows.contains(&event.flow) {
-                        flows.push(event.flow.clone());
-                    }
-                    found.tasks.insert(
-                        task,
-                        FoundTask {
-                            name,
-                            ..FoundTask::default()
-                        },
-                    );
-                }
-                "TaskRenamed" => {
-                    let name = event.text("name").to_owned();
-                    *found.renamed.entry(name.clone()).or_default() += 1;
-                    found.tasks.get_mut(&task).unwrap().name = name;
-                }
-                "TaskCancelled" => found.tasks.get_mut(&task).unwrap().cancelled = true,
-                "TaskDeleted" => found.tasks.get_mut(&task).unwrap().deleted = true,
-                "RunStarted" => {
-                    assert!(
-                        found
-                            .runs
-                            .insert(event.text("run_id").to_owned(), false)
-                            .is_none(),
-                        "{event:?}"
-                    );
-                }
-                "RunEnded" => {
-                    let before = found.runs.insert(event.text("run_id").to_owned(), true);
-                    assert_eq!(before, Some(false), "a run ends once: {event:?}");
-                }
-                _ => {}
-            }
-        }
-        found
     }
 }

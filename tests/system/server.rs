@@ -29,13 +29,26 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(25);
 
+/// Lines of its log that a server shows when a test has failed.
+const LINES_SHOWN: usize = 60;
+
 /// The error that passes: read models are behind, or a queue is full.
 pub(crate) const TOO_BUSY: i64 = -32013;
+/// The error of a fault on the server's side.
+pub(crate) const FAILED: i64 = -32603;
 
 /// A data folder that is deleted with the value, and a database if one is asked for.
 pub(crate) struct Folder {
     place: TempDir,
-    database: Option<Database>,
+    database: Option<Where>,
+}
+
+/// A database for the data.
+enum Where {
+    /// One of its own, on the server that all tests use.
+    Own(Database),
+    /// Another one, by its URL.
+    At(String),
 }
 
 impl Folder {
@@ -49,15 +62,31 @@ impl Folder {
     /// A place whose data is in a Postgres database.
     pub(crate) async fn with_database() -> Self {
         Self {
-            database: Some(Database::create().await),
+            database: Some(Where::Own(Database::create().await)),
             ..Self::new()
         }
     }
 
+    /// A place whose data is in the database at `url`.
+    pub(crate) fn at(url: String) -> Self {
+        Self {
+            database: Some(Where::At(url)),
+            ..Self::new()
+        }
+    }
+
+    /// The database, if the data is in one.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.database.as_ref().map(|database| match database {
+            Where::Own(database) => database.url(),
+            Where::At(url) => url,
+        })
+    }
+
     /// What names the storage on the command line.
     pub(crate) fn storage(&self) -> Vec<String> {
-        let (name, value) = match &self.database {
-            Some(database) => ("--database-url", database.url().to_owned()),
+        let (name, value) = match self.url() {
+            Some(url) => ("--database-url", url.to_owned()),
             None => ("--data-dir", self.data().to_str().unwrap().to_owned()),
         };
         vec![name.to_owned(), value]
@@ -251,10 +280,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let err = self.err.lock().unwrap();
-        assert!(
-            std::thread::panicking() || !err.contains("panicked"),
-            "{err}"
-        );
+        if std::thread::panicking() {
+            let lines: Vec<&str> = err.lines().collect();
+            let last = lines.len().saturating_sub(LINES_SHOWN);
+            println!("{}: ..\n{}", self.api.url, lines[last..].join("\n"));
+        } else {
+            assert!(!err.contains("panicked"), "{err}");
+        }
     }
 }
 
@@ -289,7 +321,7 @@ impl Refusal {
     /// Whether the server cannot tell if the call took effect.
     pub(crate) fn is_unknown(&self) -> bool {
         let reason = self.data["reason"].as_str().unwrap_or_default();
-        self.code == -32603 && reason.contains("unknown; retry with the same idempotency key")
+        self.code == FAILED && reason.contains("unknown; retry with the same idempotency key")
     }
 }
 

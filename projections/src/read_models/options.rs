@@ -125,8 +125,9 @@ impl Postgres {
                     "idle_in_transaction_session_timeout",
                     millis(WRITER_IDLE_IN_TRANSACTION),
                 ),
-                // A lost commit costs nothing: the log has the events.
-                ("synchronous_commit", "off".to_owned()),
+                // Rows that were shown must not be taken back by a crash, of which nobody is told. The
+                // database's own default may be otherwise.
+                ("synchronous_commit", "on".to_owned()),
                 // Its statements are for any number of rows, so their plan is made once.
                 ("plan_cache_mode", "force_generic_plan".to_owned()),
             ])

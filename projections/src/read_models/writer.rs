@@ -108,9 +108,14 @@ impl Writer {
             return Ok(position);
         }
         self.projector.forget();
-        let mut tx = self.settled().await?.begin().await?;
+        self.settled().await?;
+        // A connection that was lost while nobody used it must not be asked again and again.
+        self.unsettled = true;
+        let conn = self.conn.as_mut().expect("settled made it");
+        let mut tx = conn.begin().await?;
         let found = checkpoint::load_settled::<TaskProjector>(&mut tx).await?;
         tx.commit().await?;
+        self.unsettled = false;
         let position = match found {
             Some((TaskProjector::VERSION, position)) => position,
             Some((found, _)) => return Err(Error::OtherVersion { found }),

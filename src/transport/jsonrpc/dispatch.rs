@@ -338,7 +338,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
                 ..
             }) = &outcome
             else {
-                return outcome;
+                return journey.judged(outcome);
             };
             match journey.go_on(&call, whose).await {
                 Next::Answer(outcome) => return outcome,

@@ -88,8 +88,11 @@ struct Sending<'a> {
 pub(super) struct Journey<'a> {
     forward: &'a dyn Forward,
     method: &'static str,
+    changes_state: bool,
     /// Sending it again when it may have taken effect does harm.
     once: bool,
+    /// It was sent, and nobody knows what became of it there.
+    in_doubt: bool,
     deadline: Option<Instant>,
     give_up: Instant,
     pause: Duration,
@@ -113,7 +116,9 @@ impl<'a> Journey<'a> {
         Self {
             forward,
             method: method.name,
+            changes_state: method.changes_state,
             once: method.changes_state && call.caller.idempotency.is_none(),
+            in_doubt: false,
             deadline,
             give_up: Instant::now() + SEARCH_MAX,
             pause: PAUSE_FIRST,
@@ -128,23 +133,37 @@ impl<'a> Journey<'a> {
             });
             let body = written(self.method, call, wait);
             match self.forward.send(node, body, wait).await {
-                Sent::Answered(answer) => return Next::Answer(read(&answer)),
+                Sent::Answered(answer) => return Next::Answer(self.judged(read(&answer))),
                 Sent::NotTaken => {}
                 Sent::Broken if self.once => return Next::Answer(Err(unknown())),
-                Sent::Broken => {}
+                Sent::Broken => self.in_doubt = self.changes_state,
             }
         }
         let now = Instant::now();
         let resume = now + self.pause;
         if resume >= self.give_up || self.deadline.is_some_and(|at| resume >= at) {
-            return Next::Answer(Err(RpcError::busy(
+            let busy = RpcError::busy(
                 "the flow has no server at the moment; nothing was changed",
                 RETRY_AFTER_MS,
-            )));
+            );
+            return Next::Answer(self.judged(Err(busy)));
         }
         tokio::time::sleep_until(resume).await;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         Next::LookAgain
+    }
+
+    /// What the caller is told. That nothing was done holds for the last try only: it is not said of a
+    /// call that an earlier one may have carried out.
+    pub(super) fn judged(&self, outcome: Outcome) -> Outcome {
+        let (busy, _) = ErrorKind::Busy.row();
+        let (failed, _) = ErrorKind::Internal.row();
+        match outcome {
+            Err(error) if self.in_doubt && (error.code == busy || error.code == failed) => {
+                Err(unknown())
+            }
+            outcome => outcome,
+        }
     }
 }
 

@@ -1,0 +1,43 @@
+//! Somebody else holds the row that every append needs, for longer than an append waits for it.
+
+use crate::cluster::{Cluster, Load};
+use crate::postgres_admin::Admin;
+use crate::server::Server;
+use crate::{COMMANDS, clients};
+
+const NODES: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_that_waits_too_long_is_reported_and_the_next_one_goes_on() {
+    let cluster = Cluster::of(NODES).await;
+    let load = Load::start(clients(), &cluster.apis());
+    let api = cluster.nodes[0].api.clone();
+    load.more(&api, COMMANDS).await;
+    let mut foreign = Admin::at(cluster.folder.url().unwrap()).await;
+    foreign
+        .run("BEGIN; SELECT FROM taskledger.head FOR UPDATE")
+        .await;
+    for node in &cluster.nodes {
+        let told = "the database is too slow";
+        let reported = async || node.logged().contains(told).then_some(());
+        api.eventually(told, reported).await;
+    }
+    // What failed may have been outcomes of attempts only; some caller is in the next append.
+    let turned_away = "a call is turned away";
+    let reported = async || {
+        let mut logs = cluster.nodes.iter().map(Server::logged);
+        logs.any(|log| log.contains(turned_away)).then_some(())
+    };
+    api.eventually(turned_away, reported).await;
+    foreign.run("ROLLBACK").await;
+    load.more(&api, COMMANDS).await;
+    for node in &cluster.nodes {
+        let again = "the event log can be written again";
+        let reported = async || node.logged().contains(again).then_some(());
+        api.eventually(again, reported).await;
+    }
+    let clients = load.stop().await;
+    let busy = clients.iter().map(|client| client.told.busy);
+    assert!(busy.sum::<usize>() > 0, "callers were told");
+    cluster.check(&clients).await;
+}
