@@ -131,8 +131,7 @@ impl Folder {
 
     /// How to reach the database, if there is one.
     pub(crate) fn options(&self) -> Option<PgConnectOptions> {
-        let database = self.database.as_ref()?;
-        Some(database.url().parse().unwrap())
+        Some(self.url()?.parse().unwrap())
     }
 
     /// Does this in the database, behind the back of all servers.
