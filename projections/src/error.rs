@@ -74,8 +74,9 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// Codes of the databases that matter here. SQLite's are primary result codes, PostgreSQL's are
-/// SQLSTATEs or, with two characters, classes of them.
+/// Codes of the databases that matter here, both engines' in one list: SQLite's are primary result
+/// codes, PostgreSQL's are SQLSTATEs or, with two characters, classes of them. A SQLSTATE has five
+/// characters, so [`Error::has_code`] takes no code of one engine for one of the other.
 ///
 /// | meaning | SQLite | PostgreSQL |
 /// |---|---|---|

@@ -24,10 +24,14 @@ use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::timeout;
 use writer::{Conn, Way, Writer};
+
+/// How long a server may take to close connections: nothing depends on it.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 /// What was found when the place was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,10 +113,8 @@ impl ReadModels {
                     queries: postgres::readers(database, options.readers),
                     side: postgres::side(database),
                 };
-                let way = Way::Postgres {
-                    options: Box::new(database.writer(&database.schema)),
-                    channel: Some(database.schema.clone()),
-                };
+                let channel = Some(database.schema.clone());
+                let way = Way::postgres(database, &database.schema, channel);
                 (readers, Writer::new(way, None, projector), found)
             }
         };
@@ -142,7 +144,7 @@ impl ReadModels {
                 if self.is_foreign() {
                     self.checkpoint().await?;
                 }
-                postgres::read(queries).await
+                postgres::in_time(self.answer_wait(), postgres::read(queries)).await
             }
         }
     }
@@ -156,7 +158,7 @@ impl ReadModels {
             Readers::Sqlite { .. } => return self.writer.lock().await.certain().await,
             Readers::Postgres { side, .. } => side,
         };
-        match postgres::checkpoint(side).await? {
+        match postgres::in_time(self.answer_wait(), postgres::checkpoint(side)).await? {
             Some((TaskProjector::VERSION, position)) => {
                 self.serves();
                 Ok(position)
@@ -182,6 +184,14 @@ impl ReadModels {
                 Elsewhere::on(side.clone(), place.schema.clone())
             }
             (Readers::Sqlite { .. } | Readers::Postgres { .. }, _) => Elsewhere::nowhere(),
+        }
+    }
+
+    /// How long a small question may take: a connection, a lock that a swap holds, and the way.
+    fn answer_wait(&self) -> Duration {
+        match &self.place {
+            Place::File(_) => sqlite::ACQUIRE_TIMEOUT,
+            Place::Postgres(place) => place.acquire_timeout + place.lock_timeout + postgres::GRACE,
         }
     }
 
@@ -241,7 +251,8 @@ impl ReadModels {
         self.writer.lock().await.clear().await
     }
 
-    /// Closes all connections. Queries that are under way end first.
+    /// Closes all connections. Queries that are under way end first; what a server does not answer is
+    /// left to itself after [`CLOSE_WAIT`].
     ///
     /// # Errors
     /// [`Error::Unavailable`]; the data is safe in any case.
@@ -249,12 +260,14 @@ impl ReadModels {
         match &self.readers {
             Readers::Sqlite { serving, .. } => serving.write().await.close().await,
             Readers::Postgres { queries, side } => {
-                queries.close().await;
-                side.close().await;
+                let closing = async { tokio::join!(queries.close(), side.close()) };
+                // What does not answer ends with the process.
+                let _ = timeout(CLOSE_WAIT, closing).await;
             }
         }
         match self.writer.into_inner().conn {
-            Some(conn) => conn.close().await,
+            Some(conn @ Conn::Postgres(_)) => postgres::in_time(CLOSE_WAIT, conn.close()).await,
+            Some(conn @ Conn::Sqlite(_)) => conn.close().await,
             None => Ok(()),
         }
     }

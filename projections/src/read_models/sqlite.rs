@@ -96,9 +96,11 @@ pub(super) fn put_in_place(next: &Path, path: &Path) -> Result<(), Error> {
         path: path.to_string_lossy().into_owned(),
         source,
     };
-    // What a file that was closed leaves beside it belongs to no other.
-    for suffix in ["-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
+    // What a file that was closed leaves beside it belongs to no other; what lies beside the new one
+    // holds pages of it that would be lost.
+    let beside = [(path, "-wal"), (path, "-shm"), (next, "-wal")];
+    for (file, suffix) in beside {
+        let mut name = file.as_os_str().to_owned();
         name.push(suffix);
         if Path::new(&name).exists() {
             return Err(Error::InUse);
