@@ -7,9 +7,9 @@ use taskledger::application::ownership::{Node, Place, Refuted};
 use taskledger::application::{Consistency, Error, Ownership, Partitions};
 use taskledger::store::{EventStore, Fence, NewEvent};
 use taskledger_domain::flow::{Event, Kind, TaskDeleted};
-use taskledger_domain::task::Status;
+use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::testing::{START, id};
-use taskledger_domain::{EventId, FlowId, TaskId};
+use taskledger_domain::{EventId, FlowId, TaskId, Timestamp};
 
 /// The fence of all flows of a test.
 const FENCE: &str = "flows";
@@ -177,6 +177,27 @@ async fn what_was_written_before_the_loss_is_answered_and_not_acted_on() {
     w.app.flows.wake(id("a").as_flow());
     w.script.launched(1).await;
     assert_eq!(w.script.launches(), [(id("a"), 2)]);
+}
+
+#[tokio::test]
+async fn a_flow_that_was_lost_while_it_was_decided_waits_for_no_slot() {
+    let (w, hand) = Hand::world().await;
+    w.executors.add("one", "one", 1, true);
+    let run = w.execute(caller(), json!([task("a", "one")]));
+    assert!(soon(run).await.unwrap().is_ok());
+    let mut hold = w.faults.hold_next_append();
+    let waiting = w.execute(caller(), json!([task("b", "one")]));
+    hold.arrived().await;
+    // Everything was told before the flow registered that it waits.
+    hand.slip();
+    raised(&w).await;
+    hold.release();
+    assert_eq!(elsewhere(soon(waiting).await.unwrap()), Some(other()));
+    quiet().await;
+    let rank = (Priority::NORMAL, Timestamp(i64::MAX));
+    let line = w.app.flows.slots().line("one", id("c").as_flow(), rank);
+    assert_eq!(line.flows_ahead, 0);
+    assert!(!w.app.flows.attends(id("b").as_flow()));
 }
 
 #[tokio::test]
