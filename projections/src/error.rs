@@ -161,3 +161,16 @@ impl Error {
         primary.is_ok_and(|primary| codes.contains(&primary.as_str()))
     }
 }
+
+/// An error with all of its causes, for people.
+#[must_use]
+pub fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}

@@ -408,14 +408,17 @@ async fn whoever_finds_no_connection_is_told_to_come_back() {
     let world = world(39, 30);
     let ground = Ground::new(Engine::Postgres).await;
     let mut options = ground.options();
-    options.readers = 1;
+    options.readers = taskledger_projections::READERS_MIN;
     if let taskledger_projections::Place::Postgres(place) = &mut options.place {
         place.acquire_timeout = std::time::Duration::from_millis(50);
     }
     let (models, _) = ReadModels::open(&options).await.unwrap();
     models.apply(&world.log).await.unwrap();
     let task = world.log[0].flow.root();
-    let held = models.tree(task).await.unwrap().unwrap();
+    let held = [
+        models.tree(task).await.unwrap(),
+        models.tree(task).await.unwrap(),
+    ];
     let refused = models.get(task).await.unwrap_err();
     assert!(refused.is_passing(), "{refused:?}");
     assert_eq!(models.checkpoint().await.unwrap(), world.log.len() as u64);

@@ -14,12 +14,12 @@ mod sqlite;
 mod writer;
 
 pub use elsewhere::Elsewhere;
-pub use options::{Options, Place, Postgres, SCHEMA_DEFAULT};
+pub use options::{Options, Place, Postgres, READERS_MIN, SCHEMA_DEFAULT};
 pub use rebuild::{Rebuild, Swap};
 
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector};
+use crate::{Error, Projector, with_sources};
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 use std::sync::Arc;
@@ -51,6 +51,7 @@ pub enum Found {
 pub struct ReadModels {
     place: Place,
     readers: Readers,
+    reader_count: u32,
     writer: Mutex<Writer>,
     rebuilding: Arc<Mutex<()>>,
     /// Whether the rows are of another version.
@@ -96,12 +97,13 @@ impl ReadModels {
         projector: TaskProjector,
     ) -> Result<(Self, Found), Error> {
         let place = options.place.clone();
+        let reader_count = options.readers.max(READERS_MIN);
         let (readers, writer, found) = match &place {
             Place::File(path) => {
                 let (db, found) = sqlite::open(path).await?;
                 let readers = Readers::Sqlite {
-                    serving: Arc::new(RwLock::new(sqlite::readers(path, options.readers))),
-                    count: options.readers,
+                    serving: Arc::new(RwLock::new(sqlite::readers(path, reader_count))),
+                    count: reader_count,
                 };
                 let conn = Some(Conn::Sqlite(Box::new(db)));
                 let writer = Writer::new(Way::File(path.clone()), conn, projector);
@@ -110,7 +112,7 @@ impl ReadModels {
             Place::Postgres(database) => {
                 let found = postgres::open(database).await?;
                 let readers = Readers::Postgres {
-                    queries: postgres::readers(database, options.readers),
+                    queries: postgres::readers(database, reader_count),
                     side: postgres::side(database),
                 };
                 let channel = Some(database.schema.clone());
@@ -122,6 +124,7 @@ impl ReadModels {
             foreign: AtomicBool::new(matches!(found, Found::Foreign(_))),
             place,
             readers,
+            reader_count,
             writer: Mutex::new(writer),
             rebuilding: Arc::new(Mutex::new(())),
         };
@@ -193,6 +196,12 @@ impl ReadModels {
             Place::File(_) => sqlite::ACQUIRE_TIMEOUT,
             Place::Postgres(place) => place.acquire_timeout + place.lock_timeout + postgres::GRACE,
         }
+    }
+
+    /// Queries that can be answered at once: [`READERS_MIN`] or more.
+    #[must_use]
+    pub const fn readers(&self) -> u32 {
+        self.reader_count
     }
 
     fn is_foreign(&self) -> bool {
@@ -278,17 +287,6 @@ fn other_version(found: i64) -> String {
         "they are of version {found}, this program makes version {}",
         TaskProjector::VERSION
     )
-}
-
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 
 use super::options::Postgres as Place;
 use super::writer::Conn;
-use super::{Found, Swap, with_sources};
+use super::{Found, Swap};
 use crate::sql::{Columns, Tx};
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, checkpoint};
+use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Read models in a file of SQLite.
 
+use super::Found;
 use super::writer::Conn;
-use super::{Found, with_sources};
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, checkpoint};
+use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::Connection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
