@@ -172,3 +172,26 @@ fn connect_options(path: &Path, cache_kib: u32, statements: usize) -> SqliteConn
         .pragma("cache_size", format!("-{cache_kib}"))
         .pragma("temp_store", "MEMORY")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_last_pages_lie_beside_it_takes_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.db");
+        let next = next_path(&path);
+        for name in [&path, &next] {
+            std::fs::write(name, name.to_string_lossy().as_bytes()).unwrap();
+        }
+        let beside = folder.path().join("rows.db.next-wal");
+        std::fs::write(&beside, "pages").unwrap();
+        assert!(matches!(put_in_place(&next, &path), Err(Error::InUse)));
+        assert!(next.exists(), "nothing was moved");
+        std::fs::remove_file(&beside).unwrap();
+        put_in_place(&next, &path).unwrap();
+        let now = std::fs::read(&path).unwrap();
+        assert_eq!(now, next.to_string_lossy().as_bytes());
+    }
+}
