@@ -71,7 +71,7 @@ pub(crate) async fn advance<P: Projector>(
     }
 }
 
-const LOAD: &str = "SELECT version, position
+pub(crate) const LOAD: &str = "SELECT version, position
     FROM checkpoints
     WHERE name = $1";
 const LOAD_SETTLED: &str = "SELECT version, position

@@ -22,7 +22,7 @@ mod test_postgres;
 mod tree_writer;
 mod view;
 
-pub use error::Error;
+pub use error::{Error, with_sources};
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
@@ -30,7 +30,8 @@ pub use queries::{
     READING_BYTES_MAX, Reading, RunSummary, Start,
 };
 pub use read_models::{
-    Elsewhere, Found, Options, Place, Postgres, ReadModels, Rebuild, SCHEMA_DEFAULT, Swap,
+    Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,
+    Swap,
 };
 pub use sql::Tx;
 pub use task_row::{Change, TaskRow, covers};

@@ -143,7 +143,8 @@ impl<'a> Driver<'a> {
             let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
                 return;
             };
-            if stale {
+            // Also when no state is left: a turn of before may wait for slots still, or for a time.
+            if stale || !matches!(place, Place::Here(_)) {
                 self.leave();
             }
             let fence = match place {

@@ -23,7 +23,8 @@ use std::time::Duration;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::{FlowId, Metadata, Position, Recorded, Version};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,6 +36,13 @@ const REPEAT_WAKE_UPS_EVERY: Duration = Duration::from_secs(1);
 const ABANDONED_WAKE_MS: u64 = 1000;
 /// Flows woken from timers at a time.
 const WAKE_BATCH: usize = 1000;
+/// Flows of other nodes that are loaded at once to be looked at: each may hold a state of 100,000
+/// tasks, and nobody keeps it.
+const FOREIGN_LOADS_MAX: usize = 2;
+/// How long such a look waits for its turn.
+const FOREIGN_LOAD_WAIT: Duration = Duration::from_secs(2);
+/// Milliseconds after which it may have one.
+const FOREIGN_LOAD_RETRY_MS: u64 = 500;
 /// Bytes of an idle mailbox besides its state.
 const MAILBOX_BYTES: usize = 512;
 
@@ -53,6 +61,7 @@ pub struct Flows {
     attempts: OnceLock<Arc<dyn Attempts>>,
     hot: Mutex<Hot>,
     idle_bytes_max: usize,
+    foreign_loads: Semaphore,
     tasks: TaskTracker,
     fenced: AtomicBool,
     /// Ends the server when it has been replaced.
@@ -123,6 +132,7 @@ impl Flows {
             attempts: OnceLock::new(),
             hot: Mutex::default(),
             idle_bytes_max: parts.idle_bytes_max,
+            foreign_loads: Semaphore::new(FOREIGN_LOADS_MAX),
             tasks: TaskTracker::new(),
             fenced: AtomicBool::new(false),
             stop: parts.stop,
@@ -320,6 +330,12 @@ impl Flows {
     ) -> Result<T, Error> {
         match self.look(flow, metadata, look.clone()).await {
             Err(Error::Elsewhere(_)) => {
+                let place = timeout(FOREIGN_LOAD_WAIT, self.foreign_loads.acquire());
+                let place = place.await.map_err(|_| Error::Busy {
+                    reason: format!("{FOREIGN_LOADS_MAX} flows of other servers are being read"),
+                    retry_after_ms: FOREIGN_LOAD_RETRY_MS,
+                })?;
+                let _place = place.expect("the places are never closed");
                 let stored = loading::stored(&*self.store, flow).await?;
                 Ok(at_a_stretch(stored.flow.size(), || look(&stored.flow)))
             }

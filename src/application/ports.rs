@@ -45,6 +45,8 @@ pub trait Attempts: Send + Sync + fmt::Debug + 'static {
     /// Stops the attempts of all flows in these partitions, which belong to another node now. They
     /// are not alive any more, even if one of the flows comes back before its executor has ended.
     fn forsake(&self, partitions: &Partitions);
+    /// The same for one flow.
+    fn forsake_flow(&self, flow: FlowId);
     /// The partitions in which attempts run.
     fn partitions(&self) -> Partitions;
 }

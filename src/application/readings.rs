@@ -20,8 +20,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Long answers that are sent at once: half of the connections to the read models, so that short
-/// reads always find one.
+/// Long answers that are sent at once, and never more than half of the connections to the read models,
+/// so that short reads always find one.
 const READINGS_MAX: usize = 2;
 /// Flows that are rebuilt as they were at once, until their answers are sent: each may hold a state
 /// of 100,000 tasks.
@@ -136,6 +136,7 @@ impl Source for Reading {
 /// Reads long answers. One per server.
 pub struct Readings {
     room: Arc<Semaphore>,
+    room_max: usize,
     rebuilds: Arc<Semaphore>,
     tracker: TaskTracker,
     stop: CancellationToken,
@@ -147,10 +148,15 @@ impl fmt::Debug for Readings {
     }
 }
 
-impl Default for Readings {
-    fn default() -> Self {
+impl Readings {
+    /// Nothing is read yet; the read models have so many connections for queries.
+    #[must_use]
+    pub fn of(connections: u32) -> Self {
+        let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
+        let room_max = half.clamp(1, READINGS_MAX);
         Self {
-            room: Arc::new(Semaphore::new(READINGS_MAX)),
+            room: Arc::new(Semaphore::new(room_max)),
+            room_max,
             rebuilds: Arc::new(Semaphore::new(REBUILDS_MAX)),
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -189,7 +195,7 @@ impl Readings {
     }
 
     async fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let reason = || format!("{READINGS_MAX} long answers are being sent");
+        let reason = || format!("{} long answers are being sent", self.room_max);
         permit(&self.room, reason).await
     }
 

@@ -310,6 +310,13 @@ impl Attempts for Dispatcher {
         });
     }
 
+    fn forsake_flow(&self, flow: FlowId) {
+        let gone = self.attempts().remove(&flow);
+        gone.iter()
+            .flat_map(HashMap::values)
+            .for_each(CancellationToken::cancel);
+    }
+
     fn partitions(&self) -> Partitions {
         self.attempts().keys().copied().map(partition).collect()
     }

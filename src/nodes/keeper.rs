@@ -65,12 +65,13 @@ impl Keeper {
 
     /// Renews leases until `stop`; then gives them all up. Stop it when nothing is decided any more.
     pub async fn run(self, stop: CancellationToken) {
+        let mut gave = false;
         loop {
             let sent = Instant::now();
-            let gave = tokio::select! {
+            gave = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                gave = self.beat(sent) => gave,
+                gave = self.beat(sent, gave) => gave,
             };
             // What was given up is free for others once the database knows.
             if gave {
@@ -94,8 +95,9 @@ impl Keeper {
         }
     }
 
-    /// One beat. Whether leases were given up, of which the database must hear.
-    async fn beat(&self, sent: Instant) -> bool {
+    /// One beat. Whether leases were given up, of which the database must hear. A beat that only tells
+    /// of those of the one before (`gave`) gives up no more.
+    async fn beat(&self, sent: Instant, gave: bool) -> bool {
         let asked = self.tenure.held();
         let answer = timeout(BEAT_WAIT, self.leases.beat(&self.node, &asked));
         let sight = match self.watched(answer).await {
@@ -109,7 +111,7 @@ impl Keeper {
                 return false;
             }
         };
-        self.lose(&self.tenure.drop_lost(&sight));
+        self.lose(&self.tenure.drop_lost(sent, &sight));
         let gained = self.tenure.take(sent, &asked, &sight);
         if !gained.is_empty() {
             tracing::info!(
@@ -117,6 +119,9 @@ impl Keeper {
                 "partitions have come to this node"
             );
             self.tenant.gained(&gained);
+        }
+        if gave {
+            return false;
         }
         let surplus = self.surplus(&sight);
         self.lose(&self.tenure.give(&surplus));

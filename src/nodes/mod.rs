@@ -30,12 +30,13 @@ pub const TTL: Duration = Duration::from_secs(5);
 /// How much earlier a node stops to rely on its leases: more than two clocks drift apart in [`TTL`],
 /// and what a thread may be late.
 pub const MARGIN: Duration = Duration::from_secs(1);
-/// How often a node renews its leases: three beats may get lost.
+/// How often a node renews its leases. Of those that are refused at once two in a row may get lost;
+/// of those that get no answer ([`BEAT_WAIT`]) one.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How long a beat may take before the next one is tried.
 pub const BEAT_WAIT: Duration = Duration::from_secs(2);
-/// Leases that a node gives up in one beat when others have come: attempts that run in them are
-/// interrupted, so it does not happen to all at once.
+/// Leases that a node gives up in a second ([`BEAT_EVERY`]) when others have come: attempts that run in
+/// them are interrupted, so it does not happen to all at once.
 pub const GIVE_MAX: usize = 64;
 /// Leases: one for each partition, and [`READ_MODELS`].
 pub const LEASES: usize = crate::application::ownership::PARTITIONS + 1;

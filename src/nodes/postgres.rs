@@ -5,14 +5,21 @@ use super::{BEAT_WAIT, LEASES, TTL};
 use crate::application::ownership::Node;
 use crate::store::postgres::{self as store, Migrated, OpenError, Options, Steps};
 use async_trait::async_trait;
-use sqlx::Row;
-use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{AssertSqlSafe, Connection, Executor, Row};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Connections of their own: leases are renewed even when all others are busy. One for the beat, and
-/// one in case the beat before hangs.
+/// one while that of a beat which got no answer is being given up ([`ALIVE_WAIT`]).
 const CONNECTIONS: u32 = 2;
+/// How long a connection that comes back may take to show that it lives. The pool itself would wait
+/// for that without a limit, with the place taken.
+const ALIVE_WAIT: Duration = Duration::from_secs(1);
+/// How long the server may take to close connections: nothing depends on it.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// The connections are known by this name in the database.
 const APPLICATION_NAME: &str = "taskledger nodes";
@@ -58,6 +65,8 @@ impl PostgresLeases {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(BEAT_WAIT)
+            .after_connect(|db, _| Box::pin(set_up(db)))
+            .after_release(|db, _| Box::pin(alive(db)))
             .connect_lazy_with(connect);
         Ok(Self { pool })
     }
@@ -73,8 +82,28 @@ impl PostgresLeases {
 
     /// Closes its connections.
     pub async fn close(&self) {
-        self.pool.close().await;
+        if timeout(CLOSE_WAIT, self.pool.close()).await.is_err() {
+            tracing::warn!("the connections of the leases were not closed in time");
+        }
     }
+}
+
+/// By statements and not by startup parameters, as for the log. A statement does not outlive the beat
+/// that waits for it.
+async fn set_up(db: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let wait_ms = BEAT_WAIT.as_millis();
+    db.execute(AssertSqlSafe(format!(
+        "SET statement_timeout = {wait_ms}; SET lock_timeout = {wait_ms}; \
+         SET default_transaction_isolation = 'read committed'"
+    )))
+    .await?;
+    Ok(())
+}
+
+async fn alive(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let late = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    timeout(ALIVE_WAIT, db.ping()).await.map_err(late)??;
+    Ok(true)
 }
 
 #[async_trait]

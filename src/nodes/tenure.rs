@@ -167,19 +167,25 @@ impl Tenure {
     }
 
     /// First half of taking in what a beat has shown, asked for at `sent`: what is ours no more
-    /// according to it, or came too late to be, is given up. Gives those partitions.
-    pub(super) fn drop_lost(&self, sight: &Sight) -> Partitions {
+    /// according to it, or came too late to be, is given up. Gives those partitions. What stays is ours
+    /// for as long as the beat grants from this moment on: were that said later, its time could pass
+    /// in between, and it would hold again after it had been over.
+    pub(super) fn drop_lost(&self, sent: Instant, sight: &Sight) -> Partitions {
         let mut seen = self.change();
         let mine = self.holds(sight);
         let late = !seen.is_ours(Instant::now());
         let gone = seen.drop_if(|held| late || !mine.contains(&held));
+        if !late {
+            seen.until = seen.until.max(Some(sent + (TTL - MARGIN)));
+        }
         self.tell(&seen);
         gone
     }
 
     /// Second half, after nothing is left of what was lost: the rest is as the beat says, counted
     /// from before it was asked for with `asked`. What was asked for and lost meanwhile does not come
-    /// back: it is given up with the next beat. Gives the partitions that are new here.
+    /// back: it is given up with the next beat. What is ours still, and whose time passes just now, is
+    /// left for [`Self::expire`], so that its loss is told. Gives the partitions that are new here.
     pub(super) fn take(&self, sent: Instant, asked: &[Held], sight: &Sight) -> Partitions {
         let mut seen = self.change();
         let before: Vec<Held> = seen.ours().collect();
@@ -191,13 +197,13 @@ impl Tenure {
                 let owner = &mut owners[usize::from(held.lease)];
                 if standing.node.id != self.me {
                     *owner = Owner::Other(standing.node.clone());
-                } else if in_time && (before.contains(held) || !asked.contains(held)) {
+                } else if before.contains(held) || (in_time && !asked.contains(held)) {
                     *owner = Owner::Me(fence(*held));
                 }
             }
         }
         seen.owners = owners;
-        seen.until = in_time.then_some(until);
+        seen.until = Some(until);
         let count = |node: &super::Standing| partitions(&node.holds).len();
         seen.nodes = sight
             .nodes
@@ -270,5 +276,53 @@ impl Ownership for Tenure {
             nodes: seen.nodes.clone(),
             folds: *self.folds.borrow(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::Standing;
+
+    fn sight(me: Uuid, token: u64) -> Sight {
+        let holds = (0..256).map(|lease| Held { lease, token }).collect();
+        let (id, url) = (me, Arc::from("http://me"));
+        let node = Arc::new(Node { id, url });
+        Sight {
+            nodes: vec![Standing { node, holds }],
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_beat_has_renewed_is_never_over_in_between() {
+        let (me, flow) = (Uuid::from_u128(1), FlowId(Uuid::from_u128(7)));
+        let tenure = Tenure::new(me);
+        let first = Instant::now();
+        tenure.take(first, &[], &sight(me, 1));
+        let held = tenure.of(flow);
+        assert!(matches!(held, Place::Here(_)));
+        tokio::time::advance(TTL - MARGIN - std::time::Duration::from_millis(1)).await;
+        let second = Instant::now();
+        let asked = tenure.held();
+        assert!(tenure.drop_lost(second, &sight(me, 1)).is_empty());
+        // The time of the first beat passes between the halves of the second.
+        tokio::time::advance(std::time::Duration::from_millis(2)).await;
+        assert_eq!(tenure.of(flow), held);
+        assert!(tenure.take(second, &asked, &sight(me, 1)).is_empty());
+        assert_eq!(tenure.of(flow), held);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_ends_while_an_answer_is_taken_in_is_told_as_lost() {
+        let (me, flow) = (Uuid::from_u128(1), FlowId(Uuid::from_u128(7)));
+        let tenure = Tenure::new(me);
+        let sent = Instant::now();
+        tenure.take(sent, &[], &sight(me, 1));
+        let asked = tenure.held();
+        assert!(tenure.drop_lost(sent, &sight(me, 1)).is_empty());
+        tokio::time::advance(TTL).await;
+        assert!(tenure.take(sent, &asked, &sight(me, 1)).is_empty());
+        assert_eq!(tenure.of(flow), Place::Nobody);
+        assert_eq!(tenure.expire(), Partitions::ALL);
     }
 }

@@ -27,8 +27,16 @@ pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
         loop {
             let woken = tokio::select! {
                 arrived = flows.arrived() => {
-                    await_read_models(&context).await;
-                    wake_open_runs(&context, |run| arrived.has(run.partition)).await
+                    let all_known = await_read_models(&context).await;
+                    let woken = wake_open_runs(&context, |run| arrived.has(run.partition)).await;
+                    if woken.is_err() {
+                        tokio::time::sleep(ASK_AGAIN_AFTER).await;
+                    }
+                    if woken.is_err() || !all_known {
+                        // Those of them that have left meanwhile say so when they are looked at.
+                        flows.gained(&arrived);
+                    }
+                    woken
                 }
                 _ = unattended.tick() => {
                     wake_open_runs(&context, |run| !flows.attends(run.flow_id)).await
@@ -46,8 +54,9 @@ pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
 }
 
 /// Waits until the read models show everything that was in the log when partitions came, whoever
-/// wrote it.
-async fn await_read_models(context: &Context) {
+/// wrote it, but no longer than [`EVERY`]: the server that folds may have stopped, of which nobody is
+/// told here, and what is known need not wait for that. Whether there is nothing more to wait for.
+async fn await_read_models(context: &Context) -> bool {
     let head = loop {
         match context.app.head().await {
             Ok(head) => break head,
@@ -57,16 +66,15 @@ async fn await_read_models(context: &Context) {
             }
         }
     };
-    loop {
-        match context.app.projections.wait_for(head, EVERY).await {
-            Ok(()) => return,
-            Err(lagging) if lagging.stopped => {
-                tracing::error!(error = %lagging, "only the open runs that the read models know go on");
-                return;
-            }
-            Err(lagging) => {
-                tracing::warn!(error = %lagging, "flows that were running wait for the read models");
-            }
+    match context.app.projections.wait_for(head, EVERY).await {
+        Ok(()) => true,
+        Err(lagging) if lagging.stopped => {
+            tracing::error!(error = %lagging, "only the open runs that the read models know go on");
+            true
+        }
+        Err(lagging) => {
+            tracing::warn!(error = %lagging, "some flows that were running may wait for the read models");
+            false
         }
     }
 }

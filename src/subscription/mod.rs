@@ -8,15 +8,3 @@
 pub mod feed;
 pub mod rebuild;
 pub mod runner;
-
-/// An error with all of its causes, for people.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
-}

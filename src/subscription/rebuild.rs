@@ -8,7 +8,7 @@ use crate::store::{self, EventStore};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Position;
-use taskledger_projections::{Error as ReadError, ReadModels, Rebuild, Swap};
+use taskledger_projections::{Error as ReadError, ReadModels, Rebuild, Swap, with_sources};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -128,7 +128,8 @@ pub enum Status {
         /// They contained the log up to here.
         position: Position,
     },
-    /// The old rows serve on.
+    /// The old rows serve on; unless the connection broke behind the swap, of which nobody here knows:
+    /// then the new ones do. Either rows are whole.
     Failed {
         /// Why.
         reason: Arc<str>,
@@ -186,7 +187,7 @@ impl Rebuilds {
                     Status::Done { position }
                 }
                 Err(error) => {
-                    let reason = super::with_sources(&error);
+                    let reason = with_sources(&error);
                     tracing::error!(reason, "the read models could not be rebuilt");
                     Status::Failed {
                         reason: reason.into(),

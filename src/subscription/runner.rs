@@ -10,10 +10,12 @@
 use super::feed::Feed;
 use super::rebuild;
 use crate::store::{self, EventStore};
+use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
-use taskledger_projections::{Error as ReadError, Projector, ReadModels, TaskProjector};
+use taskledger_projections::TaskProjector;
+use taskledger_projections::{self as projections, Error as ReadError, Projector, ReadModels};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +77,8 @@ pub struct Lagging {
     pub checkpoint: Position,
     /// What was asked for.
     pub wanted: Position,
-    /// True: waiting longer does not help, the projection has stopped.
+    /// True: waiting longer does not help, the projection of this server has stopped. Of another
+    /// server that folds, nobody is told here that it has.
     pub stopped: bool,
 }
 
@@ -172,7 +175,14 @@ impl Service {
             let step = if started {
                 self.follow(&mut feed, &stop).await
             } else {
-                self.start(&mut feed).await
+                let mut folds = self.folds.clone();
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    // Whoever folds now begins anew what breaks off here.
+                    Ok(_) = folds.wait_for(|folds| !folds) => continue,
+                    step = self.start(&mut feed) => step,
+                }
             };
             if stop.is_cancelled() {
                 return;
@@ -227,6 +237,9 @@ impl Service {
         let mut position = match self.read_models.checkpoint().await {
             Ok(position) => position,
             // Rows of a newer version are for newer servers; replacing them would set off a contest.
+            // Version 1 is the first, so nobody meets newer ones yet. When it is raised: this server
+            // keeps the right to fold while it can do nothing with it, so either the old servers are
+            // stopped before the first new one starts, or the right must be given back here.
             Err(ReadError::OtherVersion { found }) if found < TaskProjector::VERSION => {
                 return self.replace(found).await;
             }
@@ -263,13 +276,19 @@ impl Service {
             Ok(position) => {
                 format!("they were of version {found} and are now rebuilt to {position}")
             }
-            Err(error) => super::with_sources(&error),
+            Err(error) => projections::with_sources(&error),
         })
     }
 
     /// Shows how far somebody else has folded, until this server folds or `stop`.
     async fn follow_others(&self, stop: &CancellationToken) {
-        let mut elsewhere = self.read_models.elsewhere();
+        // One wait goes on over all turns of the loop: listening takes longer to begin than a turn.
+        let elsewhere = self.read_models.elsewhere();
+        let changes = futures_util::stream::unfold(elsewhere, |mut elsewhere| async {
+            elsewhere.changed().await;
+            Some(((), elsewhere))
+        });
+        let mut changes = std::pin::pin!(changes);
         let (mut folds, mut wanted) = (self.folds.clone(), self.wanted.clone());
         loop {
             let now = *wanted.borrow_and_update();
@@ -279,7 +298,7 @@ impl Service {
                     self.show(State::Running);
                 }
                 Err(error) => {
-                    let reason = super::with_sources(&error).into();
+                    let reason = projections::with_sources(&error).into();
                     self.show(State::Retrying { reason });
                 }
             }
@@ -292,7 +311,7 @@ impl Service {
             tokio::select! {
                 () = stop.cancelled() => return,
                 Ok(_) = folds.wait_for(|folds| *folds) => return,
-                () = elsewhere.changed() => {}
+                Some(()) = changes.next() => {}
                 Ok(()) = wanted.changed() => {}
                 () = tokio::time::sleep(pause) => {}
             }

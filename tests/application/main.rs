@@ -26,6 +26,7 @@ mod readings;
 mod reads;
 mod recovery;
 mod script;
+mod skew;
 mod slots;
 mod stress;
 mod world;

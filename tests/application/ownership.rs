@@ -2,30 +2,29 @@
 
 use crate::world::{Make, World, caller, foreign_rename, metadata, quiet, refused, soon, task};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use taskledger::application::ownership::{Node, Place, Refuted};
 use taskledger::application::{Consistency, Error, Ownership, Partitions};
 use taskledger::store::{EventStore, Fence, NewEvent};
 use taskledger_domain::flow::{Event, Kind, TaskDeleted};
-use taskledger_domain::task::Status;
+use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::testing::{START, id};
-use taskledger_domain::{EventId, FlowId, TaskId};
-
-/// The fence of all flows of a test.
-const FENCE: &str = "flows";
+use taskledger_domain::{EventId, FlowId, TaskId, Timestamp};
+use taskledger_projections::partition;
 
 /// An ownership that the test moves by hand: these partitions are here, the others there.
 #[derive(Debug)]
-struct Hand {
-    here: Mutex<(Partitions, Option<Fence>)>,
+pub(crate) struct Hand {
+    /// With the fence of each.
+    here: Mutex<HashMap<u8, Fence>>,
     other: Mutex<Option<Arc<Node>>>,
 }
 
 impl Ownership for Hand {
     fn of(&self, flow: FlowId) -> Place {
-        let (partitions, fence) = &*self.here.lock().unwrap();
-        if partitions.contain(flow) {
-            return Place::Here(fence.clone());
+        if let Some(fence) = self.here.lock().unwrap().get(&partition(flow)) {
+            return Place::Here(Some(fence.clone()));
         }
         match &*self.other.lock().unwrap() {
             Some(node) => Place::There(node.clone()),
@@ -35,10 +34,10 @@ impl Ownership for Hand {
     fn is_shared(&self) -> bool {
         true
     }
-    fn refuted(&self, _: FlowId, fence: Option<&Fence>) -> Refuted {
+    fn refuted(&self, flow: FlowId, fence: Option<&Fence>) -> Refuted {
         let mut here = self.here.lock().unwrap();
-        if here.1.as_ref() == fence {
-            here.0 = Partitions::default();
+        if here.get(&partition(flow)) == fence {
+            here.remove(&partition(flow));
         }
         Refuted::Partition
     }
@@ -52,7 +51,7 @@ fn other() -> Arc<Node> {
 }
 
 impl Hand {
-    async fn world() -> (World, Arc<Self>) {
+    fn empty() -> (Arc<Self>, Make) {
         let hand = Arc::new(Self {
             here: Mutex::default(),
             other: Mutex::new(Some(other())),
@@ -61,35 +60,49 @@ impl Hand {
             ownership: Some(hand.clone()),
             ..Make::default()
         };
+        (hand, make)
+    }
+
+    pub(crate) async fn world() -> (World, Arc<Self>) {
+        let (hand, make) = Self::empty();
         let w = World::made(make).await;
         hand.take(&w, Partitions::ALL).await;
         (w, hand)
     }
 
-    /// The flows of these partitions come, under a new token.
-    async fn take(&self, w: &World, partitions: Partitions) {
-        let fence = Fence {
-            name: Arc::from(FENCE),
-            token: raised(w).await,
-        };
-        *self.here.lock().unwrap() = (partitions, Some(fence));
+    /// Another node over the log of this one; it owns nothing yet.
+    pub(crate) async fn beside(w: &World) -> (World, Arc<Self>) {
+        let (hand, make) = Self::empty();
+        (w.beside(make).await, hand)
+    }
+
+    /// The flows of these partitions come, each under a new token; all others are not here.
+    pub(crate) async fn take(&self, w: &World, partitions: Partitions) {
+        let mut here = HashMap::new();
+        for partition in partitions.iter() {
+            here.insert(partition, raised(w, partition).await);
+        }
+        *self.here.lock().unwrap() = here;
     }
 
     /// They are not here any more; nobody has been told.
     fn slip(&self) {
-        self.here.lock().unwrap().0 = Partitions::default();
+        self.here.lock().unwrap().clear();
     }
 
     /// They leave, as they do when all goes well.
-    fn leave(&self, w: &World) {
+    pub(crate) fn leave(&self, w: &World) {
         self.slip();
         w.app.flows.lost(&Partitions::ALL);
     }
 }
 
-/// Another node has become the owner.
-async fn raised(w: &World) -> u64 {
-    w.log.inner().raise_fence(FENCE).await.unwrap()
+/// A partition has got another owner.
+async fn raised(w: &World, partition: u8) -> Fence {
+    let name = format!("partition/{partition}");
+    let token = w.log.inner().raise_fence(&name).await.unwrap();
+    let name = Arc::from(name);
+    Fence { name, token }
 }
 
 fn elsewhere(result: Result<Value, Error>) -> Option<Arc<Node>> {
@@ -134,7 +147,7 @@ async fn an_append_that_meets_a_new_owner_is_not_written_and_told_whose_the_flow
     hold.arrived().await;
     let second = w.rename("b", "second");
     quiet().await;
-    raised(&w).await;
+    raised(&w, partition(flow)).await;
     hold.release();
     assert_eq!(elsewhere(soon(first).await.unwrap()), Some(other()));
     assert_eq!(elsewhere(soon(second).await.unwrap()), Some(other()));
@@ -177,6 +190,47 @@ async fn what_was_written_before_the_loss_is_answered_and_not_acted_on() {
     w.app.flows.wake(id("a").as_flow());
     w.script.launched(1).await;
     assert_eq!(w.script.launches(), [(id("a"), 2)]);
+}
+
+#[tokio::test]
+async fn a_flow_that_was_lost_while_it_was_decided_waits_for_no_slot() {
+    let (w, hand) = Hand::world().await;
+    w.executors.add("one", "one", 1, true);
+    let run = w.execute(caller(), json!([task("a", "one")]));
+    assert!(soon(run).await.unwrap().is_ok());
+    let mut hold = w.faults.hold_next_append();
+    let waiting = w.execute(caller(), json!([task("b", "one")]));
+    hold.arrived().await;
+    // Everything was told before the flow registered that it waits.
+    hand.slip();
+    raised(&w, partition(id("b").as_flow())).await;
+    hold.release();
+    assert_eq!(elsewhere(soon(waiting).await.unwrap()), Some(other()));
+    quiet().await;
+    let rank = (Priority::NORMAL, Timestamp(i64::MAX));
+    let line = w.app.flows.slots().line("one", id("c").as_flow(), rank);
+    assert_eq!(line.flows_ahead, 0);
+    assert!(!w.app.flows.attends(id("b").as_flow()));
+}
+
+#[tokio::test]
+async fn a_late_answer_of_an_earlier_ownership_leaves_neighbours_their_attempts() {
+    let (w, hand) = Hand::world().await;
+    let mut names = (0..).map(|n| format!("neighbour {n}"));
+    let same = |name: &String| partition(id(name).as_flow()) == partition(id("a").as_flow());
+    let neighbour = names.find(same).unwrap();
+    let mut hold = w.faults.hold_next_answer();
+    let run = w.execute(caller(), json!([task("a", "work")]));
+    hold.arrived().await;
+    hand.leave(&w);
+    hand.take(&w, Partitions::ALL).await;
+    let other = w.execute(caller(), json!([task(&neighbour, "work")]));
+    assert!(soon(other).await.unwrap().is_ok());
+    hold.release();
+    assert!(soon(run).await.unwrap().is_ok());
+    quiet().await;
+    assert_eq!(w.script.forsaken(), []);
+    assert_eq!(w.script.launches(), [(id(&neighbour), 1)]);
 }
 
 #[tokio::test]

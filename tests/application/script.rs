@@ -96,13 +96,10 @@ impl Attempts for Script {
         self.alive.lock().unwrap().remove(&(flow, task, attempt));
     }
     fn forsake(&self, partitions: &Partitions) {
-        let mut alive = self.alive.lock().unwrap();
-        let gone = alive.iter().filter(|a| partitions.contain(a.0));
-        let gone: Vec<_> = gone.copied().collect();
-        for attempt in gone {
-            alive.remove(&attempt);
-            self.forsaken.lock().unwrap().push((attempt.1, attempt.2));
-        }
+        self.give_up(|flow| partitions.contain(flow));
+    }
+    fn forsake_flow(&self, flow: FlowId) {
+        self.give_up(|other| other == flow);
     }
     fn partitions(&self) -> Partitions {
         let alive = self.alive.lock().unwrap();
@@ -124,6 +121,15 @@ impl Attempts for Script {
 }
 
 impl Script {
+    fn give_up(&self, leaves: impl Fn(FlowId) -> bool) {
+        let mut alive = self.alive.lock().unwrap();
+        let gone: Vec<_> = alive.iter().filter(|a| leaves(a.0)).copied().collect();
+        for attempt in gone {
+            alive.remove(&attempt);
+            self.forsaken.lock().unwrap().push((attempt.1, attempt.2));
+        }
+    }
+
     pub(crate) fn of(flows: &Arc<Flows>) -> Arc<Self> {
         Arc::new(Self {
             flows: Arc::downgrade(flows),

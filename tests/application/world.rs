@@ -93,6 +93,12 @@ impl World {
         Self::over(memory, clock, make).await
     }
 
+    /// Another server over the same log, with a clock of its own.
+    pub(crate) async fn beside(&self, make: Make) -> Self {
+        let clock = Arc::new(ManualClock::at(START));
+        Self::over(self.memory.clone(), clock, make).await
+    }
+
     /// The next server over the same log: nothing but the log is left of this one.
     pub(crate) async fn restarted(self) -> Self {
         Self::over(self.memory.clone(), self.clock.clone(), Make::default()).await
@@ -145,9 +151,9 @@ impl World {
             clock: shared,
             flows,
             projections,
+            readings: Readings::of(queries.readers()),
             queries,
             rebuilds,
-            readings: Readings::default(),
             validation: Arc::new(Validation::new(executors.clone())),
             rows,
             positions,

@@ -126,7 +126,7 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
         method("test.echo", false, |fake, call| {
             Box::pin(async move {
                 fake.note("echo", &call.params);
-                result(&fake.clock, &call.params)
+                result(&fake.clock, &*call.params)
             })
         }),
         method("test.write", true, |fake, call| {

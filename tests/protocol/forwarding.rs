@@ -130,6 +130,21 @@ async fn a_change_that_may_have_happened_is_not_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_is_told_that_nothing_was_changed_after_a_change_broke_off() {
+    let other = Other::answering([Sent::Broken]);
+    let change = request("test.move", Some("k"));
+    let answer = call(&fake(NEVER_HERE), &other, change).await;
+    assert_eq!(answer["error"]["code"], -32603);
+    let reason = answer["error"]["data"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("outcome unknown"), "{reason}");
+    assert!(other.sent() > 1, "it was sent again before");
+    // A read changes nothing, whatever became of it.
+    let other = Other::answering([Sent::Broken]);
+    let answer = call(&fake(NEVER_HERE), &other, request("test.moved", None)).await;
+    assert_eq!(answer["error"]["code"], -32013);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_with_a_key_and_a_read_are_sent_again() {
     for sent in [request("test.move", Some("k")), request("test.moved", None)] {
         let done = answered(json!({"jsonrpc": "2.0", "result": "there", "id": 0}));
@@ -213,6 +228,7 @@ async fn calls_of_nodes_are_taken_from_nodes_only_and_never_sent_on() {
     let server = server(moved, Some(other.clone())).await;
     let cover =
         json!({"principal": "ann", "correlation": "r", "traceparent": null, "wait_ms": 5000});
+    let mut cover = cover;
     let body = format!("{cover}\n{}", request("test.move", None)).into_bytes();
     assert_eq!(post(&server, "Bearer other", &body).await, 401);
     assert_eq!(server.fake.calls().len(), 0);
@@ -224,4 +240,8 @@ async fn calls_of_nodes_are_taken_from_nodes_only_and_never_sent_on() {
         post(&server, "Bearer secret", b"what no node sends").await,
         421
     );
+    // However long the sender would wait.
+    cover["wait_ms"] = json!(u64::MAX);
+    let body = format!("{cover}\n{}", request("test.move", None)).into_bytes();
+    assert_eq!(post(&server, "Bearer secret", &body).await, 200);
 }

@@ -14,20 +14,24 @@ mod sqlite;
 mod writer;
 
 pub use elsewhere::Elsewhere;
-pub use options::{Options, Place, Postgres, SCHEMA_DEFAULT};
+pub use options::{Options, Place, Postgres, READERS_MIN, SCHEMA_DEFAULT};
 pub use rebuild::{Rebuild, Swap};
 
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector};
+use crate::{Error, Projector, with_sources};
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::timeout;
 use writer::{Conn, Way, Writer};
+
+/// How long a server may take to close connections: nothing depends on it.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 /// What was found when the place was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,7 @@ pub enum Found {
 pub struct ReadModels {
     place: Place,
     readers: Readers,
+    reader_count: u32,
     writer: Mutex<Writer>,
     rebuilding: Arc<Mutex<()>>,
     /// Whether the rows are of another version.
@@ -92,12 +97,13 @@ impl ReadModels {
         projector: TaskProjector,
     ) -> Result<(Self, Found), Error> {
         let place = options.place.clone();
+        let reader_count = options.readers.max(READERS_MIN);
         let (readers, writer, found) = match &place {
             Place::File(path) => {
                 let (db, found) = sqlite::open(path).await?;
                 let readers = Readers::Sqlite {
-                    serving: Arc::new(RwLock::new(sqlite::readers(path, options.readers))),
-                    count: options.readers,
+                    serving: Arc::new(RwLock::new(sqlite::readers(path, reader_count))),
+                    count: reader_count,
                 };
                 let conn = Some(Conn::Sqlite(Box::new(db)));
                 let writer = Writer::new(Way::File(path.clone()), conn, projector);
@@ -106,13 +112,11 @@ impl ReadModels {
             Place::Postgres(database) => {
                 let found = postgres::open(database).await?;
                 let readers = Readers::Postgres {
-                    queries: postgres::readers(database, options.readers),
+                    queries: postgres::readers(database, reader_count),
                     side: postgres::side(database),
                 };
-                let way = Way::Postgres {
-                    options: Box::new(database.writer(&database.schema)),
-                    channel: Some(database.schema.clone()),
-                };
+                let channel = Some(database.schema.clone());
+                let way = Way::postgres(database, &database.schema, channel);
                 (readers, Writer::new(way, None, projector), found)
             }
         };
@@ -120,6 +124,7 @@ impl ReadModels {
             foreign: AtomicBool::new(matches!(found, Found::Foreign(_))),
             place,
             readers,
+            reader_count,
             writer: Mutex::new(writer),
             rebuilding: Arc::new(Mutex::new(())),
         };
@@ -142,7 +147,7 @@ impl ReadModels {
                 if self.is_foreign() {
                     self.checkpoint().await?;
                 }
-                postgres::read(queries).await
+                postgres::in_time(self.answer_wait(), postgres::read(queries)).await
             }
         }
     }
@@ -156,7 +161,7 @@ impl ReadModels {
             Readers::Sqlite { .. } => return self.writer.lock().await.certain().await,
             Readers::Postgres { side, .. } => side,
         };
-        match postgres::checkpoint(side).await? {
+        match postgres::in_time(self.answer_wait(), postgres::checkpoint(side)).await? {
             Some((TaskProjector::VERSION, position)) => {
                 self.serves();
                 Ok(position)
@@ -183,6 +188,20 @@ impl ReadModels {
             }
             (Readers::Sqlite { .. } | Readers::Postgres { .. }, _) => Elsewhere::nowhere(),
         }
+    }
+
+    /// How long a small question may take: a connection, a lock that a swap holds, and the way.
+    fn answer_wait(&self) -> Duration {
+        match &self.place {
+            Place::File(_) => sqlite::ACQUIRE_TIMEOUT,
+            Place::Postgres(place) => place.acquire_timeout + place.lock_timeout + postgres::GRACE,
+        }
+    }
+
+    /// Queries that can be answered at once: [`READERS_MIN`] or more.
+    #[must_use]
+    pub const fn readers(&self) -> u32 {
+        self.reader_count
     }
 
     fn is_foreign(&self) -> bool {
@@ -241,7 +260,8 @@ impl ReadModels {
         self.writer.lock().await.clear().await
     }
 
-    /// Closes all connections. Queries that are under way end first.
+    /// Closes all connections. Queries that are under way end first; what a server does not answer is
+    /// left to itself after [`CLOSE_WAIT`].
     ///
     /// # Errors
     /// [`Error::Unavailable`]; the data is safe in any case.
@@ -249,12 +269,14 @@ impl ReadModels {
         match &self.readers {
             Readers::Sqlite { serving, .. } => serving.write().await.close().await,
             Readers::Postgres { queries, side } => {
-                queries.close().await;
-                side.close().await;
+                let closing = async { tokio::join!(queries.close(), side.close()) };
+                // What does not answer ends with the process.
+                let _ = timeout(CLOSE_WAIT, closing).await;
             }
         }
         match self.writer.into_inner().conn {
-            Some(conn) => conn.close().await,
+            Some(conn @ Conn::Postgres(_)) => postgres::in_time(CLOSE_WAIT, conn.close()).await,
+            Some(conn @ Conn::Sqlite(_)) => conn.close().await,
             None => Ok(()),
         }
     }
@@ -265,17 +287,6 @@ fn other_version(found: i64) -> String {
         "they are of version {found}, this program makes version {}",
         TaskProjector::VERSION
     )
-}
-
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }
 
 #[cfg(test)]

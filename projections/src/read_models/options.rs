@@ -10,6 +10,8 @@ const READERS_DEFAULT: u32 = 4;
 /// Connections of a server to PostgreSQL for queries: a query waits on the network more than it
 /// computes, and long answers hold two of them.
 const POSTGRES_READERS_DEFAULT: u32 = 8;
+/// Connections for queries that there are at least: one may be held by a long answer.
+pub const READERS_MIN: u32 = 2;
 /// The PostgreSQL schema of the serving tables.
 pub const SCHEMA_DEFAULT: &str = "taskledger_rows";
 /// How long a query waits for a free connection to PostgreSQL: as long as a read waits for the rows.
@@ -26,7 +28,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Options {
     /// The place.
     pub place: Place,
-    /// Connections for queries, at least 1.
+    /// Connections for queries; never fewer than [`READERS_MIN`].
     pub readers: u32,
 }
 

@@ -7,14 +7,15 @@
 
 use super::options::Postgres as Place;
 use super::writer::Conn;
-use super::{Found, Swap, with_sources};
+use super::{Found, Swap};
 use crate::sql::{Columns, Tx};
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, checkpoint};
+use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use std::time::Duration;
 use taskledger_domain::Position;
+use tokio::time::timeout;
 
 /// A reader that nobody needs is closed after this time.
 const READER_IDLE: Duration = Duration::from_secs(60);
@@ -24,6 +25,10 @@ const SIDE_CONNECTIONS: u32 = 2;
 const OPENING_WAIT_MS: u64 = 60_000;
 /// How long a swap keeps new reads waiting for old ones to end, before it gives way and tries later.
 const SWAP_WAIT_MS: u64 = 200;
+
+/// What a client waits beyond the limits of the server before it takes a connection for dead, and how
+/// long a connection may take to show that it lives.
+pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/postgres/read_models");
 
@@ -218,7 +223,35 @@ fn pool(place: &Place, connections: u32) -> PgPool {
         .max_connections(connections.max(1))
         .acquire_timeout(place.acquire_timeout)
         .idle_timeout(READER_IDLE)
+        // The pool asks each connection that comes back whether it lives, and waits for the answer
+        // without a limit, with the place taken. So it is asked here before.
+        .after_release(|db, _| Box::pin(async { in_time(GRACE, alive(db)).await.map_err(cause) }))
         .connect_lazy_with(place.reader())
+}
+
+async fn alive(db: &mut PgConnection) -> Result<bool, Error> {
+    db.ping().await?;
+    Ok(true)
+}
+
+fn cause(error: Error) -> sqlx::Error {
+    match error {
+        Error::Unavailable(cause) => cause,
+        other => sqlx::Error::Protocol(other.to_string()),
+    }
+}
+
+/// The outcome of something that a server does, unless it takes longer than `wait`.
+pub(super) async fn in_time<T>(
+    wait: Duration,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let late = |_| {
+        let reason = format!("no answer within {wait:?}");
+        let late = std::io::Error::new(std::io::ErrorKind::TimedOut, reason);
+        Error::Unavailable(sqlx::Error::Io(late))
+    };
+    timeout(wait, work).await.map_err(late)?
 }
 
 /// A transaction that reads one consistent state, all of it from the tables that serve now.
@@ -232,8 +265,15 @@ pub(super) async fn read(readers: &PgPool) -> Result<Tx<'static>, Error> {
     Ok(Tx::postgres(tx))
 }
 
-/// Version and position of the rows that serve.
+/// Version and position of the rows that serve. One round trip: followers ask often.
 pub(super) async fn checkpoint(side: &PgPool) -> Result<Option<(i64, Position)>, Error> {
-    let mut tx = Tx::postgres(side.begin().await?);
-    checkpoint::load::<TaskProjector>(&mut tx).await
+    let row: Option<(i64, i64)> = sqlx::query_as(checkpoint::LOAD)
+        .bind(TaskProjector::NAME)
+        .fetch_optional(side)
+        .await?;
+    row.map(|(version, position)| {
+        let odd = || Error::Damaged(format!("the checkpoint is at {position}"));
+        Ok((version, Position::try_from(position).map_err(|_| odd())?))
+    })
+    .transpose()
 }

@@ -55,10 +55,7 @@ impl ReadModels {
                 sqlite::make_next(path).await?,
             ),
             Place::Postgres(place) => (
-                Way::Postgres {
-                    options: Box::new(place.writer(&place.next_schema())),
-                    channel: None,
-                },
+                Way::postgres(place, &place.next_schema(), None),
                 postgres::make_next(place).await?,
             ),
         };
@@ -88,7 +85,9 @@ impl Rebuild {
             }
             Place::Postgres(place) => match &mut self.writer.conn {
                 Some(conn) if !self.writer.unsettled => {
-                    postgres::drop_schema(conn, &place.next_schema()).await
+                    let wait = place.write_statement_timeout + postgres::GRACE;
+                    let next = place.next_schema();
+                    postgres::in_time(wait, postgres::drop_schema(conn, &next)).await
                 }
                 Some(_) | None => Ok(()),
             },
@@ -133,7 +132,15 @@ impl Rebuild {
                     // The right to rebuild went with the connection.
                     Some(_) | None => return Err(Error::RebuildUnderWay),
                 };
-                let swapped = postgres::swap(place, conn, position).await?;
+                let wait = place.write_statement_timeout + postgres::GRACE;
+                let swapped = postgres::swap(place, conn, position);
+                let swapped = match postgres::in_time(wait, swapped).await {
+                    Ok(swapped) => swapped,
+                    Err(error) => {
+                        self.writer.forget();
+                        return Err(error);
+                    }
+                };
                 if swapped == Swap::Done {
                     self.models.writer.lock().await.forget();
                     self.models.serves();

@@ -1,10 +1,10 @@
 //! Read models in a file of SQLite.
 
+use super::Found;
 use super::writer::Conn;
-use super::{Found, with_sources};
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, checkpoint};
+use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::Connection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -96,9 +96,11 @@ pub(super) fn put_in_place(next: &Path, path: &Path) -> Result<(), Error> {
         path: path.to_string_lossy().into_owned(),
         source,
     };
-    // What a file that was closed leaves beside it belongs to no other.
-    for suffix in ["-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
+    // What a file that was closed leaves beside it belongs to no other; what lies beside the new one
+    // holds pages of it that would be lost.
+    let beside = [(path, "-wal"), (path, "-shm"), (next, "-wal")];
+    for (file, suffix) in beside {
+        let mut name = file.as_os_str().to_owned();
         name.push(suffix);
         if Path::new(&name).exists() {
             return Err(Error::InUse);
@@ -169,4 +171,27 @@ fn connect_options(path: &Path, cache_kib: u32, statements: usize) -> SqliteConn
         .statement_cache_capacity(statements)
         .pragma("cache_size", format!("-{cache_kib}"))
         .pragma("temp_store", "MEMORY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_last_pages_lie_beside_it_takes_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.db");
+        let next = next_path(&path);
+        for name in [&path, &next] {
+            std::fs::write(name, name.to_string_lossy().as_bytes()).unwrap();
+        }
+        let beside = folder.path().join("rows.db.next-wal");
+        std::fs::write(&beside, "pages").unwrap();
+        assert!(matches!(put_in_place(&next, &path), Err(Error::InUse)));
+        assert!(next.exists(), "nothing was moved");
+        std::fs::remove_file(&beside).unwrap();
+        put_in_place(&next, &path).unwrap();
+        let now = std::fs::read(&path).unwrap();
+        assert_eq!(now, next.to_string_lossy().as_bytes());
+    }
 }

@@ -1,5 +1,6 @@
 //! The one connection that changes rows, with what it remembers of them.
 
+use super::options::Postgres as Place;
 use super::{postgres, sqlite};
 use crate::sql::{Engine, Tx};
 use crate::tasks::TaskProjector;
@@ -9,6 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::SqliteConnection;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
 
 /// How a writer reaches its tables.
@@ -19,6 +21,8 @@ pub(super) enum Way {
         options: Box<PgConnectOptions>,
         /// Told of every commit; nobody is told of a rebuild.
         channel: Option<String>,
+        /// How long one statement may take, as the client sees it.
+        wait: Duration,
     },
 }
 
@@ -49,6 +53,35 @@ impl Conn {
 }
 
 impl Way {
+    /// The way to a schema; who listens on `channel` is told of commits.
+    pub(super) fn postgres(place: &Place, schema: &str, channel: Option<String>) -> Self {
+        Self::Postgres {
+            options: Box::new(place.writer(schema)),
+            channel,
+            wait: place.write_statement_timeout + postgres::GRACE,
+        }
+    }
+
+    /// Runs something that takes no longer than `statements` at their limit. A network that has
+    /// fallen silent sends nothing that a client could see, so only a clock tells. A file answers.
+    async fn within<T>(
+        wait: Option<Duration>,
+        statements: u32,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        match wait {
+            Some(wait) => postgres::in_time(wait * statements, work).await,
+            None => work.await,
+        }
+    }
+
+    const fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::File(_) => None,
+            Self::Postgres { wait, .. } => Some(*wait),
+        }
+    }
+
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
         Ok(match self {
             Self::File(path) => Conn::Sqlite(Box::new(sqlite::connect(path).await?)),
@@ -95,12 +128,30 @@ impl Writer {
         }
     }
 
-    /// Forgets what it remembers: somebody else may have written since.
+    /// Forgets what it remembers: somebody else may have written since. A connection to a server
+    /// goes too: it has not been used for a while and may be dead.
     pub(super) fn forget(&mut self) {
         self.position = None;
+        if matches!(self.way, Way::Postgres { .. }) {
+            self.conn = None;
+        }
+    }
+
+    /// After anything went wrong on a server the connection is dropped: it may be dead, and its locks
+    /// go with it; else the next one to fold would wait for them.
+    fn keep_if_done<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
+        if done.is_err() && matches!(self.way, Way::Postgres { .. }) {
+            self.conn = None;
+        }
+        done
     }
 
     pub(super) async fn certain(&mut self) -> Result<Position, Error> {
+        let found = Way::within(self.way.wait(), 1, self.ask()).await;
+        self.keep_if_done(found)
+    }
+
+    async fn ask(&mut self) -> Result<Position, Error> {
         if self.unsettled {
             self.position = None;
         }
@@ -138,17 +189,17 @@ impl Writer {
             Way::File(_) => None,
             Way::Postgres { channel, .. } => channel.clone(),
         };
-        self.settled().await?;
+        Way::within(self.way.wait(), 1, async {
+            self.settled().await.map(|_| ())
+        })
+        .await?;
         // From here until the commit has answered, nothing in memory is certain, also when this
         // future is dropped half-way.
         self.position = None;
         self.unsettled = true;
-        let written = self.write(new, from, to, channel).await;
-        if written.is_err() && matches!(self.way, Way::Postgres { .. }) {
-            // Its locks go with the connection; else the next one to fold would wait for them.
-            self.conn = None;
-        }
-        written?;
+        let wait = self.way.wait();
+        let written = Way::within(wait, 1, self.write(new, from, to, channel)).await;
+        self.keep_if_done(written)?;
         self.unsettled = false;
         self.position = Some(to);
         Ok(to)
@@ -170,9 +221,14 @@ impl Writer {
 
     /// Empties all tables and goes back to position 0.
     pub(super) async fn clear(&mut self) -> Result<(), Error> {
-        self.settled().await?;
+        let cleared = Way::within(self.way.wait(), CLEAR_STATEMENTS, self.empty()).await;
+        self.keep_if_done(cleared)
+    }
+
+    async fn empty(&mut self) -> Result<(), Error> {
         self.forget();
         self.projector.forget();
+        self.settled().await?;
         self.unsettled = true;
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
@@ -187,6 +243,8 @@ impl Writer {
     }
 }
 
+/// Statements of [`CLEAR`], each of which may take its time.
+const CLEAR_STATEMENTS: u32 = 10;
 const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_bodies;
     DELETE FROM attempts;

@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::application::batch::Batch;
 use crate::application::error::Failure;
-use crate::application::ownership::{Partitions, Place, Refuted};
+use crate::application::ownership::{Place, Refuted};
 use crate::store;
 
 impl Driver<'_> {
@@ -11,10 +11,14 @@ impl Driver<'_> {
         self.flows.ownership.of(self.mailbox.flow)
     }
 
-    /// Whether the ownership under which the state was loaded still holds.
+    /// Whether the ownership under which the state was loaded still holds; without a state, whether
+    /// there is one.
     pub(super) fn is_ours(&self) -> bool {
         let place = self.place();
-        self.state.as_ref().is_none_or(|s| s.is_under(&place))
+        match &self.state {
+            Some(state) => state.is_under(&place),
+            None => matches!(place, Place::Here(_)),
+        }
     }
 
     /// Forgets a state of which others may know more. Whoever owns the flow looks after its times.
@@ -47,12 +51,12 @@ impl Driver<'_> {
         }
     }
 
-    /// A loss that has begun meanwhile may have passed by what was shared and launched just now.
+    /// A loss that has begun meanwhile may have passed by what was shared and launched just now. The
+    /// partition may be ours again already, so its other flows keep their attempts.
     pub(super) fn check_what_was_shared(&self) {
         if !self.is_ours() {
             self.flows.rows.forget_flow(self.mailbox.flow);
-            let partitions = Partitions::of(self.mailbox.flow);
-            self.flows.attempts().forsake(&partitions);
+            self.flows.attempts().forsake_flow(self.mailbox.flow);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Receives request bodies within limits.
 
-use super::door::Door;
 use super::refusal;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
@@ -29,8 +28,8 @@ enum Trouble {
 ///
 /// # Errors
 /// The refusal: 413, 503 (too much is being received), 408 (deadline), 400 (broken transfer).
-pub(super) async fn receive<C>(
-    door: &Door<C>,
+pub(super) async fn receive(
+    in_hand: &InHand,
     headers: &HeaderMap,
     body: Body,
     bytes_max: usize,
@@ -48,7 +47,7 @@ pub(super) async fn receive<C>(
         }
         return Err(Box::new(refusal::too_large(bytes_max)));
     }
-    let mut share = Share::of(door);
+    let mut share = in_hand.share();
     let collected = collect(&mut stream, &mut share, bytes_max, announced);
     let trouble = match tokio::time::timeout_at(deadline, collected).await {
         Ok(Ok(bytes)) => return Ok((bytes, share)),
@@ -114,6 +113,30 @@ fn drain(mut stream: axum::body::BodyDataStream, deadline: Instant) {
     drop(tokio::spawn(tokio::time::timeout_at(deadline, dropped)));
 }
 
+/// Bytes that are received, or being received, and not answered yet; counted together.
+#[derive(Debug)]
+pub(super) struct InHand {
+    bytes: Arc<AtomicUsize>,
+    bytes_max: usize,
+}
+
+impl InHand {
+    pub(super) fn of(bytes_max: usize) -> Self {
+        Self {
+            bytes: Arc::default(),
+            bytes_max,
+        }
+    }
+
+    fn share(&self) -> Share {
+        Share {
+            total: Arc::clone(&self.bytes),
+            total_max: self.bytes_max,
+            taken: 0,
+        }
+    }
+}
+
 /// A request's part of the bytes in hand: received, or being received, and not answered yet.
 pub(super) struct Share {
     total: Arc<AtomicUsize>,
@@ -122,14 +145,6 @@ pub(super) struct Share {
 }
 
 impl Share {
-    fn of<C>(door: &Door<C>) -> Self {
-        Self {
-            total: Arc::clone(&door.receiving_bytes),
-            total_max: door.receiving_bytes_max,
-            taken: 0,
-        }
-    }
-
     fn take(&mut self, bytes: usize) -> Result<(), Trouble> {
         self.taken += bytes;
         let before = self.total.fetch_add(bytes, Ordering::Relaxed);

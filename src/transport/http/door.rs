@@ -1,13 +1,14 @@
 //! What all connections share, and the way of one JSON-RPC body through it.
 
 use super::agent_card::AgentCard;
+use super::body::{self, InHand};
 use super::health::{Probe, Readiness};
 use super::published::Published;
-use super::{Options, body, refusal};
+use super::{Options, refusal};
 use crate::application::caller::{ANONYMOUS, valid_traceparent};
 use crate::application::readings::Cut;
 use crate::clock::SharedClock;
-use crate::transport::jsonrpc::envelope::{self, Envelope};
+use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
 use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
@@ -21,17 +22,12 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// Bytes of a body above which it is parsed on a thread of its own: about a millisecond of work,
-/// during which a runtime thread would serve nobody else.
-const INLINE_PARSE_BYTES_MAX: usize = 256 * 1024;
 
 /// Characters of an `x-request-id` that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -63,9 +59,10 @@ pub(super) struct Door<C> {
     /// other do not stand still.
     pub(super) peers: Arc<Semaphore>,
     pub(super) body_bytes_max: usize,
-    pub(super) receiving_bytes_max: usize,
-    /// Bytes of bodies being received.
-    pub(super) receiving_bytes: Arc<AtomicUsize>,
+    /// Bodies of requests.
+    pub(super) in_hand: InHand,
+    /// Bodies of calls of other nodes: for the reason for which these have room of their own.
+    pub(super) in_hand_of_peers: InHand,
     pub(super) request_timeout: Duration,
     /// Cancelled when the server stops accepting.
     pub(super) draining: CancellationToken,
@@ -100,8 +97,12 @@ impl<C: Send + Sync + 'static> Door<C> {
             requests: Arc::new(Semaphore::new(options.requests_max)),
             peers: Arc::new(Semaphore::new(options.requests_max)),
             body_bytes_max: options.body_bytes_max,
-            receiving_bytes_max: options.receiving_bytes_max,
-            receiving_bytes: Arc::new(AtomicUsize::new(0)),
+            in_hand: InHand::of(options.receiving_bytes_max),
+            in_hand_of_peers: InHand::of(
+                options
+                    .receiving_bytes_max
+                    .saturating_mul(FORWARDED_BODY_TIMES),
+            ),
             request_timeout: options.request_timeout,
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -137,7 +138,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             )));
         };
         let (bytes, share) =
-            body::receive(&**self, headers, body, self.body_bytes_max, deadline).await?;
+            body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
         let origin = Origin {
             principal: Arc::from(ANONYMOUS),
@@ -185,14 +186,15 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let deadline = Instant::now() + self.request_timeout;
         let bytes_max = self.body_bytes_max.saturating_mul(FORWARDED_BODY_TIMES);
-        let received = body::receive(&*self, &head.headers, body, bytes_max, deadline).await;
+        let room = &self.in_hand_of_peers;
+        let received = body::receive(room, &head.headers, body, bytes_max, deadline).await;
         let (bytes, share) = match received {
             Ok(received) => received,
             Err(refusal) => return *refusal,
         };
         let door = Arc::clone(&self);
         let work = async move {
-            let answer = door.dispatcher.taken(&bytes).await;
+            let answer = door.dispatcher.taken(bytes, deadline).await;
             drop(share);
             (answer.map(Answer::Whole), permit)
         };

@@ -16,6 +16,7 @@ use crate::application::readings::Text;
 use crate::clock::SharedClock;
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::{self, DISCOVER, Discovery};
+use axum::body::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -54,15 +55,15 @@ pub struct Method<C> {
 /// Turns a call into the text of its result.
 pub type Handler<C> = fn(Arc<C>, Call) -> BoxFuture<'static, Outcome>;
 
-/// One call of a known method.
+/// One call of a known method. Cheap to clone: one that may have to be sent on is kept meanwhile.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Parameters by name, not yet checked.
-    pub params: Map<String, Value>,
+    pub params: Arc<Map<String, Value>>,
     /// The envelope's `metadata`.
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<Arc<Map<String, Value>>>,
     /// The envelope's `configuration`.
-    pub configuration: Option<Value>,
+    pub configuration: Option<Arc<Value>>,
     /// Who calls.
     pub caller: Caller,
 }
@@ -153,16 +154,18 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     }
 
     /// Carries out a call that another node has sent, if its flow belongs here; else, and for what
-    /// no node sends, `None`, and nothing was done.
-    pub async fn taken(&self, body: &[u8]) -> Option<Vec<u8>> {
-        let (request, origin, wait) = forwarding::arrived(body)?;
-        let deadline = Some(Instant::now() + wait);
+    /// no node sends, `None`, and nothing was done. Ends when the sender waits no more, at the latest
+    /// at `latest`.
+    pub async fn taken(&self, body: Bytes, latest: Instant) -> Option<Vec<u8>> {
+        let (request, origin, wait) = forwarding::received(body).await?;
+        let asked = Instant::now().checked_add(wait);
+        let deadline = Some(asked.map_or(latest, |asked| asked.min(latest)));
         let method = self.method(&request.method)?;
         let outcome = match prepare(method, request, &origin) {
             Ok(call) => self.execute(method, call, deadline).await,
             Err(error) => Err(error),
         };
-        let answer = encode::whole(self.answer_bytes_max, outcome).await;
+        let answer = self.whole(outcome, deadline).await;
         if answer.as_ref().is_err_and(|e| e.elsewhere.is_some()) {
             return None;
         }
@@ -285,17 +288,26 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Element::Request(request) => {
                 if let Some((id, outcome)) = self.request(*request, origin, deadline).await {
-                    let whole = encode::whole(max, outcome);
-                    let outcome = match deadline {
-                        Some(deadline) => timeout_at(deadline, whole).await.unwrap_or_else(|_| {
-                            let reason = "the answer was not read in time; ask for it alone";
-                            Err(RpcError::busy(reason, RETRY_AFTER_TIMEOUT_MS))
-                        }),
-                        None => whole.await,
-                    };
+                    let outcome = self.whole(outcome, deadline).await;
                     encode::answer(buffer, max, Some(&id), &outcome);
                 }
             }
+        }
+    }
+
+    /// An outcome as one text, a long one too if it can be read by then.
+    async fn whole(
+        &self,
+        outcome: Outcome,
+        deadline: Option<Instant>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let whole = encode::whole(self.answer_bytes_max, outcome);
+        match deadline {
+            Some(deadline) => timeout_at(deadline, whole).await.unwrap_or_else(|_| {
+                let reason = "the answer was not read in time; ask for it alone";
+                Err(RpcError::busy(reason, RETRY_AFTER_TIMEOUT_MS))
+            }),
+            None => whole.await,
         }
     }
 
@@ -418,9 +430,9 @@ fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<C
         }
     }
     Ok(Call {
-        params,
-        metadata: request.metadata,
-        configuration: request.configuration,
+        params: Arc::new(params),
+        metadata: request.metadata.map(Arc::new),
+        configuration: request.configuration.map(Arc::new),
         caller: Caller {
             principal: Arc::clone(&origin.principal),
             correlation: Arc::clone(&origin.correlation),

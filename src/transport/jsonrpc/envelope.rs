@@ -14,6 +14,10 @@ use std::fmt;
 use taskledger_domain::Violation;
 use taskledger_domain::limits::BATCH_CALLS_MAX;
 
+/// Bytes of a body above which it is parsed on a thread of its own: about a millisecond of work,
+/// during which a runtime thread would serve nobody else.
+pub const INLINE_PARSE_BYTES_MAX: usize = 256 * 1024;
+
 /// What a body is.
 #[derive(Debug)]
 pub enum Envelope {

@@ -8,7 +8,7 @@
 
 use super::dispatch::{Call, Method, Origin};
 use super::encode::Outcome;
-use super::envelope::{self, Element, Envelope, Request};
+use super::envelope::{self, Element, Envelope, INLINE_PARSE_BYTES_MAX, Request};
 use super::error::{Elsewhere, ErrorKind, RpcError};
 use crate::application::caller::valid_traceparent;
 use crate::application::ownership::Node;
@@ -93,6 +93,8 @@ pub(super) struct Journey<'a> {
     once: bool,
     /// It was sent, and nobody knows what became of it there.
     in_doubt: bool,
+    /// The call as it is sent, but for its cover; written when it is first needed.
+    written: Option<Bytes>,
     deadline: Option<Instant>,
     give_up: Instant,
     pause: Duration,
@@ -119,6 +121,7 @@ impl<'a> Journey<'a> {
             changes_state: method.changes_state,
             once: method.changes_state && call.caller.idempotency.is_none(),
             in_doubt: false,
+            written: None,
             deadline,
             give_up: Instant::now() + SEARCH_MAX,
             pause: PAUSE_FIRST,
@@ -131,9 +134,9 @@ impl<'a> Journey<'a> {
             let wait = self.deadline.map_or(ANSWER_WAIT, |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
-            let body = written(self.method, call, wait);
+            let body = covered(call, wait, &self.written(call).await);
             match self.forward.send(node, body, wait).await {
-                Sent::Answered(answer) => return Next::Answer(self.judged(read(&answer))),
+                Sent::Answered(answer) => return Next::Answer(self.judged(read(answer).await)),
                 Sent::NotTaken => {}
                 Sent::Broken if self.once => return Next::Answer(Err(unknown())),
                 Sent::Broken => self.in_doubt = self.changes_state,
@@ -165,6 +168,18 @@ impl<'a> Journey<'a> {
             outcome => outcome,
         }
     }
+
+    /// The call without its cover. Written on a thread that may be kept busy, because nobody knows
+    /// its size before.
+    async fn written(&mut self, call: &Call) -> Bytes {
+        if let Some(written) = &self.written {
+            return written.clone();
+        }
+        let (method, call) = (self.method, call.clone());
+        let written = tokio::task::spawn_blocking(move || written(method, &call)).await;
+        let written = written.expect("a value with string keys can be written");
+        self.written.insert(written).clone()
+    }
 }
 
 fn unknown() -> RpcError {
@@ -172,31 +187,46 @@ fn unknown() -> RpcError {
         .with("retry_after_ms", RETRY_AFTER_MS)
 }
 
-/// The call as it is sent: two lines of JSON.
-fn written(method: &'static str, call: &Call, wait: Duration) -> Bytes {
+/// A written call as it is sent: two lines of JSON.
+fn covered(call: &Call, wait: Duration, written: &[u8]) -> Bytes {
     let cover = Cover {
         principal: Cow::from(&*call.caller.principal),
         correlation: Cow::from(&*call.caller.correlation),
         traceparent: call.caller.traceparent.as_deref().map(Cow::from),
         wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
     };
+    let mut body = serde_json::to_vec(&cover).expect("a value with string keys can be written");
+    body.push(b'\n');
+    body.extend_from_slice(written);
+    body.into()
+}
+
+/// The second line.
+fn written(method: &'static str, call: &Call) -> Bytes {
     let sending = Sending {
         jsonrpc: "2.0",
         id: 0,
         method,
         params: &call.params,
-        metadata: call.metadata.as_ref(),
-        configuration: call.configuration.as_ref(),
+        metadata: call.metadata.as_deref(),
+        configuration: call.configuration.as_deref(),
     };
-    let why = "a value with string keys can be written";
-    let mut body = serde_json::to_vec(&cover).expect(why);
-    body.push(b'\n');
-    serde_json::to_writer(&mut body, &sending).expect(why);
-    body.into()
+    let written = serde_json::to_vec(&sending);
+    written
+        .expect("a value with string keys can be written")
+        .into()
 }
 
 /// A call as it arrives; `None` for what no node sends.
-pub(super) fn arrived(body: &[u8]) -> Option<(Request, Origin, Duration)> {
+pub(super) async fn received(body: Bytes) -> Option<(Request, Origin, Duration)> {
+    if body.len() <= INLINE_PARSE_BYTES_MAX {
+        return arrived(&body);
+    }
+    let parsed = tokio::task::spawn_blocking(move || arrived(&body));
+    parsed.await.ok().flatten()
+}
+
+fn arrived(body: &[u8]) -> Option<(Request, Origin, Duration)> {
     let end = body.iter().position(|byte| *byte == b'\n')?;
     let cover: Cover<'_> = serde_json::from_slice(&body[..end]).ok()?;
     let origin = Origin {
@@ -231,7 +261,17 @@ struct Refusal {
 }
 
 /// The answer of another node, as if it were ours.
-fn read(answer: &[u8]) -> Outcome {
+async fn read(answer: Vec<u8>) -> Outcome {
+    if answer.len() <= INLINE_PARSE_BYTES_MAX {
+        return understood(&answer);
+    }
+    let parsed = tokio::task::spawn_blocking(move || understood(&answer));
+    parsed
+        .await
+        .unwrap_or_else(|_| Err(RpcError::busy("the server is stopping", RETRY_AFTER_MS)))
+}
+
+fn understood(answer: &[u8]) -> Outcome {
     let odd = || RpcError::internal_answer("another server gave an answer that cannot be read");
     let answer: Answer = serde_json::from_slice(answer).map_err(|_| odd())?;
     match (answer.result, answer.error) {
@@ -259,9 +299,9 @@ mod tests {
     fn call() -> Call {
         let object = |v: Value| v.as_object().cloned().expect("an object");
         Call {
-            params: object(json!({"name": "line\nbreak", "n": 1.5})),
-            metadata: Some(object(json!({"idempotency_key": "k"}))),
-            configuration: Some(json!({"c": [1]})),
+            params: Arc::new(object(json!({"name": "line\nbreak", "n": 1.5}))),
+            metadata: Some(Arc::new(object(json!({"idempotency_key": "k"})))),
+            configuration: Some(Arc::new(json!({"c": [1]}))),
             caller: Caller {
                 principal: Arc::from("ann \"x\"\né"),
                 ..Caller::anonymous(Arc::from("req-1"))
@@ -272,12 +312,19 @@ mod tests {
     #[test]
     fn a_call_arrives_as_it_was_sent() {
         let sent = call();
-        let body = written("tasks.create", &sent, Duration::from_millis(1500));
+        let written = written("tasks.create", &sent);
+        let body = covered(&sent, Duration::from_millis(1500), &written);
         let (request, origin, wait) = arrived(&body).expect("it can be read");
         assert_eq!((&*request.method, wait.as_millis()), ("tasks.create", 1500));
-        assert_eq!(request.params, envelope::Params::Named(sent.params));
-        assert_eq!(request.metadata, sent.metadata);
-        assert_eq!(request.configuration, sent.configuration);
+        assert_eq!(
+            request.params,
+            envelope::Params::Named((*sent.params).clone())
+        );
+        assert_eq!(request.metadata.as_ref(), sent.metadata.as_deref());
+        assert_eq!(
+            request.configuration.as_ref(),
+            sent.configuration.as_deref()
+        );
         assert_eq!(origin.principal, sent.caller.principal);
         assert_eq!(origin.correlation, sent.caller.correlation);
     }
@@ -293,12 +340,12 @@ mod tests {
     #[test]
     fn answers_are_passed_on_unchanged() {
         let text = br#"{"jsonrpc":"2.0","result":{"b":1, "a":1.50},"id":0}"#;
-        let Ok(Text::Whole(result)) = read(text) else {
+        let Ok(Text::Whole(result)) = understood(text) else {
             panic!("a result");
         };
         assert_eq!(result.get(), r#"{"b":1, "a":1.50}"#);
         let refusal = RpcError::busy("full", 7);
         let text = json!({"jsonrpc": "2.0", "error": refusal, "id": 0}).to_string();
-        assert_eq!(read(text.as_bytes()).err(), Some(refusal));
+        assert_eq!(understood(text.as_bytes()).err(), Some(refusal));
     }
 }
