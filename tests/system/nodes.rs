@@ -8,7 +8,6 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 const NODES: usize = 3;
 const CLIENTS: usize = 8;
@@ -287,11 +286,14 @@ async fn a_node_that_stood_still_past_its_leases_writes_nothing_stale() {
     })
     .await;
     // What others have taken over goes on while it stands still.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let more = (CLIENTS..2 * CLIENTS).map(|n| Client::new(n, 3)).collect();
+    let others = Load::start(more, &cluster.apis()[..NODES - 1]);
+    others.more(api, COMMANDS * CLIENTS).await;
     paused.resume();
     load.more(api, COMMANDS * CLIENTS).await;
     cluster.settled(NODES).await;
-    let clients = load.stop().await;
+    let mut clients = load.stop().await;
+    clients.extend(others.stop().await);
     cluster.check(&clients).await;
 }
 
