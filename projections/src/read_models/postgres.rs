@@ -225,20 +225,14 @@ fn pool(place: &Place, connections: u32) -> PgPool {
         .idle_timeout(READER_IDLE)
         // The pool asks each connection that comes back whether it lives, and waits for the answer
         // without a limit, with the place taken. So it is asked here before.
-        .after_release(|db, _| Box::pin(async { in_time(GRACE, alive(db)).await.map_err(cause) }))
+        .after_release(|db, _| Box::pin(alive(db)))
         .connect_lazy_with(place.reader())
 }
 
-async fn alive(db: &mut PgConnection) -> Result<bool, Error> {
-    db.ping().await?;
+async fn alive(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let answer = timeout(GRACE, db.ping()).await;
+    answer.map_err(|_| no_answer(GRACE))??;
     Ok(true)
-}
-
-fn cause(error: Error) -> sqlx::Error {
-    match error {
-        Error::Unavailable(cause) => cause,
-        other => sqlx::Error::Protocol(other.to_string()),
-    }
 }
 
 /// The outcome of something that a server does, unless it takes longer than `wait`.
@@ -246,12 +240,13 @@ pub(super) async fn in_time<T>(
     wait: Duration,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    let late = |_| {
-        let reason = format!("no answer within {wait:?}");
-        let late = std::io::Error::new(std::io::ErrorKind::TimedOut, reason);
-        Error::Unavailable(sqlx::Error::Io(late))
-    };
-    timeout(wait, work).await.map_err(late)?
+    let done = timeout(wait, work).await;
+    done.map_err(|_| Error::Unavailable(no_answer(wait)))?
+}
+
+fn no_answer(wait: Duration) -> sqlx::Error {
+    let reason = format!("no answer within {wait:?}");
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
 }
 
 /// A transaction that reads one consistent state, all of it from the tables that serve now.

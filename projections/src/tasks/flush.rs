@@ -483,7 +483,8 @@ mod tests {
         for (sql, ids) in [(COVERED, 1), (NEXT_ATTEMPT, 0)] {
             let mut args = tx.args();
             args.int(1);
-            (0..ids).for_each(|_| args.opt_id(None));
+            // NULL would make a plan that reads nothing.
+            (0..ids).for_each(|_| args.id(uuid::Uuid::nil()));
             let plan = tx.plan(sql, args).await.expect("a plan");
             let by_index = |step: &String| step.contains("Index");
             assert!(plan.iter().any(by_index), "{plan:#?}");
