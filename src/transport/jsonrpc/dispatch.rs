@@ -165,7 +165,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             Ok(call) => self.execute(method, call, deadline).await,
             Err(error) => Err(error),
         };
-        let answer = self.whole(outcome, deadline).await;
+        let answer = encode::whole_by(self.answer_bytes_max, outcome, deadline).await;
         if answer.as_ref().is_err_and(|e| e.elsewhere.is_some()) {
             return None;
         }
@@ -288,26 +288,10 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Element::Request(request) => {
                 if let Some((id, outcome)) = self.request(*request, origin, deadline).await {
-                    let outcome = self.whole(outcome, deadline).await;
+                    let outcome = encode::whole_by(self.answer_bytes_max, outcome, deadline).await;
                     encode::answer(buffer, max, Some(&id), &outcome);
                 }
             }
-        }
-    }
-
-    /// An outcome as one text, a long one too if it can be read by then.
-    async fn whole(
-        &self,
-        outcome: Outcome,
-        deadline: Option<Instant>,
-    ) -> Result<Box<RawValue>, RpcError> {
-        let whole = encode::whole(self.answer_bytes_max, outcome);
-        match deadline {
-            Some(deadline) => timeout_at(deadline, whole).await.unwrap_or_else(|_| {
-                let reason = "the answer was not read in time; ask for it alone";
-                Err(RpcError::busy(reason, RETRY_AFTER_TIMEOUT_MS))
-            }),
-            None => whole.await,
         }
     }
 

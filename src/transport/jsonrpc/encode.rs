@@ -1,8 +1,10 @@
 //! Answers as bytes. The id's text and the result's text are copied into the buffer as they are.
 
+use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::RpcError;
 use crate::application::readings::{NotWhole, Pieces, Text};
 use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
 
 /// Bytes of one answer that is made in memory, a batch's together, unless set otherwise: about four
 /// times a tree of 100,000 tasks. Long answers to single calls are never in memory as a whole.
@@ -45,7 +47,7 @@ pub(super) fn body(bytes_max: usize, id: &RawValue, outcome: Outcome) -> Body {
 }
 
 /// The answer among others, for which a long result must be whole.
-pub(super) async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
+async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
     outcome?
         .whole(bytes_max)
         .await
@@ -53,6 +55,22 @@ pub(super) async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawV
             NotWhole::TooLong => too_large(bytes_max),
             NotWhole::Cut => RpcError::internal_answer("the answer was cut off"),
         })
+}
+
+/// The same, if it can be read by then.
+pub(super) async fn whole_by(
+    bytes_max: usize,
+    outcome: Outcome,
+    deadline: Option<Instant>,
+) -> Result<Box<RawValue>, RpcError> {
+    let whole = whole(bytes_max, outcome);
+    match deadline {
+        Some(deadline) => timeout_at(deadline, whole).await.unwrap_or_else(|_| {
+            let reason = "the answer was not read in time; ask for it alone";
+            Err(RpcError::busy(reason, RETRY_AFTER_TIMEOUT_MS))
+        }),
+        None => whole.await,
+    }
 }
 
 fn too_large(bytes_max: usize) -> RpcError {
