@@ -80,8 +80,9 @@ async fn postgres(url: &str, batch: usize, seconds: u64) -> Result<Measured, sql
     while began.elapsed() < limit {
         let sent = Instant::now();
         let positions: Vec<i64> = (0..batch as i64).map(|n| position + n).collect();
-        let ids: Vec<Vec<u8>> = (0..batch)
-            .map(|_| Uuid::new_v4().as_bytes().to_vec())
+        let ids: Vec<Vec<u8>> = positions
+            .iter()
+            .map(|n| Uuid::from_u128(n.unsigned_abs().into()).as_bytes().to_vec())
             .collect();
         let payloads = vec![payload.as_str(); batch];
         sqlx::query(
@@ -123,7 +124,8 @@ fn sqlite(file: &std::path::Path, batch: usize, seconds: u64) -> rusqlite::Resul
                  'anonymous', '0f8fad5b-d9cb-469f-a165-70867728950e', NULL, NULL, 0, ?3)",
             )?;
             for _ in 0..batch {
-                insert.execute(params![position, Uuid::new_v4().as_bytes(), payload])?;
+                let id = Uuid::from_u128(position.unsigned_abs().into());
+                insert.execute(params![position, id.as_bytes(), payload])?;
                 position += 1;
             }
         }
