@@ -10,7 +10,10 @@ use tracing_subscriber::filter::ParseError;
 /// # Errors
 /// The level cannot be read: the operator corrects it.
 pub fn init(config: &LogConfig) -> Result<(), ParseError> {
-    let filter = EnvFilter::builder().parse(&config.level)?;
+    // What the database remarks on our own statements ("exists already, skipping") is no news. Said
+    // first, so that the operator's own words win.
+    let filter =
+        EnvFilter::builder().parse(format!("sqlx::postgres::notice=warn,{}", config.level))?;
     let json = match config.format {
         LogFormat::Json => true,
         LogFormat::Pretty => false,

@@ -18,7 +18,13 @@ Examples:
 
 A server does the same when it starts; this is for a database whose servers may not change its
 schema. Several may run at once: they take turns. A log of a newer program is refused.
-The tables that queries read are not touched: servers make them anew when they are of another version.")]
+The tables that queries read are not touched: servers make them anew when they are of another version.
+
+Such a server's user needs, in the database and once `migrate` has run:
+  GRANT CREATE ON DATABASE ledger TO server;
+  GRANT USAGE ON SCHEMA taskledger TO server;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger TO server;
+  GRANT USAGE ON ALL SEQUENCES IN SCHEMA taskledger TO server;")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,

@@ -42,7 +42,7 @@ Examples:
         storage: StorageConfig,
 
         /// The server that rebuilds what it serves
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", conflicts_with = "database_url")]
         url: Option<String>,
     },
 }

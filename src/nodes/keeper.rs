@@ -11,6 +11,7 @@ use crate::application::ownership::Node;
 use crate::application::{Flows, Partitions};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +44,8 @@ pub struct Keeper {
     tenure: Arc<Tenure>,
     leases: Arc<dyn Leases>,
     tenant: Arc<dyn Tenant>,
+    /// The last beat did not succeed.
+    failing: AtomicBool,
 }
 
 impl Keeper {
@@ -60,6 +63,7 @@ impl Keeper {
             tenure,
             leases,
             tenant,
+            failing: AtomicBool::new(false),
         }
     }
 
@@ -103,14 +107,17 @@ impl Keeper {
         let sight = match self.watched(answer).await {
             Ok(Ok(sight)) => sight,
             Ok(Err(error)) => {
-                tracing::warn!(error = %error, "the leases of this node could not be renewed");
+                self.not_renewed(&error.to_string());
                 return false;
             }
             Err(_) => {
-                tracing::warn!("the leases of this node could not be renewed in time");
+                self.not_renewed("no answer in time");
                 return false;
             }
         };
+        if self.failing.swap(false, Ordering::Relaxed) {
+            tracing::info!("the leases of this node are renewed again");
+        }
         self.lose(&self.tenure.drop_lost(sent, &sight));
         let gained = self.tenure.take(sent, &asked, &sight);
         if !gained.is_empty() {
@@ -139,6 +146,13 @@ impl Keeper {
             }
         }
         what.await
+    }
+
+    /// Said once for each outage.
+    fn not_renewed(&self, reason: &str) {
+        if !self.failing.swap(true, Ordering::Relaxed) {
+            tracing::warn!(reason, "the leases of this node could not be renewed");
+        }
     }
 
     fn lose(&self, gone: &Partitions) {

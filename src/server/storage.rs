@@ -75,7 +75,8 @@ impl Database {
     /// # Errors
     /// [`StartError::DatabaseUrl`]: the URL is none of a Postgres database.
     pub fn of(config: &DatabaseConfig) -> Result<Option<Self>, StartError> {
-        let Some(url) = &config.url else {
+        // An empty variable is one that is not set.
+        let Some(url) = config.url.as_ref().filter(|url| !url.secret().is_empty()) else {
             return Ok(None);
         };
         let (scheme, _) = url.secret().split_once("://").unwrap_or_default();

@@ -64,13 +64,23 @@ pub struct ExportedKey {
     pub expires_at: Timestamp,
 }
 
-/// A line of an export: the events in order, then the keys.
+/// A line of an export: the events in order, then the keys, then perhaps the end.
 #[derive(Debug, Clone)]
 pub enum Line {
     /// An event.
     Event(ExportedEvent),
     /// A key.
     Key(ExportedKey),
+    /// What came before it, so that a file that was cut off is noticed.
+    End(End),
+}
+
+/// The last line of an export that is meant to be moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// Of all lines before it.
+    pub end: Receipt,
 }
 
 impl Line {
@@ -83,11 +93,13 @@ impl Line {
         #[derive(Deserialize)]
         struct Probe {
             request_key: Option<serde::de::IgnoredAny>,
+            end: Option<serde::de::IgnoredAny>,
         }
         let probe: Probe = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let line = match probe.request_key {
-            Some(_) => serde_json::from_str(text).map(Self::Key),
-            None => serde_json::from_str(text).map(Self::Event),
+        let line = match (probe.request_key, probe.end) {
+            (Some(_), _) => serde_json::from_str(text).map(Self::Key),
+            (None, Some(_)) => serde_json::from_str(text).map(Self::End),
+            (None, None) => serde_json::from_str(text).map(Self::Event),
         };
         line.map_err(|e| e.to_string())
     }
@@ -98,13 +110,13 @@ impl Line {
         let text = match self {
             Self::Event(event) => serde_json::to_string(event),
             Self::Key(key) => serde_json::to_string(key),
+            Self::End(end) => serde_json::to_string(end),
         };
         text.expect("a line can always be written as JSON")
     }
 }
 
-/// How many events and keys there were, and the SHA-256 of their lines, line ends included: what
-/// `sha256sum` says of an exported file.
+/// How many events and keys there were, and the SHA-256 of their lines, line ends included.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     events: u64,
@@ -113,7 +125,8 @@ pub struct Tally {
 }
 
 /// The end of a [`Tally`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Receipt {
     /// Events.
     pub events: u64,
@@ -129,6 +142,7 @@ impl Tally {
         match line {
             Line::Event(_) => self.events += 1,
             Line::Key(_) => self.keys += 1,
+            Line::End(_) => return,
         }
         self.digest.update(text.as_bytes());
         self.digest.update(b"\n");
@@ -341,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_that_of_the_file() {
+    fn the_digest_is_that_of_the_lines() {
         let mut tally = Tally::default();
         let key = Line::Key(ExportedKey {
             request_key: "k".to_owned(),

@@ -187,6 +187,34 @@ async fn an_import_that_fails_names_the_line_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_that_was_cut_between_two_lines_is_noticed() {
+    let from = given_history(Folder::new()).await;
+    let text = events(&["export", "--with-keys"], &from.folder)
+        .await
+        .done();
+    let lines: Vec<&str> = text.lines().collect();
+    let (end, others) = lines.split_last().unwrap();
+    let joined = |lines: &[&str]| lines.iter().map(|l| format!("{l}\n")).collect::<String>();
+    let import = async |text: String| {
+        let to = Folder::new();
+        let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+        let words: Vec<_> = words.chain(to.storage()).collect();
+        run_with(words, Path::new("."), &text).await
+    };
+    let without_one = [&others[..others.len() - 1], &[*end]].concat();
+    let twice = [others, &[*end, *end]].concat();
+
+    let cut = import(joined(&without_one)).await.refused(2);
+    let behind = import(joined(&twice)).await.refused(2);
+    let open = import(joined(others)).await;
+
+    assert!(cut.contains("cut off or changed"), "{cut}");
+    assert!(behind.contains("behind the end"), "{behind}");
+    assert!(open.err.contains("no closing line"), "{open:?}");
+    assert_eq!(open.code, Some(0), "{open:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_into_a_database_that_fails_leaves_nothing() {
     let from = given_history(Folder::new()).await;
     let text = events(&["export"], &from.folder).await.done();

@@ -261,7 +261,7 @@ impl ReadModels {
     }
 
     /// Closes all connections. Queries that are under way end first; what a server does not answer is
-    /// left to itself after [`CLOSE_WAIT`].
+    /// left to itself after a few seconds.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; the data is safe in any case.

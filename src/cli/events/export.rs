@@ -4,7 +4,7 @@ use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
-use crate::store::transfer::{Line, Tally};
+use crate::store::transfer::{End, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ Examples:
   taskledger events export --after 1000 | head
   taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
 
-A server may be running. With --output, the count and the SHA-256 of the file are printed: what
-`sha256sum` says of it, and `events import` as long as none of the keys expires.")]
+A server may be running. With --output or --with-keys a last line holds the count and the SHA-256 of all
+lines before it, by which `events import` notices a file that was cut off.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
@@ -38,7 +38,10 @@ pub(super) struct Args {
 /// Writes the log from after a position to its present end.
 pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let Some(path) = args.output.clone() else {
-        write(&args, |line| out.line_of_many(line)).await?;
+        let tally = write(&args, |line| out.line_of_many(line)).await?;
+        if args.with_keys {
+            out.line_of_many(&end(tally.receipt()))?;
+        }
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -77,9 +80,15 @@ async fn write_file(args: &Args, file: File) -> Result<Tally, CliError> {
         file.write_all(b"\n")
     });
     let tally = tally.await?;
+    file.write_all(end(tally.clone().receipt()).as_bytes())?;
+    file.write_all(b"\n")?;
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
     Ok(tally)
+}
+
+fn end(receipt: Receipt) -> String {
+    Line::End(End { end: receipt }).text()
 }
 
 async fn write(

@@ -22,7 +22,7 @@ Examples:
   taskledger events export --with-keys | taskledger events import - --data-dir ./elsewhere
 
 Stop the server before the export, or what it writes afterwards is not moved. The target must have
-no log. Everything that was written is read back and compared, by count and SHA-256, before any of
+no log; a server that runs on an empty database takes up flows that were running within half a minute. Everything that was written is read back and compared, by count and SHA-256, before any of
 it is there; a broken-off import leaves nothing.")]
 pub(super) struct Args {
     /// The export, or `-` for standard input
@@ -76,22 +76,41 @@ async fn read(
     let mut progress = Progress::of("bytes read");
     let (mut events, mut keys, mut waiting) = (Vec::<Checked>::new(), Vec::<ExportedKey>::new(), 0);
     let (mut number, mut bytes, mut behind_events) = (0_u64, 0_u64, false);
-    let mut text = Vec::new();
-    while let Some(line) = next_line(&mut input, &mut text, number + 1)? {
+    // All lines of the file, and whether its last one was met.
+    let (mut whole, mut ended) = (Tally::default(), false);
+    let mut buffer = Vec::new();
+    while let Some(line) = next_line(&mut input, &mut buffer, number + 1)? {
         number += 1;
         bytes += line.len() as u64 + 1;
         let fault = |reason: String| CliError::Usage(format!("line {number}: {reason}"));
         let parsed = Line::parse(line).map_err(fault)?;
+        if ended {
+            return Err(fault(
+                "something stands behind the end of the export".to_owned(),
+            ));
+        }
+        let text = parsed.text();
+        whole.add(&parsed, &text);
         // What has expired since is not taken along.
         let expired = matches!(&parsed, Line::Key(key) if key.expires_at < now);
         if !expired {
-            tally.add(&parsed, &parsed.text());
+            tally.add(&parsed, &text);
         }
         match parsed {
             Line::Key(key) => {
                 behind_events = true;
                 if !expired {
                     keys.push(key);
+                }
+            }
+            Line::End(end) => {
+                ended = true;
+                let found = whole.clone().receipt();
+                if found != end.end {
+                    return Err(fault(format!(
+                        "the export had {}, this file has {found}: it was cut off or changed",
+                        end.end
+                    )));
                 }
             }
             Line::Event(_) if behind_events => {
@@ -114,6 +133,12 @@ async fn read(
         if let Some(size) = size {
             progress.at(bytes, size);
         }
+    }
+    if !ended {
+        eprintln!(
+            "the export has no closing line (`events export --output` writes one): if it was cut off \
+             between two lines, what is missing is not noticed"
+        );
     }
     target.write(&events).await.map_err(failed)?;
     target.write_keys(&keys).await.map_err(failed)?;

@@ -59,7 +59,8 @@ pub enum OpenError {
     /// owner of the database.
     #[error(
         "the schema in {place} is not up to date and user `{user}` may not change it: {source}; \
-         run `taskledger migrate` once as a user who may"
+         run `taskledger migrate` once as a user who may, and grant this one what `taskledger migrate \
+         --help` names"
     )]
     Forbidden {
         /// Host, port and database.

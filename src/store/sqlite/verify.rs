@@ -45,7 +45,7 @@ const STREAM_VERSIONS: &str =
 ///
 /// # Errors
 /// [`OpenError`]: there is no log, or none of it can be read. Damage is not an error but a
-/// [`Fault`].
+/// `Fault` of the report.
 pub fn verify(
     path: &Path,
     mut progress: impl FnMut(Position, Position),
