@@ -57,21 +57,14 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let mut command = command();
         command
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--log-level",
-                "info",
-                "--data-dir",
-            ])
-            .arg(folder.path().join("data"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "info"])
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        if let Some(database) = &database {
-            command.args(["--database-url", database.url()]);
-        }
+        match &database {
+            Some(database) => command.args(["--database-url", database.url()]),
+            None => command.arg("--data-dir").arg(folder.path().join("data")),
+        };
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut text = String::new();

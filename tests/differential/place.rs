@@ -43,10 +43,10 @@ impl Place {
 
     pub(crate) fn storage(&self) -> Storage {
         let folder = self.folder.path().to_str().expect("a path in ASCII");
-        let mut words = vec!["server", "--data-dir", folder];
-        if let Some(database) = &self.database {
-            words.extend(["--database-url", database.url()]);
-        }
+        let words = match &self.database {
+            Some(database) => ["server", "--database-url", database.url()],
+            None => ["server", "--data-dir", folder],
+        };
         let settings = Settings::try_parse_from(words).expect("the options exist");
         Storage::try_from(&settings.storage).expect("the URL is one")
     }
