@@ -75,10 +75,14 @@ impl Database {
     /// # Errors
     /// [`StartError::DatabaseUrl`]: the URL is none of a Postgres database.
     pub fn of(config: &DatabaseConfig) -> Result<Option<Self>, StartError> {
-        // An empty variable is one that is not set.
-        let Some(url) = config.url.as_ref().filter(|url| !url.secret().is_empty()) else {
+        let Some(url) = &config.url else {
             return Ok(None);
         };
+        if url.secret().is_empty() {
+            // Perhaps a secret that was not filled in: data must not go to a folder by mistake.
+            let reason = "it is empty; leave it out to keep the data in a folder".to_owned();
+            return Err(StartError::DatabaseUrl(reason));
+        }
         let (scheme, _) = url.secret().split_once("://").unwrap_or_default();
         if !matches!(scheme, "postgres" | "postgresql") {
             let reason = "it does not begin with `postgres://`".to_owned();
