@@ -30,6 +30,7 @@ impl Flow {
         (task.parent == NONE || (task.parent as usize) < n)
             && self.methods.has(task.method)
             && self.users.has(task.user)
+            && task.retry.as_ref().is_none_or(|r| r.is_sound())
             && (task.run == NONE || self.runs.contains_key(&task.run))
             && [task.spec_at, task.name_at, task.outcome_at]
                 .into_iter()

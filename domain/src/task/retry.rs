@@ -34,6 +34,11 @@ impl RetryPolicy {
         }
     }
 
+    /// Whether a task can have been given this one.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.multiplier.is_finite() && self.multiplier >= 1.0
+    }
+
     /// Milliseconds to wait after attempt number `attempt` (from 1, within the run) has failed;
     /// `None` when it was the last one.
     #[must_use]
