@@ -54,6 +54,7 @@ fn main() {
             run_id: run(&format!("leaf {k}")),
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            callback: None,
         })
     });
     for (name, knot) in [

@@ -73,6 +73,12 @@ id! {
     EventId
 }
 
+id! {
+    /// Where the caller of one execution wants to be told of it: the address and its secrets are kept
+    /// beside the log under this name.
+    CallbackId
+}
+
 impl FlowId {
     /// The root task, whose id the flow carries.
     #[must_use]

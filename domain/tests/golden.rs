@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError, snapshot};
 use taskledger_domain::flow::*;
-use taskledger_domain::task::{Priority, Progress, RetryPolicy};
+use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, task};
-use taskledger_domain::{Payload, TaskId, Timestamp};
+use taskledger_domain::{CallbackId, Payload, TaskId, Timestamp};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -108,6 +108,7 @@ fn full() -> Vec<Event> {
             covers: vec![(0, 3), (7, 7)],
             allow_unknown_executors: true,
             executor_wait_ms: 300_000,
+            callback: Some(CallbackId(id("callback").0)),
         }),
         Event::TaskStarted(TaskStarted {
             task_id,
@@ -143,6 +144,7 @@ fn full() -> Vec<Event> {
             attempt: Some(2),
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Requested,
+            progress: Progress::from_millionths(250_000),
         }),
         Event::RunEnded(RunEnded {
             run_id: run("run"),
@@ -155,6 +157,11 @@ fn full() -> Vec<Event> {
                 failed: 4,
                 cancelled: 5,
             },
+            root: Some(RootAtEnd {
+                status: Status::Failed,
+                progress: Progress::from_millionths(500_000),
+            }),
+            others: 1,
         }),
     ]
 }
@@ -201,11 +208,29 @@ fn min() -> Vec<Event> {
             reason: RequeueReason::Rerun,
             next_attempt_at: None,
         }),
+        Event::RunStarted(RunStarted {
+            run_id: run("run"),
+            task_id,
+            kind: RunKind::Execute,
+            covers: vec![(0, 0)],
+            allow_unknown_executors: false,
+            executor_wait_ms: 0,
+            callback: None,
+        }),
+        Event::RunEnded(RunEnded {
+            run_id: run("run"),
+            task_id,
+            state: RunState::Completed,
+            counts: StatusCounts::default(),
+            root: None,
+            others: 0,
+        }),
         Event::TaskCancelled(TaskCancelled {
             task_id,
             attempt: None,
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Deadline,
+            progress: Progress::ZERO,
         }),
     ]
 }

@@ -113,6 +113,7 @@ async fn main() {
             covers: vec![(0, size as u32 - 1)],
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            callback: None,
         };
         log.push(root.as_flow(), Event::RunStarted(run));
         for n in 0..size {

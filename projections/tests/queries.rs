@@ -247,6 +247,7 @@ fn pair() -> (World, TaskId, TaskId, TaskId, taskledger_domain::RunId) {
             covers: vec![(0, 2)],
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            callback: None,
         }),
     );
     for task_id in [root.id, first] {
@@ -365,6 +366,8 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so(engine: 
             task_id: root,
             state,
             counts,
+            root: None,
+            others: 0,
         }),
     );
     models.apply(&world.log[seen..]).await.unwrap();
@@ -392,6 +395,7 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it(engine: Engine)
             covers: vec![(0, 0)],
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            callback: None,
         }),
     );
     world.push(
@@ -517,6 +521,7 @@ async fn a_tree_of_a_hundred_thousand_is_built_run_and_written(engine: Engine) {
             covers: vec![(0, TASKS - 1)],
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            callback: None,
         }),
     );
     for events in world.log.chunks(2048) {

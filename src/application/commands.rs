@@ -19,7 +19,7 @@ use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies, stored_ref};
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::violation::Violation;
-use taskledger_domain::{FlowId, RunId, TaskId, Version};
+use taskledger_domain::{CallbackId, FlowId, RunId, TaskId, Version};
 
 /// Times that an update is built again because the specification changed under it.
 const UPDATE_ROUNDS_MAX: usize = 8;
@@ -40,6 +40,8 @@ pub struct ExecuteOptions {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// Where the caller wants to be told of the run.
+    pub callback: Option<CallbackId>,
 }
 
 impl Default for ExecuteOptions {
@@ -47,6 +49,7 @@ impl Default for ExecuteOptions {
         Self {
             allow_unknown_executors: false,
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+            callback: None,
         }
     }
 }
@@ -157,6 +160,7 @@ impl App {
             run_id,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
+            callback: options.callback,
         });
         self.command(caller, "tasks.execute", flow, command, begins, answer)
             .await
@@ -201,6 +205,7 @@ impl App {
             run_id,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
+            callback: options.callback,
         });
         self.once(
             &caller,

@@ -314,6 +314,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
         covers: vec![(0, 1)],
         allow_unknown_executors: false,
         executor_wait_ms: 0,
+        callback: None,
     });
     let mut events = vec![event(0, started)];
     events.extend((1..=reports).map(|n| {
@@ -330,6 +331,8 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
         task_id: id("root"),
         state: taskledger_domain::flow::RunState::Completed,
         counts: Default::default(),
+        root: None,
+        others: 0,
     };
     events.push(event(reports + 1, Event::RunEnded(ended)));
     let expected = w.history(flow).await.len() as u64;

@@ -94,14 +94,14 @@ events! {
     DependenciesChanged = 1,
     TaskRespecified = 1,
     TaskDeleted = 1,
-    RunStarted = 1,
+    RunStarted = 2,
     TaskStarted = 1,
     TaskProgressed = 1,
     TaskCompleted = 1,
     TaskFailed = 1,
     TaskRequeued = 1,
-    TaskCancelled = 1,
-    RunEnded = 1,
+    TaskCancelled = 2,
+    RunEnded = 2,
 }
 
 fn read<T: DeserializeOwned>(

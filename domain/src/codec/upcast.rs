@@ -12,7 +12,7 @@ pub(super) struct Step {
     pub(super) apply: fn(Value) -> Value,
 }
 
-/// All events are in their first version.
+/// Later versions have only added members so far.
 pub(super) const STEPS: &[Step] = &[];
 
 /// `data` of `kind` in version `found`, brought to version `known`, one step after the other.

@@ -5,7 +5,7 @@ use super::event::{FailureReason, RunKind};
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
 use crate::task::{Progress, Status};
-use crate::{Payload, RunId, TaskId, Timestamp, Version};
+use crate::{CallbackId, Payload, RunId, TaskId, Timestamp, Version};
 use hashbrown::HashSet;
 
 /// What somebody wants of a flow.
@@ -92,6 +92,8 @@ pub struct Execute {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// Where its caller wants to be told of it.
+    pub callback: Option<CallbackId>,
 }
 
 /// See [`Command::Update`].

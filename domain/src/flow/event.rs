@@ -1,8 +1,8 @@
 //! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
-use crate::task::{Priority, Progress, RetryPolicy};
-use crate::{Payload, RunId, TaskId, Timestamp};
+use crate::task::{Priority, Progress, RetryPolicy, Status};
+use crate::{CallbackId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What happened to a flow.
@@ -218,6 +218,10 @@ pub struct RunStarted {
     pub allow_unknown_executors: bool,
     /// How long they wait, from the time at which they became ready.
     pub executor_wait_ms: u64,
+    /// Where its caller wants to be told of it: a name for what is kept beside the log, since events
+    /// hold no secrets. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback: Option<CallbackId>,
 }
 
 /// See [`Event::TaskStarted`].
@@ -341,6 +345,9 @@ pub struct TaskCancelled {
     pub error: String,
     /// Why.
     pub reason: CancelReason,
+    /// How far the attempt had come. Since version 2; zero in older events.
+    #[serde(default, skip_serializing_if = "Progress::is_zero")]
+    pub progress: Progress,
 }
 
 /// How a run stands.
@@ -383,4 +390,24 @@ pub struct RunEnded {
     pub state: RunState,
     /// Covered tasks by status at the end.
     pub counts: StatusCounts,
+    /// How the run's root stands. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootAtEnd>,
+    /// Runs of the flow that go on. Since version 2; zero in older events.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub others: u32,
+}
+
+/// How the root of a run stands when the run ends: it may be pending still, when it was blocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootAtEnd {
+    /// Its status.
+    pub status: Status,
+    /// How far its last attempt came.
+    pub progress: Progress,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

@@ -15,7 +15,7 @@ mod waits;
 pub use command::{Capacity, Command, Done, Execute, SlotRequest, Update};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, PriorityChanged,
-    RequeueReason, RunEnded, RunKind, RunStarted, RunState, Specification, StatusCounts,
+    RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState, Specification, StatusCounts,
     TaskCancelled, TaskCompleted, TaskCreated, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed,
     TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, UserChanged,
 };

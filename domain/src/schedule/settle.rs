@@ -3,10 +3,10 @@
 use super::groups;
 use crate::flow::state::Rank;
 use crate::flow::{
-    CancelReason, Capacity, Event, FailureReason, Flow, RunEnded, SlotRequest, TaskCancelled,
-    TaskFailed, TaskStarted,
+    CancelReason, Capacity, Event, FailureReason, Flow, RootAtEnd, RunEnded, SlotRequest,
+    TaskCancelled, TaskFailed, TaskStarted,
 };
-use crate::task::{Priority, Status};
+use crate::task::{Priority, Progress, Status};
 use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,6 +146,7 @@ impl Turn<'_> {
                     attempt: None,
                     error: format!("the deadline {at} passed before the task could start"),
                     reason: CancelReason::Deadline,
+                    progress: Progress::ZERO,
                 }));
             }
         }
@@ -265,13 +266,21 @@ impl Turn<'_> {
                 continue;
             }
             let run = &self.flow.runs[&key];
-            let (run_id, task_id) = (run.id, self.flow.at(run.root).id);
+            let (run_id, root) = (run.id, self.flow.at(run.root));
+            let (task_id, status) = (root.id, root.status);
+            let progress = if status == Status::Completed {
+                Progress::DONE
+            } else {
+                root.progress
+            };
             let (state, counts) = groups::verdict(self.flow, key);
             self.emit(Event::RunEnded(RunEnded {
                 run_id,
                 task_id,
                 state,
                 counts,
+                root: Some(RootAtEnd { status, progress }),
+                others: u32::try_from(self.flow.runs.len() - 1).unwrap_or(u32::MAX),
             }));
         }
     }

@@ -15,6 +15,13 @@ impl Progress {
     /// Done.
     pub const DONE: Self = Self(1_000_000);
 
+    /// Whether nothing is done yet.
+    #[must_use]
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// From millionths; more than a million is [`Self::DONE`].
     #[must_use]
     pub const fn from_millionths(n: u32) -> Self {

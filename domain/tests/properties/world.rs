@@ -124,6 +124,7 @@ impl World {
                     run_id: run(&format!("run {}", self.runs)),
                     allow_unknown_executors: *unknown,
                     executor_wait_ms: u64::from(*wait) * 100,
+                    callback: None,
                 })
             }
             Step::Rename(t) => self.update(*t, |u| u.updates.name = Some("new".to_owned()))?,

@@ -314,6 +314,8 @@ impl World {
                 task_id,
                 state: RunState::Failed,
                 counts,
+                root: None,
+                others: 0,
             });
             self.push(flow, event);
             return;
@@ -341,6 +343,7 @@ impl World {
             covers,
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            callback: None,
         });
         self.push(flow, event);
     }
@@ -355,6 +358,7 @@ impl World {
                 attempt: None,
                 error: "stopped".to_owned(),
                 reason: CancelReason::Requested,
+                progress: Progress::ZERO,
             }),
             (Status::Pending, _) => {
                 let Some(run_id) = run else { return };
@@ -404,6 +408,7 @@ impl World {
                 attempt: Some(attempt),
                 error: "stopped".to_owned(),
                 reason: CancelReason::Deadline,
+                progress: Progress::ZERO,
             }),
             (Status::Failed, _) => {
                 let Some(run_id) = run else { return };

@@ -78,6 +78,7 @@ pub(super) fn execute(
         covers: ranges(&covered),
         allow_unknown_executors: command.allow_unknown_executors,
         executor_wait_ms: command.executor_wait_ms,
+        callback: command.callback,
     }));
     for &i in covered
         .iter()

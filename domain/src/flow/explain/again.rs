@@ -37,6 +37,7 @@ impl Flow {
             run_id: RunId(Uuid::nil()),
             allow_unknown_executors: false,
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+            callback: None,
         });
         match self.decide(&command, now, capacity) {
             Ok(_) => Again::Accepted,

@@ -67,6 +67,7 @@ impl Parameters for Params {
         let options = ExecuteOptions {
             allow_unknown_executors,
             executor_wait_ms,
+            callback: None,
         };
         reader.finish(|| {
             let target = stored.map(Target::Stored).or(list.map(Target::New))?;
