@@ -25,6 +25,7 @@ use crate::store::Fence;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
+use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
@@ -169,6 +170,8 @@ impl Server {
         );
         flows.set_attempts(engine.clone());
         services.spawn(flows.clone().run(woken, stop.child_token()));
+        let (following, live) = Live::new(store.clone());
+        services.spawn(following.run(stop.child_token()));
         let rebuilds = Rebuilds::new(store.clone(), queries.clone());
         let app = App {
             directory: Directory::new(store.clone(), clock.clone(), row_cache.clone()),
@@ -182,6 +185,7 @@ impl Server {
             validation,
             rows: row_cache,
             positions,
+            live,
         };
         let context = Arc::new(Context {
             app,

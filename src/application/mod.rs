@@ -50,6 +50,7 @@ pub use validation::Validation;
 
 use crate::clock::SharedClock;
 use crate::store::EventStore;
+use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner::Handle as Projections;
 use std::fmt;
@@ -79,6 +80,8 @@ pub struct App {
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
     pub positions: Arc<Positions>,
+    /// What happens, for those who watch.
+    pub live: Arc<Live>,
 }
 
 impl fmt::Debug for App {

@@ -16,6 +16,7 @@ use taskledger::clock::{ManualClock, SharedClock};
 use taskledger::store::faulty::{Faults, FaultyStore};
 use taskledger::store::memory::MemoryStore;
 use taskledger::store::{Append, EventStore, Fence, NewEvent, Outcome};
+use taskledger::subscription::live::Live;
 use taskledger::subscription::rebuild::Rebuilds;
 use taskledger::subscription::runner;
 use taskledger_domain::flow::{Event, Kind, TaskRenamed};
@@ -145,6 +146,8 @@ impl World {
         let script = Script::of(&flows);
         flows.set_attempts(script.clone());
         let rebuilds = Rebuilds::new(store.clone(), queries.clone());
+        let (following, live) = Live::new(store.clone());
+        tokio::spawn(following.run(stop.child_token()));
         let app = App {
             directory: Directory::new(store.clone(), shared.clone(), rows.clone()),
             store,
@@ -157,6 +160,7 @@ impl World {
             validation: Arc::new(Validation::new(executors.clone())),
             rows,
             positions,
+            live,
         };
         Self {
             app: Arc::new(app),

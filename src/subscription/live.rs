@@ -1,0 +1,337 @@
+//! What has just happened, for all who watch, encoded once.
+//!
+//! Owns: the reader of the log that follows its end while somebody watches, and what it has published:
+//! one tail for those who watch everything, one for each flow that is watched. Memory is only a fast
+//! path: a watcher that falls behind goes back to the log ([`super::stream`]). While nobody watches,
+//! nothing is read.
+
+mod frame;
+mod tail;
+
+pub use frame::{Chunk, Frame, join};
+use tail::{Found, Tail};
+
+use super::cursor::{Cursor, PARTS_ALL};
+use super::feed::Feed;
+use super::users::Users;
+use crate::store::EventStore;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use taskledger_domain::{FlowId, Position, Recorded};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes kept for those who watch everything: a second or so of full load.
+const ALL_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes kept for each watched flow, shared by its watchers.
+const FLOW_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of one chunk, unless a single frame has more: what a watcher writes at a time.
+const CHUNK_BYTES_MAX: usize = 64 * 1024;
+/// Pages of history that are read at once, for all watchers together: a thousand that come back at the
+/// same time must not keep others from the log.
+const HISTORY_READS_MAX: usize = 4;
+/// Pause after the log could not be read.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Publishes what happens. One per server.
+#[derive(Debug)]
+pub struct Live {
+    pub(super) store: Arc<dyn EventStore>,
+    /// Whose flows are whose.
+    pub(super) users: Users,
+    /// Who reads history has one of these.
+    pub(super) history: Semaphore,
+    state: Mutex<State>,
+    begun: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// All events up to here were published to whoever watched.
+    position: Position,
+    /// Whether the log is followed.
+    follows: bool,
+    all: Arc<Tail>,
+    watching_all: usize,
+    flows: HashMap<FlowId, Watched>,
+    /// Rises when somebody begins to watch something that nobody watched.
+    generation: u64,
+}
+
+#[derive(Debug)]
+struct Watched {
+    tail: Arc<Tail>,
+    watchers: usize,
+}
+
+/// Follows the log for [`Live`].
+#[derive(Debug)]
+pub struct Service(Arc<Live>);
+
+impl Live {
+    /// Nothing is followed until the service runs.
+    #[must_use]
+    pub fn new(store: Arc<dyn EventStore>) -> (Service, Arc<Self>) {
+        let state = State {
+            position: 0,
+            follows: false,
+            all: Arc::new(Tail::new(ALL_BYTES_MAX)),
+            watching_all: 0,
+            flows: HashMap::new(),
+            generation: 0,
+        };
+        let live = Arc::new(Self {
+            users: Users::new(store.clone()),
+            store,
+            history: Semaphore::new(HISTORY_READS_MAX),
+            state: Mutex::new(state),
+            begun: Notify::new(),
+        });
+        (Service(live.clone()), live)
+    }
+
+    /// Those who watch now.
+    #[must_use]
+    pub fn watchers(&self) -> usize {
+        let state = self.lock();
+        state.watching_all + state.flows.values().map(|w| w.watchers).sum::<usize>()
+    }
+
+    /// Begins to watch one flow, or all. Everything above [`Watch::from`] comes through it.
+    pub(super) fn watch(self: &Arc<Self>, flow: Option<FlowId>) -> Watch {
+        let mut state = self.lock();
+        if !state.follows {
+            state.position = *self.store.watch().borrow();
+            state.follows = true;
+            // What was changed while nobody watched was not seen.
+            self.users.forget();
+            self.begun.notify_one();
+        }
+        let tail = match flow {
+            None => {
+                if state.watching_all == 0 {
+                    state.generation += 1;
+                }
+                state.watching_all += 1;
+                state.all.clone()
+            }
+            Some(flow) => {
+                if !state.flows.contains_key(&flow) {
+                    state.generation += 1;
+                }
+                let watched = state.flows.entry(flow).or_insert_with(|| Watched {
+                    tail: Arc::new(Tail::new(FLOW_BYTES_MAX)),
+                    watchers: 0,
+                });
+                watched.watchers += 1;
+                watched.tail.clone()
+            }
+        };
+        Watch {
+            next: tail.next(),
+            moved: tail.watch(),
+            from: state.position,
+            tail,
+            flow,
+            live: self.clone(),
+        }
+    }
+
+    fn leave(&self, flow: Option<FlowId>) {
+        let mut state = self.lock();
+        match flow {
+            None => state.watching_all -= 1,
+            Some(flow) => {
+                if let Some(watched) = state.flows.get_mut(&flow) {
+                    watched.watchers -= 1;
+                    if watched.watchers == 0 {
+                        state.flows.remove(&flow);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops following when nobody watches.
+    fn rest(&self) -> bool {
+        let mut state = self.lock();
+        if state.watching_all == 0 && state.flows.is_empty() {
+            state.follows = false;
+        }
+        !state.follows
+    }
+
+    /// Gives events to those who watch. Encodes without the lock, and again if somebody came meanwhile
+    /// for whom nothing was encoded.
+    fn publish(&self, events: &[Arc<Recorded>]) {
+        let Some(last) = events.last() else { return };
+        for event in events {
+            self.users.learn(event);
+        }
+        let end = Cursor::behind(last, PARTS_ALL);
+        loop {
+            let (generation, all, flows) = self.watched(events);
+            let news = encode(events, all, &flows, end);
+            let mut state = self.lock();
+            if state.generation != generation {
+                continue;
+            }
+            for (tail, chunks) in &news {
+                for chunk in chunks {
+                    tail.push(chunk.clone());
+                }
+            }
+            state.position = last.position;
+            drop(state);
+            for (tail, _) in &news {
+                tail.tell();
+            }
+            return;
+        }
+    }
+
+    fn watched(
+        &self,
+        events: &[Arc<Recorded>],
+    ) -> (u64, Option<Arc<Tail>>, HashMap<FlowId, Arc<Tail>>) {
+        let state = self.lock();
+        let all = (state.watching_all > 0).then(|| state.all.clone());
+        let mut flows = HashMap::new();
+        if !state.flows.is_empty() {
+            for event in events {
+                if let Some(watched) = state.flows.get(&event.flow) {
+                    flows
+                        .entry(event.flow)
+                        .or_insert_with(|| watched.tail.clone());
+                }
+            }
+        }
+        (state.generation, all, flows)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Chunks for each tail that is watched.
+fn encode(
+    events: &[Arc<Recorded>],
+    all: Option<Arc<Tail>>,
+    flows: &HashMap<FlowId, Arc<Tail>>,
+    end: Cursor,
+) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
+    let mut of_all = Vec::new();
+    let mut of_flows: HashMap<FlowId, Vec<Arc<Frame>>> = HashMap::new();
+    for event in events {
+        if all.is_none() && !flows.contains_key(&event.flow) {
+            continue;
+        }
+        for frame in Frame::of(event) {
+            if flows.contains_key(&event.flow) {
+                of_flows.entry(event.flow).or_default().push(frame.clone());
+            }
+            if all.is_some() {
+                of_all.push(frame);
+            }
+        }
+    }
+    let mut news = Vec::new();
+    if let Some(tail) = all {
+        news.push((tail, chunks(of_all, end)));
+    }
+    for (flow, frames) in of_flows {
+        if let Some(tail) = flows.get(&flow) {
+            let end = frames.last().map_or(end, |frame| frame.cursor);
+            news.push((tail.clone(), chunks(frames, end)));
+        }
+    }
+    news
+}
+
+/// At least one chunk, so that those who wait for other things know how far the log is.
+fn chunks(frames: Vec<Arc<Frame>>, end: Cursor) -> Vec<Arc<Chunk>> {
+    let mut all = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for frame in frames {
+        if bytes > 0 && bytes + frame.sse().len() > CHUNK_BYTES_MAX {
+            let behind = part.last().map_or(end, |frame: &Arc<Frame>| frame.cursor);
+            all.push(Arc::new(Chunk::of(std::mem::take(&mut part), behind)));
+            bytes = 0;
+        }
+        bytes += frame.sse().len();
+        part.push(frame);
+    }
+    all.push(Arc::new(Chunk::of(part, end)));
+    all
+}
+
+impl Service {
+    /// Follows the log while somebody watches, until `stop`.
+    pub async fn run(self, stop: CancellationToken) {
+        let live = self.0;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = live.begun.notified() => {}
+            }
+            let from = live.lock().position;
+            let mut feed = Feed::new(live.store.clone(), from);
+            while !live.rest() {
+                let read = tokio::select! {
+                    () = stop.cancelled() => return,
+                    read = feed.next() => read,
+                };
+                match read {
+                    Ok(events) => live.publish(&events),
+                    Err(error) => {
+                        tracing::warn!(%error, position = feed.position(), "live streams wait for the log");
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            () = tokio::time::sleep(RETRY) => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A watcher's end of a tail.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Events above this position come through it.
+    pub(super) from: Position,
+    next: u64,
+    moved: watch::Receiver<u64>,
+    tail: Arc<Tail>,
+    flow: Option<FlowId>,
+    live: Arc<Live>,
+}
+
+impl Watch {
+    /// What has come, waiting until there is something; `None`: too much has come, watch anew.
+    pub(super) async fn next(&mut self, bytes_max: usize) -> Option<Vec<Arc<Chunk>>> {
+        loop {
+            self.moved.borrow_and_update();
+            match self.tail.read(self.next, bytes_max) {
+                Found::Lost => return None,
+                Found::Chunks(chunks) if chunks.is_empty() => {
+                    // The sender lives as long as the tail, which this watcher holds.
+                    let _ = self.moved.changed().await;
+                }
+                Found::Chunks(chunks) => {
+                    self.next += chunks.len() as u64;
+                    return Some(chunks);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.live.leave(self.flow);
+    }
+}

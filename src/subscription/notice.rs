@@ -1,0 +1,281 @@
+//! What subscribers are told: an event of the log in the protocol's words, a shape of its own.
+//!
+//! Owns: the five names of notices, which events make which of them, and their JSON. A notice is made
+//! from its event alone, so it reads the same live, from history, and on every server.
+//! spec: interface / Streaming Events
+//!
+//! Each change of status is one `task_status_update`; one that ends a task (no attempt follows) is
+//! followed by `task_completed`, `task_failed` or `task_cancelled` with the result or the error. The end
+//! of a run is a `task_status_update` of its root with `final`.
+
+use serde::{Serialize, Serializer};
+use taskledger_domain::flow::{Event, RunState, StatusCounts};
+use taskledger_domain::task::{Progress, Status};
+use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
+
+/// What kind of notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `task_status_update`
+    StatusUpdate,
+    /// `task_progress_update`
+    ProgressUpdate,
+    /// `task_completed`
+    Completed,
+    /// `task_failed`
+    Failed,
+    /// `task_cancelled`
+    Cancelled,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::StatusUpdate,
+        Self::ProgressUpdate,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The name in the protocol.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::StatusUpdate => "task_status_update",
+            Self::ProgressUpdate => "task_progress_update",
+            Self::Completed => "task_completed",
+            Self::Failed => "task_failed",
+            Self::Cancelled => "task_cancelled",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The identity of a notice: that of its event, and which of the event's notices it is. The same for
+/// every subscriber and every delivery, so receivers know repetitions by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NoticeId {
+    /// The event.
+    pub event: EventId,
+    /// 0 for the first notice of the event, 1 for the second.
+    pub part: u8,
+}
+
+impl std::fmt::Display for NoticeId {
+    /// Holds no dot, which signatures of webhooks use as a separator.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.part {
+            0 => write!(f, "{}", self.event),
+            part => write!(f, "{}-{part}", self.event),
+        }
+    }
+}
+
+impl Serialize for NoticeId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One notice. Its JSON is the `data` of the protocol's events.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Notice<'a> {
+    /// Always `a2a`. spec: interface / Response Format (A2A Protocol)
+    protocol: &'static str,
+    /// The kind.
+    #[serde(skip)]
+    pub kind: Kind,
+    /// Its identity.
+    pub id: NoticeId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The root of its flow.
+    pub root_task_id: TaskId,
+    /// The status from now on.
+    pub status: Status,
+    /// 0 to 1.
+    pub progress: Progress,
+    /// Place of the event in the history of its flow: the higher, the later.
+    pub sequence: Version,
+    /// When it was decided.
+    pub timestamp: Timestamp,
+    /// The attempt, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Whether another attempt follows this failure.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub will_retry: bool,
+    /// Not before this time is the next attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+    /// What the task returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<&'a Payload>,
+    /// Why the task failed or was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+    /// True on the last notice of a run.
+    #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
+    /// The run that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<EndedRun>,
+}
+
+/// A run at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EndedRun {
+    /// The run.
+    pub id: RunId,
+    /// Its verdict.
+    pub state: RunState,
+    /// Its tasks by status.
+    pub counts: StatusCounts,
+    /// Runs of the flow that go on.
+    #[serde(skip)]
+    pub others: u32,
+}
+
+impl<'a> Notice<'a> {
+    fn of(recorded: &'a Recorded, task_id: TaskId, status: Status, progress: Progress) -> Self {
+        Self {
+            protocol: "a2a",
+            kind: Kind::StatusUpdate,
+            id: NoticeId {
+                event: recorded.id,
+                part: 0,
+            },
+            task_id,
+            root_task_id: recorded.flow.root(),
+            status,
+            progress,
+            sequence: recorded.version,
+            timestamp: recorded.time,
+            attempt: None,
+            will_retry: false,
+            next_attempt_at: None,
+            result: None,
+            error: None,
+            is_final: false,
+            run: None,
+        }
+    }
+
+    /// The notice that follows when a change of status ends the task.
+    fn ending(&self, kind: Kind, result: Option<&'a Payload>, error: Option<&'a str>) -> Self {
+        let mut ending = self.clone();
+        ending.kind = kind;
+        ending.id.part = 1;
+        ending.result = result;
+        ending.error = error;
+        ending
+    }
+
+    /// Appends its JSON. Cost: O(size).
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        serde_json::to_writer(out, self).expect("a notice can always be written as JSON");
+    }
+}
+
+/// The notices of an event, in order: none, one or two. Cost: O(1), nothing large is copied.
+#[must_use]
+pub fn notices(recorded: &Recorded) -> Notices<'_> {
+    let (first, second) = match recorded.event.as_ref() {
+        Event::TaskCreated(e) => {
+            let created = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
+            (Some(created), None)
+        }
+        Event::TaskStarted(e) => {
+            let mut started = Notice::of(recorded, e.task_id, Status::InProgress, Progress::ZERO);
+            started.attempt = Some(e.attempt);
+            (Some(started), None)
+        }
+        Event::TaskProgressed(e) => {
+            let mut moved = Notice::of(recorded, e.task_id, Status::InProgress, e.progress);
+            moved.kind = Kind::ProgressUpdate;
+            moved.attempt = Some(e.attempt);
+            (Some(moved), None)
+        }
+        Event::TaskCompleted(e) => {
+            let mut update = Notice::of(recorded, e.task_id, Status::Completed, Progress::DONE);
+            update.attempt = Some(e.attempt);
+            let ending = update.ending(Kind::Completed, Some(&e.result), None);
+            (Some(update), Some(ending))
+        }
+        Event::TaskFailed(e) => {
+            let mut update = Notice::of(recorded, e.task_id, Status::Failed, e.progress);
+            update.attempt = Some(e.attempt);
+            if e.will_retry {
+                update.will_retry = true;
+                update.error = Some(&e.error);
+                (Some(update), None)
+            } else {
+                let ending = update.ending(Kind::Failed, None, Some(&e.error));
+                (Some(update), Some(ending))
+            }
+        }
+        Event::TaskRequeued(e) => {
+            let mut update = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
+            update.next_attempt_at = e.next_attempt_at;
+            (Some(update), None)
+        }
+        Event::TaskCancelled(e) => {
+            let mut update = Notice::of(recorded, e.task_id, Status::Cancelled, e.progress);
+            update.attempt = e.attempt;
+            let ending = update.ending(Kind::Cancelled, None, Some(&e.error));
+            (Some(update), Some(ending))
+        }
+        Event::RunEnded(e) => {
+            // Older events do not say how the root stands; the verdict is the nearest to it.
+            let (status, progress) = match (e.root, e.state) {
+                (Some(root), _) => (root.status, root.progress),
+                (None, RunState::Completed) => (Status::Completed, Progress::DONE),
+                (None, RunState::Failed) => (Status::Failed, Progress::ZERO),
+                (None, RunState::Cancelled) => (Status::Cancelled, Progress::ZERO),
+                (None, RunState::Running) => (Status::InProgress, Progress::ZERO),
+            };
+            let mut update = Notice::of(recorded, e.task_id, status, progress);
+            update.is_final = true;
+            update.run = Some(EndedRun {
+                id: e.run_id,
+                state: e.state,
+                counts: e.counts,
+                others: e.others,
+            });
+            (Some(update), None)
+        }
+        Event::TaskRenamed(_)
+        | Event::PriorityChanged(_)
+        | Event::UserChanged(_)
+        | Event::TaskMoved(_)
+        | Event::DependenciesChanged(_)
+        | Event::TaskRespecified(_)
+        | Event::TaskDeleted(_)
+        | Event::RunStarted(_) => (None, None),
+    };
+    Notices(first, second)
+}
+
+/// See [`notices`].
+#[derive(Debug, Clone)]
+pub struct Notices<'a>(Option<Notice<'a>>, Option<Notice<'a>>);
+
+impl<'a> Iterator for Notices<'a> {
+    type Item = Notice<'a>;
+
+    fn next(&mut self) -> Option<Notice<'a>> {
+        self.0.take().or_else(|| self.1.take())
+    }
+}

@@ -1,0 +1,399 @@
+//! One watcher's stream: history from its cursor on, then what happens, without a gap or a repetition.
+//!
+//! History is the buffer. A stream begins to watch, notes how far everything was published, reads the
+//! log up to there, and goes on with what comes. When more comes than is kept for it, it begins anew at
+//! its place. So a slow reader costs no memory and loses nothing, and nobody waits for it.
+
+use super::cursor::{Cursor, PARTS_ALL};
+use super::live::{Chunk, Frame, Live, Watch, join};
+use super::notice::Kind;
+use crate::store::{Error, PIECE_BYTES_MAX};
+use axum::body::Bytes;
+use std::collections::HashSet;
+use std::sync::Arc;
+use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
+
+/// Events that one page of history reads.
+const PAGE_EVENTS: usize = 512;
+/// Bytes that a stream gives at a time, unless a single frame has more.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+
+/// What a stream shows.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only this flow.
+    pub flow: Option<FlowId>,
+    /// Only this task; needs its flow.
+    pub task: Option<TaskId>,
+    /// Only flows of this user.
+    pub user: Option<Arc<str>>,
+    /// Only these kinds.
+    pub kinds: Option<Vec<Kind>>,
+    /// Only tasks of a run; needs its flow.
+    pub run: Option<Covered>,
+}
+
+/// A run, and the tasks of which it consists.
+#[derive(Debug, Clone)]
+pub struct Covered {
+    /// The run.
+    pub run: RunId,
+    /// Its tasks; `None`: all of the flow's. Those that join it later are added as they come.
+    pub tasks: Option<HashSet<TaskId>>,
+}
+
+impl Filter {
+    /// Whether every frame of the source passes.
+    const fn takes_all(&self) -> bool {
+        self.task.is_none() && self.user.is_none() && self.kinds.is_none() && self.run.is_none()
+    }
+}
+
+/// When a stream ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// It does not.
+    Forever,
+    /// Behind the end of this run.
+    RunEnds(RunId),
+    /// Behind the end of a run after which nothing of the flow runs.
+    NothingRuns,
+}
+
+/// Where a stream begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// With the first event of the log.
+    Beginning,
+    /// Behind everything that is in the log now.
+    Now,
+    /// Behind the event at this position.
+    Position(Position),
+    /// Where another stream ended.
+    Cursor(Cursor),
+}
+
+/// Why a stream does not begin where it was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reset {
+    /// The place lies behind the end of the log.
+    Ahead,
+    /// Another event is there: the cursor was made for another log.
+    AnotherLog,
+}
+
+impl Reset {
+    /// For people and programs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ahead => "ahead_of_log",
+            Self::AnotherLog => "another_log",
+        }
+    }
+}
+
+/// One watcher's stream.
+#[derive(Debug)]
+pub struct Stream {
+    live: Arc<Live>,
+    watch: Watch,
+    filter: Filter,
+    until: Until,
+    place: Cursor,
+    source: Source,
+    ended: bool,
+}
+
+/// Where the next frames come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The log, up to where the watch begins.
+    Log,
+    /// The stream of the filter's flow, behind this version, up to where the watch begins.
+    FlowLog(Version),
+    /// The watch.
+    Live,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Batch {
+    /// All frames of a chunk, joined already.
+    Whole(Arc<Chunk>),
+    /// Some frames.
+    Frames(Vec<Arc<Frame>>),
+    /// Nothing for this watcher; its place has moved on.
+    Passed,
+}
+
+impl Batch {
+    /// The frames, in order.
+    #[must_use]
+    pub fn frames(&self) -> &[Arc<Frame>] {
+        match self {
+            Self::Whole(chunk) => &chunk.frames,
+            Self::Frames(frames) => frames,
+            Self::Passed => &[],
+        }
+    }
+
+    /// As server-sent events.
+    #[must_use]
+    pub fn sse(&self) -> Bytes {
+        match self {
+            Self::Whole(chunk) => chunk.sse.clone(),
+            Self::Frames(frames) => join(frames),
+            Self::Passed => Bytes::new(),
+        }
+    }
+}
+
+impl Stream {
+    /// A stream that begins at `from`, and why it begins now instead, if it does.
+    ///
+    /// # Errors
+    /// [`Error`]: the log cannot be read.
+    pub async fn begin(
+        live: Arc<Live>,
+        filter: Filter,
+        from: From,
+        until: Until,
+    ) -> Result<(Self, Option<Reset>), Error> {
+        let watch = live.watch(filter.flow);
+        let (place, reset) = place(&live, from).await?;
+        let mut stream = Self {
+            live,
+            watch,
+            filter,
+            until,
+            place,
+            source: Source::Log,
+            ended: false,
+        };
+        stream.source = stream.log().await?;
+        Ok((stream, reset))
+    }
+
+    /// Behind everything that was given, or passed over.
+    #[must_use]
+    pub const fn place(&self) -> Cursor {
+        self.place
+    }
+
+    /// What comes next; waits for it. `None`: the stream has ended. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`Error`]: the log cannot be read; asking again goes on at the same place.
+    pub async fn next(&mut self) -> Result<Option<Batch>, Error> {
+        loop {
+            if self.ended {
+                return Ok(None);
+            }
+            let batch = match self.source {
+                Source::Log | Source::FlowLog(_) => self.history().await?,
+                Source::Live => match self.watch.next(BATCH_BYTES_MAX).await {
+                    Some(chunks) => self.chosen(chunks).await?,
+                    None => {
+                        self.watch = self.live.watch(self.filter.flow);
+                        self.source = Source::Log;
+                        self.source = self.log().await?;
+                        continue;
+                    }
+                },
+            };
+            match batch {
+                Batch::Passed if self.filter.flow.is_some() => {}
+                batch => return Ok(Some(batch)),
+            }
+        }
+    }
+
+    /// The next page of history; goes over to what happens when it is read up to there.
+    async fn history(&mut self) -> Result<Batch, Error> {
+        let to = self.watch.from;
+        // Notices of the event at the place may still be missing.
+        let again = u64::from(self.place.parts < PARTS_ALL && self.place.position > 0);
+        let mut events = Vec::new();
+        if self.place.position - again < to {
+            let store = &self.live.store;
+            let _turn = self.live.history.acquire().await;
+            events = match (self.source, self.filter.flow) {
+                (Source::FlowLog(after), Some(flow)) => {
+                    let after = after.saturating_sub(again);
+                    store
+                        .read_stream(flow, after, PAGE_EVENTS, PIECE_BYTES_MAX)
+                        .await?
+                }
+                (Source::FlowLog(_) | Source::Log | Source::Live, _) => {
+                    let page = store.read_all(self.place.position - again, PAGE_EVENTS);
+                    page.await?.events
+                }
+            };
+        }
+        events.retain(|event| event.position <= to);
+        let Some(last) = events.last().cloned() else {
+            self.source = Source::Live;
+            return Ok(Batch::Passed);
+        };
+        let mut frames = Vec::new();
+        for event in &events {
+            for frame in Frame::of(event) {
+                if frame.cursor > self.place && self.takes(&frame).await? {
+                    frames.push(frame);
+                }
+            }
+        }
+        self.place = Cursor::behind(&last, PARTS_ALL);
+        if let Source::FlowLog(version) = &mut self.source {
+            *version = last.version;
+        }
+        Ok(self.cut(frames))
+    }
+
+    /// The frames of live chunks that pass, behind the present place.
+    async fn chosen(&mut self, chunks: Vec<Arc<Chunk>>) -> Result<Batch, Error> {
+        let end = chunks.last().map_or(self.place, |chunk| chunk.end);
+        let fresh = chunks
+            .first()
+            .and_then(|chunk| chunk.frames.first())
+            .is_none_or(|frame| frame.cursor > self.place);
+        if let [only] = chunks.as_slice()
+            && fresh
+            && self.filter.takes_all()
+            && self.until == Until::Forever
+        {
+            self.place = self.place.max(end);
+            return Ok(if only.frames.is_empty() {
+                Batch::Passed
+            } else {
+                Batch::Whole(only.clone())
+            });
+        }
+        let mut frames = Vec::new();
+        for frame in chunks.iter().flat_map(|chunk| &chunk.frames) {
+            if frame.cursor > self.place && self.takes(frame).await? {
+                frames.push(frame.clone());
+            }
+        }
+        self.place = self.place.max(end);
+        Ok(self.cut(frames))
+    }
+
+    /// Ends the stream behind the frame that ends it.
+    fn cut(&mut self, mut frames: Vec<Arc<Frame>>) -> Batch {
+        let ends = |frame: &Arc<Frame>| match (self.until, frame.ended) {
+            (Until::Forever, _) | (_, None) => false,
+            (Until::RunEnds(run), Some(ended)) => ended.id == run,
+            (Until::NothingRuns, Some(ended)) => ended.others == 0,
+        };
+        if let Some(at) = frames.iter().position(ends) {
+            frames.truncate(at + 1);
+            self.place = frames[at].cursor;
+            self.ended = true;
+        }
+        if frames.is_empty() {
+            Batch::Passed
+        } else {
+            Batch::Frames(frames)
+        }
+    }
+
+    async fn takes(&mut self, frame: &Frame) -> Result<bool, Error> {
+        let filter = &mut self.filter;
+        if filter.flow.is_some_and(|flow| flow != frame.flow)
+            || filter.task.is_some_and(|task| task != frame.task)
+            || filter
+                .kinds
+                .as_ref()
+                .is_some_and(|kinds| !kinds.contains(&frame.kind))
+        {
+            return Ok(false);
+        }
+        if let Some(covered) = &mut filter.run {
+            if frame.ended.is_some_and(|ended| ended.id != covered.run) {
+                return Ok(false);
+            }
+            if let Some(tasks) = &mut covered.tasks {
+                if frame.joins == Some(covered.run) {
+                    tasks.insert(frame.task);
+                }
+                if !tasks.contains(&frame.task) {
+                    return Ok(false);
+                }
+            }
+        }
+        match &filter.user {
+            None => Ok(true),
+            Some(user) => Ok(self.live.users.of(frame.flow).await?.as_ref() == Some(user)),
+        }
+    }
+
+    /// How the log is read from the place on. With a flow, its place is found in the flow's own stream, so
+    /// that nothing of others is read. Cost: one look when the place is the flow's end or was reached
+    /// there, else O(log events of the flow) looks.
+    async fn log(&self) -> Result<Source, Error> {
+        let Some(flow) = self.filter.flow else {
+            return Ok(Source::Log);
+        };
+        let (place, store) = (self.place, &self.live.store);
+        let at = async |version: Version| {
+            let events = store.read_stream(flow, version - 1, 1, usize::MAX).await?;
+            Ok::<Option<Arc<Recorded>>, Error>(events.into_iter().next())
+        };
+        if place.version > 0
+            && let Some(event) = at(place.version).await?
+            && place.names(&event)
+        {
+            return Ok(Source::FlowLog(place.version));
+        }
+        let (mut high, last) = store.stream_head(flow).await?.unwrap_or_default();
+        let mut low = if last <= place.position { high } else { 0 };
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            match at(middle).await? {
+                Some(event) if event.position <= place.position => low = middle,
+                Some(_) | None => high = middle - 1,
+            }
+        }
+        Ok(Source::FlowLog(low))
+    }
+}
+
+/// The place to begin at.
+async fn place(live: &Live, from: From) -> Result<(Cursor, Option<Reset>), Error> {
+    let store = &live.store;
+    let behind = async |position: Position| -> Result<Option<Cursor>, Error> {
+        if position == 0 {
+            return Ok(Some(Cursor::BEGINNING));
+        }
+        let page = store.read_all(position - 1, 1).await?;
+        let event = page.events.first().filter(|e| e.position == position);
+        Ok(event.map(|event| Cursor::behind(event, PARTS_ALL)))
+    };
+    let now = async || {
+        let head = store.head().await?;
+        Ok::<_, Error>(behind(head).await?.unwrap_or_default())
+    };
+    match from {
+        From::Beginning => Ok((Cursor::BEGINNING, None)),
+        From::Now => Ok((now().await?, None)),
+        From::Position(position) => match behind(position).await? {
+            Some(place) => Ok((place, None)),
+            None => Ok((now().await?, Some(Reset::Ahead))),
+        },
+        From::Cursor(Cursor::BEGINNING) => Ok((Cursor::BEGINNING, None)),
+        From::Cursor(cursor) => {
+            let page = store.read_all(cursor.position.saturating_sub(1), 1).await?;
+            let there = page
+                .events
+                .first()
+                .filter(|e| e.position == cursor.position);
+            match there {
+                Some(event) if cursor.names(event) => Ok((cursor, None)),
+                Some(_) => Ok((now().await?, Some(Reset::AnotherLog))),
+                None => Ok((now().await?, Some(Reset::Ahead))),
+            }
+        }
+    }
+}
