@@ -12,3 +12,4 @@ pub mod store;
 pub mod subscription;
 pub mod telemetry;
 pub mod transport;
+pub mod webhooks;

@@ -1,0 +1,11 @@
+//! Notices sent to addresses of others, signed, until they arrive.
+//!
+//! Owns: endpoints (where to send what), the outbox that reads the log and notes what must be sent, the
+//! worker that sends it, and everything that is known of each attempt. All of it is durable and lies
+//! beside the log; what is in memory can be lost at any time. May use: `subscription` (notices, the log in
+//! order), `egress` (every request goes through its guard), `store` (reading). May not: append to the log,
+//! know JSON-RPC.
+//! Events come from the log, orders from the doors, attempts go out through `egress`.
+
+pub mod delivery;
+pub mod endpoint;
