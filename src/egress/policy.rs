@@ -8,7 +8,7 @@ use std::str::FromStr;
 use url::{Host, Url};
 
 /// Which receivers are allowed. Without settings: `https` to public addresses only.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Networks that are allowed although they are not public; plain `http` is allowed to them.
     pub allow_nets: Vec<IpNet>,
@@ -72,6 +72,19 @@ impl Policy {
                 && (nets::unmapped(own.ip()) == address.ip()
                     || (own.ip().is_unspecified() && is_of_this_machine(address.ip())))
         })
+    }
+}
+
+impl fmt::Debug for Policy {
+    /// Without the URL of the proxy, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("allow_nets", &self.allow_nets)
+            .field("allow_hosts", &self.allow_hosts)
+            .field("deny_hosts", &self.deny_hosts)
+            .field("allow_http", &self.allow_http)
+            .field("own", &self.own)
+            .finish_non_exhaustive()
     }
 }
 
