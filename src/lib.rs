@@ -12,4 +12,5 @@ pub mod server;
 pub mod store;
 pub mod subscription;
 pub mod telemetry;
+pub mod tls;
 pub mod transport;
