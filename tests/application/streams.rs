@@ -105,7 +105,7 @@ fn nth(flow: FlowId, n: usize) -> Event {
         0 => Event::TaskCompleted(TaskCompleted {
             task_id,
             attempt: 1,
-            result: Payload::from_json(format!("{{\"n\": {n}}}")).unwrap(),
+            result: Payload::parse(&format!("{{\"n\": {n}}}")).unwrap(),
         }),
         1 => Event::TaskProgressed(TaskProgressed {
             task_id,
