@@ -31,8 +31,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transport",
-        &["application", "engine", "subscription", "clock", "config"],
+        &[
+            "application",
+            "engine",
+            "subscription",
+            "clock",
+            "config",
+            "webhooks",
+        ],
     ),
+    // Beside the log: told by it, never telling it.
+    ("webhooks", &["clock", "egress", "store", "subscription"]),
     // Leases and calls between nodes, behind the ports of those who need them.
     ("nodes", &["application", "store", "transport"]),
     (
@@ -47,6 +56,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "store",
             "subscription",
             "transport",
+            "webhooks",
         ],
     ),
     (

@@ -15,6 +15,7 @@ use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
 use crate::transport::openrpc::about;
 use crate::transport::system;
+use crate::webhooks::api::Webhooks;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub struct Context {
     pub catalog: Arc<Catalog>,
     /// The attempts, for `system.health`.
     pub engine: Arc<Engine>,
+    /// Where notices are sent.
+    pub webhooks: Arc<Webhooks>,
 }
 
 /// Handlers are plain functions; this gives them the form of the table.
