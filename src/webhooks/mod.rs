@@ -17,6 +17,8 @@ pub mod outbox;
 pub mod secret;
 pub mod store;
 
+pub use crate::egress::URL_CHARS_MAX;
+
 use crate::egress::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
