@@ -7,5 +7,27 @@
 //! know JSON-RPC.
 //! Events come from the log, orders from the doors, attempts go out through `egress`.
 
+pub mod api;
+pub mod callback;
 pub mod delivery;
 pub mod endpoint;
+pub mod headers;
+pub mod keys;
+pub mod outbox;
+pub mod secret;
+pub mod store;
+
+pub use crate::egress::URL_CHARS_MAX;
+
+use crate::egress::Policy;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Settings.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// File with the keys of secrets; `None`: one in the data folder, or none on a database.
+    pub secrets_key_file: Option<PathBuf>,
+    /// Which receivers are allowed.
+    pub policy: Arc<Policy>,
+}
