@@ -5,6 +5,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod conformance;
+pub mod egress;
 pub mod engine;
 pub mod nodes;
 pub mod server;

@@ -16,14 +16,19 @@ const LONG_FILES: &[(&str, &str)] = &[(
 const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("telemetry", &["config"]),
+    // Every request that leaves the server; knows nothing of what is sent.
+    ("egress", &[]),
     // Settings end as the options of what they configure.
-    ("config", &["engine", "store", "transport"]),
+    ("config", &["egress", "engine", "store", "transport"]),
     ("store", &["clock"]),
     // A client of any server: what it knows comes over HTTP.
     ("conformance", &["clock"]),
     ("subscription", &["store", "clock"]),
     ("application", &["store", "subscription", "clock"]),
-    ("engine", &["application", "subscription", "store", "clock"]),
+    (
+        "engine",
+        &["application", "egress", "subscription", "store", "clock"],
+    ),
     (
         "transport",
         &["application", "engine", "subscription", "clock", "config"],
@@ -36,6 +41,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "application",
             "clock",
             "config",
+            "egress",
             "engine",
             "nodes",
             "store",

@@ -34,6 +34,7 @@ impl World {
         let options = BuiltInOptions {
             disk_path: None,
             command: None,
+            egress: None,
         };
         let registry = with_built_ins(Registry::builder(), options)
             .unwrap()
