@@ -7,5 +7,10 @@
 //! know JSON-RPC.
 //! Events come from the log, orders from the doors, attempts go out through `egress`.
 
+pub mod attempt;
+pub mod breaker;
 pub mod delivery;
 pub mod endpoint;
+pub mod memory;
+pub mod schedule;
+pub mod signature;
