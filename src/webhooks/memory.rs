@@ -357,8 +357,10 @@ impl Deliveries for MemoryDeliveries {
 
     async fn record(&self, lease: &Lease, told: Told) -> Result<Recorded, Unavailable> {
         let mut rows = self.available()?;
+        let known = rows.deliveries.contains_key(&told.delivery);
         match rows.leased(lease) {
             Err(refused) => return Ok(refused),
+            Ok(_) if !known => return Ok(Recorded::Gone),
             Ok(endpoint) => {
                 endpoint.health = told.health;
                 endpoint.disabled = endpoint.disabled.or(told.disable);

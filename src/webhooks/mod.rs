@@ -14,3 +14,4 @@ pub mod endpoint;
 pub mod memory;
 pub mod schedule;
 pub mod signature;
+pub mod worker;
