@@ -282,7 +282,7 @@ impl World {
             }
         };
         if timeout(bound, waiting).await.is_err() {
-            panic!("within {bound:?}: {what}; {:?}", self.store.deliveries());
+            panic!("within {bound:?}: {what}");
         }
     }
 
