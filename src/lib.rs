@@ -12,5 +12,6 @@ pub mod server;
 pub mod store;
 pub mod subscription;
 pub mod telemetry;
+pub mod tls;
 pub mod transport;
 pub mod webhooks;

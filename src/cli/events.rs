@@ -1,15 +1,18 @@
-//! `taskledger events`: the log as it is stored.
+//! `taskledger events`: the log as it is stored, and what a server tells of it.
 
 mod export;
 mod import;
+mod tail;
 mod verify;
 
 use super::CliError;
 use super::output::Output;
+use crate::store::transfer::{Line, Source};
 use clap::Subcommand;
 use std::process::ExitCode;
+use taskledger_domain::Timestamp;
 
-/// Export, import or verify a log
+/// Export, import or verify a log; follow what happens on a server
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -20,7 +23,34 @@ pub(super) struct Args {
 enum Command {
     Export(export::Args),
     Import(import::Args),
+    Tail(tail::Args),
     Verify(verify::Args),
+}
+
+/// Every event of a source, in order, and behind them the keys that are remembered at `keys_at`; each
+/// with the text of its line.
+async fn lines(
+    source: &mut dyn Source,
+    keys_at: Option<Timestamp>,
+    mut put: impl FnMut(&Line, &str) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let failed = |e| CliError::failed(&e);
+    let mut put = |line: Line| put(&line, &line.text());
+    loop {
+        let page = source.events().await.map_err(failed)?;
+        if page.is_empty() {
+            break;
+        }
+        page.into_iter().map(Line::Event).try_for_each(&mut put)?;
+    }
+    let Some(now) = keys_at else { return Ok(()) };
+    loop {
+        let page = source.keys(now).await.map_err(failed)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        page.into_iter().map(Line::Key).try_for_each(&mut put)?;
+    }
 }
 
 /// Runs one of them.
@@ -28,6 +58,7 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     match args.command {
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
+        Command::Tail(args) => tail::tail(args, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }
 }

@@ -34,11 +34,9 @@ pub(super) fn classify(error: &reqwest::Error) -> (Class, String) {
     if error.is_connect() {
         // The connector tells its phase by text only.
         let in_tcp = causes.iter().any(|c| c.to_string() == "tcp connect error");
-        let class = if in_tcp || !is_https(error) {
-            Class::Connect
-        } else {
-            Class::Tls
-        };
+        // What is neither TCP nor any I/O is a proxy that refuses.
+        let in_tls = is_https(error) && !in_tcp && causes.iter().any(|c| c.is::<io::Error>());
+        let class = if in_tls { Class::Tls } else { Class::Connect };
         return (class, detail);
     }
     if let Some(http) = find::<hyper::Error>(&causes) {

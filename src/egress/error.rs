@@ -82,6 +82,9 @@ pub enum BuildError {
     /// No encryption is possible.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
+    /// The URL of the proxy is none. It is not repeated: it may hold a password.
+    #[error("--egress-proxy is not usable, expected http://HOST:PORT or https://HOST:PORT")]
+    Proxy,
     /// The proxy, or the name of this program, cannot be used.
     #[error("cannot set up the client for outgoing requests")]
     Client(#[from] reqwest::Error),

@@ -239,7 +239,12 @@ fn pairs(inputs: &Map<String, Value>, field: &str) -> Result<Vec<(String, String
     for (name, value) in members(inputs, field, PARAMETERS_MAX)? {
         let values = match value {
             Value::Array(values) if values.len() <= PARAMETERS_MAX => values.as_slice(),
-            one => std::slice::from_ref(one),
+            Value::Array(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => std::slice::from_ref(value),
         };
         for value in values {
             let text = scalar(value)
