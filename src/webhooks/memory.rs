@@ -54,6 +54,8 @@ pub struct Delivery {
     pub endpoint: EndpointId,
     /// About what.
     pub task: Option<TaskId>,
+    /// What is sent; `None`: the delivery's number.
+    pub body: Option<Bytes>,
     /// Where it stands.
     pub state: State,
     /// Not before this time.
@@ -144,6 +146,7 @@ impl MemoryDeliveries {
         let delivery = Delivery {
             endpoint,
             task,
+            body: None,
             state: State::Waiting,
             next_at: at,
             attempts: 0,
@@ -154,6 +157,13 @@ impl MemoryDeliveries {
         drop(rows);
         self.tell();
         id
+    }
+
+    /// Changes a delivery, which exists; nobody is told.
+    pub fn change_delivery(&self, id: DeliveryId, change: impl FnOnce(&mut Delivery)) {
+        let mut rows = self.rows();
+        let delivery = rows.deliveries.get_mut(&id);
+        change(delivery.expect("the delivery exists"));
     }
 
     /// Asks for one more attempt by hand.
@@ -346,7 +356,7 @@ impl Deliveries for MemoryDeliveries {
                 id,
                 message_id: Arc::from(format!("msg_{}", id.0)),
                 task: row.task,
-                body: Bytes::from(id.0.to_string()),
+                body: row.body.clone().unwrap_or_else(|| id.0.to_string().into()),
                 attempts: row.attempts,
                 by_hand: row.by_hand,
                 traceparent: None,
