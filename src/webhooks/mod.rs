@@ -8,14 +8,20 @@
 //! Events come from the log, orders from the doors, attempts go out through `egress`.
 
 pub mod api;
+pub mod attempt;
+pub mod breaker;
 pub mod callback;
 pub mod delivery;
 pub mod endpoint;
 pub mod headers;
 pub mod keys;
+pub mod memory;
 pub mod outbox;
+pub mod schedule;
 pub mod secret;
+pub mod signature;
 pub mod store;
+pub mod worker;
 
 pub use crate::egress::URL_CHARS_MAX;
 
