@@ -71,7 +71,7 @@ pub(super) fn parse_url(url: &str) -> Result<reqwest::Url, ApiError> {
 
 /// What sends requests; an answer may take so long, or for ever.
 pub(super) fn client(timeout: Option<Duration>) -> Result<reqwest::Client, ApiError> {
-    let mut client = reqwest::Client::builder()
+    let mut client = crate::tls::client()
         .connect_timeout(CONNECT_TIMEOUT)
         .no_proxy()
         .tcp_nodelay(true);
