@@ -67,3 +67,49 @@ need_components() {
     if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then return; fi
     rustup component add rustfmt clippy
 }
+
+# Whether `node` is there and not older than its major version in the first argument.
+node_since() {
+    command -v node >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge "$1" ]
+}
+
+# Node.js with npm, for clients that the tests do not make themselves.
+need_node() {
+    if node_since 18 && command -v npm >/dev/null; then return; fi
+    need_packages "Node.js 18 or newer with npm" nodejs npm
+    if node_since 18; then return; fi
+    echo "Node.js 18 or newer is needed, this is $(node --version)" >&2
+    exit 1
+}
+
+# A browser without a window.
+need_chromium() {
+    if command -v chromium >/dev/null; then return; fi
+    need_packages "Chromium" chromium
+}
+
+# Python that can make environments of its own.
+need_python() {
+    if python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then return; fi
+    need_packages "Python 3.10 or newer with venv" python3 python3-venv
+}
+
+# The clients of `tests/clients`, at the versions that its locks name, in `target/clients`, where the
+# tests look for them. Made anew only when a lock or an interpreter has changed.
+need_clients() {
+    need_node
+    need_chromium
+    need_python
+    local locks=tests/clients folder=target/clients wanted
+    wanted=$(cat "$locks/package-lock.json" "$locks/requirements.txt" && node --version && python3 --version)
+    if [ "$(cat "$folder/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
+    echo "installing the clients of $locks into $folder" >&2
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "$locks/package.json" "$locks/package-lock.json" "$folder"
+    npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+    python3 -m venv "$folder/python"
+    "$folder/python/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes \
+        --only-binary :all: -r "$locks/requirements.txt" >&2
+    echo "$wanted" > "$folder/made-from"
+}

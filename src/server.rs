@@ -214,7 +214,8 @@ impl Server {
             context.app.flows.gained(&Partitions::ALL);
         }
         services.spawn(reconcile(context.clone(), stop.child_token()));
-        let dispatcher = Dispatcher::new(context.clone(), methods::table(), clock);
+        let dispatcher =
+            Dispatcher::new(context.clone(), methods::table(), clock).with_streams(context.clone());
         let dispatcher = Arc::new(match &storage.cluster {
             Some(cluster) => dispatcher.with_forward(cluster.peers.clone()),
             None => dispatcher,

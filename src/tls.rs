@@ -42,7 +42,6 @@ pub fn config<'a>(
 ///
 /// # Panics
 /// Never: the cryptography that is built in speaks both versions.
-#[must_use]
 pub fn client() -> reqwest::ClientBuilder {
     let config = config([]).expect("the provider speaks TLS 1.2 and 1.3");
     reqwest::Client::builder().tls_backend_preconfigured(config)

@@ -9,10 +9,12 @@
 
 mod client;
 mod disk;
+mod fanout;
 mod large_tree;
 mod limit;
 mod nodes;
 mod place;
+mod process;
 mod report;
 mod scenarios;
 mod server;
@@ -44,9 +46,16 @@ struct Args {
     /// Seconds of each round with load
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// Only scenarios whose name contains this: limit, start, large-tree, create, get, chain, fan
+    /// Only scenarios whose name contains this: limit, start, large-tree, create, get, chain, fan;
+    /// and these, which run only when they are asked for: fanout-server, fanout-stalled, fanout-nginx, webhooks
     #[arg(long)]
     only: Option<String>,
+    /// Readers of one stream, for `fanout`
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
+    subscribers: Vec<usize>,
+    /// Seconds that readers are left alone, for `fanout`: heartbeats come every 15
+    #[arg(long, default_value_t = 32)]
+    idle_seconds: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -101,6 +110,15 @@ async fn run(args: &Args) -> Result<Report, String> {
     }
     if wanted("large-tree") {
         large_tree::large_tree(args, &mut report).await?;
+    }
+    let asked = |name: &str| args.only.is_some() && wanted(name);
+    let parts = fanout::Parts {
+        server: asked("fanout-server"),
+        stalled: asked("fanout-stalled"),
+        nginx: asked("fanout-nginx"),
+    };
+    if parts.any() {
+        fanout::fanout(args, parts, &mut report).await?;
     }
     let under_load = ["create", "get", "chain", "fan"];
     if !under_load.into_iter().any(wanted) {

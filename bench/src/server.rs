@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::place::Place;
+use crate::process;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,12 +18,22 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the program and waits for its first answer.
     pub(crate) async fn start(program: &Path, place: &Place) -> Result<Self, String> {
+        Self::start_with(program, place, &[]).await
+    }
+
+    /// The same with more arguments.
+    pub(crate) async fn start_with(
+        program: &Path,
+        place: &Place,
+        arguments: &[&str],
+    ) -> Result<Self, String> {
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let began = Instant::now();
         let child = Command::new(program)
             .args(["serve", "--listen", &address, "--log-level", "error"])
             .args(place.arguments())
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -50,40 +61,12 @@ impl Server {
 
     /// Resident memory.
     pub(crate) fn memory_mb(&self) -> Result<f64, String> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
-            .map_err(|e| e.to_string())?;
-        let line = status
-            .lines()
-            .find_map(|l| l.strip_prefix("VmRSS:"))
-            .ok_or("no VmRSS")?;
-        let kib: f64 = line
-            .trim()
-            .trim_end_matches(" kB")
-            .trim()
-            .parse()
-            .map_err(|_| "VmRSS is no number")?;
-        Ok(kib / 1024.0)
+        Ok(process::memory_kib(self.child.id())? / 1024.0)
     }
 
     /// Seconds of processor time so far.
     pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
-        /// Clock ticks a second: fixed at 100 in what Linux shows to programs.
-        const TICKS: f64 = 100.0;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
-            .map_err(|e| e.to_string())?;
-        let fields: Vec<&str> = stat
-            .rsplit(") ")
-            .next()
-            .unwrap_or_default()
-            .split(' ')
-            .collect();
-        let ticks = |i: usize| {
-            fields
-                .get(i)
-                .and_then(|f| f.parse::<f64>().ok())
-                .unwrap_or(0.0)
-        };
-        Ok((ticks(11) + ticks(12)) / TICKS)
+        process::cpu_seconds(self.child.id())
     }
 
     pub(crate) fn stop(mut self) {
@@ -102,7 +85,8 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> Result<u16, String> {
+/// A port that nobody uses now.
+pub(crate) fn free_port() -> Result<u16, String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     Ok(listener.local_addr().map_err(|e| e.to_string())?.port())
 }

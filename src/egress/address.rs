@@ -119,7 +119,7 @@ impl Target {
 
     /// Checks it again, against a policy that may not be the one of before.
     pub(super) fn check(&self, policy: &Policy) -> Result<(), AddressError> {
-        if self.is_plain() && !policy.may_be_plain(&self.host) {
+        if self.is_plain() && !policy.may_be_plain(&self.host, self.literal) {
             return Err(AddressError::Scheme {
                 scheme: self.url.scheme().to_owned(),
                 expected: "`https` (or a receiver to which the operator allows `http`)",

@@ -51,9 +51,14 @@ impl Policy {
             && !self.is_own(SocketAddr::new(address, wanted.port))
     }
 
-    /// Whether plain `http` could be allowed to a host whose addresses are not known yet.
-    pub(super) fn may_be_plain(&self, host: &str) -> bool {
-        self.allow_http || !self.allow_nets.is_empty() || self.lists(host)
+    /// Whether plain `http` could be allowed to a host. The addresses of a name are not known yet: if
+    /// some are allowed, the lookup decides; behind a proxy there is none.
+    pub(super) fn may_be_plain(&self, host: &str, literal: Option<IpAddr>) -> bool {
+        let listed_net = match literal {
+            Some(address) => nets::hold(&self.allow_nets, address),
+            None => self.proxy.is_none() && !self.allow_nets.is_empty(),
+        };
+        self.allow_http || listed_net || self.lists(host)
     }
 
     /// Whether the operator has named this host as allowed.

@@ -196,6 +196,31 @@ fn the_server_itself_is_not_a_receiver() {
 }
 
 #[test]
+fn plain_http_needs_an_allowance() {
+    let listed = Policy {
+        allow_nets: vec!["10.0.0.0/8".parse().unwrap()],
+        allow_hosts: vec![pattern("*.internal")],
+        ..Policy::default()
+    };
+    let proxied = Policy {
+        proxy: Some("http://proxy:3128".parse().unwrap()),
+        ..listed.clone()
+    };
+    for (url, listed_takes, proxied_takes) in [
+        ("http://10.1.2.3/", true, true),
+        ("http://a.internal/", true, true),
+        // The lookup decides, if there is one.
+        ("http://example.com/", true, false),
+        ("http://8.8.8.8/", false, false),
+    ] {
+        assert_eq!(Target::parse(url, &listed).is_ok(), listed_takes, "{url}");
+        assert_eq!(Target::parse(url, &proxied).is_ok(), proxied_takes, "{url}");
+        let refused = Target::parse(url, &Policy::default());
+        assert!(matches!(refused, Err(AddressError::Scheme { .. })), "{url}");
+    }
+}
+
+#[test]
 fn patterns_name_one_host_or_everything_below() {
     assert!(pattern("Example.COM").matches("example.com"));
     assert!(pattern("example.com.").matches("example.com."));
