@@ -39,5 +39,7 @@ mod receiver;
 mod server;
 mod signals;
 mod transfer;
+mod watch;
+mod webhooks_cli;
 mod workflow;
 mod workflows;
