@@ -17,6 +17,7 @@ use crate::application::{
 };
 use crate::clock::SharedClock;
 use crate::config::EngineConfig;
+use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
@@ -73,6 +74,9 @@ pub enum StartError {
     /// No calls to other nodes are possible.
     #[error("cannot call other nodes: {0}")]
     Calls(#[from] reqwest::Error),
+    /// No calls to receivers are possible.
+    #[error(transparent)]
+    Egress(#[from] BuildError),
     /// A built-in executor cannot be set up.
     #[error(transparent)]
     BuiltIn(#[from] BuiltInError),
@@ -91,17 +95,30 @@ pub struct Server {
     services: TaskTracker,
 }
 
+/// The client of every outgoing request of a server: one, made at the start.
+///
+/// # Errors
+/// [`StartError`]: certificates, proxy or name servers cannot be used.
+pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
+    Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
 /// The executors that the configuration asks for, next to those that `builder` has.
 ///
 /// # Errors
 /// [`StartError`]: a program is missing, a name is taken, a limit names no executor.
-pub fn executors(builder: RegistryBuilder, config: &EngineConfig) -> Result<Registry, StartError> {
+pub fn executors(
+    builder: RegistryBuilder,
+    config: &EngineConfig,
+    egress: Arc<Egress>,
+) -> Result<Registry, StartError> {
     let command = (!config.allowed_commands.is_empty())
         .then(|| command::Options::allowing(&config.allowed_commands));
     let has_folder = config.storage.database.url.is_none();
     let options = BuiltInOptions {
         disk_path: has_folder.then(|| config.storage.data_dir.clone()),
         command,
+        egress: Some(egress),
     };
     let builder = with_built_ins(builder, options)?;
     let limited = config
@@ -197,7 +214,8 @@ impl Server {
             context.app.flows.gained(&Partitions::ALL);
         }
         services.spawn(reconcile(context.clone(), stop.child_token()));
-        let dispatcher = Dispatcher::new(context.clone(), methods::table(), clock);
+        let dispatcher =
+            Dispatcher::new(context.clone(), methods::table(), clock).with_streams(context.clone());
         let dispatcher = Arc::new(match &storage.cluster {
             Some(cluster) => dispatcher.with_forward(cluster.peers.clone()),
             None => dispatcher,

@@ -16,26 +16,33 @@ const LONG_FILES: &[(&str, &str)] = &[(
 const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("telemetry", &["config"]),
+    ("tls", &[]),
+    // Every request that leaves the server; knows nothing of what is sent.
+    ("egress", &["tls"]),
     // Settings end as the options of what they configure.
-    ("config", &["engine", "store", "transport"]),
+    ("config", &["egress", "engine", "store", "transport"]),
     ("store", &["clock"]),
     // A client of any server: what it knows comes over HTTP.
-    ("conformance", &["clock"]),
+    ("conformance", &["clock", "tls"]),
     ("subscription", &["store", "clock"]),
     ("application", &["store", "subscription", "clock"]),
-    ("engine", &["application", "subscription", "store", "clock"]),
+    (
+        "engine",
+        &["application", "egress", "subscription", "store", "clock"],
+    ),
     (
         "transport",
         &["application", "engine", "subscription", "clock", "config"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
-    ("nodes", &["application", "store", "transport"]),
+    ("nodes", &["application", "store", "tls", "transport"]),
     (
         "server",
         &[
             "application",
             "clock",
             "config",
+            "egress",
             "engine",
             "nodes",
             "store",
@@ -55,6 +62,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "store",
             "subscription",
             "telemetry",
+            "tls",
             "transport",
         ],
     ),

@@ -75,6 +75,7 @@ fn registry(root: &Path) -> Registry {
     let options = BuiltInOptions {
         disk_path: None,
         command: Some(command),
+        egress: None,
     };
     with_built_ins(Registry::builder(), options)
         .unwrap()

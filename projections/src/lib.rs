@@ -27,7 +27,7 @@ pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
     Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
-    READING_BYTES_MAX, Reading, RunSummary, Start,
+    READING_BYTES_MAX, Reading, RunSummary, Snapshot, Start,
 };
 pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,

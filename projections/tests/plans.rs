@@ -67,7 +67,7 @@ async fn large(ground: &Ground) -> (ReadModels, TaskId) {
                 attempt: None,
                 error: "stopped".to_owned(),
                 reason: CancelReason::Requested,
-                progress: Progress::ZERO,
+                progress: taskledger_domain::task::Progress::ZERO,
             };
             world.push_quick(root.as_flow(), Event::TaskCancelled(cancelled));
         }

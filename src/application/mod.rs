@@ -35,6 +35,7 @@ pub mod stretch;
 mod tenancy;
 mod timers;
 mod validation;
+pub mod watching;
 
 pub use commands::{Answer, ExecuteOptions, Target};
 pub use directory::Directory;

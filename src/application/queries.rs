@@ -143,11 +143,7 @@ impl App {
     /// # Errors
     /// `Failed`: the log cannot be read.
     pub async fn head(&self) -> Result<Position, Error> {
-        if self.flows.ownership().is_shared() {
-            Ok(self.store.head().await?)
-        } else {
-            Ok(*self.store.watch().borrow())
-        }
+        Ok(self.store.head().await?)
     }
 
     /// `system.rebuild`: makes the read models anew, while they serve. Answers with the position of the

@@ -6,8 +6,10 @@ mod verify;
 
 use super::CliError;
 use super::output::Output;
+use crate::store::transfer::{Line, Source};
 use clap::Subcommand;
 use std::process::ExitCode;
+use taskledger_domain::Timestamp;
 
 /// Export, import or verify a log
 #[derive(Debug, clap::Args)]
@@ -21,6 +23,32 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     Verify(verify::Args),
+}
+
+/// Every event of a source, in order, and behind them the keys that are remembered at `keys_at`; each
+/// with the text of its line.
+async fn lines(
+    source: &mut dyn Source,
+    keys_at: Option<Timestamp>,
+    mut put: impl FnMut(&Line, &str) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let failed = |e| CliError::failed(&e);
+    let mut put = |line: Line| put(&line, &line.text());
+    loop {
+        let page = source.events().await.map_err(failed)?;
+        if page.is_empty() {
+            break;
+        }
+        page.into_iter().map(Line::Event).try_for_each(&mut put)?;
+    }
+    let Some(now) = keys_at else { return Ok(()) };
+    loop {
+        let page = source.keys(now).await.map_err(failed)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        page.into_iter().map(Line::Key).try_for_each(&mut put)?;
+    }
 }
 
 /// Runs one of them.

@@ -29,7 +29,7 @@ impl HttpApi {
             let text = format!("cannot talk to `{url}`: only `http://` is supported");
             return Err(ApiError::Connection(text));
         }
-        let client = reqwest::Client::builder()
+        let client = crate::tls::client()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)
             .no_proxy()

@@ -81,7 +81,8 @@ async fn open_embedded(
 ) -> Result<Embedded, CliError> {
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
-    let registry = server::executors(executors, &config).map_err(failed)?;
+    let egress = server::egress(&config).map_err(failed)?;
+    let registry = server::executors(executors, &config, egress).map_err(failed)?;
     if config.storage.database.url.is_some() {
         return Err(CliError::Usage(
             "--database-url: without --url, `run` works on a folder; start a server on the \

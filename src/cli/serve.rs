@@ -7,6 +7,7 @@ use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server, Storage};
 use crate::transport::{http, system::Ready};
+use std::net::ToSocketAddrs as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,14 +45,18 @@ pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<Exit
 
 /// Opens the storage, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
 async fn start_server(
-    config: ServerConfig,
+    mut config: ServerConfig,
     executors: RegistryBuilder,
 ) -> Result<ExitCode, CliError> {
     // Before anything else, so that a signal that arrives while the server starts is not a death.
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
+    // A name that means nothing is told when the door opens.
+    let own = config.listen.to_socket_addrs().map(Iterator::collect);
+    config.engine.egress.own = own.unwrap_or_default();
+    let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
     let registry =
-        server::executors(executors, &config.engine).map_err(|e| CliError::failed(&e))?;
+        server::executors(executors, &config.engine, egress).map_err(|e| CliError::failed(&e))?;
     let storage = storage(&config.engine.storage)?;
     let place = storage.to_string();
     if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {

@@ -1,6 +1,6 @@
 //! Where the data is and what may run.
 
-use super::StorageConfig;
+use super::{EgressConfig, StorageConfig};
 use clap::Args;
 use std::str::FromStr;
 
@@ -31,6 +31,10 @@ pub struct EngineConfig {
         value_delimiter = ','
     )]
     pub allowed_commands: Vec<String>,
+
+    /// Which receivers may be called.
+    #[command(flatten)]
+    pub egress: EgressConfig,
 }
 
 /// How many attempts of an executor may run at once.

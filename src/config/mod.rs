@@ -3,11 +3,13 @@
 //! Owns: the names, the defaults and their checks. Parsing is clap's; past it every value is typed
 //! and within its bounds. May not touch: anything that runs.
 
+mod egress;
 mod engine;
 mod logging;
 mod server;
 mod storage;
 
+pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};
 pub use server::ServerConfig;

@@ -54,7 +54,7 @@ impl Options {
     /// # Errors
     /// The system cannot make one.
     pub(super) fn client(&self) -> reqwest::Result<Client> {
-        Client::builder()
+        crate::tls::client()
             .no_proxy()
             .tcp_nodelay(true)
             .redirect(Policy::none())

@@ -40,7 +40,7 @@ impl Peers {
     /// # Errors
     /// The HTTP client cannot be made.
     pub fn new(tenure: Arc<Tenure>, secret: &[u8]) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
+        let client = crate::tls::client()
             .connect_timeout(CONNECT_WAIT)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

@@ -8,7 +8,7 @@
 mod frame;
 mod tail;
 
-pub use frame::{Chunk, Frame, join};
+pub use frame::{Chunk, Frame, join, one_line};
 use tail::{Found, Tail};
 
 use super::cursor::{Cursor, PARTS_ALL};

@@ -76,6 +76,8 @@ pub enum From {
 /// Why a stream does not begin where it was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
+    /// What was given is no cursor.
+    Malformed,
     /// The place lies behind the end of the log.
     Ahead,
     /// Another event is there: the cursor was made for another log.
@@ -87,6 +89,7 @@ impl Reset {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Malformed => "malformed",
             Self::Ahead => "ahead_of_log",
             Self::AnotherLog => "another_log",
         }
@@ -102,6 +105,8 @@ pub struct Stream {
     until: Until,
     place: Cursor,
     source: Source,
+    /// What ends the stream once everything that has happened was given.
+    epilogue: Option<Arc<Frame>>,
     ended: bool,
 }
 
@@ -169,10 +174,19 @@ impl Stream {
             until,
             place,
             source: Source::Log,
+            epilogue: None,
             ended: false,
         };
         stream.source = stream.log().await?;
         Ok((stream, reset))
+    }
+
+    /// The same stream, which ends with this frame once it has given everything that has happened by
+    /// now.
+    #[must_use]
+    pub fn ending_with(mut self, frame: Arc<Frame>) -> Self {
+        self.epilogue = Some(frame);
+        self
     }
 
     /// Behind everything that was given, or passed over.
@@ -190,6 +204,12 @@ impl Stream {
             if self.ended {
                 return Ok(None);
             }
+            if self.source == Source::Live
+                && let Some(frame) = self.epilogue.take()
+            {
+                self.ended = true;
+                return Ok(Some(Batch::Frames(vec![frame])));
+            }
             let batch = match self.source {
                 Source::Log | Source::FlowLog(_) => self.history().await?,
                 Source::Live => match self.watch.next(BATCH_BYTES_MAX).await {
@@ -204,7 +224,7 @@ impl Stream {
             };
             match batch {
                 Batch::Passed if self.filter.flow.is_some() => {}
-                batch => return Ok(Some(batch)),
+                Batch::Whole(_) | Batch::Frames(_) | Batch::Passed => return Ok(Some(batch)),
             }
         }
     }
@@ -301,8 +321,10 @@ impl Stream {
 
     async fn takes(&mut self, frame: &Frame) -> Result<bool, Error> {
         let filter = &mut self.filter;
+        // Who waits for the end of a run is told of it, whatever task it is about.
+        let ends = self.until != Until::Forever && frame.ended.is_some();
         if filter.flow.is_some_and(|flow| flow != frame.flow)
-            || filter.task.is_some_and(|task| task != frame.task)
+            || filter.task.is_some_and(|task| task != frame.task && !ends)
             || filter
                 .kinds
                 .as_ref()

@@ -13,6 +13,7 @@ mod health;
 mod published;
 mod refusal;
 mod router;
+mod streams;
 
 pub use agent_card::AgentCard;
 pub use health::{Check, Readiness};
@@ -30,6 +31,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// Streams at once, unless set otherwise: what 2 cores tell of a busy log within a second.
+pub const STREAMS_MAX: usize = 10_000;
+
 /// How to serve.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -42,6 +46,9 @@ pub struct Options {
     pub connections_max: usize,
     /// Requests at once, over all connections, detached ones included. More are answered `Busy`.
     pub requests_max: usize,
+    /// Streams at once, over all connections: event streams and sockets. More are answered 429. Each
+    /// costs its connection and some 10 KiB; what it has not taken yet stays in the log.
+    pub streams_max: usize,
     /// Bytes of an HTTP request body.
     pub body_bytes_max: usize,
     /// Bytes of request bodies in hand at once, from their first byte to the answer, over all
@@ -66,6 +73,7 @@ impl Default for Options {
             public_url: None,
             connections_max: 4096,
             requests_max: 8192,
+            streams_max: STREAMS_MAX,
             body_bytes_max: taskledger_domain::limits::REQUEST_BODY_BYTES_MAX,
             receiving_bytes_max: 256 * 1024 * 1024,
             header_timeout: Duration::from_secs(10),

@@ -6,4 +6,5 @@
 pub mod http;
 pub mod jsonrpc;
 pub mod openrpc;
+mod sse;
 pub mod system;

@@ -71,6 +71,7 @@ impl Running {
             BuiltInOptions {
                 disk_path: None,
                 command: None,
+                egress: None,
             },
         )
         .unwrap();

@@ -97,7 +97,7 @@ fn verdict(id: &str, faulty: bool) -> Result<Verdict, Failed> {
         .build()?;
     let gateway = Arc::new(Gateway {
         upstream: server.url.clone(),
-        client: reqwest::Client::builder().no_proxy().build()?,
+        client: taskledger::tls::client().no_proxy().build()?,
         faulty,
         executions: AtomicU64::new(0),
     });

@@ -27,7 +27,7 @@ fn try_out(
     let server = Server::start();
     let mut options = Options::new(&server.url);
     change(&mut options);
-    let client = reqwest::Client::builder().no_proxy().build()?;
+    let client = taskledger::tls::client().no_proxy().build()?;
     let probe = Probe::new(options, client, "token".to_owned());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -145,6 +145,22 @@ pub(crate) fn request(key: &str, value: &str, expires_at: Option<Timestamp>) -> 
     }
 }
 
+/// A log that was empty holds `each` events of each stream and nothing else: every position once, in
+/// order, and in each stream every version.
+pub(crate) fn assert_each_once_in_order(
+    seen: &[Arc<Recorded>],
+    streams: impl ExactSizeIterator<Item = FlowId>,
+    each: Version,
+) {
+    let total = streams.len() as u64 * each;
+    let positions: Vec<_> = seen.iter().map(|e| e.position).collect();
+    assert_eq!(positions, (1..=total).collect::<Vec<_>>());
+    for stream in streams {
+        let versions = seen.iter().filter(|e| e.flow == stream).map(|e| e.version);
+        assert!(versions.eq(1..=each), "{stream}");
+    }
+}
+
 /// The events of an outcome that must be `Appended`.
 pub(crate) fn appended(outcome: Outcome) -> Vec<Arc<Recorded>> {
     match outcome {

@@ -1,7 +1,8 @@
 //! Postgres: positions become visible in their order, whoever writes and whoever is slow.
 
 use crate::fixture::{
-    START, append, appended, event, flow, manual_clock, open_postgres, postgres_options,
+    START, append, appended, assert_each_once_in_order, event, flow, manual_clock, open_postgres,
+    postgres_options,
 };
 use crate::postgres_admin::{Admin, waits};
 use crate::postgres_database::Database;
@@ -58,13 +59,8 @@ async fn thirty_two_appenders_on_two_servers_are_seen_by_a_third_in_order() {
     let streams = join_all(writers).await;
 
     let seen = reader.await.unwrap();
-    let positions: Vec<_> = seen.iter().map(|e| e.position).collect();
-    assert_eq!(positions, (1..=total).collect::<Vec<_>>());
-    for stream in streams {
-        let stream = stream.unwrap();
-        let versions = seen.iter().filter(|e| e.flow == stream).map(|e| e.version);
-        assert!(versions.eq(1..=ROUNDS * 2), "{stream}");
-    }
+    let streams = streams.into_iter().map(Result::unwrap);
+    assert_each_once_in_order(&seen, streams, ROUNDS * 2);
     let times: Vec<_> = seen.iter().map(|e| e.recorded_at).collect();
     assert!(times.is_sorted(), "recorded_at runs backwards");
     // Both have heard of all, and what they remember has no holes.

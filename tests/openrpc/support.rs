@@ -34,6 +34,7 @@ impl World {
         let options = BuiltInOptions {
             disk_path: None,
             command: None,
+            egress: None,
         };
         let registry = with_built_ins(Registry::builder(), options)
             .unwrap()
@@ -53,7 +54,7 @@ impl World {
         let stop = CancellationToken::new();
         Self {
             url: format!("http://{}", handle.local_addr),
-            client: reqwest::Client::new(),
+            client: taskledger::tls::client().build().unwrap(),
             server,
             running: tokio::spawn(service.run(stop.clone())),
             stop,

@@ -16,6 +16,7 @@ mod folders;
 mod found;
 mod full_disk;
 mod hostile_schemas;
+mod http_executor;
 mod log;
 mod long_answers;
 mod migrate;
@@ -28,6 +29,9 @@ mod postgres;
 mod program;
 mod random;
 mod read_models;
+#[allow(dead_code, reason = "shared with the tests of outgoing requests")]
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[allow(dead_code, reason = "shared with the tests of faults")]
 mod server;
 mod signals;

@@ -342,7 +342,7 @@ pub(crate) struct Api {
 
 impl Api {
     fn new(url: &str) -> Self {
-        let http = reqwest::Client::builder()
+        let http = taskledger::tls::client()
             .no_proxy()
             .timeout(CALL_TIMEOUT)
             .build()

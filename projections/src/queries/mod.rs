@@ -7,12 +7,14 @@ mod flows;
 mod list;
 mod reading;
 mod rows;
+mod snapshot;
 mod totals;
 
 pub use cursor::{Cursor, Order};
 pub use flows::{Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List, ListFilter, Start};
 pub use reading::{READING_BYTES_MAX, Reading};
+pub use snapshot::Snapshot;
 
 use crate::{Error, ReadModels, TaskView};
 use taskledger_domain::TaskId;
@@ -25,14 +27,6 @@ impl ReadModels {
     /// [`Error::Unavailable`], [`Error::Damaged`].
     pub async fn get(&self, id: TaskId) -> Result<Option<TaskView>, Error> {
         let mut tx = self.read().await?;
-        let Some(no) = rows::number(&mut tx, id).await? else {
-            return Ok(None);
-        };
-        let found = rows::fetch(&mut tx, &[no], usize::MAX).await?;
-        let mut views = rows::views(&mut tx, found).await?;
-        for view in &mut views {
-            view.run = rows::run_of(&mut tx, &view.row).await?;
-        }
-        Ok(views.pop())
+        rows::view(&mut tx, id).await
     }
 }

@@ -104,6 +104,19 @@ pub(super) async fn views_with(
         .collect())
 }
 
+/// A task with its blockers, and with its run when it is the root of its latest run.
+pub(super) async fn view(tx: &mut Tx<'_>, id: TaskId) -> Result<Option<TaskView>, Error> {
+    let Some(no) = number(tx, id).await? else {
+        return Ok(None);
+    };
+    let found = fetch(tx, &[no], usize::MAX).await?;
+    let mut views = views(tx, found).await?;
+    for view in &mut views {
+        view.run = run_of(tx, &view.row).await?;
+    }
+    Ok(views.pop())
+}
+
 /// The latest run of a task when the task is its root.
 pub(super) async fn run_of(tx: &mut Tx<'_>, task: &TaskRow) -> Result<Option<RunView>, Error> {
     let Some(run) = task.run_id else {

@@ -189,14 +189,9 @@ impl Writer {
             Way::File(_) => None,
             Way::Postgres { channel, .. } => channel.clone(),
         };
-        Way::within(self.way.wait(), 1, async {
-            self.settled().await.map(|_| ())
-        })
-        .await?;
         // From here until the commit has answered, nothing in memory is certain, also when this
         // future is dropped half-way.
         self.position = None;
-        self.unsettled = true;
         let wait = self.way.wait();
         let written = Way::within(wait, 1, self.write(new, from, to, channel)).await;
         self.keep_if_done(written)?;
@@ -212,6 +207,8 @@ impl Writer {
         to: Position,
         channel: Option<String>,
     ) -> Result<(), Error> {
+        self.settled().await?;
+        self.unsettled = true;
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;

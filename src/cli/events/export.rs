@@ -95,42 +95,20 @@ async fn write(
     args: &Args,
     mut put: impl FnMut(&str) -> io::Result<()>,
 ) -> Result<Tally, CliError> {
-    let failed = |e| CliError::failed(&e);
     let mut source = storage::source(&args.storage, args.after).await?;
     let mut progress = Progress::of("events");
     let head = source.head();
     let mut tally = Tally::default();
-    loop {
-        let page = source.events().await.map_err(failed)?;
-        if page.is_empty() {
-            break;
+    let keys_at = args.with_keys.then(|| storage::clock().now());
+    super::lines(&mut *source, keys_at, |line, text| {
+        put(text)?;
+        tally.add(line, text);
+        if let (Line::Event(event), Some(_)) = (line, &args.output) {
+            progress.at(event.position, head);
         }
-        for event in page {
-            let at = event.position;
-            let line = Line::Event(event);
-            let text = line.text();
-            put(&text)?;
-            tally.add(&line, &text);
-            if args.output.is_some() {
-                progress.at(at, head);
-            }
-        }
-    }
-    if args.with_keys {
-        let now = storage::clock().now();
-        loop {
-            let page = source.keys(now).await.map_err(failed)?;
-            if page.is_empty() {
-                break;
-            }
-            for key in page {
-                let line = Line::Key(key);
-                let text = line.text();
-                put(&text)?;
-                tally.add(&line, &text);
-            }
-        }
-    }
+        Ok(())
+    })
+    .await?;
     progress.end();
     Ok(tally)
 }

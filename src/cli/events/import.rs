@@ -72,12 +72,14 @@ async fn read(
     now: Timestamp,
 ) -> Result<Receipt, CliError> {
     let failed = |e| CliError::failed(&e);
-    let (mut tally, mut checker) = (Tally::default(), Checker::default());
+    let mut checker = Checker::default();
     let mut progress = Progress::of("bytes read");
     let (mut events, mut keys, mut waiting) = (Vec::<Checked>::new(), Vec::<ExportedKey>::new(), 0);
-    let (mut number, mut bytes, mut behind_events) = (0_u64, 0_u64, false);
-    // All lines of the file, and whether its last one was met.
+    let (mut number, mut bytes) = (0_u64, 0_u64);
+    // All lines of the file, and whether its last one was met. From the first key on, what is taken of
+    // them is counted apart: keys that have expired since are left.
     let (mut whole, mut ended) = (Tally::default(), false);
+    let mut taken: Option<Tally> = None;
     let mut buffer = Vec::new();
     while let Some(line) = next_line(&mut input, &mut buffer, number + 1)? {
         number += 1;
@@ -90,16 +92,16 @@ async fn read(
             ));
         }
         let text = parsed.text();
-        whole.add(&parsed, &text);
-        // What has expired since is not taken along.
-        let expired = matches!(&parsed, Line::Key(key) if key.expires_at < now);
-        if !expired {
-            tally.add(&parsed, &text);
+        if let Line::Key(key) = &parsed {
+            let taken = taken.get_or_insert_with(|| whole.clone());
+            if key.expires_at >= now {
+                taken.add(&parsed, &text);
+            }
         }
+        whole.add(&parsed, &text);
         match parsed {
             Line::Key(key) => {
-                behind_events = true;
-                if !expired {
+                if key.expires_at >= now {
                     keys.push(key);
                 }
             }
@@ -113,7 +115,7 @@ async fn read(
                     )));
                 }
             }
-            Line::Event(_) if behind_events => {
+            Line::Event(_) if taken.is_some() => {
                 return Err(fault("an event stands behind the keys".to_owned()));
             }
             Line::Event(event) => {
@@ -143,7 +145,7 @@ async fn read(
     target.write(&events).await.map_err(failed)?;
     target.write_keys(&keys).await.map_err(failed)?;
     progress.end();
-    Ok(tally.receipt())
+    Ok(taken.unwrap_or(whole).receipt())
 }
 
 /// The next line, without its end; `None` behind the last one.
@@ -175,31 +177,16 @@ async fn read_back(
     total: u64,
     now: Timestamp,
 ) -> Result<Receipt, CliError> {
-    let failed = |e| CliError::failed(&e);
     let mut progress = Progress::of("events compared");
-    let mut source: Box<dyn Source + '_> = target.read_back().await.map_err(failed)?;
+    let mut source: Box<dyn Source + '_> =
+        target.read_back().await.map_err(|e| CliError::failed(&e))?;
     let mut tally = Tally::default();
-    loop {
-        let page = source.events().await.map_err(failed)?;
-        if page.is_empty() {
-            break;
-        }
-        for event in page {
-            let line = Line::Event(event);
-            tally.add(&line, &line.text());
-        }
+    super::lines(&mut *source, Some(now), |line, text| {
+        tally.add(line, text);
         progress.at(tally.events(), total);
-    }
-    loop {
-        let page = source.keys(now).await.map_err(failed)?;
-        if page.is_empty() {
-            break;
-        }
-        for key in page {
-            let line = Line::Key(key);
-            tally.add(&line, &line.text());
-        }
-    }
+        Ok(())
+    })
+    .await?;
     progress.end();
     Ok(tally.receipt())
 }

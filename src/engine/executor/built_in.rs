@@ -2,9 +2,10 @@
 
 use super::command::{self, CommandExecutor};
 use super::{
-    AggregateResultsExecutor, EchoExecutor, Executor, RegistryBuilder, RegistryError,
+    AggregateResultsExecutor, EchoExecutor, Executor, HttpExecutor, RegistryBuilder, RegistryError,
     SleepExecutor, SystemInfoExecutor,
 };
+use crate::egress::Egress;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub struct BuiltInOptions {
     pub disk_path: Option<PathBuf>,
     /// `command_executor` exists only with this.
     pub command: Option<command::Options>,
+    /// `http_executor` exists only with the client of outgoing requests.
+    pub egress: Option<Arc<Egress>>,
 }
 
 /// Why the built-in executors cannot be registered.
@@ -50,6 +53,9 @@ pub fn with_built_ins(
     if let Some(command) = options.command {
         executors.push(Arc::new(CommandExecutor::new(command)?));
     }
+    if let Some(egress) = options.egress {
+        executors.push(Arc::new(HttpExecutor::new(egress)));
+    }
     let registered = executors
         .into_iter()
         .try_fold(builder, RegistryBuilder::register)?;
@@ -65,6 +71,7 @@ mod tests {
         let options = BuiltInOptions {
             disk_path: None,
             command,
+            egress: None,
         };
         Ok(with_built_ins(Registry::builder(), options)?.build()?)
     }

@@ -38,7 +38,6 @@ use batch::Waiting;
 use committer::{Committer, Request};
 use head::Head;
 use reads::Reads;
-use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,9 +185,10 @@ impl PostgresStore {
         self.reads.close().await;
     }
 
+    #[cfg(test)]
     /// The pool that reads; for tests that take its connections away.
     #[must_use]
-    pub const fn pool(&self) -> &PgPool {
+    pub const fn pool(&self) -> &sqlx::PgPool {
         self.reads.pool()
     }
 

@@ -117,6 +117,15 @@ pub(super) fn place(connect: &PgConnectOptions) -> String {
     }
 }
 
+/// What somebody who may have fallen silent answers in time.
+pub(super) async fn within<T>(
+    patience: Duration,
+    asked: impl Future<Output = T>,
+) -> Result<T, sqlx::Error> {
+    let answer = tokio::time::timeout(patience, asked).await;
+    answer.map_err(|_| sqlx::Error::Protocol(format!("no answer within {patience:?}")))
+}
+
 /// A connection with its session set up, within the time that a call may wait for one.
 pub(super) async fn connect(options: &Options) -> Result<PgConnection, sqlx::Error> {
     let settings = settings(options);

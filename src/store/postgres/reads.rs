@@ -47,6 +47,7 @@ impl Reads {
         }
     }
 
+    #[cfg(test)]
     pub(super) const fn pool(&self) -> &PgPool {
         &self.pool
     }
@@ -73,13 +74,8 @@ impl Reads {
             is_free: false,
         };
         let asking = asked.fetch_all(&mut *lent.connection);
-        let Ok(answer) = tokio::time::timeout(self.patience, asking).await else {
-            // Not an error of the connection: asking again would take as long again.
-            return Err(sqlx::Error::Protocol(format!(
-                "no answer within {:?}",
-                self.patience
-            )));
-        };
+        // Silence is not an error of the connection: asking again would take as long again.
+        let answer = open::within(self.patience, asking).await?;
         lent.is_free = true;
         answer
     }

@@ -102,10 +102,6 @@ impl Wakeups {
         &self,
         asked: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, sqlx::Error> {
-        let answer = tokio::time::timeout(self.patience, asked).await;
-        answer.unwrap_or_else(|_| {
-            let reason = format!("no answer within {:?}", self.patience);
-            Err(sqlx::Error::Protocol(reason))
-        })
+        open::within(self.patience, asked).await?
     }
 }

@@ -98,7 +98,7 @@ impl Frame {
 }
 
 /// Line breaks of JSON stand between its tokens only, and would end the field of a server-sent event.
-fn one_line(json: &mut [u8]) {
+pub fn one_line(json: &mut [u8]) {
     for byte in json {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

@@ -12,8 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -63,7 +63,12 @@ impl Connections {
             let mut router = self.router.clone();
             async move {
                 let response = router.call(request).await;
-                drop(running);
+                if let Ok(response) = &response
+                    && let Some(alive) = response.extensions().get::<KeptAlive>()
+                {
+                    // A stream may be silent for long; it runs until its body is dropped.
+                    let _ = alive.0.set(running);
+                }
                 response
             }
         });
@@ -156,7 +161,12 @@ impl Seen {
     }
 }
 
+/// Goes with a body that is told as things happen: while it lives, so does its connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeptAlive(Arc<OnceLock<Running>>);
+
 /// A request that is being handled.
+#[derive(Debug)]
 struct Running(Arc<Activity>);
 
 impl Running {

@@ -4,12 +4,12 @@ use super::agent_card::AgentCard;
 use super::body::{self, InHand};
 use super::health::{Probe, Readiness};
 use super::published::Published;
-use super::{Options, refusal};
+use super::{Options, refusal, streams};
 use crate::application::caller::{ANONYMOUS, valid_traceparent};
 use crate::application::readings::Cut;
 use crate::clock::SharedClock;
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
-use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError};
+use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError, answer_body};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
@@ -58,6 +58,8 @@ pub(super) struct Door<C> {
     /// Room for calls of other nodes: of its own, so that nodes which are full of calls for each
     /// other do not stand still.
     pub(super) peers: Arc<Semaphore>,
+    /// Room for streams, which do not count as requests.
+    pub(super) streams: Arc<Semaphore>,
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.
     pub(super) in_hand: InHand,
@@ -96,6 +98,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             connections: TaskTracker::new(),
             requests: Arc::new(Semaphore::new(options.requests_max)),
             peers: Arc::new(Semaphore::new(options.requests_max)),
+            streams: Arc::new(Semaphore::new(options.streams_max)),
             body_bytes_max: options.body_bytes_max,
             in_hand: InHand::of(options.receiving_bytes_max),
             in_hand_of_peers: InHand::of(
@@ -116,7 +119,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (head, body) = request.into_parts();
         let (correlation, echo) = self.correlation(&head.headers);
         let mut response = match self.admit(&head.headers, body, deadline, correlation).await {
-            Ok((answer, permit)) => answered(answer, permit),
+            Ok(((answer, permit), stream)) => self.answered(answer, permit, stream),
             Err(response) => *response,
         };
         response.headers_mut().insert(REQUEST_ID, echo);
@@ -130,7 +133,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         body: Body,
         deadline: Instant,
         correlation: Arc<str>,
-    ) -> Result<Answered, Box<Response>> {
+    ) -> Result<(Answered, Option<OwnedSemaphorePermit>), Box<Response>> {
         refusal::unless_json(headers)?;
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return Err(Box::new(refusal::too_busy(
@@ -149,6 +152,11 @@ impl<C: Send + Sync + 'static> Door<C> {
                 .and_then(valid_traceparent)
                 .map(Arc::from),
         };
+        let stream = if self.dispatcher.streams_asked_for(&envelope) {
+            Some(streams::place(&self.streams)?)
+        } else {
+            None
+        };
         let finishes_alone = self.dispatcher.changes_state(&envelope);
         let door = Arc::clone(self);
         let work = async move {
@@ -160,14 +168,30 @@ impl<C: Send + Sync + 'static> Door<C> {
             (answer, permit)
         };
         if !finishes_alone {
-            return Ok(work.await);
+            return Ok((work.await, stream));
         }
-        Ok(Detaching {
+        let detaching = Detaching {
             work: Some(Box::pin(work)),
             tracker: self.detached.clone(),
             cut: self.cut.clone(),
+        };
+        Ok((detaching.await, stream))
+    }
+
+    /// 200 with a body, 204 without one. A long answer keeps its place until it is sent; a stream has
+    /// one of another kind.
+    fn answered(
+        &self,
+        answer: Option<Answer>,
+        place: OwnedSemaphorePermit,
+        stream: Option<OwnedSemaphorePermit>,
+    ) -> Response {
+        match (answer, stream) {
+            (Some(Answer::Stream { id, streamed }), Some(stream)) => {
+                self.streamed(&id, *streamed, stream)
+            }
+            (answer, _) => answered(answer, place),
         }
-        .await)
     }
 
     /// Answers one call of another node. 404: there are no other nodes; 421: the flow is not here,
@@ -249,10 +273,13 @@ async fn parse(bytes: Bytes) -> Envelope {
 /// An answer, if there is one, and the place of its request.
 type Answered = (Option<Answer>, OwnedSemaphorePermit);
 
-/// 200 with a body, 204 without one. A long answer keeps its place until it is sent.
+/// The same without a stream.
 fn answered(answer: Option<Answer>, place: OwnedSemaphorePermit) -> Response {
     match answer {
         Some(Answer::Whole(bytes)) => json(StatusCode::OK, bytes),
+        Some(Answer::Stream { id, streamed }) => {
+            json(StatusCode::OK, answer_body(&id, &streamed.result))
+        }
         Some(Answer::Long { head, result, tail }) => {
             let once = |bytes| stream::once(ready(Ok::<_, Cut>(Bytes::from(bytes))));
             let pieces = once(head)

@@ -5,7 +5,7 @@ use super::door::json;
 use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
 use axum::http::StatusCode;
 use axum::http::header::{
-    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
+    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
 };
 use axum::response::Response;
 use serde_json::Value;
@@ -111,6 +111,47 @@ pub(super) fn too_busy(reason: &str) -> Response {
     response
 }
 
+/// 429 with the answer `Busy`: there are as many streams as there may be.
+pub(super) fn too_many_streams() -> Response {
+    let error = RpcError::busy("the server has too many streams", RETRY_AFTER_MS);
+    let mut response = json(StatusCode::TOO_MANY_REQUESTS, error_body(&error));
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// 406: the client takes no event streams.
+pub(super) fn not_acceptable() -> Response {
+    refuse(
+        StatusCode::NOT_ACCEPTABLE,
+        "accept",
+        "this path answers with a stream",
+        "text/event-stream",
+        &Value::Null,
+    )
+}
+
+/// An error with this status.
+pub(super) fn with(status: StatusCode, error: &RpcError) -> Response {
+    json(status, error_body(error))
+}
+
+/// The error of what is no call, with the status that says the same.
+pub(super) fn of_call(error: &RpcError) -> Response {
+    let is = |kind: ErrorKind| kind.row().0 == error.code;
+    let status = if is(ErrorKind::TaskNotFound) {
+        StatusCode::NOT_FOUND
+    } else if is(ErrorKind::InvalidParams) {
+        StatusCode::BAD_REQUEST
+    } else if is(ErrorKind::Busy) {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::INTERNAL_SERVER_ERROR
+    };
+    with(status, error)
+}
+
 /// 405; `allow` lists the methods that the path has.
 pub(super) fn method_not_allowed(method: &str, allow: &'static str) -> Response {
     let mut response = refuse(
@@ -154,7 +195,7 @@ pub(super) fn not_found(path: &str) -> Response {
         StatusCode::NOT_FOUND,
         "path",
         "there is nothing at this path",
-        "POST / for calls; GET /.well-known/agent-card, /livez, /readyz, /healthz",
+        "POST / for calls; GET /events for streams; GET /.well-known/agent-card, /livez, /readyz, /healthz",
         &Value::from(path),
     )
 }

@@ -19,6 +19,7 @@ pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
         .route("/.well-known/agent-card", reads(get(card::<C>)))
         .route("/.well-known/agent-card.json", reads(get(card::<C>)))
         .route("/openrpc.json", reads(get(openrpc::<C>)))
+        .route("/events", reads(get(events::<C>)))
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
@@ -56,6 +57,13 @@ async fn openrpc<C: Send + Sync + 'static>(
     headers: HeaderMap,
 ) -> Response {
     door.openrpc.answer(&headers)
+}
+
+async fn events<C: Send + Sync + 'static>(
+    State(door): State<Arc<Door<C>>>,
+    request: Request<Body>,
+) -> Response {
+    door.events(request).await
 }
 
 async fn alive() -> Response {

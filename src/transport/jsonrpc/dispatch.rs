@@ -5,13 +5,14 @@
 //! touches no other. No handler runs past the deadline of its request.
 
 use super::encode;
-pub use super::encode::{Body, Outcome};
+pub use super::encode::{Body, Outcome, Reply};
 use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
-use super::fingerprint::fingerprint;
 use super::forwarding::{self, Forward, Journey, Next};
+use super::prepare::{by_name, prepare};
 use super::reader::{Question, Reader, suggestion};
-use crate::application::caller::{ANONYMOUS, Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
+use super::streaming::{self, OF_SOCKETS, Streamed, Streams, Wish};
+use crate::application::caller::{ANONYMOUS, Caller};
 use crate::application::readings::Text;
 use crate::clock::SharedClock;
 use crate::transport::openrpc::about::About;
@@ -25,7 +26,6 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use taskledger_domain::Violation;
 use tokio::time::{Instant, timeout_at};
 
 /// What a caller is told to wait after a request ran out of time, in milliseconds.
@@ -102,6 +102,17 @@ pub struct Dispatcher<C> {
     discovery: OnceLock<Discovery>,
     /// The way to other nodes, when there are others.
     forward: Option<Arc<dyn Forward>>,
+    /// Where streams come from, when there are any.
+    streams: Option<Arc<dyn Streams>>,
+}
+
+/// Whether a call can be answered with a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// It is the only one, and gets an answer.
+    Alone,
+    /// It is one of a batch, gets no answer, or is asked inside the process.
+    Among,
 }
 
 impl<C: Send + Sync + 'static> Dispatcher<C> {
@@ -130,6 +141,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             failed_notifications: AtomicU64::new(0),
             discovery: OnceLock::new(),
             forward: None,
+            streams: None,
         }
     }
 
@@ -153,6 +165,25 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         self.forward.as_ref()
     }
 
+    /// The same dispatcher with streams.
+    #[must_use]
+    pub fn with_streams(mut self, streams: Arc<dyn Streams>) -> Self {
+        self.streams = Some(streams);
+        self
+    }
+
+    /// Where streams come from, when there are any.
+    #[must_use]
+    pub fn streams(&self) -> Option<&Arc<dyn Streams>> {
+        self.streams.as_ref()
+    }
+
+    /// Whether this will be answered with a stream, unless it is refused.
+    #[must_use]
+    pub fn streams_asked_for(&self, envelope: &Envelope) -> bool {
+        self.streams.is_some() && streaming::is_asked_for(envelope, &self.methods)
+    }
+
     /// Carries out a call that another node has sent, if its flow belongs here; else, and for what
     /// no node sends, `None`, and nothing was done. Ends when the sender waits no more, at the latest
     /// at `latest`.
@@ -162,7 +193,8 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let deadline = Some(asked.map_or(latest, |asked| asked.min(latest)));
         let method = self.method(&request.method)?;
         let outcome = match prepare(method, request, &origin) {
-            Ok(call) => self.execute(method, call, deadline).await,
+            // The node that was asked tells its caller what happens.
+            Ok((call, _)) => self.execute(method, call, deadline).await,
             Err(error) => Err(error),
         };
         let answer = encode::whole_by(self.answer_bytes_max, outcome, deadline).await;
@@ -236,8 +268,10 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         match envelope {
             Envelope::Refused(error) => Some(Body::Whole(encode::refusal(&error))),
             Envelope::Single(Element::Request(request)) => {
-                let (id, outcome) = self.request(*request, &origin, deadline).await?;
-                Some(encode::body(self.answer_bytes_max, &id, outcome))
+                let (id, outcome) = self
+                    .request(*request, &origin, deadline, Stands::Alone)
+                    .await?;
+                Some(encode::body(self.answer_bytes_max, id, outcome))
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
@@ -287,7 +321,8 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
                 encode::answer(buffer, max, id.as_deref(), &Err(error));
             }
             Element::Request(request) => {
-                if let Some((id, outcome)) = self.request(*request, origin, deadline).await {
+                let asked = self.request(*request, origin, deadline, Stands::Among);
+                if let Some((id, outcome)) = asked.await {
                     let outcome = encode::whole_by(self.answer_bytes_max, outcome, deadline).await;
                     encode::answer(buffer, max, Some(&id), &outcome);
                 }
@@ -301,9 +336,11 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         mut request: Request,
         origin: &Origin,
         deadline: Option<Instant>,
+        stands: Stands,
     ) -> Option<(Box<RawValue>, Outcome)> {
         let id = request.id.take();
-        let outcome = self.call(request, origin, deadline).await;
+        let stands = if id.is_some() { stands } else { Stands::Among };
+        let outcome = self.call(request, origin, deadline, stands).await;
         match (id, outcome) {
             (Some(id), outcome) => Some((id, outcome)),
             (None, Ok(_)) => None,
@@ -315,14 +352,43 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         }
     }
 
-    async fn call(&self, request: Request, origin: &Origin, deadline: Option<Instant>) -> Outcome {
+    async fn call(
+        &self,
+        request: Request,
+        origin: &Origin,
+        deadline: Option<Instant>,
+        stands: Stands,
+    ) -> Outcome {
         let Some(method) = self.method(&request.method) else {
             if request.method == DISCOVER {
                 return self.discover(request.params);
             }
             return Err(self.unknown(&request.method));
         };
-        let call = prepare(method, request, origin)?;
+        let (call, wish) = prepare(method, request, origin)?;
+        let Some(wish) = wish else {
+            return self.anywhere(method, call, deadline).await;
+        };
+        let refused = |reason, expected| Err(wish.refused(method.name, reason, expected));
+        let Some(streams) = &self.streams else {
+            return refused(
+                "not supported by this server",
+                "false or absent; poll tasks.get, whose `run` tells the state",
+            );
+        };
+        if stands == Stands::Among {
+            let expected = "a call that is no part of a batch and has an id";
+            return refused("a stream stands alone", expected);
+        }
+        let outcome = self.anywhere(method, call, deadline).await;
+        match wish {
+            Wish::Method => outcome,
+            Wish::Parameter | Wish::Metadata => followed(&**streams, outcome?).await,
+        }
+    }
+
+    /// Carries out a call on whichever node it belongs to.
+    async fn anywhere(&self, method: &Method<C>, call: Call, deadline: Option<Instant>) -> Outcome {
         let Some(forward) = &self.forward else {
             return self.execute(method, call, deadline).await;
         };
@@ -375,7 +441,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             Params::Positional(values) => by_name(&[], values)?,
         };
         Reader::new(&given).finish(|| Some(()))?;
-        Ok(Text::Whole(self.discovery(None).text.clone()))
+        Ok(Text::Whole(self.discovery(None).text.clone()).into())
     }
 
     fn method(&self, name: &str) -> Option<&Method<C>> {
@@ -386,6 +452,9 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let names = self.methods.iter().map(|method| method.name);
         let names = names.chain([DISCOVER]);
         let accepted = match suggestion(name, names.clone()) {
+            _ if OF_SOCKETS.contains(&name) => {
+                "a WebSocket at /ws, where this method stands alone; here: tasks.subscribe, or GET /events".to_owned()
+            }
             Some(near) => format!("a method of this server; did you mean `{near}`?"),
             None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
         };
@@ -393,66 +462,19 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     }
 }
 
-/// Parameters by name, and the caller. Cost: O(parameters) when there is an idempotency key.
-fn prepare<C>(method: &Method<C>, request: Request, origin: &Origin) -> Result<Call, RpcError> {
-    let params = match request.params {
-        Params::Named(map) => map,
-        Params::Positional(values) => by_name(&method.params, values)?,
+/// The answer to a call that began a run, with what happens in the run behind it. The run goes on even
+/// if it cannot be followed; then the answer stands alone, and names the run.
+async fn followed(streams: &dyn Streams, reply: Reply) -> Outcome {
+    let result = match reply {
+        Reply::Text(Text::Whole(result)) => result,
+        other @ (Reply::Text(Text::Pieces(_)) | Reply::Stream(_)) => return Ok(other),
     };
-    let mut idempotency = None;
-    let key = request
-        .metadata
-        .as_ref()
-        .and_then(|m| m.get("idempotency_key"));
-    if let Some(key) = key.filter(|key| !key.is_null()) {
-        let key = idempotency_key(key)?;
-        if method.changes_state {
-            idempotency = Some(Idempotency {
-                key,
-                fingerprint: fingerprint(method.name, &params),
-            });
+    Ok(match streams.follow(&result).await {
+        Ok(stream) => Reply::Stream(Box::new(Streamed { result, stream })),
+        Err(error) => {
+            tracing::warn!(error.code = error.code, "a run cannot be followed");
+            Text::Whole(result).into()
         }
-    }
-    Ok(Call {
-        params: Arc::new(params),
-        metadata: request.metadata.map(Arc::new),
-        configuration: request.configuration.map(Arc::new),
-        caller: Caller {
-            principal: Arc::clone(&origin.principal),
-            correlation: Arc::clone(&origin.correlation),
-            traceparent: origin.traceparent.clone(),
-            idempotency,
-        },
-    })
-}
-
-/// Positional parameters by name. `null` leaves one out, as it does by name.
-fn by_name(params: &[Question], values: Vec<Value>) -> Result<Map<String, Value>, RpcError> {
-    let names = params.iter().map(|question| question.name);
-    if values.len() > params.len() {
-        let names: Vec<_> = names.collect();
-        return Err(RpcError::invalid_params(vec![Violation::of(
-            "params",
-            "too many positional parameters",
-            format!("at most {}: {}", names.len(), names.join(", ")),
-            &values.len().into(),
-        )]));
-    }
-    let given = names.zip(values).filter(|(_, value)| !value.is_null());
-    Ok(given
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect())
-}
-
-fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {
-    let fits = |key: &&str| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count());
-    value.as_str().filter(fits).map(Arc::from).ok_or_else(|| {
-        RpcError::invalid_params(vec![Violation::new(
-            &["metadata".into(), "idempotency_key".into()],
-            "not an idempotency key",
-            format!("a string of 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters"),
-            value,
-        )])
     })
 }
 
@@ -483,6 +505,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// -32603 when `value` cannot be written, for example a map whose keys are no strings.
 pub fn result<T: serde::Serialize>(clock: &SharedClock, value: &T) -> Outcome {
     let text = serde_json::value::to_raw_value(value);
-    text.map(Text::Whole)
+    text.map(|text| Text::Whole(text).into())
         .map_err(|error| RpcError::internal(&**clock, &error))
 }

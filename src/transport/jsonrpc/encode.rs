@@ -2,6 +2,7 @@
 
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::RpcError;
+use super::streaming::Streamed;
 use crate::application::readings::{NotWhole, Pieces, Text};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -11,7 +12,28 @@ use tokio::time::{Instant, timeout_at};
 pub const WHOLE_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What one element is answered.
-pub type Outcome = Result<Text, RpcError>;
+pub type Outcome = Result<Reply, RpcError>;
+
+/// What a call that was carried out is answered.
+#[derive(Debug)]
+pub enum Reply {
+    /// A result.
+    Text(Text),
+    /// A result, and a stream behind it.
+    Stream(Box<Streamed>),
+}
+
+impl From<Text> for Reply {
+    fn from(text: Text) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Box<RawValue>> for Reply {
+    fn from(text: Box<RawValue>) -> Self {
+        Self::Text(text.into())
+    }
+}
 
 /// What a request is answered.
 #[derive(Debug)]
@@ -27,34 +49,52 @@ pub enum Body {
         /// Behind the result.
         tail: Vec<u8>,
     },
+    /// An answer with a stream behind it.
+    Stream {
+        /// The id of the call.
+        id: Box<RawValue>,
+        /// Its result and the stream.
+        streamed: Box<Streamed>,
+    },
 }
 
 /// The answer to one call, which may be long.
-pub(super) fn body(bytes_max: usize, id: &RawValue, outcome: Outcome) -> Body {
+pub(super) fn body(bytes_max: usize, id: Box<RawValue>, outcome: Outcome) -> Body {
     let mut head = Vec::new();
     let outcome = match outcome {
-        Ok(Text::Pieces(result)) => {
+        Ok(Reply::Text(Text::Pieces(result))) => {
             head.extend_from_slice(OPENING);
             let mut tail = Vec::new();
             close(&mut tail, id.get());
             return Body::Long { head, result, tail };
         }
-        Ok(Text::Whole(text)) => Ok(text),
+        Ok(Reply::Stream(streamed)) => return Body::Stream { id, streamed },
+        Ok(Reply::Text(Text::Whole(text))) => Ok(text),
         Err(error) => Err(error),
     };
-    answer(&mut head, bytes_max, Some(id), &outcome);
+    answer(&mut head, bytes_max, Some(&id), &outcome);
     Body::Whole(head)
+}
+
+/// The answer that goes before a stream.
+pub(crate) fn first(id: &RawValue, result: &RawValue) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(result.get().len() + id.get().len() + 48);
+    buffer.extend_from_slice(OPENING);
+    buffer.extend_from_slice(result.get().as_bytes());
+    close(&mut buffer, id.get());
+    buffer
 }
 
 /// The answer among others, for which a long result must be whole.
 async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
-    outcome?
-        .whole(bytes_max)
-        .await
-        .map_err(|error| match error {
-            NotWhole::TooLong => too_large(bytes_max),
-            NotWhole::Cut => RpcError::internal_answer("the answer was cut off"),
-        })
+    let text = match outcome? {
+        Reply::Text(text) => text,
+        Reply::Stream(streamed) => return Ok(streamed.result),
+    };
+    text.whole(bytes_max).await.map_err(|error| match error {
+        NotWhole::TooLong => too_large(bytes_max),
+        NotWhole::Cut => RpcError::internal_answer("the answer was cut off"),
+    })
 }
 
 /// The same, if it can be read by then.

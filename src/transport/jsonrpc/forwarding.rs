@@ -275,7 +275,7 @@ fn understood(answer: &[u8]) -> Outcome {
     let odd = || RpcError::internal_answer("another server gave an answer that cannot be read");
     let answer: Answer = serde_json::from_slice(answer).map_err(|_| odd())?;
     match (answer.result, answer.error) {
-        (Some(result), None) => Ok(Text::Whole(result)),
+        (Some(result), None) => Ok(Text::Whole(result).into()),
         (None, Some(refusal)) => {
             let row = ErrorKind::ALL.iter().find(|k| k.row().0 == refusal.code);
             let (code, message) = row.ok_or_else(odd)?.row();
@@ -294,6 +294,7 @@ fn understood(answer: &[u8]) -> Outcome {
 mod tests {
     use super::*;
     use crate::application::caller::Caller;
+    use crate::transport::jsonrpc::dispatch::Reply;
     use serde_json::json;
 
     fn call() -> Call {
@@ -340,7 +341,7 @@ mod tests {
     #[test]
     fn answers_are_passed_on_unchanged() {
         let text = br#"{"jsonrpc":"2.0","result":{"b":1, "a":1.50},"id":0}"#;
-        let Ok(Text::Whole(result)) = understood(text) else {
+        let Ok(Reply::Text(Text::Whole(result))) = understood(text) else {
             panic!("a result");
         };
         assert_eq!(result.get(), r#"{"b":1, "a":1.50}"#);

@@ -1,14 +1,14 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
 use super::dispatch::{Call, Method};
-use super::encode::Outcome;
+use super::encode::{Outcome, Reply};
 use super::error::{ErrorKind, RpcError};
 use super::params::{
     cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
-    list, rebuild, retry, tree, update,
+    list, rebuild, resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
-use crate::application::readings::Text;
+use super::streaming::Streamed;
 use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
@@ -40,7 +40,7 @@ pub struct Context {
 }
 
 /// Handlers are plain functions; this gives them the form of the table.
-fn boxed<T: Into<Text>>(
+fn boxed<T: Into<Reply>>(
     future: impl Future<Output = Result<T, RpcError>> + Send + 'static,
 ) -> BoxFuture<'static, Outcome> {
     future.map(|outcome| outcome.map(Into::into)).boxed()
@@ -51,6 +51,7 @@ fn boxed<T: Into<Text>>(
 pub fn table() -> Vec<Method<Context>> {
     let mut methods = tasks();
     methods.extend(queries());
+    methods.extend(streams());
     methods.extend(system_methods());
     methods
 }
@@ -118,7 +119,6 @@ fn tasks() -> Vec<Method<Context>> {
             about: about::execute(),
             handler: |context, call| {
                 boxed(async move {
-                    refuse_streaming(&call)?;
                     let p = at_a_stretch(listed(&call), || execute::Params::read(&call.params))?;
                     answer(
                         &context,
@@ -286,6 +286,44 @@ fn queries() -> Vec<Method<Context>> {
     ]
 }
 
+fn streams() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "tasks.subscribe",
+            title: "Subscribe to Task",
+            summary: "Show a task, then tell what happens in its flow until nothing runs",
+            tags: &["task", "read", "stream"],
+            params: subscribe::Params::questions(),
+            changes_state: false,
+            about: about::subscribe(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = subscribe::Params::read(&call.params)?;
+                    let begun = context.app.subscribe(p.task_id, p.scope).await;
+                    answer(&context, begun).map(Streamed::from)
+                })
+            },
+        },
+        Method {
+            name: "tasks.resubscribe",
+            title: "Resume Subscription",
+            summary: "Go on with a subscription behind the last event that arrived",
+            tags: &["task", "read", "stream"],
+            params: resubscribe::Params::questions(),
+            changes_state: false,
+            about: about::resubscribe(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = resubscribe::Params::read(&call.params)?;
+                    let app = &context.app;
+                    let begun = app.resubscribe(p.task_id, p.scope, &p.last_event_id).await;
+                    answer(&context, begun).map(Streamed::from)
+                })
+            },
+        },
+    ]
+}
+
 fn system_methods() -> Vec<Method<Context>> {
     vec![
         Method {
@@ -376,28 +414,7 @@ fn listed(call: &Call) -> usize {
     list.map_or(1, Vec::len)
 }
 
-/// A caller that asks for a stream must not be left with an answer that is none.
-fn refuse_streaming(call: &Call) -> Result<(), RpcError> {
-    let asked = call
-        .metadata
-        .as_ref()
-        .and_then(|m| m.get("stream"))
-        .is_some_and(|v| *v == Value::Bool(true));
-    if !asked {
-        return Ok(());
-    }
-    let fault = execute::no_streaming();
-    let path = ["metadata".into(), "stream".into()];
-    Err(vec![Violation::new(
-        &path,
-        fault.reason,
-        fault.expected,
-        &Value::Bool(true),
-    )]
-    .into())
-}
-
-fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError> {
+pub(super) fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError> {
     answer.map_err(|error| match error {
         Error::Refused(rejection) => refused(*rejection),
         Error::Busy {

@@ -12,10 +12,13 @@ mod fingerprint;
 pub mod forwarding;
 pub mod methods;
 pub mod params;
+mod prepare;
 pub mod reader;
+pub mod streaming;
 
-pub use dispatch::{Body, Call, Dispatcher, Method, Origin};
+pub use dispatch::{Body, Call, Dispatcher, Method, Origin, Reply};
 pub use encode::WHOLE_ANSWER_BYTES_MAX;
-pub(crate) use encode::refusal as error_body;
+pub(crate) use encode::{first as answer_body, refusal as error_body};
 pub use error::{ErrorKind, RpcError};
 pub use reader::Reader;
+pub use streaming::{Streamed, Streams};

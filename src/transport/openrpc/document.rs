@@ -134,7 +134,7 @@ fn envelope() -> Value {
             },
             "stream": {
                 "type": "boolean",
-                "description": "With `tasks.execute`: `true` is refused, this server has no streams yet.",
+                "description": "With methods that begin a run: `true` asks for a stream behind the answer, as `use_streaming` does.",
             },
         },
     });

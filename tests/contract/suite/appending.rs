@@ -1,6 +1,9 @@
 //! Writing: versions, atomicity, order, neighbours.
 
-use crate::fixture::{Backend, append, appended, event, events, flow, given_stream, request, uuid};
+use crate::fixture::{
+    Backend, append, appended, assert_each_once_in_order, event, events, flow, given_stream,
+    request, uuid,
+};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use taskledger::store::{Append, Error, Outcome};
@@ -242,11 +245,6 @@ pub(crate) async fn thirty_two_appenders_and_a_reader_see_every_position_once_in
 
     let seen = reader.await.unwrap();
 
-    let positions: Vec<_> = seen.iter().map(|e| e.position).collect();
-    assert_eq!(positions, (1..=total).collect::<Vec<_>>());
-    for stream in streams {
-        let stream = stream.unwrap();
-        let versions = seen.iter().filter(|e| e.flow == stream).map(|e| e.version);
-        assert!(versions.eq(1..=ROUNDS * 3), "{stream}");
-    }
+    let streams = streams.into_iter().map(Result::unwrap);
+    assert_each_once_in_order(&seen, streams, ROUNDS * 3);
 }

@@ -43,15 +43,8 @@ impl Parameters for Params {
             let actual = reader.value("task_id");
             reader.report("task_id", Fault::new(reason, expected), actual);
         }
-        let streaming = reader.with_default(
-            "use_streaming",
-            BOOLEAN,
-            false,
-            "Whether to answer with a stream of events; `true` is refused, this server has none yet.",
-        );
-        if streaming {
-            reader.report("use_streaming", no_streaming(), &Value::Bool(true));
-        }
+        // Taken out of the call by the dispatcher when it is true.
+        super::use_streaming(&mut reader);
         let allow_unknown_executors = reader.with_default(
             "allow_unknown_executors",
             BOOLEAN,
@@ -91,14 +84,6 @@ impl Kind for TasksKind {
     fn parse(&self, value: &Value) -> Result<TaskList, Refusal> {
         call::parse_tasks(value).map_err(Refusal::Inside)
     }
-}
-
-/// Why a streamed answer is refused, instead of leaving a client waiting for events.
-pub fn no_streaming() -> Fault {
-    Fault::new(
-        "not supported by this server",
-        "false or absent; poll tasks.get, whose `run` tells the state",
-    )
 }
 
 #[cfg(test)]

@@ -18,11 +18,13 @@ pub mod health;
 pub mod history;
 pub mod list;
 pub mod rebuild;
+pub mod resubscribe;
 pub mod retry;
+pub mod subscribe;
 pub mod tree;
 pub mod update;
 
-use super::reader::{Choice, Reader, choice};
+use super::reader::{BOOLEAN, Choice, Reader, choice};
 use crate::application::Consistency;
 
 const CONSISTENCY: Choice<Consistency> = choice(
@@ -41,6 +43,13 @@ pub fn consistency(reader: &mut Reader<'_>) -> Consistency {
         Consistency::default(),
         "`strong` shows everything that was answered before; `eventual` does not wait for it.",
     )
+}
+
+/// Asks for the member `use_streaming`, which methods that begin a run have. Whoever says `true` gets a
+/// stream behind the answer; that is arranged before the parameters are read.
+pub fn use_streaming(reader: &mut Reader<'_>) {
+    let about = "Whether the answer is followed by a stream of what happens in the run.";
+    reader.with_default("use_streaming", BOOLEAN, false, about);
 }
 
 #[cfg(test)]

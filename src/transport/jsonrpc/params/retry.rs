@@ -13,6 +13,7 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let task_id = reader.required("task_id", TASK_ID, "The failed task to run again.");
+        super::use_streaming(&mut reader);
         reader.finish(|| Some(Self { task_id: task_id? }))
     }
 }

@@ -6,11 +6,13 @@
 
 mod past;
 mod queries;
+mod streams;
 mod system;
 mod tasks;
 
 pub use past::{explain, history};
 pub use queries::{children, get, list, tree};
+pub use streams::{resubscribe, subscribe};
 pub use system::{discover, executors, health, rebuild};
 pub use tasks::{cancel, copy, create, delete, execute, retry, update};
 

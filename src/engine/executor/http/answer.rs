@@ -1,0 +1,111 @@
+//! From an answer to a result, or to a failure that says what came instead.
+
+use super::request::Request;
+use crate::egress::Incoming;
+use crate::engine::executor::ExecutorError;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+/// Characters of an unexpected answer's body that an error shows.
+const SHOWN_CHARS_MAX: usize = 500;
+
+pub(super) fn result(request: &Request, incoming: Incoming) -> Result<Value, ExecutorError> {
+    let name = request.name();
+    let status = incoming.status.as_u16();
+    if !request.expected.holds(incoming.status) {
+        if let Some(host) = redirected_to(request, &incoming) {
+            return Err(ExecutorError::new(format!(
+                "{name} answered {status} and points to `{host}`; redirects are not followed"
+            )));
+        }
+        let shown = String::from_utf8_lossy(&incoming.body);
+        let shown: String = shown.chars().take(SHOWN_CHARS_MAX).collect();
+        let expected = request.expected.text();
+        let colon = if shown.is_empty() { "" } else { ": " };
+        return Err(ExecutorError::new(format!(
+            "{name} answered {status}, expected {expected}{colon}{shown}"
+        )));
+    }
+    if incoming.truncated && !request.truncate {
+        return Err(ExecutorError::new(format!(
+            "{name} answered {status} with more than {} bytes, the limit of `response_bytes_max`",
+            request.response_bytes_max
+        )));
+    }
+    if incoming.cut {
+        return Err(ExecutorError::new(format!(
+            "{name} answered {status}, and the answer broke off after {} bytes",
+            incoming.body.len()
+        )));
+    }
+    let mut result = Map::new();
+    result.insert("status".to_owned(), status.into());
+    result.insert("headers".to_owned(), headers(&incoming.headers));
+    let (field, body) = body(&incoming);
+    result.insert(field.to_owned(), body);
+    result.insert("truncated".to_owned(), incoming.truncated.into());
+    let ms = u64::try_from(incoming.duration.as_millis()).unwrap_or(u64::MAX);
+    result.insert("duration_ms".to_owned(), ms.into());
+    Ok(Value::Object(result))
+}
+
+/// The host that a redirect names; the rest of it may be a secret.
+fn redirected_to(request: &Request, incoming: &Incoming) -> Option<String> {
+    let location = incoming
+        .status
+        .is_redirection()
+        .then(|| incoming.headers.get(LOCATION))
+        .flatten()?;
+    let url = location
+        .to_str()
+        .ok()
+        .and_then(|text| request.target.url().join(text).ok());
+    let host = url.as_ref().and_then(|url| url.host_str());
+    Some(host.unwrap_or("an address that is none").to_owned())
+}
+
+/// Names in lower case, repeated ones joined. Without cookies: they are credentials, and a result is
+/// kept.
+fn headers(headers: &HeaderMap) -> Value {
+    let kept = headers.keys().filter(|name| **name != SET_COOKIE);
+    let joined = |name| {
+        let values: Vec<_> = headers
+            .get_all(name)
+            .iter()
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        values.join(", ")
+    };
+    kept.map(|name| (name.to_string(), json!(joined(name))))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// JSON if it says so and is, else text if it is, else bytes.
+fn body(incoming: &Incoming) -> (&'static str, Value) {
+    if is_json(&incoming.headers)
+        && let Ok(value) = serde_json::from_slice(&incoming.body)
+    {
+        return ("json", value);
+    }
+    let text_end = match std::str::from_utf8(&incoming.body) {
+        Ok(text) => text.len(),
+        // A cut may go through a character.
+        Err(error) if incoming.truncated && error.error_len().is_none() => error.valid_up_to(),
+        Err(_) => return ("body_base64", STANDARD.encode(&incoming.body).into()),
+    };
+    let text = String::from_utf8_lossy(&incoming.body[..text_end]);
+    ("body", text.into())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .and_then(|kind| kind.split(';').next())
+        .map(|kind| kind.trim().to_ascii_lowercase());
+    kind.is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"))
+}

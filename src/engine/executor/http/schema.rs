@@ -1,0 +1,110 @@
+//! The schema of the inputs, so that mistakes are told when a task is created.
+
+use super::request::{
+    EXPECTED_MAX, FORBIDDEN_HEADERS, FORBIDDEN_PREFIX, HEADER_BYTES_MAX, HEADERS_MAX, METHODS,
+    PARAMETERS_MAX, RESPONSE_BYTES_MAX, TIMEOUT_SECONDS_MAX,
+};
+use crate::egress::URL_CHARS_MAX;
+use serde_json::{Value, json};
+
+pub(super) fn schema() -> Value {
+    let scalar = json!({"type": ["string", "number", "boolean"]});
+    let values = json!({
+        "type": "object",
+        "maxProperties": PARAMETERS_MAX,
+        "additionalProperties": {
+            "anyOf": [scalar, {"type": "array", "items": scalar, "maxItems": PARAMETERS_MAX}]
+        }
+    });
+    let seconds = json!({
+        "type": "number", "exclusiveMinimum": 0, "maximum": TIMEOUT_SECONDS_MAX
+    });
+    let header_name = json!({
+        "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+        "not": {"pattern": forbidden()}
+    });
+    let header_value = json!({
+        "type": "string", "maxLength": HEADER_BYTES_MAX, "pattern": "^[^\\r\\n\\u0000]*$"
+    });
+    let text = json!({"type": "string"});
+    let auth = json!({"oneOf": [
+        {
+            "type": "object", "additionalProperties": false,
+            "required": ["type", "username", "password"],
+            "properties": {"type": {"const": "basic"}, "username": text, "password": text}
+        },
+        {
+            "type": "object", "additionalProperties": false, "required": ["type", "token"],
+            "properties": {"type": {"const": "bearer"}, "token": header_value}
+        },
+        {
+            "type": "object", "additionalProperties": false, "required": ["type", "name", "value"],
+            "properties": {
+                "type": {"const": "header"},
+                "name": {"allOf": [{"type": "string"}, header_name]},
+                "value": header_value
+            }
+        }
+    ]});
+    json!({
+        "type": "object",
+        "required": ["url"],
+        "additionalProperties": false,
+        "properties": {
+            "url": {"type": "string", "minLength": 1, "maxLength": URL_CHARS_MAX},
+            "method": {"enum": METHODS},
+            "headers": {
+                "type": "object",
+                "maxProperties": HEADERS_MAX,
+                "propertyNames": header_name,
+                "additionalProperties": header_value
+            },
+            "params": values,
+            "json": true,
+            "body": text,
+            "form": values,
+            "auth": auth,
+            "timeout_seconds": seconds,
+            "timeout": seconds,
+            "response_bytes_max": {
+                "type": "integer", "minimum": 0, "maximum": RESPONSE_BYTES_MAX
+            },
+            "truncate": {"type": "boolean"},
+            "expect_status": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": EXPECTED_MAX,
+                "items": {"anyOf": [
+                    {"type": "integer", "minimum": 100, "maximum": 599},
+                    {
+                        "type": "string",
+                        "pattern": "^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$"
+                    }
+                ]}
+            }
+        },
+        "not": {"anyOf": [
+            {"required": ["json", "body"]},
+            {"required": ["json", "form"]},
+            {"required": ["body", "form"]},
+            {"required": ["timeout", "timeout_seconds"]}
+        ]}
+    })
+}
+
+/// A pattern of the names that only the client sets, in any case of letters.
+fn forbidden() -> String {
+    let any_case = |name: &str| -> String {
+        name.chars()
+            .map(|c| match c.is_ascii_alphabetic() {
+                true => format!("[{}{}]", c.to_ascii_uppercase(), c),
+                false => c.to_string(),
+            })
+            .collect()
+    };
+    let names: Vec<_> = FORBIDDEN_HEADERS
+        .iter()
+        .map(|name| any_case(name))
+        .collect();
+    format!("^({})$|^{}", names.join("|"), any_case(FORBIDDEN_PREFIX))
+}

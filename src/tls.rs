@@ -1,0 +1,48 @@
+//! Whom this program trusts as a client, and how it agrees on encryption.
+//!
+//! The library brings no cryptography of its own choice, so every client of this program is made here or
+//! with the configuration from here. There is no way to switch verification off.
+
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::{Arc, LazyLock};
+
+/// The authorities of the system, read once: there are more than a hundred of them.
+static OF_THE_SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
+    let mut roots = RootCertStore::empty();
+    let (taken, _) =
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if taken == 0 {
+        tracing::warn!("the system names no certificate authorities");
+    }
+    roots
+});
+
+/// TLS 1.2 and 1.3 with the authorities of the system and these.
+///
+/// # Errors
+/// One of the certificates cannot be an authority.
+pub fn config<'a>(
+    more: impl IntoIterator<Item = CertificateDer<'a>>,
+) -> Result<ClientConfig, rustls::Error> {
+    let mut roots = OF_THE_SYSTEM.clone();
+    for authority in more {
+        roots.add(authority.into_owned())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// A client that is built on: for calls to servers that whoever runs this program has named. Calls to
+/// addresses that callers name go through `egress`.
+///
+/// # Panics
+/// Never: the cryptography that is built in speaks both versions.
+pub fn client() -> reqwest::ClientBuilder {
+    let config = config([]).expect("the provider speaks TLS 1.2 and 1.3");
+    reqwest::Client::builder().tls_backend_preconfigured(config)
+}

@@ -1,0 +1,91 @@
+//! Streams over HTTP: how many there may be, and how they become answers.
+
+use super::connection::KeptAlive;
+use super::door::Door;
+use super::refusal;
+use crate::subscription::stream::{Reset, Stream};
+use crate::transport::jsonrpc::{RpcError, Streamed, answer_body};
+use crate::transport::sse::{self, Opening, Query, Telling};
+use axum::body::Body;
+use axum::http::header::{ACCEPT, HeaderMap, HeaderName};
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Where an `EventSource` says which event was its last.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Answers `GET /events`.
+    pub(super) async fn events(self: Arc<Self>, request: Request<Body>) -> Response {
+        let (head, _) = request.into_parts();
+        self.told(&head).await.unwrap_or_else(|refusal| *refusal)
+    }
+
+    async fn told(&self, head: &Parts) -> Result<Response, Box<Response>> {
+        let Some(streams) = self.dispatcher.streams() else {
+            return Err(Box::new(refusal::not_found(head.uri.path())));
+        };
+        unless_taken(&head.headers)?;
+        let query = head.uri.query().unwrap_or_default();
+        let last = head.headers.get(LAST_EVENT_ID);
+        let query = Query::read(query, last.map(|value| value.as_bytes()));
+        let query = query.map_err(|faults| {
+            let error = RpcError::invalid_params(faults);
+            Box::new(refusal::with(StatusCode::BAD_REQUEST, &error))
+        })?;
+        let place = place(&self.streams)?;
+        let begun = streams.watch(query.asked, query.from).await;
+        let (stream, reset) = begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
+        let reset = query.reset.or(reset);
+        Ok(self.stream(stream, reset, Opening::Greeting(reset), place))
+    }
+
+    /// An answer to a call with a stream behind it.
+    pub(super) fn streamed(
+        &self,
+        id: &RawValue,
+        streamed: Streamed,
+        place: OwnedSemaphorePermit,
+    ) -> Response {
+        let opening = Opening::Answer(answer_body(id, &streamed.result));
+        self.stream(streamed.stream, None, opening, place)
+    }
+
+    fn stream(
+        &self,
+        stream: Stream,
+        reset: Option<Reset>,
+        opening: Opening,
+        place: OwnedSemaphorePermit,
+    ) -> Response {
+        let begins = stream.place();
+        let alive = KeptAlive::default();
+        let body = Telling::body(stream, opening, &self.draining, (place, alive.clone()));
+        let mut response = Response::new(body);
+        sse::headers(response.headers_mut(), begins, reset);
+        response.extensions_mut().insert(alive);
+        response
+    }
+}
+
+/// A place among the streams.
+///
+/// # Errors
+/// 429: there are as many as there may be.
+pub(super) fn place(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Box<Response>> {
+    let place = Arc::clone(streams).try_acquire_owned();
+    place.map_err(|_| Box::new(refusal::too_many_streams()))
+}
+
+/// 406 for a client that takes no streams.
+fn unless_taken(headers: &HeaderMap) -> Result<(), Box<Response>> {
+    let mut accept = headers.get_all(ACCEPT).iter().peekable();
+    if accept.peek().is_none() || accept.any(|value| value.to_str().is_ok_and(sse::is_accepted)) {
+        return Ok(());
+    }
+    Err(Box::new(refusal::not_acceptable()))
+}

@@ -1,0 +1,86 @@
+//! From a request to a call: parameters by name, the caller, its idempotency key, and whether it wants
+//! a stream. Knows the names of parameters, not their meaning.
+
+use super::dispatch::{Call, Method, Origin};
+use super::envelope::{Params, Request};
+use super::error::RpcError;
+use super::fingerprint::fingerprint;
+use super::reader::Question;
+use super::streaming::Wish;
+use crate::application::caller::{Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use taskledger_domain::Violation;
+
+/// Parameters by name, and the caller. Cost: O(parameters) when there is an idempotency key.
+pub(super) fn prepare<C>(
+    method: &Method<C>,
+    mut request: Request,
+    origin: &Origin,
+) -> Result<(Call, Option<Wish>), RpcError> {
+    let mut params = match request.params {
+        Params::Named(map) => map,
+        Params::Positional(values) => by_name(&method.params, values)?,
+    };
+    // Before the fingerprint: with and without a stream it is the same call.
+    let wish = Wish::take(method.name, &mut params, request.metadata.as_mut());
+    let mut idempotency = None;
+    let key = request
+        .metadata
+        .as_ref()
+        .and_then(|m| m.get("idempotency_key"));
+    if let Some(key) = key.filter(|key| !key.is_null()) {
+        let key = idempotency_key(key)?;
+        if method.changes_state {
+            idempotency = Some(Idempotency {
+                key,
+                fingerprint: fingerprint(method.name, &params),
+            });
+        }
+    }
+    let call = Call {
+        params: Arc::new(params),
+        metadata: request.metadata.map(Arc::new),
+        configuration: request.configuration.map(Arc::new),
+        caller: Caller {
+            principal: Arc::clone(&origin.principal),
+            correlation: Arc::clone(&origin.correlation),
+            traceparent: origin.traceparent.clone(),
+            idempotency,
+        },
+    };
+    Ok((call, wish))
+}
+
+/// Positional parameters by name. `null` leaves one out, as it does by name.
+pub(super) fn by_name(
+    params: &[Question],
+    values: Vec<Value>,
+) -> Result<Map<String, Value>, RpcError> {
+    let names = params.iter().map(|question| question.name);
+    if values.len() > params.len() {
+        let names: Vec<_> = names.collect();
+        return Err(RpcError::invalid_params(vec![Violation::of(
+            "params",
+            "too many positional parameters",
+            format!("at most {}: {}", names.len(), names.join(", ")),
+            &values.len().into(),
+        )]));
+    }
+    let given = names.zip(values).filter(|(_, value)| !value.is_null());
+    Ok(given
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect())
+}
+
+fn idempotency_key(value: &Value) -> Result<Arc<str>, RpcError> {
+    let fits = |key: &&str| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count());
+    value.as_str().filter(fits).map(Arc::from).ok_or_else(|| {
+        RpcError::invalid_params(vec![Violation::new(
+            &["metadata".into(), "idempotency_key".into()],
+            "not an idempotency key",
+            format!("a string of 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters"),
+            value,
+        )])
+    })
+}

@@ -1,0 +1,180 @@
+//! Calls whose answer is the beginning of a stream.
+//!
+//! Owns: which calls ask for one and how, and the port through which doors get streams. What carries a
+//! stream, and in which form, is the transport's.
+
+use super::dispatch::{Method, Reply};
+use super::envelope::{Element, Envelope, Params, Request};
+use super::error::RpcError;
+use super::methods::{Context, answer};
+use crate::application::Failure;
+use crate::application::watching::{Asked, Subscribed};
+use crate::subscription::stream::{From, Reset, Stream};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fmt;
+use taskledger_domain::{RunId, TaskId, Violation};
+
+/// Methods that begin a run, whose callers may ask for its stream.
+const FOLLOWED: [&str; 2] = ["tasks.execute", "tasks.retry"];
+/// Methods that are always answered with a stream.
+const SUBSCRIPTIONS: [&str; 2] = ["tasks.subscribe", "tasks.resubscribe"];
+/// Methods that only a socket has, because they speak of its own subscriptions.
+pub const OF_SOCKETS: [&str; 2] = ["subscribe", "unsubscribe"];
+
+/// The parameter that asks for a stream.
+const USE_STREAMING: &str = "use_streaming";
+/// The member of `metadata` that asks for a stream.
+const STREAM: &str = "stream";
+
+/// Where doors get streams from.
+pub trait Streams: Send + Sync + fmt::Debug + 'static {
+    /// What happens from a place on, and why it begins now instead, if it does.
+    fn watch(
+        &self,
+        asked: Asked,
+        from: From,
+    ) -> BoxFuture<'_, Result<(Stream, Option<Reset>), RpcError>>;
+
+    /// The stream of the run that a call has begun, from its start on. `result`: the call's.
+    fn follow<'a>(&'a self, result: &'a RawValue) -> BoxFuture<'a, Result<Stream, RpcError>>;
+}
+
+/// What a call that begins a run is answered, as far as it names the run.
+#[derive(Deserialize)]
+struct Started {
+    root_task_id: TaskId,
+    run_id: RunId,
+}
+
+impl Streams for Context {
+    fn watch(
+        &self,
+        asked: Asked,
+        from: From,
+    ) -> BoxFuture<'_, Result<(Stream, Option<Reset>), RpcError>> {
+        async move { answer(self, self.app.watch(asked, from).await) }.boxed()
+    }
+
+    fn follow<'a>(&'a self, result: &'a RawValue) -> BoxFuture<'a, Result<Stream, RpcError>> {
+        async move {
+            let started: Started = serde_json::from_str(result.get()).map_err(|error| {
+                let text = format!("an answer names no run: {error}");
+                RpcError::internal(&*self.app.clock, &Failure::Broken(text))
+            })?;
+            let flow = started.root_task_id.as_flow();
+            answer(self, self.app.watch_run(flow, started.run_id).await)
+        }
+        .boxed()
+    }
+}
+
+/// A stream that a call is answered with, behind its result.
+#[derive(Debug)]
+pub struct Streamed {
+    /// The result of the call.
+    pub result: Box<RawValue>,
+    /// What follows.
+    pub stream: Stream,
+}
+
+impl std::convert::From<Subscribed> for Streamed {
+    fn from(begun: Subscribed) -> Self {
+        Self {
+            result: begun.answer,
+            stream: begun.stream,
+        }
+    }
+}
+
+impl std::convert::From<Streamed> for Reply {
+    fn from(streamed: Streamed) -> Self {
+        Self::Stream(Box::new(streamed))
+    }
+}
+
+/// How a call asks for a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// With the parameter [`USE_STREAMING`].
+    Parameter,
+    /// With the member [`STREAM`] of `metadata`.
+    Metadata,
+    /// By its method.
+    Method,
+}
+
+impl Wish {
+    /// The wish of a call, which is taken out of it: what is carried out, perhaps on another node and
+    /// perhaps twice, is the call without it.
+    pub(super) fn take(
+        method: &str,
+        params: &mut Map<String, Value>,
+        metadata: Option<&mut Map<String, Value>>,
+    ) -> Option<Self> {
+        if SUBSCRIPTIONS.contains(&method) {
+            return Some(Self::Method);
+        }
+        if !FOLLOWED.contains(&method) {
+            return None;
+        }
+        let asks = |value: Option<&Value>| value == Some(&Value::Bool(true));
+        let mut wish = None;
+        if let Some(metadata) = metadata
+            && asks(metadata.get(STREAM))
+        {
+            metadata.remove(STREAM);
+            wish = Some(Self::Metadata);
+        }
+        if asks(params.get(USE_STREAMING)) {
+            params.remove(USE_STREAMING);
+            wish = Some(Self::Parameter);
+        }
+        wish
+    }
+
+    /// The refusal of a stream where there can be none.
+    pub(super) fn refused(self, method: &str, reason: &str, expected: &str) -> RpcError {
+        let (path, actual): (&[_], Value) = match self {
+            Self::Parameter => (&[USE_STREAMING.into()], true.into()),
+            Self::Metadata => (&["metadata".into(), STREAM.into()], true.into()),
+            Self::Method => (&["method".into()], method.into()),
+        };
+        vec![Violation::new(path, reason, expected, &actual)].into()
+    }
+}
+
+/// Whether this is a call that will be answered with a stream unless it is refused.
+pub(super) fn is_asked_for<C>(envelope: &Envelope, methods: &[Method<C>]) -> bool {
+    let Envelope::Single(Element::Request(request)) = envelope else {
+        return false;
+    };
+    let Request {
+        method,
+        params,
+        metadata,
+        ..
+    } = &**request;
+    if request.id.is_none() {
+        return false;
+    }
+    if SUBSCRIPTIONS.contains(&method.as_str()) {
+        return true;
+    }
+    if !FOLLOWED.contains(&method.as_str()) {
+        return false;
+    }
+    let given = match params {
+        Params::Named(map) => map.get(USE_STREAMING),
+        Params::Positional(values) => methods
+            .iter()
+            .find(|row| row.name == method)
+            .and_then(|row| row.params.iter().position(|q| q.name == USE_STREAMING))
+            .and_then(|at| values.get(at)),
+    };
+    let metadata = metadata.as_ref().and_then(|metadata| metadata.get(STREAM));
+    [given, metadata].contains(&Some(&Value::Bool(true)))
+}

@@ -1,0 +1,66 @@
+//! The methods whose answer is the beginning of a stream.
+
+use super::super::schemas::{at, object, with_optional};
+use super::{About, Example, GROUP, group};
+use crate::transport::jsonrpc::ErrorKind;
+use serde_json::{Value, json};
+
+/// What a cursor looks like.
+const CURSOR: &str = "AQAAAAAAAAADAAAAAAAAAAMC3q2-7wAA";
+
+fn cursor() -> Value {
+    json!({"type": "string", "minLength": 1, "description": "The place before the first event, for `tasks.resubscribe`, `Last-Event-ID` and `last_event_id`."})
+}
+
+fn shown() -> Value {
+    json!({"task": at("Task"), "run": at("Run")})
+}
+
+/// `tasks.subscribe`.
+#[must_use]
+pub fn subscribe() -> About {
+    let always = object(json!({"root_task_id": at("TaskId"), "cursor": cursor()}));
+    About {
+        description: "Shows a task as it is, then tells what happens in its flow from exactly there on, until nothing runs any more; in a flow that never ran, until its first run has ended. Over HTTP the answer is `text/event-stream`: its first message is the JSON-RPC answer, the others are events, the last of which has `final: true`. On a socket the result has `subscription`, and the events are notifications. It stands alone: not in a batch, not without an id.",
+        result: "subscribed",
+        schema: with_optional(always, shown()),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![Example {
+            name: "a group",
+            description: "A task that has not run, with its flow.",
+            params: json!({"task_id": GROUP}),
+            result: json!({"task": group(), "root_task_id": GROUP, "cursor": CURSOR}),
+        }],
+    }
+}
+
+/// `tasks.resubscribe`.
+#[must_use]
+pub fn resubscribe() -> About {
+    let always = object(json!({
+        "root_task_id": at("TaskId"),
+        "resumed": {"type": "boolean", "description": "Whether nothing is missing between `last_event_id` and the first event."},
+        "cursor": cursor(),
+    }));
+    let mut optional = shown();
+    optional["reason"] = json!({
+        "type": "string",
+        "enum": ["malformed", "another_log", "ahead_of_log"],
+        "description": "Why it is not resumed; then the task is shown, and the stream goes on from there.",
+    });
+    About {
+        description: "Goes on with a stream of a flow behind the last event that arrived. Answered as `tasks.subscribe`, without the task. What cannot be resumed is begun anew, and says so.",
+        result: "resubscribed",
+        schema: with_optional(always, optional),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![Example {
+            name: "something that is no cursor",
+            description: "The task is shown again.",
+            params: json!({"task_id": GROUP, "last_event_id": "lost"}),
+            result: json!({
+                "task": group(), "root_task_id": GROUP, "resumed": false, "reason": "malformed",
+                "cursor": CURSOR,
+            }),
+        }],
+    }
+}

@@ -1,0 +1,153 @@
+//! One stream as the body of an answer.
+//!
+//! Waits for three things: what happens, silence, and the end of the server. Frames are shared with all
+//! other bodies and not copied. What the peer does not take stays in the log: the next batch is asked
+//! for when the last one was written.
+
+use crate::subscription::cursor::Cursor;
+use crate::subscription::live::one_line;
+use crate::subscription::stream::{Batch, Reset, Stream};
+use axum::body::{Body, Bytes};
+use futures_util::stream::unfold;
+use serde_json::json;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// Silence after which something is sent, so that proxies and clients know that the stream lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// What a client is told to wait before it comes back, in milliseconds.
+const RETRY_MS: u32 = 2000;
+/// Pause after the log could not be read.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Failures to read the log, one after the other, after which the stream ends; its client comes back.
+const FAILURES_MAX: u32 = 30;
+
+/// What stands before the events.
+pub(crate) enum Opening {
+    /// The JSON-RPC answer to a call.
+    Answer(Vec<u8>),
+    /// Something at once, so that the client sees the stream open; and why it does not begin where it
+    /// was asked to, if so.
+    Greeting(Option<Reset>),
+}
+
+impl Opening {
+    fn written(self, place: Cursor) -> Bytes {
+        match self {
+            Self::Answer(mut answer) => {
+                one_line(&mut answer);
+                let mut message = b"data: ".to_vec();
+                message.append(&mut answer);
+                message.extend_from_slice(b"\n\n");
+                message.into()
+            }
+            Self::Greeting(reset) => {
+                let mut text = format!(": taskledger\nretry: {RETRY_MS}\n\n");
+                if let Some(reset) = reset {
+                    let data = json!({"reason": reset.as_str(), "cursor": place.to_string()});
+                    text.push_str(&format!("id: {place}\nevent: reset\ndata: {data}\n\n"));
+                }
+                text.into()
+            }
+        }
+    }
+}
+
+/// A stream that is being told.
+pub(crate) struct Telling<K> {
+    stream: Stream,
+    opening: Option<Bytes>,
+    /// The place that the client knows.
+    told: Cursor,
+    spoken: Instant,
+    silence: Pin<Box<Sleep>>,
+    ending: Pin<Box<WaitForCancellationFutureOwned>>,
+    failures: u32,
+    /// Held until the body is dropped.
+    _kept: K,
+}
+
+impl<K: Send + 'static> Telling<K> {
+    /// `ending`: cancelled when streams are to end. `kept`: dropped with the body.
+    pub(crate) fn body(
+        stream: Stream,
+        opening: Opening,
+        ending: &CancellationToken,
+        kept: K,
+    ) -> Body {
+        let place = stream.place();
+        let telling = Self {
+            opening: Some(opening.written(place)),
+            told: place,
+            stream,
+            spoken: Instant::now(),
+            silence: Box::pin(sleep(HEARTBEAT)),
+            // A token of its own, so that streams do not meet at one lock each time they wake up.
+            ending: Box::pin(ending.child_token().cancelled_owned()),
+            failures: 0,
+            _kept: kept,
+        };
+        Body::from_stream(unfold(telling, Self::next))
+    }
+
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        let bytes = match self.opening.take() {
+            Some(opening) => opening,
+            None => self.news().await?,
+        };
+        self.spoken = Instant::now();
+        Some((Ok(bytes), self))
+    }
+
+    /// The next bytes to send; `None` at the end.
+    async fn news(&mut self) -> Option<Bytes> {
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut self.ending => return None,
+                next = self.stream.next() => match next {
+                    Ok(None) => return None,
+                    Ok(Some(Batch::Passed)) => self.failures = 0,
+                    Ok(Some(batch)) => {
+                        self.failures = 0;
+                        self.told = self.stream.place();
+                        return Some(batch.sse());
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a stream waits for the log");
+                        self.failures += 1;
+                        if self.failures >= FAILURES_MAX {
+                            return None;
+                        }
+                        tokio::select! {
+                            () = &mut self.ending => return None,
+                            () = sleep(PAUSE) => {}
+                        }
+                    }
+                },
+                () = &mut self.silence => {
+                    let due = self.spoken + HEARTBEAT;
+                    if due <= Instant::now() {
+                        self.silence.set(sleep(HEARTBEAT));
+                        return Some(self.heartbeat());
+                    }
+                    self.silence.set(sleep_until(due));
+                }
+            }
+        }
+    }
+
+    /// A comment; or the new place, when only events of others have passed, so that a client that comes
+    /// back does not pass them again. It is no event, because it has no data.
+    fn heartbeat(&mut self) -> Bytes {
+        let place = self.stream.place();
+        if place == self.told {
+            return Bytes::from_static(b":\n\n");
+        }
+        self.told = place;
+        format!("id: {place}\n\n").into()
+    }
+}

@@ -1,0 +1,223 @@
+//! The query of `GET /events`.
+
+use crate::application::watching::Asked;
+use crate::subscription::cursor::Cursor;
+use crate::subscription::notice::Kind;
+use crate::subscription::stream::{From, Reset};
+use crate::transport::jsonrpc::reader::suggestion;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+use taskledger_domain::ids::parse_uuid_v4;
+use taskledger_domain::{FlowId, TaskId, Violation};
+use url::form_urlencoded;
+
+/// Characters of a user's name.
+const USER_CHARS_MAX: usize = 255;
+/// The parameters.
+const NAMES: [&str; 7] = [
+    "flow",
+    "task",
+    "user",
+    "user_id",
+    "types",
+    "from",
+    "last_event_id",
+];
+
+/// What is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) asked: Asked,
+    pub(crate) from: From,
+    /// What was given is no cursor.
+    pub(crate) reset: Option<Reset>,
+}
+
+impl Query {
+    /// Reads a query; `header` is the value of `Last-Event-ID`, which wins.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub(crate) fn read(query: &str, header: Option<&[u8]>) -> Result<Self, Vec<Violation>> {
+        let mut asked = Asked::default();
+        let mut from = From::Now;
+        let mut cursor = header.filter(|text| !text.is_empty()).map(<[u8]>::to_vec);
+        let (mut seen, mut faults) = (HashSet::new(), Vec::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let mut fault = |reason: &str, expected: String| {
+                let actual = Value::from(&*value);
+                faults.push(Violation::of(&name, reason, expected, &actual));
+            };
+            // Two names of one parameter.
+            let key = if name == "user_id" { "user" } else { &*name };
+            if !seen.insert(key.to_owned()) {
+                fault(
+                    "given more than once",
+                    "each parameter at most once".to_owned(),
+                );
+                continue;
+            }
+            match key {
+                "flow" => match parse_uuid_v4(&value) {
+                    Ok(id) => asked.flow = Some(FlowId(id)),
+                    Err(_) => fault("Invalid UUID format", "a UUID v4".to_owned()),
+                },
+                "task" => match parse_uuid_v4(&value) {
+                    Ok(id) => asked.task = Some(TaskId(id)),
+                    Err(_) => fault("Invalid UUID format", "a UUID v4".to_owned()),
+                },
+                "user" => {
+                    if (1..=USER_CHARS_MAX).contains(&value.chars().count()) {
+                        asked.user = Some(Arc::from(&*value));
+                    } else {
+                        fault("not a user", format!("1 to {USER_CHARS_MAX} characters"));
+                    }
+                }
+                "types" => match kinds(&value) {
+                    Some(kinds) => asked.kinds = Some(kinds),
+                    None => fault("not a list of types", expected_kinds()),
+                },
+                "from" => match start(&value) {
+                    Some(start) => from = start,
+                    None => {
+                        let expected = "`beginning`, `now`, or the position of an event";
+                        fault("not a place", expected.to_owned());
+                    }
+                },
+                "last_event_id" => {
+                    if cursor.is_none() && !value.is_empty() {
+                        cursor = Some(value.as_bytes().to_vec());
+                    }
+                }
+                unknown => {
+                    let expected = match suggestion(unknown, NAMES.into_iter()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("one of {}", NAMES.join(", ")),
+                    };
+                    fault("unknown parameter", expected);
+                }
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut reset = None;
+        if let Some(text) = cursor {
+            let parsed = std::str::from_utf8(&text).ok();
+            match parsed.and_then(|text| Cursor::parse(text).ok()) {
+                Some(cursor) => from = From::Cursor(cursor),
+                None => {
+                    from = From::Now;
+                    reset = Some(Reset::Malformed);
+                }
+            }
+        }
+        Ok(Self { asked, from, reset })
+    }
+}
+
+/// `None`: one of them is no kind.
+fn kinds(list: &str) -> Option<Vec<Kind>> {
+    list.split(',')
+        .map(|name| Kind::parse(name.trim()))
+        .collect()
+}
+
+fn expected_kinds() -> String {
+    let names = Kind::ALL.map(Kind::as_str).join(", ");
+    format!("one or more of {names}, separated by commas")
+}
+
+fn start(text: &str) -> Option<From> {
+    match text {
+        "beginning" => Some(From::Beginning),
+        "now" => Some(From::Now),
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().ok().map(From::Position)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+
+    fn read(query: &str) -> Query {
+        Query::read(query, None).expect("a valid query")
+    }
+
+    #[test]
+    fn a_query_without_parameters_asks_for_everything_from_now_on() {
+        let query = read("");
+        assert_eq!(query.asked, Asked::default());
+        assert_eq!((query.from, query.reset), (From::Now, None));
+    }
+
+    #[test]
+    fn every_parameter_is_read() {
+        let query = read(&format!(
+            "flow={ID}&task={ID}&user_id=ann%20b&types=task_failed,task_completed&from=7"
+        ));
+        let id = parse_uuid_v4(ID).expect("an id");
+        assert_eq!(query.asked.flow, Some(FlowId(id)));
+        assert_eq!(query.asked.task, Some(TaskId(id)));
+        assert_eq!(query.asked.user.as_deref(), Some("ann b"));
+        assert_eq!(query.asked.kinds, Some(vec![Kind::Failed, Kind::Completed]));
+        assert_eq!(query.from, From::Position(7));
+        assert_eq!(read("from=beginning").from, From::Beginning);
+    }
+
+    #[test]
+    fn the_header_wins_over_the_query_and_both_over_from() {
+        let cursor = |position| Cursor {
+            position,
+            parts: 1,
+            version: 1,
+            tag: 9,
+        };
+        let (one, two) = (cursor(1).to_string(), cursor(2).to_string());
+        let query = format!("from=beginning&last_event_id={one}");
+        assert_eq!(read(&query).from, From::Cursor(cursor(1)));
+        let both = Query::read(&query, Some(two.as_bytes())).expect("a valid query");
+        assert_eq!(both.from, From::Cursor(cursor(2)));
+        let empty = Query::read("from=beginning&last_event_id=", Some(b"")).expect("valid");
+        assert_eq!((empty.from, empty.reset), (From::Beginning, None));
+    }
+
+    #[test]
+    fn what_is_no_cursor_begins_now_and_says_so() {
+        for header in [&b"latest"[..], b"\xff\xfe", &[b'A'; 4000]] {
+            let query = Query::read("from=beginning", Some(header)).expect("a valid query");
+            assert_eq!(query.from, From::Now);
+            assert_eq!(query.reset, Some(Reset::Malformed));
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let bad = "flow=1&task=x&types=task_done&from=-1&form=now&user=&user_id=a&flow=2";
+        let faults = Query::read(bad, None).expect_err("nothing is right");
+        let found: Vec<_> = faults
+            .iter()
+            .map(|v| (v.field.as_str(), v.reason.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("flow", "Invalid UUID format"),
+                ("task", "Invalid UUID format"),
+                ("types", "not a list of types"),
+                ("from", "not a place"),
+                ("form", "unknown parameter"),
+                ("user", "not a user"),
+                ("user_id", "given more than once"),
+                ("flow", "given more than once"),
+            ]
+        );
+        assert_eq!(faults[4].expected, "did you mean `from`?");
+    }
+}
