@@ -1,7 +1,8 @@
-//! `taskledger events`: the log as it is stored.
+//! `taskledger events`: the log as it is stored, and what a server tells of it.
 
 mod export;
 mod import;
+mod tail;
 mod verify;
 
 use super::CliError;
@@ -11,7 +12,7 @@ use clap::Subcommand;
 use std::process::ExitCode;
 use taskledger_domain::Timestamp;
 
-/// Export, import or verify a log
+/// Export, import or verify a log; follow what happens on a server
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -22,6 +23,7 @@ pub(super) struct Args {
 enum Command {
     Export(export::Args),
     Import(import::Args),
+    Tail(tail::Args),
     Verify(verify::Args),
 }
 
@@ -56,6 +58,7 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     match args.command {
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
+        Command::Tail(args) => tail::tail(args, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }
 }

@@ -23,19 +23,8 @@ impl HttpApi {
     /// # Errors
     /// [`ApiError::Connection`]: the URL makes no sense, or is not `http://`.
     pub fn new(url: &str) -> Result<Self, ApiError> {
-        let parsed = reqwest::Url::parse(url)
-            .map_err(|error| ApiError::Connection(format!("`{url}` is no URL: {error}")))?;
-        if parsed.scheme() != "http" {
-            let text = format!("cannot talk to `{url}`: only `http://` is supported");
-            return Err(ApiError::Connection(text));
-        }
-        let client = crate::tls::client()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(ANSWER_TIMEOUT)
-            .no_proxy()
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|error| ApiError::Connection(reason(&error)))?;
+        let parsed = parse_url(url)?;
+        let client = client(Some(ANSWER_TIMEOUT))?;
         Ok(Self {
             client,
             url: parsed.to_string(),
@@ -69,8 +58,33 @@ impl Api for HttpApi {
     }
 }
 
+/// A URL of a server.
+pub(super) fn parse_url(url: &str) -> Result<reqwest::Url, ApiError> {
+    let parsed = reqwest::Url::parse(url)
+        .map_err(|error| ApiError::Connection(format!("`{url}` is no URL: {error}")))?;
+    if parsed.scheme() != "http" {
+        let text = format!("cannot talk to `{url}`: only `http://` is supported");
+        return Err(ApiError::Connection(text));
+    }
+    Ok(parsed)
+}
+
+/// What sends requests; an answer may take so long, or for ever.
+pub(super) fn client(timeout: Option<Duration>) -> Result<reqwest::Client, ApiError> {
+    let mut client = crate::tls::client()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .no_proxy()
+        .tcp_nodelay(true);
+    if let Some(timeout) = timeout {
+        client = client.timeout(timeout);
+    }
+    client
+        .build()
+        .map_err(|error| ApiError::Connection(reason(&error)))
+}
+
 /// The innermost cause, which is the one that says something.
-fn reason(error: &reqwest::Error) -> String {
+pub(super) fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;

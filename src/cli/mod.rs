@@ -7,8 +7,10 @@ pub mod api;
 mod completions;
 mod conformance;
 mod error;
+mod event_stream;
 mod events;
 mod file_limit;
+mod following;
 mod http_api;
 mod input;
 mod local_api;
@@ -20,7 +22,9 @@ mod run;
 mod serve;
 mod storage;
 mod tasks;
+mod terminal;
 mod tree;
+mod watch;
 
 pub use api::{Api, ApiError};
 pub use error::CliError;
@@ -68,6 +72,7 @@ enum Command {
     Projections(projections::Args),
     Migrate(migrate::Args),
     Conformance(conformance::Args),
+    Watch(watch::Args),
     Completions(completions::Args),
 }
 
@@ -109,6 +114,7 @@ impl Cli {
             Command::Projections(args) => projections::projections(args, &mut out).await,
             Command::Migrate(args) => migrate::migrate(args, &mut out).await,
             Command::Conformance(args) => conformance::conformance(args, &mut out).await,
+            Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
     }
@@ -156,6 +162,11 @@ mod tests {
             "events export --with-keys --output f --database-url postgres://h/d".to_owned(),
             "events import f --database-url postgres://h/d".to_owned(),
             "events import - --data-dir d".to_owned(),
+            "events tail --task t --types task_failed,task_cancelled --from 7".to_owned(),
+            "events tail --flow f --user u --last-event-id AQ-_ --url http://h:1".to_owned(),
+            "watch".to_owned(),
+            format!("watch {id} --follow --output json --types task_progress_update"),
+            "watch --user u --from beginning --json".to_owned(),
             "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "completions bash".to_owned(),
@@ -191,6 +202,11 @@ mod tests {
             "tasks execute",
             "tasks list --limit 0",
             "completions klingon",
+            "watch --follow",
+            "watch --from yesterday",
+            "watch --types no_such_event",
+            "watch x --user u",
+            "events tail --from now --last-event-id c",
             "conformance --markdown",
             "conformance --slow-inputs 1",
             "conformance --timeout 0",

@@ -129,8 +129,28 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::cli) mod tests {
     use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// Keeps what was written.
+    #[derive(Clone, Default)]
+    pub(in crate::cli) struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl Buffer {
+        pub(in crate::cli) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn columns_are_aligned() {

@@ -1,7 +1,7 @@
 //! `taskledger run`: starts a workflow and follows it to its end.
 
-mod follow;
-mod screen;
+pub(super) mod follow;
+pub(super) mod screen;
 
 use super::input::{Params, read_workflow};
 use super::output::Output;

@@ -18,6 +18,8 @@ pub(super) struct Line {
     pub(super) percent: Option<u8>,
     /// Why it failed or was cancelled.
     pub(super) error: String,
+    /// What else is to be said about it.
+    pub(super) note: String,
 }
 
 impl Line {
@@ -36,6 +38,10 @@ impl Line {
                 text.push('…');
             }
         }
+        if !self.note.is_empty() {
+            text.push_str("  ");
+            text.push_str(&self.note);
+        }
         text
     }
 
@@ -50,7 +56,7 @@ impl Line {
 }
 
 /// One sign for each status, so that a tree is read at a glance.
-fn mark(status: &str) -> char {
+pub(super) fn mark(status: &str) -> char {
     match status {
         "pending" => '·',
         "in_progress" => '▸',
@@ -111,6 +117,7 @@ fn line(task: &Value, branches: String) -> Line {
         status,
         percent,
         error: member(task, "error"),
+        note: String::new(),
     }
 }
 

@@ -32,7 +32,7 @@ impl Default for Pace {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(in crate::cli) enum End {
     Completed,
     Failed,
     Cancelled,
@@ -40,7 +40,7 @@ pub(super) enum End {
 
 impl End {
     /// Reads a state; `None` while it runs.
-    fn parse(state: &str) -> Option<Self> {
+    pub(in crate::cli) fn parse(state: &str) -> Option<Self> {
         match state {
             "completed" => Some(Self::Completed),
             "failed" => Some(Self::Failed),
@@ -50,7 +50,7 @@ impl End {
     }
 
     /// The exit code of `run`.
-    pub(super) const fn exit_code(self) -> u8 {
+    pub(in crate::cli) const fn exit_code(self) -> u8 {
         match self {
             Self::Completed => 0,
             Self::Failed => 1,
@@ -188,9 +188,9 @@ fn is_passing(error: &ApiError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::output::tests::Buffer;
     use async_trait::async_trait;
-    use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     /// Plays a run: each `tasks.get` moves it on by one state.
     #[derive(Default)]
@@ -234,18 +234,6 @@ mod tests {
         }
     }
 
-    #[derive(Clone, Default)]
-    struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Buffer {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     struct Played {
         end: Result<End, CliError>,
         shown: String,
@@ -280,7 +268,7 @@ mod tests {
         };
         let params = params.as_object().unwrap().clone();
         let end = follow.execute(params, &mut out).await;
-        let shown = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+        let shown = buffer.text();
         let calls = script.calls.lock().unwrap().clone();
         Played { end, shown, calls }
     }

@@ -1,9 +1,9 @@
 //! How progress is shown: as a tree that is drawn again in place, as one line a change, or not.
 
 use crate::cli::output::Output;
+use crate::cli::terminal::{Canvas, Size};
 use crate::cli::tree::Line;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io;
 
 /// Lines of a tree that is drawn in place: fits the smallest usual terminal.
@@ -11,7 +11,7 @@ const LIVE_LINES_MAX: usize = 20;
 
 /// Where progress goes.
 #[derive(Debug)]
-pub(super) enum Screen {
+pub(in crate::cli) enum Screen {
     /// Nowhere: the answer is for a program.
     Silent,
     /// A line for each change of a status.
@@ -20,19 +20,16 @@ pub(super) enum Screen {
         shown: HashMap<String, String>,
     },
     /// A compact tree, drawn again over itself.
-    Live {
-        /// Lines to go back before the next drawing.
-        drawn: usize,
-    },
+    Live(Canvas),
 }
 
 impl Screen {
     /// The screen that suits `out`.
-    pub(super) fn for_output(out: &Output) -> Self {
+    pub(in crate::cli) fn for_output(out: &Output) -> Self {
         if out.is_json() {
             Self::Silent
         } else if out.is_terminal() {
-            Self::Live { drawn: 0 }
+            Self::Live(Canvas::default())
         } else {
             Self::Plain {
                 shown: HashMap::new(),
@@ -41,7 +38,7 @@ impl Screen {
     }
 
     /// Shows the tree as it is now.
-    pub(super) fn show(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
+    pub(in crate::cli) fn show(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
         match self {
             Self::Silent => Ok(()),
             Self::Plain { shown } => {
@@ -60,57 +57,38 @@ impl Screen {
                 }
                 out.lines(changed)
             }
-            Self::Live { drawn } => {
-                let lines = compact(lines);
-                let mut text = erase(*drawn);
-                // Without line wrap, so that a long line is one line to go back.
-                text.push_str("\x1b[?7l");
-                for line in &lines {
-                    let _ = writeln!(text, "{line}");
-                }
-                text.push_str("\x1b[?7h");
-                *drawn = lines.len();
-                out.bytes(text.as_bytes())
+            Self::Live(canvas) => {
+                let size = Size::now();
+                let room = LIVE_LINES_MAX.min(size.rows.saturating_sub(1));
+                canvas.draw(&compact(lines, room), size, out)
             }
         }
     }
 
     /// Shows the tree as it ended, whole.
-    pub(super) fn finish(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
+    pub(in crate::cli) fn finish(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
         self.show(lines, out)?;
         match self {
             Self::Silent => return Ok(()),
             Self::Plain { .. } => {}
-            Self::Live { drawn } => {
-                let text = erase(*drawn);
-                *drawn = 0;
-                out.bytes(text.as_bytes())?;
-            }
+            Self::Live(canvas) => canvas.erase(Size::now(), out)?,
         }
         out.lines(lines.iter().map(Line::text))
     }
 
     /// A remark between drawings; on standard error, so that it never mixes with an answer.
-    pub(super) fn remark(&mut self, text: &str) {
-        if let Self::Live { drawn } = self {
+    pub(in crate::cli) fn remark(&mut self, text: &str) {
+        if let Self::Live(canvas) = self {
             // The remark scrolls the terminal: the next drawing starts below it.
-            *drawn = 0;
+            canvas.leave();
         }
         let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{text}\n"));
     }
 }
 
-fn erase(lines: usize) -> String {
-    if lines == 0 {
-        String::new()
-    } else {
-        format!("\x1b[{lines}A\x1b[J")
-    }
-}
-
 /// A tree that fits, or what matters of one that does not: what runs and what failed.
-fn compact(lines: &[Line]) -> Vec<String> {
-    if lines.len() <= LIVE_LINES_MAX {
+fn compact(lines: &[Line], room: usize) -> Vec<String> {
+    if lines.len() <= room {
         return lines.iter().map(Line::text).collect();
     }
     let count = |status: &str| lines.iter().filter(|line| line.status == status).count();
@@ -128,7 +106,7 @@ fn compact(lines: &[Line]) -> Vec<String> {
     ];
     let matters =
         |status: &'static str| lines[1..].iter().filter(move |line| line.status == status);
-    let room = LIVE_LINES_MAX - shown.len();
+    let room = room.saturating_sub(shown.len());
     shown.extend(
         matters("failed")
             .take(room / 2)
@@ -156,16 +134,17 @@ mod tests {
             status: status.to_owned(),
             percent: None,
             error: String::new(),
+            note: String::new(),
         }
     }
 
     #[test]
     fn a_small_tree_is_shown_whole_and_a_large_one_in_short() {
         let mut lines: Vec<Line> = (0..20).map(|id| line(id, "pending")).collect();
-        assert_eq!(compact(&lines).len(), 20);
+        assert_eq!(compact(&lines, LIVE_LINES_MAX).len(), 20);
         lines.extend((20..500).map(|id| line(id, "in_progress")));
         lines.extend((500..600).map(|id| line(id, "failed")));
-        let shown = compact(&lines);
+        let shown = compact(&lines, LIVE_LINES_MAX);
         assert_eq!(shown.len(), LIVE_LINES_MAX);
         assert_eq!(
             shown[1],

@@ -1,0 +1,140 @@
+//! Events as lines of text: `time  status  progress  name (id)`, and what ended.
+
+use crate::cli::event_stream::Event;
+use crate::cli::output::{member, printable};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Characters of a result or an error, so that a line stays a line; `--output json` shows all of it.
+const SAID_CHARS_MAX: usize = 120;
+
+/// The line of an event about a task with this name.
+pub(super) fn line(event: &Event, data: &Value, name: &str) -> String {
+    let status = member(data, "status");
+    if status.is_empty() {
+        return printable(&event.json_line());
+    }
+    let progress = percent(data).map_or_else(String::new, |percent| format!("{percent} %"));
+    let (time, id) = (member(data, "timestamp"), member(data, "task_id"));
+    let mut line = format!("{time}  {status:<11}  {progress:>5}  ");
+    if !name.is_empty() {
+        let _ = write!(line, "{name} ");
+    }
+    let _ = write!(line, "({id})");
+    let mut say = |text: &str| {
+        line.push_str(": ");
+        line.extend(text.chars().take(SAID_CHARS_MAX));
+        if text.chars().nth(SAID_CHARS_MAX).is_some() {
+            line.push('…');
+        }
+    };
+    if let Some(run) = data.get("run").filter(|run| run.is_object()) {
+        say(&format!("run {}", member(run, "state")));
+    }
+    for part in ["result", "error"] {
+        match member(data, part) {
+            text if text.is_empty() => {}
+            text if part == "result" => say(&format!("result {text}")),
+            text => say(&text),
+        }
+    }
+    match member(data, "next_attempt_at") {
+        at if at.is_empty() => {}
+        at => say(&format!("next attempt at {at}")),
+    }
+    line
+}
+
+/// How far a task is.
+pub(super) fn percent(task: &Value) -> Option<u8> {
+    let progress = task.get("progress").and_then(Value::as_f64)?;
+    Some((progress.clamp(0.0, 1.0) * 100.0) as u8)
+}
+
+/// A length of time for people.
+pub(super) fn took(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, ms % 1000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600.. => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(data: &Value, name: &str) -> String {
+        let event = Event {
+            name: "task_status_update".to_owned(),
+            data: data.to_string(),
+            id: "c".to_owned(),
+        };
+        line(&event, data, name)
+    }
+
+    #[test]
+    fn a_line_tells_when_what_how_far_and_which() {
+        let data =
+            json!({"timestamp": "T", "status": "in_progress", "progress": 0.425, "task_id": "i"});
+        assert_eq!(shown(&data, "fetch"), "T  in_progress   42 %  fetch (i)");
+        assert_eq!(shown(&data, ""), "T  in_progress   42 %  (i)");
+    }
+
+    #[test]
+    fn an_end_tells_its_result_or_its_error_and_a_run_its_verdict() {
+        let end = |more: Value| {
+            let mut data =
+                json!({"timestamp": "T", "status": "failed", "progress": 1, "task_id": "i"});
+            data.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            shown(&data, "n")
+        };
+        let start = "T  failed       100 %  n (i): ";
+        assert_eq!(
+            end(json!({"error": "a\x1b[2J\nb"})),
+            format!("{start}a\u{fffd}[2J b")
+        );
+        assert_eq!(
+            end(json!({"result": {"x": 1}})),
+            format!("{start}result {{\"x\":1}}")
+        );
+        assert_eq!(
+            end(json!({"final": true, "run": {"state": "failed"}})),
+            format!("{start}run failed")
+        );
+        assert_eq!(
+            end(json!({"next_attempt_at": "U"})),
+            format!("{start}next attempt at U")
+        );
+        assert!(end(json!({"error": "e".repeat(500)})).ends_with("e…"));
+    }
+
+    #[test]
+    fn an_event_without_a_status_is_shown_as_it_came() {
+        assert_eq!(
+            shown(&json!({"x": "\x1b"}), ""),
+            r#"{"cursor":"c","event":"task_status_update","x":"\u001b"}"#
+        );
+    }
+
+    #[test]
+    fn times_are_told_in_the_unit_that_people_would_use() {
+        let shown = [0, 1_999, 12_345, 61_000, 3_600_000, 90_000_000].map(took);
+        assert_eq!(
+            shown,
+            [
+                "0.0 s",
+                "1.9 s",
+                "12 s",
+                "1 min 1 s",
+                "1 h 0 min",
+                "25 h 0 min"
+            ]
+        );
+    }
+}
