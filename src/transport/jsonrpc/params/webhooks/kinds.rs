@@ -161,14 +161,14 @@ impl Kind for OwnSecret {
     }
 
     fn parse(&self, value: &Value) -> Result<Secret, Refusal> {
-        own_secret(value, &["secret".into()]).map_err(|fault| Refusal::Inside(vec![fault]))
+        own_secret(value, &["secret".into()]).map_err(Refusal::Inside)
     }
 }
 
 /// A secret of the caller's own at `path`; what is wrong never shows it.
-pub(super) fn own_secret(value: &Value, path: &[PathSegment]) -> Result<Secret, Violation> {
+pub(super) fn own_secret(value: &Value, path: &[PathSegment]) -> Result<Secret, Vec<Violation>> {
     let fault =
-        |reason: &str, actual: &Value| Violation::new(path, reason, secret::EXPECTED, actual);
+        |reason: &str, actual: &Value| vec![Violation::new(path, reason, secret::EXPECTED, actual)];
     let Some(text) = value.as_str() else {
         return Err(fault("not a string", value));
     };
