@@ -31,6 +31,10 @@ use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
+use crate::webhooks;
+use crate::webhooks::api::Webhooks;
+use crate::webhooks::outbox::Outbox;
+use crate::webhooks::worker;
 use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,6 +75,12 @@ pub enum StartError {
     /// The leases of the nodes cannot be read.
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
+    /// Endpoints and deliveries cannot be opened.
+    #[error(transparent)]
+    Webhooks(#[from] webhooks::store::OpenError),
+    /// The keys of secrets cannot be used.
+    #[error(transparent)]
+    Keys(#[from] webhooks::keys::KeysError),
     /// No calls to other nodes are possible.
     #[error("cannot call other nodes: {0}")]
     Calls(#[from] reqwest::Error),
@@ -93,6 +103,9 @@ pub struct Server {
     stop: CancellationToken,
     leaving: CancellationToken,
     services: TaskTracker,
+    /// Ends the delivery of webhooks.
+    sending: CancellationToken,
+    worker: Option<worker::Handle>,
 }
 
 /// The client of every outgoing request of a server: one, made at the start.
@@ -101,6 +114,17 @@ pub struct Server {
 /// [`StartError`]: certificates, proxy or name servers cannot be used.
 pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
     Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The settings of webhooks.
+#[must_use]
+pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Options {
+    webhooks::Options {
+        secrets_key_file: config.webhooks.secrets_key_file.clone(),
+        policy: Arc::new(egress.policy().clone()),
+        sender: Some(egress.clone()),
+        worker: worker::Options::default(),
+    }
 }
 
 /// The executors that the configuration asks for, next to those that `builder` has.
@@ -139,7 +163,21 @@ impl Server {
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
-        let storage = Opened::open(&storage.into(), clock.clone()).await?;
+        Self::open_with(storage, registry, clock, webhooks::Options::default()).await
+    }
+
+    /// As [`Self::open`], with settings of webhooks.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn open_with(
+        storage: impl Into<Storage>,
+        registry: Registry,
+        clock: SharedClock,
+        webhooks: webhooks::Options,
+    ) -> Result<Self, StartError> {
+        let keys = webhooks.secrets_key_file.as_deref();
+        let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
         let (store, queries) = (storage.store.clone(), storage.queries.clone());
         let ownership: Arc<dyn Ownership> = match &storage.cluster {
             Some(cluster) => cluster.tenure.clone(),
@@ -159,6 +197,28 @@ impl Server {
             None => service,
         };
         services.spawn(service.run(stop.child_token()));
+        let outbox = Outbox::new(store.clone(), storage.webhooks.clone());
+        let outbox = match &storage.cluster {
+            Some(cluster) => outbox.working_while(cluster.tenure.folds()),
+            None => outbox,
+        };
+        services.spawn(outbox.run(stop.child_token()));
+        let sending = stop.child_token();
+        let worker = webhooks.sender.map(|sender| {
+            let parts = worker::Parts {
+                deliveries: storage.webhooks.clone(),
+                sender,
+                clock: clock.clone(),
+            };
+            let (service, handle) = worker::Service::new(parts, webhooks.worker);
+            services.spawn(service.run(sending.clone()));
+            handle
+        });
+        let webhooks = Arc::new(Webhooks::new(
+            storage.webhooks.clone(),
+            store.clone(),
+            webhooks.policy,
+        ));
 
         let catalog = Arc::new(Catalog::new(registry));
         let executors: Arc<dyn Executors> = catalog.clone();
@@ -208,6 +268,7 @@ impl Server {
             app,
             catalog,
             engine,
+            webhooks,
         });
         if !context.app.flows.ownership().is_shared() {
             // Nobody else will bring them.
@@ -227,6 +288,8 @@ impl Server {
             leaving: stop.child_token(),
             stop,
             services,
+            sending,
+            worker,
         })
     }
 
@@ -259,6 +322,12 @@ impl Server {
         &self.context
     }
 
+    /// How the delivery of webhooks fares; `None`: this server delivers nothing.
+    #[must_use]
+    pub const fn webhook_worker(&self) -> Option<&worker::Handle> {
+        self.worker.as_ref()
+    }
+
     /// Cancelled when the server must stop by itself, because another one has taken over.
     #[must_use]
     pub fn stopped(&self) -> &CancellationToken {
@@ -268,6 +337,8 @@ impl Server {
     /// Stops executors, lets every mailbox finish, then the read models, then the log. Attempts
     /// that were under way are interrupted: the next start decides about them.
     pub async fn close(self) {
+        // It takes as long as a receiver takes to answer, so it begins first.
+        self.sending.cancel();
         self.context.app.flows.slots().close();
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;
