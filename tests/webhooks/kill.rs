@@ -2,11 +2,12 @@
 
 use crate::program;
 use crate::receiver::{Answer, Behaviour, Receiver, Then};
-use crate::server::{Folder, NoResult, Server};
+use crate::server::{Folder, Server};
 use crate::site::{ALLOWED, Site, about, verifies};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use taskledger::clock::{Clock, SystemClock};
 
 /// Reads a request, and never answers.
 fn holds() -> Behaviour {
@@ -19,6 +20,13 @@ async fn a_receiver_whose_answer_was_awaited_at_a_kill_hears_again_under_the_sam
     site.receiver.answers([holds()]);
     let task = site.execute("held").await;
     let first = site.receiver.wait_for(1).await.remove(0);
+    let second_of_first: i64 = first.header("webhook-timestamp").unwrap().parse().unwrap();
+    let clock = SystemClock::default();
+    let next_second = async || (clock.now().0 / 1_000_000 > second_of_first).then_some(());
+    site.server
+        .api
+        .eventually("the next second begins", next_second)
+        .await;
 
     let site = site.killed().await;
 
@@ -132,8 +140,12 @@ async fn a_server_that_is_asked_to_stop_lets_attempts_end_and_records_them() {
     site.server.stop().await;
 }
 
-/// Bytes of what each task says.
-const TEXT_BYTES: usize = 100_000;
+/// Endpoints that are told of each task.
+const ENDPOINTS: usize = 20;
+/// Tasks: what is kept of all answers is more than fits.
+const TASKS: usize = 60;
+/// Bytes of each answer, all of which are kept.
+const ANSWER_BYTES: usize = 4096;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_full_disk_kept_from_being_recorded_is_told_when_there_is_room() {
@@ -148,30 +160,39 @@ async fn what_a_full_disk_kept_from_being_recorded_is_told_when_there_is_room() 
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(folder.data()).args(ALLOWED);
     let server = Server::spawn(command, folder.path()).await;
+    receiver.answer(Answer::status(200).body([b'x'; ANSWER_BYTES]));
     let mut site = Site::with(folder, receiver, server, json!({})).await;
-    let text = "x".repeat(TEXT_BYTES);
+    for n in 1..ENDPOINTS {
+        let url = site.receiver.url(&format!("/hook{n}"));
+        let wanted = json!({"url": url, "events": ["task_completed"]});
+        site.server.api.call("webhooks.create", wanted).await;
+    }
     let mut tasks = Vec::new();
-    let refused = loop {
-        let task = json!({"name": "say", "schemas": {"method": "echo_executor"}, "inputs": {"text": text}});
-        let params = json!({"tasks": [task]});
-        match site
-            .server
-            .api
-            .try_call("tasks.execute", params, None)
-            .await
-        {
-            Ok(run) => tasks.push(run["root_task_id"].as_str().unwrap().to_owned()),
-            Err(NoResult::Refused(refusal)) => break refusal,
-            Err(NoResult::Broken) => panic!("there is an answer also when the disk is full"),
-        }
-        assert!(tasks.len() < 100, "the disk never fills");
+    for n in 0..TASKS {
+        tasks.push(site.execute(&n.to_string()).await);
+    }
+    let full = async || {
+        site.server
+            .logged()
+            .contains("which webhooks are due")
+            .then_some(())
     };
-    assert!(tasks.len() > 3, "{refused:?}");
+    site.server.api.eventually("the disk is full", full).await;
     assert!(site.server.runs(), "{}", site.server.logged());
 
     site.server.stop().await;
     site.server = Server::start_with(&site.folder, &ALLOWED).await;
 
-    site.told_of(&tasks).await;
+    let all_told = async || {
+        let requests = site.receiver.requests();
+        let told: HashSet<_> = requests
+            .iter()
+            .map(|r| (r.path.clone(), about(r)))
+            .collect();
+        (told.len() == ENDPOINTS * TASKS).then_some(())
+    };
+    site.server.api.eventually("all are told", all_told).await;
+    let told: HashSet<_> = site.receiver.requests().iter().map(about).collect();
+    assert_eq!(told, tasks.into_iter().collect());
     site.server.stop().await;
 }
