@@ -103,6 +103,8 @@ pub struct Server {
     stop: CancellationToken,
     leaving: CancellationToken,
     services: TaskTracker,
+    /// Ends the delivery of webhooks.
+    sending: CancellationToken,
 }
 
 /// The client of every outgoing request of a server: one, made at the start.
@@ -211,7 +213,8 @@ impl Server {
             },
             webhooks.worker,
         );
-        services.spawn(worker.run(stop.child_token()));
+        let sending = stop.child_token();
+        services.spawn(worker.run(sending.clone()));
         let webhooks = Arc::new(Webhooks::new(
             storage.webhooks.clone(),
             store.clone(),
@@ -287,6 +290,7 @@ impl Server {
             leaving: stop.child_token(),
             stop,
             services,
+            sending,
         })
     }
 
@@ -328,6 +332,8 @@ impl Server {
     /// Stops executors, lets every mailbox finish, then the read models, then the log. Attempts
     /// that were under way are interrupted: the next start decides about them.
     pub async fn close(self) {
+        // It takes as long as a receiver takes to answer, so it begins first.
+        self.sending.cancel();
         self.context.app.flows.slots().close();
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;

@@ -4,14 +4,23 @@
 
 mod api;
 mod faults;
+mod kill;
 mod outbox;
 #[path = "../common/postgres.rs"]
 mod postgres;
+#[allow(dead_code, reason = "shared with other test programs")]
+#[path = "../system/program.rs"]
+mod program;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../common/receiver.rs"]
 mod receiver;
+mod secrets;
 mod sending;
+#[allow(dead_code, reason = "shared with other test programs")]
+#[path = "../system/server.rs"]
+mod server;
 mod signing;
+mod site;
 mod store;
 mod world;
 
