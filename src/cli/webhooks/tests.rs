@@ -162,6 +162,20 @@ fn a_new_secret_is_shown_apart_with_what_to_do_with_it() {
 }
 
 #[test]
+fn what_was_done_is_a_sentence() {
+    assert_eq!(
+        shown("delete|w", &json!({"success": true, "cancelled": 2})),
+        "deleted; 2 waiting messages were cancelled\n"
+    );
+    assert_eq!(
+        shown("recover|w|--since|S", &json!({"recovered": 3})),
+        "3 messages begin anew\n"
+    );
+    let queued = shown("test|w", &json!({"delivery_id": 7}));
+    assert!(queued.starts_with("delivery_id      7\n"), "{queued}");
+}
+
+#[test]
 fn lists_are_tables() {
     let answer = json!({"webhooks": [
         {"id": "a", "url": "http://a", "events": null, "enabled": true, "failing_since": null},
