@@ -1,16 +1,28 @@
-//! The only place that reads the time or makes a random id, so that tests can replace both.
+//! The only place that reads the time or makes something random, so that tests can replace both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use taskledger_domain::Timestamp;
 use uuid::Uuid;
 
-/// The time and fresh ids.
+/// The time, fresh ids and fresh keys.
 pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Now; never earlier than an earlier answer of the same clock.
     fn now(&self) -> Timestamp;
     /// A fresh random UUID v4.
     fn uuid(&self) -> Uuid;
+    /// Random bytes that are fit for keys.
+    ///
+    /// # Panics
+    /// When the machine has no randomness to give: nothing secret can be made then.
+    fn bytes32(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        rustls::crypto::ring::default_provider()
+            .secure_random
+            .fill(&mut bytes)
+            .expect("the machine has a source of randomness");
+        bytes
+    }
 }
 
 /// A shared clock.

@@ -31,6 +31,9 @@ use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
 use crate::transport::jsonrpc::Dispatcher;
 use crate::transport::jsonrpc::methods::{self, Context};
+use crate::webhooks;
+use crate::webhooks::api::Webhooks;
+use crate::webhooks::outbox::Outbox;
 use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,6 +74,12 @@ pub enum StartError {
     /// The leases of the nodes cannot be read.
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
+    /// Endpoints and deliveries cannot be opened.
+    #[error(transparent)]
+    Webhooks(#[from] webhooks::store::OpenError),
+    /// The keys of secrets cannot be used.
+    #[error(transparent)]
+    Keys(#[from] webhooks::keys::KeysError),
     /// No calls to other nodes are possible.
     #[error("cannot call other nodes: {0}")]
     Calls(#[from] reqwest::Error),
@@ -101,6 +110,15 @@ pub struct Server {
 /// [`StartError`]: certificates, proxy or name servers cannot be used.
 pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
     Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The settings of webhooks.
+#[must_use]
+pub fn webhooks(config: &EngineConfig, egress: &Egress) -> webhooks::Options {
+    webhooks::Options {
+        secrets_key_file: config.webhooks.secrets_key_file.clone(),
+        policy: Arc::new(egress.policy().clone()),
+    }
 }
 
 /// The executors that the configuration asks for, next to those that `builder` has.
@@ -139,7 +157,21 @@ impl Server {
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
-        let storage = Opened::open(&storage.into(), clock.clone()).await?;
+        Self::open_with(storage, registry, clock, webhooks::Options::default()).await
+    }
+
+    /// As [`Self::open`], with settings of webhooks.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn open_with(
+        storage: impl Into<Storage>,
+        registry: Registry,
+        clock: SharedClock,
+        webhooks: webhooks::Options,
+    ) -> Result<Self, StartError> {
+        let keys = webhooks.secrets_key_file.as_deref();
+        let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
         let (store, queries) = (storage.store.clone(), storage.queries.clone());
         let ownership: Arc<dyn Ownership> = match &storage.cluster {
             Some(cluster) => cluster.tenure.clone(),
@@ -159,6 +191,17 @@ impl Server {
             None => service,
         };
         services.spawn(service.run(stop.child_token()));
+        let outbox = Outbox::new(store.clone(), storage.webhooks.clone());
+        let outbox = match &storage.cluster {
+            Some(cluster) => outbox.working_while(cluster.tenure.folds()),
+            None => outbox,
+        };
+        services.spawn(outbox.run(stop.child_token()));
+        let webhooks = Arc::new(Webhooks::new(
+            storage.webhooks.clone(),
+            store.clone(),
+            webhooks.policy,
+        ));
 
         let catalog = Arc::new(Catalog::new(registry));
         let executors: Arc<dyn Executors> = catalog.clone();
@@ -208,6 +251,7 @@ impl Server {
             app,
             catalog,
             engine,
+            webhooks,
         });
         if !context.app.flows.ownership().is_shared() {
             // Nobody else will bring them.

@@ -32,8 +32,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transport",
-        &["application", "engine", "subscription", "clock", "config"],
+        &[
+            "application",
+            "engine",
+            "subscription",
+            "clock",
+            "config",
+            "webhooks",
+        ],
     ),
+    // Beside the log: told by it, never telling it.
+    ("webhooks", &["clock", "egress", "store", "subscription"]),
     // Leases and calls between nodes, behind the ports of those who need them.
     ("nodes", &["application", "store", "tls", "transport"]),
     (
@@ -48,6 +57,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "store",
             "subscription",
             "transport",
+            "webhooks",
         ],
     ),
     (

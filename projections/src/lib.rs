@@ -13,7 +13,7 @@ mod past;
 mod projector;
 mod queries;
 mod read_models;
-mod sql;
+pub mod sql;
 mod task_row;
 mod tasks;
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod http_api;
 mod input;
 mod local_api;
 mod migrate;
+mod open_files;
 mod output;
 mod progress;
 mod projections;

@@ -82,6 +82,7 @@ async fn open_embedded(
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
     let egress = server::egress(&config).map_err(failed)?;
+    let webhooks = server::webhooks(&config, &egress);
     let registry = server::executors(executors, &config, egress).map_err(failed)?;
     if config.storage.database.url.is_some() {
         return Err(CliError::Usage(
@@ -90,7 +91,8 @@ async fn open_embedded(
                 .to_owned(),
         ));
     }
-    let server = Server::open(config.storage.data_dir.as_path(), registry, clock.clone())
+    let folder = config.storage.data_dir.as_path();
+    let server = Server::open_with(folder, registry, clock.clone(), webhooks)
         .await
         .map_err(failed)?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));

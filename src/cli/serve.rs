@@ -1,7 +1,7 @@
 //! `taskledger serve`
 
 use super::storage::storage;
-use super::{CliError, file_limit};
+use super::{CliError, file_limit, open_files};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
@@ -55,6 +55,7 @@ async fn start_server(
     let own = config.listen.to_socket_addrs().map(Iterator::collect);
     config.engine.egress.own = own.unwrap_or_default();
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
+    let webhooks = server::webhooks(&config.engine, &egress);
     let registry =
         server::executors(executors, &config.engine, egress).map_err(|e| CliError::failed(&e))?;
     let storage = storage(&config.engine.storage)?;
@@ -66,12 +67,13 @@ async fn start_server(
             config.listen
         )));
     }
-    let server = Server::open(storage, registry, clock.clone())
+    let server = Server::open_with(storage, registry, clock.clone(), webhooks)
         .await
         .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
-    let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
+    let options = open_files::fitted(config.http());
+    let bound = http::Service::bind(options, dispatcher, ready, clock).await;
     let (service, handle) = match bound {
         Ok(bound) => bound,
         Err(error) => {

@@ -1,6 +1,6 @@
 //! Where the data is and what may run.
 
-use super::{EgressConfig, StorageConfig};
+use super::{EgressConfig, StorageConfig, WebhookConfig};
 use clap::Args;
 use std::str::FromStr;
 
@@ -35,6 +35,10 @@ pub struct EngineConfig {
     /// Which receivers may be called.
     #[command(flatten)]
     pub egress: EgressConfig,
+
+    /// Where notices are sent.
+    #[command(flatten)]
+    pub webhooks: WebhookConfig,
 }
 
 /// How many attempts of an executor may run at once.

@@ -8,12 +8,14 @@ mod engine;
 mod logging;
 mod server;
 mod storage;
+mod webhooks;
 
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};
 pub use server::ServerConfig;
 pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};
+pub use webhooks::WebhookConfig;
 
 /// Seconds from text within bounds, for clap.
 fn seconds(text: &str, max: u64) -> Result<std::time::Duration, String> {

@@ -9,6 +9,8 @@ use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::{self, Migrated, PostgresStore};
 use crate::store::sqlite::{self, SqliteStore};
+use crate::webhooks::keys::Keyring;
+use crate::webhooks::store::{STEPS as WEBHOOK_STEPS, Store as Webhooks};
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -109,7 +111,7 @@ impl Database {
         }
     }
 
-    /// Takes the steps of the log's and the nodes' tables that are missing, and says what was done for
+    /// Takes the steps of the log's, the nodes' and the webhooks' tables that are missing, and says what was done for
     /// each. Read models are made by the servers.
     ///
     /// # Errors
@@ -117,11 +119,12 @@ impl Database {
     pub async fn migrate(
         &self,
         clock: SharedClock,
-    ) -> Result<[(&'static str, Migrated); 2], postgres::OpenError> {
+    ) -> Result<[(&'static str, Migrated); 3], postgres::OpenError> {
         let options = self.log(clock);
         let log = postgres::migrate(&options).await?;
         let nodes = nodes::migrate(&options).await?;
-        Ok([("log", log), ("nodes", nodes)])
+        let webhooks = postgres::take(&options, WEBHOOK_STEPS).await?;
+        Ok([("log", log), ("nodes", nodes), ("webhooks", webhooks)])
     }
 
     /// The read models in it.
@@ -202,6 +205,8 @@ pub(super) struct Opened {
     pub(super) found: Found,
     /// What it takes to be one of several servers, where there may be others.
     pub(super) cluster: Option<Cluster>,
+    /// Endpoints and deliveries.
+    pub(super) webhooks: Arc<Webhooks>,
     backend: Backend,
 }
 
@@ -216,21 +221,33 @@ enum Backend {
 
 impl Opened {
     /// Opens the log and the read models, made or brought up to date if need be.
-    pub(super) async fn open(storage: &Storage, clock: SharedClock) -> Result<Self, StartError> {
+    /// `keys`: the file with the keys of secrets; without one, a folder has a file of its own.
+    pub(super) async fn open(
+        storage: &Storage,
+        clock: SharedClock,
+        keys: Option<&Path>,
+    ) -> Result<Self, StartError> {
         match storage {
-            Storage::Folder(folder) => Self::folder(folder, clock).await,
-            Storage::Database(database) => Self::database(database, clock).await,
+            Storage::Folder(folder) => Self::folder(folder, clock, keys).await,
+            Storage::Database(database) => Self::database(database, clock, keys).await,
         }
     }
 
-    async fn database(database: &Database, clock: SharedClock) -> Result<Self, StartError> {
+    async fn database(
+        database: &Database,
+        clock: SharedClock,
+        keys: Option<&Path>,
+    ) -> Result<Self, StartError> {
+        let keys = keys.map_or(Ok(Keyring::none()), Keyring::read)?;
         let options = database.log(clock.clone());
         let store = Arc::new(PostgresStore::open(options.clone()).await?);
         let rest = async {
             let read_models = ReadModels::open(&database.read_models()).await?;
-            Ok::<_, StartError>((read_models, Cluster::open(&options, &clock).await?))
+            let cluster = Cluster::open(&options, &clock).await?;
+            let webhooks = Webhooks::of_database(&options, keys, clock).await?;
+            Ok::<_, StartError>((read_models, cluster, webhooks))
         };
-        let ((queries, found), cluster) = match rest.await {
+        let ((queries, found), cluster, webhooks) = match rest.await {
             Ok(opened) => opened,
             Err(error) => {
                 store.close().await;
@@ -242,16 +259,26 @@ impl Opened {
             queries: Arc::new(queries),
             found,
             cluster: Some(cluster),
+            webhooks: Arc::new(webhooks),
             backend: Backend::Database(store),
         })
     }
 
-    async fn folder(folder: &Path, clock: SharedClock) -> Result<Self, StartError> {
+    async fn folder(
+        folder: &Path,
+        clock: SharedClock,
+        keys: Option<&Path>,
+    ) -> Result<Self, StartError> {
         std::fs::create_dir_all(folder).map_err(|source| StartError::DataDir {
             path: folder.to_owned(),
             source,
         })?;
         let lock = DataDirLock::acquire(folder)?;
+        let keys = match keys {
+            Some(file) => Keyring::read(file)?,
+            None => Keyring::of_folder(folder, &clock)?,
+        };
+        let webhooks = Webhooks::of_folder(folder, keys, clock.clone()).await?;
         let store = Arc::new(SqliteStore::open(sqlite::Options::new(folder, clock))?);
         let options = projections::Options::new(folder.join(READ_MODELS_FILE));
         let (queries, found) = ReadModels::open(&options).await?;
@@ -260,6 +287,7 @@ impl Opened {
             queries: Arc::new(queries),
             found,
             cluster: None,
+            webhooks: Arc::new(webhooks),
             backend: Backend::Folder { store, _lock: lock },
         })
     }
@@ -269,6 +297,7 @@ impl Opened {
         if let Some(cluster) = &self.cluster {
             cluster.close().await;
         }
+        self.webhooks.close().await;
         match self.backend {
             Backend::Folder { store, _lock } => store.close().await,
             Backend::Database(store) => store.close().await,

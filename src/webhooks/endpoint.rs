@@ -35,10 +35,12 @@ pub enum EventName {
     EndpointDisabled,
     /// An endpoint that was failing works again.
     EndpointRecovered,
+    /// Somebody tries an endpoint out; sent to that one alone, whatever it asks for.
+    Test,
 }
 
 impl EventName {
-    /// What an endpoint gets that names nothing: everything about tasks.
+    /// What becomes of endpoints: only for those that name it.
     pub const ABOUT_ENDPOINTS: [Self; 3] = [
         Self::EndpointFailing,
         Self::EndpointDisabled,
@@ -53,10 +55,11 @@ impl EventName {
             Self::EndpointFailing => "webhook.endpoint.failing",
             Self::EndpointDisabled => "webhook.endpoint.disabled",
             Self::EndpointRecovered => "webhook.endpoint.recovered",
+            Self::Test => "webhook.test",
         }
     }
 
-    /// The event with this name.
+    /// The event with this name, if endpoints can ask for it.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let about = Self::ABOUT_ENDPOINTS.into_iter();
@@ -161,6 +164,8 @@ pub struct Endpoint {
     pub schedule: Option<Arc<[u32]>>,
     /// Names of the headers of its own.
     pub header_names: Vec<Arc<str>>,
+    /// What receivers check signatures with, for a pair of keys; `None`: the secret that both know.
+    pub public_key: Option<Arc<str>>,
     /// Events above this position are sent.
     pub since: Position,
     /// Why and since when it gets nothing; `None`: it is enabled.

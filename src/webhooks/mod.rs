@@ -7,5 +7,33 @@
 //! know JSON-RPC.
 //! Events come from the log, orders from the doors, attempts go out through `egress`.
 
+pub mod api;
+pub mod attempt;
+pub mod breaker;
+pub mod callback;
 pub mod delivery;
 pub mod endpoint;
+pub mod headers;
+pub mod keys;
+pub mod memory;
+pub mod outbox;
+pub mod schedule;
+pub mod secret;
+pub mod signature;
+pub mod store;
+pub mod worker;
+
+pub use crate::egress::URL_CHARS_MAX;
+
+use crate::egress::Policy;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Settings.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// File with the keys of secrets; `None`: one in the data folder, or none on a database.
+    pub secrets_key_file: Option<PathBuf>,
+    /// Which receivers are allowed.
+    pub policy: Arc<Policy>,
+}

@@ -9,13 +9,16 @@ use taskledger_domain::{Payload, Timestamp};
 use uuid::Uuid;
 
 /// Reads a row's columns from left to right.
-pub(crate) struct Columns<'r> {
+#[derive(Debug)]
+pub struct Columns<'r> {
     row: &'r Row,
     next: usize,
 }
 
 impl<'r> Columns<'r> {
-    pub(crate) fn of(row: &'r Row) -> Self {
+    /// The columns of a row, from the first on.
+    #[must_use]
+    pub fn of(row: &'r Row) -> Self {
         Self { row, next: 0 }
     }
 
@@ -34,26 +37,62 @@ impl<'r> Columns<'r> {
         })
     }
 
-    pub(crate) fn int(&mut self) -> Result<i64, Error> {
+    /// An integer.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn int(&mut self) -> Result<i64, Error> {
         self.get()
     }
-    pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, Error> {
+    /// An integer or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_int(&mut self) -> Result<Option<i64>, Error> {
         self.get()
     }
-    pub(crate) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Error> {
+    /// An integer in the range of `T`.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Error> {
         let value: i64 = self.get()?;
         T::try_from(value).map_err(|_| Error::Damaged(format!("`{value}` is out of range")))
     }
+    /// Bytes.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn bytes(&mut self) -> Result<&'r [u8], Error> {
+        self.get()
+    }
     /// A text of this program: a word or JSON.
-    pub(crate) fn word(&mut self) -> Result<&'r str, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn word(&mut self) -> Result<&'r str, Error> {
+        self.get()
+    }
+    /// A text of this program, or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_word(&mut self) -> Result<Option<&'r str>, Error> {
         self.get()
     }
     /// A text that a caller chose.
-    pub(crate) fn text(&mut self) -> Result<Arc<str>, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn text(&mut self) -> Result<Arc<str>, Error> {
         let stored = self.get()?;
         Ok(self.original(stored))
     }
-    pub(crate) fn opt_text(&mut self) -> Result<Option<Arc<str>>, Error> {
+    /// Such a text or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_text(&mut self) -> Result<Option<Arc<str>>, Error> {
         let stored = self.get::<Option<&str>>()?;
         Ok(stored.map(|text| self.original(text)))
     }
@@ -63,37 +102,76 @@ impl<'r> Columns<'r> {
             Row::Postgres(_) => Arc::from(postgres::original(stored)),
         }
     }
-    pub(crate) fn id(&mut self) -> Result<Uuid, Error> {
+    /// An id.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn id(&mut self) -> Result<Uuid, Error> {
         uuid(self.get()?)
     }
-    pub(crate) fn opt_id(&mut self) -> Result<Option<Uuid>, Error> {
+    /// An id or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_id(&mut self) -> Result<Option<Uuid>, Error> {
         self.get::<Option<&[u8]>>()?.map(uuid).transpose()
     }
-    pub(crate) fn time(&mut self) -> Result<Timestamp, Error> {
+    /// A time.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn time(&mut self) -> Result<Timestamp, Error> {
         self.get().map(Timestamp)
     }
-    pub(crate) fn opt_time(&mut self) -> Result<Option<Timestamp>, Error> {
+    /// A time or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_time(&mut self) -> Result<Option<Timestamp>, Error> {
         Ok(self.get::<Option<i64>>()?.map(Timestamp))
     }
-    pub(crate) fn status(&mut self) -> Result<Status, Error> {
+    /// A status.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn status(&mut self) -> Result<Status, Error> {
         let text = self.word()?;
         Status::parse(text).ok_or_else(|| Error::Damaged(format!("`{text}` is no status")))
     }
-    pub(crate) fn priority(&mut self) -> Result<Priority, Error> {
+    /// A priority.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn priority(&mut self) -> Result<Priority, Error> {
         let value = self.number()?;
         Priority::new(value).ok_or_else(|| Error::Damaged(format!("`{value}` is no priority")))
     }
-    pub(crate) fn progress(&mut self) -> Result<Progress, Error> {
+    /// A progress.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn progress(&mut self) -> Result<Progress, Error> {
         self.number().map(Progress::from_millionths)
     }
-    pub(crate) fn payload(&mut self) -> Result<Payload, Error> {
+    /// JSON text of an object.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn payload(&mut self) -> Result<Payload, Error> {
         json(self.word()?)
     }
-    pub(crate) fn opt_payload(&mut self) -> Result<Option<Payload>, Error> {
+    /// The same or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_payload(&mut self) -> Result<Option<Payload>, Error> {
         self.get::<Option<&str>>()?.map(json).transpose()
     }
     /// A value that is stored under its serde name, such as `"running"`.
-    pub(crate) fn named<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn named<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, Error> {
         let text = self.word()?;
         T::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(text))
             .map_err(|e| Error::Damaged(format!("`{text}`: {e}")))

@@ -5,12 +5,13 @@
 //! (`$1` works in both); where not, both stand beside each other where they are used.
 
 mod columns;
-pub(crate) mod multi_row;
+mod multi_row;
 mod postgres;
 mod sqlite;
 
-pub(crate) use columns::{Columns, json};
-pub(crate) use multi_row::MultiRow;
+pub use columns::Columns;
+pub(crate) use columns::json;
+pub use multi_row::MultiRow;
 
 use crate::Error;
 use sqlx::postgres::PgRow;
@@ -23,8 +24,10 @@ use uuid::Uuid;
 
 /// Which database holds the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Engine {
+pub enum Engine {
+    /// SQLite.
     Sqlite,
+    /// PostgreSQL.
     Postgres,
 }
 
@@ -41,9 +44,18 @@ enum Inner<'t> {
 }
 
 /// A row of an answer.
-pub(crate) enum Row {
+pub enum Row {
+    /// Of SQLite.
     Sqlite(SqliteRow),
+    /// Of PostgreSQL.
     Postgres(PgRow),
+}
+
+impl std::fmt::Debug for Row {
+    /// Without its values.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Row").finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Tx<'_> {
@@ -55,7 +67,9 @@ impl std::fmt::Debug for Tx<'_> {
 }
 
 impl<'t> Tx<'t> {
-    pub(crate) fn sqlite(tx: Transaction<'t, Sqlite>) -> Self {
+    /// A transaction on SQLite.
+    #[must_use]
+    pub fn sqlite(tx: Transaction<'t, Sqlite>) -> Self {
         Self {
             inner: Inner::Sqlite(tx),
             _serving: None,
@@ -73,14 +87,18 @@ impl<'t> Tx<'t> {
         }
     }
 
-    pub(crate) fn postgres(tx: Transaction<'t, Postgres>) -> Self {
+    /// A transaction on PostgreSQL.
+    #[must_use]
+    pub fn postgres(tx: Transaction<'t, Postgres>) -> Self {
         Self {
             inner: Inner::Postgres(tx),
             _serving: None,
         }
     }
 
-    pub(crate) fn engine(&self) -> Engine {
+    /// On which of them.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
         match &self.inner {
             Inner::Sqlite(_) => Engine::Sqlite,
             Inner::Postgres(_) => Engine::Postgres,
@@ -88,11 +106,16 @@ impl<'t> Tx<'t> {
     }
 
     /// Room for the parameters of one statement.
-    pub(crate) fn args(&self) -> Args {
+    #[must_use]
+    pub fn args(&self) -> Args {
         Args::of(self.engine())
     }
 
-    pub(crate) async fn commit(self) -> Result<(), Error> {
+    /// Ends it with effect.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn commit(self) -> Result<(), Error> {
         match self.inner {
             Inner::Sqlite(tx) => tx.commit().await?,
             Inner::Postgres(tx) => tx.commit().await?,
@@ -102,7 +125,10 @@ impl<'t> Tx<'t> {
 
     /// Ends it without effect, at once: a transaction that is only dropped keeps its locks until its
     /// connection is used again.
-    pub(crate) async fn rollback(self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn rollback(self) -> Result<(), Error> {
         match self.inner {
             Inner::Sqlite(tx) => tx.rollback().await?,
             Inner::Postgres(tx) => tx.rollback().await?,
@@ -111,7 +137,10 @@ impl<'t> Tx<'t> {
     }
 
     /// Runs a statement and tells how many rows it changed.
-    pub(crate) async fn execute(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<u64, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn execute(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<u64, Error> {
         let sql = sql.into_sql_str();
         Ok(match (&mut self.inner, args.0) {
             (Inner::Sqlite(tx), Bound::Sqlite(args)) => sqlx::query_with(sql, args)
@@ -131,11 +160,10 @@ impl<'t> Tx<'t> {
     }
 
     /// All rows that a statement returns.
-    pub(crate) async fn fetch_all(
-        &mut self,
-        sql: impl SqlSafeStr,
-        args: Args,
-    ) -> Result<Vec<Row>, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn fetch_all(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<Vec<Row>, Error> {
         let sql = sql.into_sql_str();
         match (&mut self.inner, args.0) {
             (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
@@ -155,7 +183,10 @@ impl<'t> Tx<'t> {
     }
 
     /// The first row that a statement returns.
-    pub(crate) async fn fetch_optional(
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn fetch_optional(
         &mut self,
         sql: impl SqlSafeStr,
         args: Args,
@@ -164,11 +195,10 @@ impl<'t> Tx<'t> {
     }
 
     /// The row of a statement that always returns one.
-    pub(crate) async fn fetch_one(
-        &mut self,
-        sql: impl SqlSafeStr,
-        args: Args,
-    ) -> Result<Row, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn fetch_one(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<Row, Error> {
         let row = self.fetch_optional(sql, args).await?;
         row.ok_or_else(|| Error::Damaged("a sum has no row".to_owned()))
     }
@@ -193,7 +223,10 @@ impl<'t> Tx<'t> {
     }
 
     /// Runs texts without parameters, one after the other.
-    pub(crate) async fn execute_all(&mut self, sql: &'static str) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn execute_all(&mut self, sql: &'static str) -> Result<(), Error> {
         match &mut self.inner {
             Inner::Sqlite(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
             Inner::Postgres(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
@@ -207,7 +240,14 @@ fn mismatch() -> Error {
 }
 
 /// Collects the parameters of a statement, row by row.
-pub(crate) struct Args(Bound);
+pub struct Args(Bound);
+
+impl std::fmt::Debug for Args {
+    /// Without the values.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Args").finish_non_exhaustive()
+    }
+}
 
 enum Bound {
     Sqlite(sqlx::sqlite::SqliteArguments),
@@ -243,28 +283,29 @@ impl Args {
         })
     }
 
-    pub(crate) fn int(&mut self, value: impl Into<Option<i64>>) {
+    /// An integer or null.
+    pub fn int(&mut self, value: impl Into<Option<i64>>) {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.int(value.into()),
         }
     }
     /// A text that a caller chose: it may hold any character.
-    pub(crate) fn text(&mut self, value: impl Into<Option<Arc<str>>>) {
+    pub fn text(&mut self, value: impl Into<Option<Arc<str>>>) {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.text(value.into().map(postgres::storable)),
         }
     }
     /// A word of this program.
-    pub(crate) fn name(&mut self, value: impl Into<Option<&'static str>>) {
+    pub fn name(&mut self, value: impl Into<Option<&'static str>>) {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.text(value.into().map(Text::Name)),
         }
     }
     /// JSON text.
-    pub(crate) fn owned(&mut self, value: String) {
+    pub fn owned(&mut self, value: String) {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value),
             Bound::Postgres(columns) => columns.text(Some(Text::Owned(value))),
@@ -276,27 +317,47 @@ impl Args {
             Bound::Postgres(columns) => columns.text(value.cloned().map(Text::Payload)),
         }
     }
-    pub(crate) fn id(&mut self, value: Uuid) {
+    /// Bytes or null.
+    pub fn bytes(&mut self, value: impl Into<Option<Vec<u8>>>) {
+        match &mut self.0 {
+            Bound::Sqlite(args) => sqlite::add(args, value.into()),
+            Bound::Postgres(columns) => columns.bytes(value.into()),
+        }
+    }
+    /// An id.
+    pub fn id(&mut self, value: Uuid) {
         self.opt_id(Some(value));
     }
-    pub(crate) fn opt_id(&mut self, value: Option<Uuid>) {
+    /// An id or null.
+    pub fn opt_id(&mut self, value: Option<Uuid>) {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.map(|id| id.as_bytes().to_vec())),
             Bound::Postgres(columns) => columns.id(value),
         }
     }
-    pub(crate) fn position(&mut self, value: Position) {
+    /// A place in the log.
+    pub fn position(&mut self, value: Position) {
         self.int(int(value));
     }
-    pub(crate) fn time(&mut self, value: impl Into<Option<Timestamp>>) {
+    /// A time or null.
+    pub fn time(&mut self, value: impl Into<Option<Timestamp>>) {
         self.int(value.into().map(|t| t.0));
     }
     /// Parameters so far: the number of the last one.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         match &self.0 {
             Bound::Sqlite(args) => sqlx::Arguments::len(args),
             Bound::Postgres(columns) => columns.len(),
         }
+    }
+}
+
+impl Args {
+    /// Whether there are none yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -306,6 +367,6 @@ pub(crate) fn original(stored: &str) -> Arc<str> {
 }
 
 /// A log position as a column value.
-pub(crate) fn int(position: Position) -> i64 {
+pub fn int(position: Position) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }

@@ -21,7 +21,8 @@ const ROWS_MAX: usize = 4096;
 
 /// A statement `head rows tail`, where `rows` is a query of the rows given, whose columns are called
 /// `column1`, `column2` and so on.
-pub(crate) struct MultiRow {
+#[derive(Debug)]
+pub struct MultiRow {
     columns: usize,
     sqlite: [Arc<str>; GROUPS.len()],
     postgres: Arc<str>,
@@ -29,12 +30,14 @@ pub(crate) struct MultiRow {
 
 impl MultiRow {
     /// `columns` parameters for each row.
-    pub(crate) fn new(head: &str, columns: usize, tail: &str) -> Self {
+    #[must_use]
+    pub fn new(head: &str, columns: usize, tail: &str) -> Self {
         Self::with_tails(head, columns, tail, tail)
     }
 
     /// As [`Self::new`], where SQLite and PostgreSQL say it in different ways.
-    pub(crate) fn with_tails(head: &str, columns: usize, sqlite: &str, postgres: &str) -> Self {
+    #[must_use]
+    pub fn with_tails(head: &str, columns: usize, sqlite: &str, postgres: &str) -> Self {
         let row = format!("({})", vec!["?"; columns].join(","));
         let numbered = |prefix: &str| {
             let all: Vec<String> = (1..=columns).map(|n| format!("{prefix}{n}")).collect();
@@ -88,7 +91,10 @@ impl MultiRow {
     }
 
     /// Runs it for all `rows`; `bind` gives each row's parameters in order.
-    pub(crate) async fn execute<T>(
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn execute<T>(
         &self,
         tx: &mut Tx<'_>,
         rows: &[T],
@@ -115,7 +121,10 @@ impl MultiRow {
     }
 
     /// Runs it for all `rows` and collects what it returns.
-    pub(crate) async fn fetch<T>(
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn fetch<T>(
         &self,
         tx: &mut Tx<'_>,
         rows: &[T],

@@ -31,6 +31,7 @@ enum Column {
     Ints(Vec<Option<i64>>),
     Texts(Vec<Option<Text>>),
     Ids(Vec<Option<Uuid>>),
+    Bytes(Vec<Option<Vec<u8>>>),
 }
 
 impl Columns {
@@ -72,19 +73,25 @@ impl Columns {
     pub(super) fn int(&mut self, value: Option<i64>) {
         match self.next(|| Column::Ints(Vec::new())) {
             Column::Ints(values) => values.push(value),
-            Column::Texts(_) | Column::Ids(_) => unreachable!("{ONE_TYPE}"),
+            Column::Texts(_) | Column::Ids(_) | Column::Bytes(_) => unreachable!("{ONE_TYPE}"),
         }
     }
     pub(super) fn text(&mut self, value: Option<Text>) {
         match self.next(|| Column::Texts(Vec::new())) {
             Column::Texts(values) => values.push(value),
-            Column::Ints(_) | Column::Ids(_) => unreachable!("{ONE_TYPE}"),
+            Column::Ints(_) | Column::Ids(_) | Column::Bytes(_) => unreachable!("{ONE_TYPE}"),
         }
     }
     pub(super) fn id(&mut self, value: Option<Uuid>) {
         match self.next(|| Column::Ids(Vec::new())) {
             Column::Ids(values) => values.push(value),
-            Column::Ints(_) | Column::Texts(_) => unreachable!("{ONE_TYPE}"),
+            Column::Ints(_) | Column::Texts(_) | Column::Bytes(_) => unreachable!("{ONE_TYPE}"),
+        }
+    }
+    pub(super) fn bytes(&mut self, value: Option<Vec<u8>>) {
+        match self.next(|| Column::Bytes(Vec::new())) {
+            Column::Bytes(values) => values.push(value),
+            Column::Ints(_) | Column::Texts(_) | Column::Ids(_) => unreachable!("{ONE_TYPE}"),
         }
     }
 
@@ -100,6 +107,7 @@ impl Columns {
                         .and_then(Option::as_ref)
                         .map(|id| id.as_bytes().as_slice()),
                 ),
+                Column::Bytes(v) => args.add(v.first().and_then(Option::as_deref)),
             }
             .map_err(unencodable)?;
         }
@@ -125,6 +133,10 @@ impl Columns {
                         .map(|v| v.as_ref().map(|id| id.as_bytes().as_slice()))
                         .collect();
                     args.add(ids)
+                }
+                Column::Bytes(values) => {
+                    let bytes: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
+                    args.add(bytes)
                 }
             }
             .map_err(unencodable)?;

@@ -52,11 +52,13 @@ pub enum ErrorKind {
     InvalidTree,
     /// -32013: not now; `data.retry_after_ms` says when.
     Busy,
+    /// -32014: no such webhook, or no such delivery.
+    WebhookNotFound,
 }
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -73,6 +75,7 @@ impl ErrorKind {
         Self::InvalidDependency,
         Self::InvalidTree,
         Self::Busy,
+        Self::WebhookNotFound,
     ];
 
     /// Code and message on the wire.
@@ -95,6 +98,7 @@ impl ErrorKind {
             Self::InvalidDependency => (-32011, "Invalid dependency"),
             Self::InvalidTree => (-32012, "Invalid task tree"),
             Self::Busy => (-32013, "Too busy, retry later"),
+            Self::WebhookNotFound => (-32014, "Webhook not found"),
         }
     }
 }
@@ -300,6 +304,20 @@ impl RpcError {
             &Value::Null,
         )
         .with("retry_after_ms", retry_after_ms)
+    }
+
+    /// -32014 for the member `field` that names the webhook or the delivery.
+    #[must_use]
+    pub fn webhook_not_found(field: &str) -> Self {
+        let reason = "names nothing that is there";
+        let expected = "the id of a webhook, or of one of its deliveries";
+        Self::of(
+            ErrorKind::WebhookNotFound,
+            field,
+            reason,
+            expected,
+            &Value::Null,
+        )
     }
 
     /// -32013 for a call of another node, unless somebody takes it there.

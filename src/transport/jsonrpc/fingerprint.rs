@@ -1,4 +1,4 @@
-//! The fingerprint of a call: equal if and only if method and parameters are equal, whatever the
+//! The fingerprint of a call: equal if and only if method, parameters and configuration are equal, whatever the
 //! order of members and the white space in which they were sent.
 
 use serde_json::{Map, Value};
@@ -6,11 +6,19 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// SHA-256 of method and canonical parameters in lower-case hex. Cost: O(size of the parameters).
-pub(super) fn fingerprint(method: &str, params: &Map<String, Value>) -> Arc<str> {
+/// SHA-256 of method, canonical parameters and configuration in lower-case hex; no configuration is
+/// the same as none at all. Cost: O(size).
+pub(super) fn fingerprint(
+    method: &str,
+    params: &Map<String, Value>,
+    configuration: Option<&Value>,
+) -> Arc<str> {
     let mut hash = Sha256::new();
     string(method, &mut hash);
     object(params, &mut hash);
+    if let Some(configuration) = configuration.filter(|c| !c.is_null()) {
+        value(configuration, &mut hash);
+    }
     let mut hex = String::with_capacity(64);
     for byte in hash.finalize() {
         write!(hex, "{byte:02x}").expect("a string can always be written to");
@@ -70,7 +78,7 @@ mod tests {
 
     fn of(method: &str, params: &str) -> String {
         let map: Map<String, Value> = serde_json::from_str(params).unwrap();
-        fingerprint(method, &map).to_string()
+        fingerprint(method, &map, None).to_string()
     }
 
     #[test]
@@ -79,6 +87,20 @@ mod tests {
             of("m", r#"{"a":1,"b":{"c":[1,2],"d":null}}"#),
             of("m", r#"{ "b" : {"d":null, "c":[1, 2]}, "a":1 }"#)
         );
+    }
+
+    #[test]
+    fn the_configuration_matters_and_none_is_none() {
+        let with = |configuration: Option<Value>| {
+            fingerprint("m", &Map::new(), configuration.as_ref()).to_string()
+        };
+        assert_eq!(with(None), with(Some(Value::Null)));
+        assert_ne!(with(None), with(Some(serde_json::json!({}))));
+        let (a, b) = (
+            serde_json::json!({"url": "a"}),
+            serde_json::json!({"url": "b"}),
+        );
+        assert_ne!(with(Some(a)), with(Some(b)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
+mod webhooks;
+
 use super::dispatch::{Call, Method};
 use super::encode::{Outcome, Reply};
 use super::error::{ErrorKind, RpcError};
@@ -15,6 +17,7 @@ use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
 use crate::transport::openrpc::about;
 use crate::transport::system;
+use crate::webhooks::api::Webhooks;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -37,6 +40,8 @@ pub struct Context {
     pub catalog: Arc<Catalog>,
     /// The attempts, for `system.health`.
     pub engine: Arc<Engine>,
+    /// Where notices are sent.
+    pub webhooks: Arc<Webhooks>,
 }
 
 /// Handlers are plain functions; this gives them the form of the table.
@@ -52,6 +57,7 @@ pub fn table() -> Vec<Method<Context>> {
     let mut methods = tasks();
     methods.extend(queries());
     methods.extend(streams());
+    methods.extend(webhooks::methods());
     methods.extend(system_methods());
     methods
 }
@@ -117,15 +123,7 @@ fn tasks() -> Vec<Method<Context>> {
             params: execute::Params::questions(),
             changes_state: true,
             about: about::execute(),
-            handler: |context, call| {
-                boxed(async move {
-                    let p = at_a_stretch(listed(&call), || execute::Params::read(&call.params))?;
-                    answer(
-                        &context,
-                        context.app.execute(call.caller, p.target, p.options).await,
-                    )
-                })
-            },
+            handler: |context, call| boxed(async move { webhooks::execute(&context, call).await }),
         },
         Method {
             name: "tasks.cancel",

@@ -34,7 +34,7 @@ pub(super) fn prepare<C>(
         if method.changes_state {
             idempotency = Some(Idempotency {
                 key,
-                fingerprint: fingerprint(method.name, &params),
+                fingerprint: fingerprint(method.name, &params, request.configuration.as_ref()),
             });
         }
     }

@@ -4,6 +4,7 @@ use super::about::{self, About, Example};
 use super::{DISCOVER, errors, schemas};
 use crate::application::caller::IDEMPOTENCY_KEY_CHARS_MAX;
 use crate::transport::jsonrpc::Method;
+use crate::transport::jsonrpc::params::webhooks::callback;
 use crate::transport::jsonrpc::reader::Question;
 use serde_json::{Map, Value, json};
 
@@ -140,7 +141,8 @@ fn envelope() -> Value {
     });
     let configuration = json!({
         "type": ["object", "null"],
-        "description": "Taken and not used by any method yet.",
+        "description": "How the call is carried out. Members that are not named here are ignored.",
+        "properties": {callback::MEMBER: callback::schema()},
     });
     let members: [(&str, Value); 2] = [("metadata", metadata), ("configuration", configuration)];
     Value::Object(Map::from_iter(

@@ -77,6 +77,7 @@ fn data(kind: ErrorKind) -> Value {
         | ErrorKind::InvalidRequest
         | ErrorKind::InvalidParams
         | ErrorKind::TaskNotFound
+        | ErrorKind::WebhookNotFound
         | ErrorKind::Unauthorized
         | ErrorKind::InvalidTransition
         | ErrorKind::AlreadyExecuting

@@ -23,6 +23,7 @@ pub mod retry;
 pub mod subscribe;
 pub mod tree;
 pub mod update;
+pub mod webhooks;
 
 use super::reader::{BOOLEAN, Choice, Reader, choice};
 use crate::application::Consistency;

@@ -9,6 +9,7 @@ mod queries;
 mod streams;
 mod system;
 mod tasks;
+pub mod webhooks;
 
 pub use past::{explain, history};
 pub use queries::{children, get, list, tree};
@@ -76,6 +77,10 @@ pub fn set_up() -> Value {
                 "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.001},
             }],
         }},
+        {"method": "webhooks.create", "params": {
+            "id": webhooks::HOOK, "url": "https://receiver.example.com/hook", "description": "for the examples",
+        }},
+        {"method": "webhooks.test", "params": {"id": webhooks::HOOK}},
     ])
 }
 

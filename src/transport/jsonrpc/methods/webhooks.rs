@@ -1,0 +1,302 @@
+//! The methods `webhooks.*`, and executions whose caller wants to be called back.
+
+use super::super::dispatch::{Call, Method};
+use super::super::error::{ErrorKind, RpcError};
+use super::super::params::execute;
+use super::super::params::webhooks::{
+    callback, create, deliveries, list, one, recover, redeliver, rotate_secret, update,
+};
+use super::super::reader::Parameters;
+use super::{Context, answer, boxed, listed};
+use crate::application::stretch::at_a_stretch;
+use crate::transport::openrpc::about;
+use crate::webhooks::api::Error;
+use crate::webhooks::store;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use taskledger_domain::{Violation, limits};
+
+/// What a caller is told to wait when the store of webhooks does not answer, in milliseconds.
+const RETRY_AFTER_MS: u64 = 1000;
+
+pub(super) fn methods() -> Vec<Method<Context>> {
+    let mut methods = endpoints();
+    methods.extend(secrets());
+    methods.extend(sending());
+    methods
+}
+
+fn endpoints() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "webhooks.create",
+            title: "Create Webhook",
+            summary: "Send what happens to an address",
+            tags: &["webhook"],
+            params: create::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::create(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = create::Params::read(&call.params)?;
+                    told(&context, context.webhooks.create(p.0).await)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.get",
+            title: "Get Webhook",
+            summary: "Show a webhook",
+            tags: &["webhook"],
+            params: one::Params::questions(),
+            changes_state: false,
+            about: about::webhooks::get(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = one::Params::read(&call.params)?;
+                    told(&context, context.webhooks.get(p.id).await)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.list",
+            title: "List Webhooks",
+            summary: "List webhooks, oldest first",
+            tags: &["webhook"],
+            params: list::Params::questions(),
+            changes_state: false,
+            about: about::webhooks::list(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = list::Params::read(&call.params)?;
+                    told(&context, context.webhooks.list(p.after, p.limit).await)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.update",
+            title: "Update Webhook",
+            summary: "Change what is given of a webhook",
+            tags: &["webhook"],
+            params: update::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::update(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = update::Params::read(&call.params)?;
+                    told(&context, context.webhooks.update(p.id, p.change).await)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.delete",
+            title: "Delete Webhook",
+            summary: "Delete a webhook and what waits for it",
+            tags: &["webhook"],
+            params: one::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::delete(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = one::Params::read(&call.params)?;
+                    let cancelled = context.webhooks.delete(p.id).await;
+                    let done = cancelled.map(|n| json!({"success": true, "cancelled": n}));
+                    told(&context, done)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.enable",
+            title: "Enable Webhook",
+            summary: "Send to a webhook again",
+            tags: &["webhook"],
+            params: one::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::enable(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = one::Params::read(&call.params)?;
+                    told(&context, context.webhooks.enable(p.id).await)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.disable",
+            title: "Disable Webhook",
+            summary: "Send nothing to a webhook, and keep what it would get",
+            tags: &["webhook"],
+            params: one::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::disable(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = one::Params::read(&call.params)?;
+                    told(&context, context.webhooks.disable(p.id).await)
+                })
+            },
+        },
+    ]
+}
+
+fn secrets() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "webhooks.rotate_secret",
+            title: "Rotate Secret",
+            summary: "Let a new secret sign, beside the old one for a while",
+            tags: &["webhook"],
+            params: rotate_secret::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::rotate_secret(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = rotate_secret::Params::read(&call.params)?;
+                    let rotated = context.webhooks.rotate(p.id, p.secret, p.grace_seconds);
+                    told(&context, rotated.await)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.secret",
+            title: "Show Secret",
+            summary: "Show the secrets of a webhook; who asked is logged",
+            tags: &["webhook"],
+            params: one::Params::questions(),
+            changes_state: false,
+            about: about::webhooks::secret(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = one::Params::read(&call.params)?;
+                    let (principal, correlation) = (call.caller.principal, call.caller.correlation);
+                    let shown = context.webhooks.secret(p.id, &principal, &correlation);
+                    told(&context, shown.await)
+                })
+            },
+        },
+    ]
+}
+
+fn sending() -> Vec<Method<Context>> {
+    vec![
+        Method {
+            name: "webhooks.test",
+            title: "Test Webhook",
+            summary: "Send a message that only tests",
+            tags: &["webhook"],
+            params: one::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::test(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = one::Params::read(&call.params)?;
+                    let made = context.webhooks.test(p.id).await;
+                    told(&context, made.map(|id| json!({"delivery_id": id})))
+                })
+            },
+        },
+        Method {
+            name: "webhooks.deliveries",
+            title: "List Deliveries",
+            summary: "Show what was sent, every attempt, and what waits",
+            tags: &["webhook"],
+            params: deliveries::Params::questions(),
+            changes_state: false,
+            about: about::webhooks::deliveries(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = deliveries::Params::read(&call.params)?;
+                    told(
+                        &context,
+                        context.webhooks.deliveries(&p.filter, p.limit).await,
+                    )
+                })
+            },
+        },
+        Method {
+            name: "webhooks.redeliver",
+            title: "Redeliver",
+            summary: "Send a message once more, now",
+            tags: &["webhook"],
+            params: redeliver::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::redeliver(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = redeliver::Params::read(&call.params)?;
+                    let done = context.webhooks.redeliver(p.delivery_id, p.request_key);
+                    let done = done.await.map(|id| json!({"delivery_id": id}));
+                    told(&context, done)
+                })
+            },
+        },
+        Method {
+            name: "webhooks.recover",
+            title: "Recover",
+            summary: "Let deliveries that were given up begin anew",
+            tags: &["webhook"],
+            params: recover::Params::questions(),
+            changes_state: true,
+            about: about::webhooks::recover(),
+            handler: |context, call| {
+                boxed(async move {
+                    let p = recover::Params::read(&call.params)?;
+                    let done = context.webhooks.recover(p.id, p.which).await;
+                    told(&context, done.map(|count| json!({"recovered": count})))
+                })
+            },
+        },
+    ]
+}
+
+/// `tasks.execute`. Where the caller wants to be called is kept before the command, whose event names
+/// it; a callback that no event names is removed.
+pub(super) async fn execute(context: &Context, call: Call) -> Result<Box<RawValue>, RpcError> {
+    let read = at_a_stretch(listed(&call), || execute::Params::read(&call.params));
+    let callback = callback::read(call.configuration.as_deref());
+    let (p, callback) = match (read, callback) {
+        (Ok(p), Ok(callback)) => (p, callback),
+        (read, callback) => {
+            let mut faults: Vec<Violation> = read.err().unwrap_or_default();
+            faults.extend(callback.err().unwrap_or_default());
+            faults.truncate(limits::VIOLATIONS_MAX);
+            return Err(faults.into());
+        }
+    };
+    let mut options = p.options;
+    if let Some(callback) = callback {
+        let kept = context.webhooks.keep_callback(callback).await;
+        options.callback = Some(kept.map_err(|error| refused(context, error))?);
+    }
+    let done = context.app.execute(call.caller, p.target, options).await;
+    let done = answer(context, done);
+    if let (Some(callback), Err(error)) = (options.callback, &done)
+        && error.code != ErrorKind::Internal.row().0
+    {
+        context.webhooks.drop_callback(callback).await;
+    }
+    done
+}
+
+fn told<T: Serialize>(
+    context: &Context,
+    told: Result<T, Error>,
+) -> Result<Box<RawValue>, RpcError> {
+    let told = told.map_err(|error| refused(context, error))?;
+    to_raw_value(&told).map_err(|error| RpcError::internal(&*context.app.clock, &error))
+}
+
+fn refused(context: &Context, error: Error) -> RpcError {
+    match error {
+        Error::Invalid(violations) => violations.into(),
+        Error::Unknown(field) => RpcError::webhook_not_found(field),
+        Error::Log(error) => RpcError::internal(&*context.app.clock, &error),
+        Error::Store(store::Error::Database(_) | store::Error::Late) => {
+            tracing::warn!(%error, "a call did not reach the store of webhooks");
+            RpcError::busy("the store of webhooks does not answer", RETRY_AFTER_MS)
+        }
+        Error::Store(error @ (store::Error::Damaged(_) | store::Error::Keys(_))) => {
+            RpcError::internal(&*context.app.clock, &error)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `configuration.push_notification_config` of `tasks.execute`. spec: interface / Push Notifications
+
+use super::kinds::{headers_at, headers_schema, own_secret};
+use crate::webhooks::URL_CHARS_MAX;
+use crate::webhooks::callback::Callback;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use taskledger_domain::Violation;
+use taskledger_domain::violation::PathSegment;
+
+/// The member of `configuration`.
+pub const MEMBER: &str = "push_notification_config";
+const MEMBERS: [&str; 4] = ["url", "headers", "method", "secret"];
+
+/// Its schema.
+#[must_use]
+pub fn schema() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "description": "With `tasks.execute`: where to send notices of this run, by POST, until it has ended.",
+        "required": ["url"],
+        "additionalProperties": false,
+        "properties": {
+            "url": {"type": "string", "minLength": 1, "maxLength": URL_CHARS_MAX},
+            "headers": headers_schema(),
+            "method": {"type": ["string", "null"], "enum": ["POST", null]},
+            "secret": {"type": ["string", "null"], "description": "`whsec_...`: what signs; without it nothing does."},
+        },
+    })
+}
+
+/// Where the caller of an execution wants to be told of it.
+///
+/// # Errors
+/// Every violation; the paths begin at the call.
+pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Violation>> {
+    let Some(config) = configuration
+        .and_then(|configuration| configuration.get(MEMBER))
+        .filter(|config| !config.is_null())
+    else {
+        return Ok(None);
+    };
+    let path = |member: &str| -> Vec<PathSegment> {
+        ["configuration", MEMBER, member].map(Into::into).to_vec()
+    };
+    let Some(map) = config.as_object() else {
+        let path = ["configuration".into(), MEMBER.into()];
+        let expected = "an object with `url`";
+        return Err(vec![Violation::new(
+            &path,
+            "not an object",
+            expected,
+            config,
+        )]);
+    };
+    let mut violations = Vec::new();
+    let given = |member: &str| map.get(member).filter(|value| !value.is_null());
+    let url = given("url").and_then(Value::as_str).map(Arc::from);
+    if url.is_none() {
+        let reason = if given("url").is_some() {
+            "not a string"
+        } else {
+            "missing"
+        };
+        let expected = "the URL of the receiver";
+        violations.push(Violation::new(&path("url"), reason, expected, &Value::Null));
+    }
+    let headers = given("headers").map(|headers| headers_at(headers, &path("headers")));
+    let headers = headers.unwrap_or_else(|| Ok(Vec::new()));
+    let headers = headers.map_err(|mut faults| violations.append(&mut faults));
+    if let Some(method) = given("method").filter(|method| *method != "POST") {
+        let fault = Violation::new(&path("method"), "not supported", "`POST`", method);
+        violations.push(fault);
+    }
+    let secret = given("secret").map(|secret| own_secret(secret, &path("secret")));
+    let secret = secret.transpose().map_err(|fault| violations.push(fault));
+    for name in map.keys().filter(|name| !MEMBERS.contains(&name.as_str())) {
+        let expected = format!("one of {}", MEMBERS.join(", "));
+        // It may be a token.
+        let fault = Violation::new(&path(name), "unknown parameter", expected, &Value::Null);
+        violations.push(fault);
+    }
+    match (url, headers, secret) {
+        (Some(url), Ok(headers), Ok(secret)) if violations.is_empty() => Ok(Some(Callback {
+            url,
+            headers,
+            secret,
+        })),
+        _ => Err(violations),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(config: Value) -> Result<Option<Callback>, Vec<Violation>> {
+        read(Some(&json!({MEMBER: config})))
+    }
+
+    #[test]
+    fn the_example_of_the_protocol_is_taken() {
+        let callback = of(json!({"url": "https://callback.url",
+            "headers": {"Authorization": "Bearer token"}, "method": "POST"}));
+        let callback = callback.unwrap().unwrap();
+        assert_eq!(&*callback.headers[0].0, "authorization");
+        assert_eq!(callback.secret, None);
+        assert_eq!(read(None), Ok(None));
+        assert_eq!(read(Some(&json!({"other": 1}))), Ok(None));
+        assert_eq!(of(Value::Null), Ok(None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_at_once_and_no_secret_is_repeated() {
+        let violations = of(
+            json!({"headers": {"webhook-id": "hunter2"}, "method": "GET",
+            "token": "hunter2", "secret": "hunter2"}),
+        )
+        .unwrap_err();
+        let found: Vec<_> = violations.iter().map(|v| v.field.as_str()).collect();
+        assert_eq!(found, ["url", "webhook-id", "method", "secret", "token"]);
+        assert!(!format!("{violations:?}").contains("hunter2"));
+        assert_eq!(violations[0].path.len(), 3);
+    }
+}

@@ -1,0 +1,155 @@
+//! `webhooks.create`.
+
+use super::super::super::reader::{Fault, Parameters, Reader, TASK_ID, text};
+use super::kinds::{
+    DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, OwnSecret, SIGNATURE, Schedule,
+};
+use crate::webhooks::URL_CHARS_MAX;
+use crate::webhooks::api::NewWebhook;
+use crate::webhooks::endpoint::{Filter, Ordering};
+use crate::webhooks::secret::Signature;
+use std::sync::Arc;
+use taskledger_domain::Violation;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+
+/// The endpoint to be made.
+#[derive(Debug, Clone)]
+pub struct Params(pub NewWebhook);
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let url = reader.required(
+            "url",
+            text(URL_CHARS_MAX),
+            "Where to send: `https`, unless the operator allows the receiver `http`.",
+        );
+        let events = reader.optional(
+            "events",
+            Events,
+            "Only these; without it everything about tasks. What becomes of other webhooks is told only to those that name it.",
+        );
+        let flow = reader.optional("flow_id", TASK_ID, "Only this flow: the id of its root.");
+        let user = reader.optional(
+            "user_id",
+            text(KEY_CHARS_MAX),
+            "Only flows whose root is of this user.",
+        );
+        let description =
+            reader.optional("description", text(DESCRIPTION_CHARS_MAX), "For people.");
+        let headers = reader.optional(
+            "headers",
+            Headers,
+            "Headers to send along. Their values are never shown again.",
+        );
+        let ordering = reader.with_default(
+            "ordering",
+            ORDERING,
+            Ordering::default(),
+            "What waits for what: `task` one notice of a task at a time, in order; `endpoint` one notice at a time; `none` nothing.",
+        );
+        let schedule = reader.optional(
+            "schedule",
+            Schedule,
+            "Seconds before each attempt, instead of the server's schedule.",
+        );
+        let secret = reader.optional(
+            "secret",
+            OwnSecret,
+            "A secret of your own, `whsec_` with 24 to 64 bytes in base64; without it one is made.",
+        );
+        let signature = reader.with_default(
+            "signature",
+            SIGNATURE,
+            Signature::default(),
+            "How a secret that is made signs: `v1` HMAC-SHA256, `v1a` ed25519.",
+        );
+        let id = reader.optional("id", Id, "An id of your own, that no webhook has.");
+        if let Some(secret) = &secret
+            && reader.given("signature")
+            && Signature::of(secret) != signature
+        {
+            let fault = Fault::new(
+                "not that of the secret",
+                "`v1` for `whsec_`, `v1a` for `whsk_`, or none",
+            );
+            reader.report("signature", fault, &signature.as_str().into());
+        }
+        reader.finish(|| {
+            Some(Self(NewWebhook {
+                id,
+                url: url?,
+                description,
+                filter: Filter {
+                    events,
+                    flow: flow.map(|id| id.as_flow()),
+                    user: user.map(Arc::from),
+                },
+                ordering,
+                schedule,
+                headers: headers.unwrap_or_default(),
+                secret,
+                signature,
+            }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{ID, faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn everything_is_read() {
+        let secret = format!("whsec_{}", "A".repeat(32));
+        let given = map(
+            json!({"url": "https://a.example/", "events": ["task_failed", "webhook.endpoint.failing"],
+            "flow_id": ID, "user_id": "u", "description": "d", "headers": {"Authorization": "Bearer x"},
+            "ordering": "endpoint", "schedule": [0, 60], "secret": secret, "signature": "v1", "id": ID}),
+        );
+        let Params(new) = Params::read(&given).unwrap();
+        assert_eq!(new.filter.events.unwrap().len(), 2);
+        assert_eq!(&*new.headers[0].0, "authorization");
+        assert_eq!(new.schedule.as_deref(), Some(&[0, 60][..]));
+        assert_eq!(new.ordering, Ordering::Endpoint);
+    }
+
+    #[test]
+    fn every_fault_is_named_and_no_secret_repeated() {
+        let given = map(
+            json!({"events": ["task_done"], "headers": {"Host": "hunter2", "x-a": "hunter2\r\nb: c", "n": 1},
+            "schedule": [-1], "ordering": "all", "secret": "whsec_hunter2", "signature": "v2", "description": ""}),
+        );
+        let violations = Params::read(&given).unwrap_err();
+        assert!(!format!("{violations:?}").contains("hunter2"));
+        let fields: Vec<_> = faults(Err::<(), _>(violations))
+            .into_iter()
+            .map(|(field, _)| field)
+            .collect();
+        let expected = [
+            "url",
+            "events",
+            "description",
+            "Host",
+            "n",
+            "x-a",
+            "ordering",
+            "schedule",
+            "secret",
+            "signature",
+        ];
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_secret_of_ones_own_says_how_it_signs() {
+        let pair = format!("whsk_{}=", "A".repeat(43));
+        let both = json!({"url": "https://a.example/", "secret": pair, "signature": "v1"});
+        let found = faults(Params::read(&map(both)));
+        assert_eq!(
+            found,
+            [("signature".to_owned(), "not that of the secret".to_owned())]
+        );
+    }
+}

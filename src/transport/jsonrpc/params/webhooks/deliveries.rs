@@ -1,0 +1,52 @@
+//! `webhooks.deliveries`.
+
+use super::super::super::reader::{Choice, Parameters, Reader, TASK_ID, TIMESTAMP, choice};
+use super::kinds::Id;
+use super::list::{cursor, limit};
+use crate::webhooks::store::DeliveryFilter;
+use taskledger_domain::Violation;
+
+/// Which deliveries.
+#[derive(Debug, Clone)]
+pub struct Params {
+    /// Which.
+    pub filter: DeliveryFilter,
+    /// Deliveries in the page, at most.
+    pub limit: usize,
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let endpoint = reader.optional("id", Id, "Only of this webhook.");
+        let state = reader.optional("state", STATE, "Only in this state.");
+        let task = reader.optional("task_id", TASK_ID, "Only about this task.");
+        let since = reader.optional("since", TIMESTAMP, "Only made at this time or after it.");
+        let until = reader.optional("until", TIMESTAMP, "Only made before this time.");
+        let limit = limit(&mut reader, "Deliveries in the page, at most.");
+        let below = cursor(&mut reader);
+        reader.finish(|| {
+            Some(Self {
+                filter: DeliveryFilter {
+                    endpoint,
+                    state,
+                    task,
+                    since,
+                    until,
+                    below,
+                },
+                limit,
+            })
+        })
+    }
+}
+
+const STATE: Choice<&str> = choice(
+    "not a state of deliveries",
+    &[
+        ("waiting", "waiting"),
+        ("delivered", "delivered"),
+        ("dead", "dead"),
+        ("cancelled", "cancelled"),
+        ("superseded", "superseded"),
+    ],
+);

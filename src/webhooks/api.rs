@@ -1,0 +1,530 @@
+//! What callers order of webhooks: endpoints, their secrets, and what was delivered.
+//!
+//! Owns: the rules that need more than the call itself (which receivers are allowed, which ids exist), and
+//! what is shown of an endpoint. Secrets and values of headers are shown by [`Webhooks::create`],
+//! [`Webhooks::rotate`] and [`Webhooks::secret`] alone. May not: know JSON-RPC, SQL.
+
+use super::callback::Callback;
+use super::delivery::Secret;
+use super::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering};
+use super::keys::KeysError;
+use super::secret::{self, Signature};
+use super::store::{
+    self, Change, Created, DeliveryFilter, DeliveryView, New, Recover, Redelivered, Store,
+};
+use crate::egress::{Policy, Target};
+use crate::store::EventStore;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
+
+/// Stands for what is not shown.
+const HIDDEN: &str = "***";
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The caller can mend it.
+    #[error("{}", .0.first().map_or("refused", |v| v.reason.as_str()))]
+    Invalid(Vec<Violation>),
+    /// There is no such endpoint, or no such delivery: the member that names it.
+    #[error("`{0}` names nothing")]
+    Unknown(&'static str),
+    /// The log does not say where it ends.
+    #[error(transparent)]
+    Log(#[from] crate::store::Error),
+    /// We must mend it.
+    #[error(transparent)]
+    Store(store::Error),
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Keys(error @ KeysError::None) => Self::Invalid(vec![Violation::of(
+                "secret",
+                "this server cannot keep secrets",
+                error.to_string(),
+                &Value::Null,
+            )]),
+            other => Self::Store(other),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Webhooks {
+    store: Arc<Store>,
+    log: Arc<dyn EventStore>,
+    policy: Arc<Policy>,
+}
+
+/// An endpoint to be made.
+#[derive(Debug, Clone)]
+pub struct NewWebhook {
+    /// The caller's own id, or a fresh one.
+    pub id: Option<EndpointId>,
+    /// Where to send.
+    pub url: String,
+    /// For people.
+    pub description: Option<String>,
+    /// What to send.
+    pub filter: Filter,
+    /// What waits for what.
+    pub ordering: Ordering,
+    /// Seconds before each attempt.
+    pub schedule: Option<Arc<[u32]>>,
+    /// Headers of its own.
+    pub headers: Vec<(Arc<str>, Secret)>,
+    /// The caller's own secret.
+    pub secret: Option<Secret>,
+    /// How a fresh one signs.
+    pub signature: Signature,
+}
+
+/// What is changed; `None`: it stays.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookChange {
+    /// Where to send.
+    pub url: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// Which events; `Some(None)`: everything about tasks.
+    pub events: Option<Option<Arc<[EventName]>>>,
+    /// Which flow; `Some(None)`: any.
+    pub flow: Option<Option<FlowId>>,
+    /// Whose flows; `Some(None)`: anybody's.
+    pub user: Option<Option<Arc<str>>>,
+    /// What waits for what.
+    pub ordering: Option<Ordering>,
+    /// Seconds before each attempt; `Some(None)`: the server's.
+    pub schedule: Option<Option<Arc<[u32]>>>,
+    /// All headers of its own.
+    pub headers: Option<Vec<(Arc<str>, Secret)>>,
+}
+
+/// An endpoint as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    id: EndpointId,
+    url: Arc<str>,
+    description: Arc<str>,
+    events: Option<Arc<[EventName]>>,
+    flow_id: Option<FlowId>,
+    user_id: Option<Arc<str>>,
+    /// `lasting`, or `run` for the callback of one execution.
+    kind: &'static str,
+    ordering: Ordering,
+    schedule: Option<Arc<[u32]>>,
+    headers: BTreeMap<Arc<str>, &'static str>,
+    signature: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<Arc<str>>,
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled: Option<Disabled>,
+    failing_since: Option<Timestamp>,
+    since: u64,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Disabled {
+    reason: DisabledReason,
+    at: Timestamp,
+}
+
+/// An endpoint with its secret, which is shown once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WithSecret {
+    /// The endpoint.
+    #[serde(flatten)]
+    pub webhook: View,
+    /// What signs from now on.
+    pub secret: String,
+}
+
+/// The secrets of an endpoint, as they are shown to whoever asks for them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Secrets {
+    id: EndpointId,
+    secret: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<String>,
+    /// Those that still sign beside it.
+    old: Vec<OldSecret>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OldSecret {
+    secret: String,
+    expires_at: Option<Timestamp>,
+}
+
+/// A page of endpoints.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Page<T> {
+    /// What is on it.
+    #[serde(flatten)]
+    pub rows: T,
+    /// Where the next one begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// See [`Page`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listed {
+    webhooks: Vec<View>,
+}
+
+/// See [`Page`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Deliveries {
+    deliveries: Vec<DeliveryView>,
+}
+
+impl From<Endpoint> for View {
+    fn from(endpoint: Endpoint) -> Self {
+        let signature = match endpoint.public_key {
+            Some(_) => Signature::Pair,
+            None => Signature::Shared,
+        };
+        Self {
+            id: endpoint.id,
+            url: endpoint.url,
+            description: endpoint.description,
+            events: endpoint.filter.events,
+            flow_id: endpoint.filter.flow,
+            user_id: endpoint.filter.user,
+            kind: match endpoint.life {
+                Life::Lasting => "lasting",
+                Life::Run(_) => "run",
+            },
+            ordering: endpoint.ordering,
+            schedule: endpoint.schedule,
+            headers: endpoint
+                .header_names
+                .into_iter()
+                .map(|name| (name, HIDDEN))
+                .collect(),
+            signature: signature.as_str(),
+            public_key: endpoint.public_key,
+            enabled: endpoint.disabled.is_none(),
+            disabled: endpoint
+                .disabled
+                .map(|(reason, at)| Disabled { reason, at }),
+            failing_since: endpoint.failing_since,
+            since: endpoint.since,
+            created_at: endpoint.created_at,
+            updated_at: endpoint.updated_at,
+        }
+    }
+}
+
+impl Webhooks {
+    /// Webhooks of what this log says, to receivers that the policy allows.
+    #[must_use]
+    pub fn new(store: Arc<Store>, log: Arc<dyn EventStore>, policy: Arc<Policy>) -> Self {
+        Self { store, log, policy }
+    }
+
+    /// The store.
+    #[must_use]
+    pub const fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.store.clock().now()
+    }
+
+    /// `webhooks.create`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn create(&self, new: NewWebhook) -> Result<WithSecret, Error> {
+        let url = self.allowed(&["url".into()], &new.url)?;
+        let clock = self.store.clock();
+        let secret = new
+            .secret
+            .unwrap_or_else(|| secret::fresh(clock, new.signature));
+        let new = New {
+            id: new.id.unwrap_or_else(|| EndpointId(clock.uuid())),
+            url,
+            description: Arc::from(new.description.unwrap_or_default()),
+            filter: new.filter,
+            life: Life::Lasting,
+            ordering: new.ordering,
+            schedule: new.schedule,
+            headers: new.headers,
+            secret: Some(secret.clone()),
+        };
+        let webhook = self.made(&new, "url").await?;
+        Ok(WithSecret {
+            webhook: webhook.into(),
+            secret: secret.0.to_string(),
+        })
+    }
+
+    /// Keeps the callback of an execution that is about to be ordered.
+    ///
+    /// # Errors
+    /// [`Error`]; the paths begin at the call.
+    pub async fn keep_callback(&self, mut callback: Callback) -> Result<CallbackId, Error> {
+        let path = ["configuration", "push_notification_config", "url"].map(Into::into);
+        callback.url = self.allowed(&path, &callback.url)?;
+        let id = CallbackId(self.store.clock().uuid());
+        self.made(&callback.endpoint(id), "push_notification_config")
+            .await?;
+        Ok(id)
+    }
+
+    /// The execution was refused. What cannot be removed now is removed later.
+    pub async fn drop_callback(&self, id: CallbackId) {
+        if let Err(error) = self.store.forget_callback(id.into()).await {
+            tracing::warn!(callback.id = %id, %error, "an unused callback is removed later");
+        }
+    }
+
+    async fn made(&self, new: &New, field: &str) -> Result<Endpoint, Error> {
+        let head = self.log.head().await?;
+        match self.store.create(new, head, self.now()).await? {
+            Created::Yes(endpoint) => Ok(*endpoint),
+            Created::Full(max) => {
+                let expected = format!("at most {max}; delete one first");
+                let fault = Violation::of(field, "too many webhooks", expected, &Value::Null);
+                Err(Error::Invalid(vec![fault]))
+            }
+            Created::Taken => {
+                let actual = Value::from(new.id.to_string());
+                let fault = Violation::of("id", "Id is taken", "a new id, or none", &actual);
+                Err(Error::Invalid(vec![fault]))
+            }
+        }
+    }
+
+    /// `webhooks.get`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn get(&self, id: EndpointId) -> Result<View, Error> {
+        let found = self.store.get(id).await?;
+        found.map(View::from).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.list`; `after` is the cursor of the page before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn list(&self, after: i64, limit: usize) -> Result<Page<Listed>, Error> {
+        let mut rows = self.store.list(after, limit + 1).await?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().map(|(no, _)| no.to_string());
+        let webhooks = rows.into_iter().map(|(_, found)| found.into()).collect();
+        Ok(Page {
+            rows: Listed { webhooks },
+            next_cursor: last.filter(|_| more),
+        })
+    }
+
+    /// `webhooks.update`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn update(&self, id: EndpointId, change: WebhookChange) -> Result<View, Error> {
+        let url = match &change.url {
+            Some(url) => Some(self.allowed(&["url".into()], url)?),
+            None => None,
+        };
+        let change = Change {
+            url,
+            description: change.description.map(Arc::from),
+            events: change.events,
+            flow: change.flow,
+            user: change.user,
+            ordering: change.ordering,
+            schedule: change.schedule,
+            headers: change.headers,
+        };
+        let changed = self.store.update(id, &change, self.now()).await?;
+        changed.map(View::from).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.delete`: how many deliveries were cancelled.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete(&self, id: EndpointId) -> Result<u64, Error> {
+        let deleted = self.store.delete(id, self.now()).await?;
+        deleted.ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.enable`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn enable(&self, id: EndpointId) -> Result<View, Error> {
+        let enabled = self.store.enable(id, self.now()).await?;
+        enabled.map(View::from).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.disable`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn disable(&self, id: EndpointId) -> Result<View, Error> {
+        let disabled = self.store.disable(id, self.now()).await?;
+        disabled.map(View::from).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.rotate_secret`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn rotate(
+        &self,
+        id: EndpointId,
+        own: Option<Secret>,
+        grace_seconds: u32,
+    ) -> Result<WithSecret, Error> {
+        let before = self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
+        let signature = match before.public_key {
+            Some(_) => Signature::Pair,
+            None => Signature::Shared,
+        };
+        let secret = own.unwrap_or_else(|| secret::fresh(self.store.clock(), signature));
+        let now = self.now();
+        let old_until = Timestamp(now.0 + i64::from(grace_seconds) * 1_000_000);
+        let rotated = self.store.rotate(id, &secret, old_until, now).await?;
+        rotated.ok_or(Error::Unknown("id"))?;
+        Ok(WithSecret {
+            webhook: self.get(id).await?,
+            secret: secret.0.to_string(),
+        })
+    }
+
+    /// `webhooks.secret`. Who has asked is logged.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn secret(
+        &self,
+        id: EndpointId,
+        principal: &str,
+        correlation: &str,
+    ) -> Result<Secrets, Error> {
+        let keys = self.store.signing_keys(id, self.now()).await?;
+        let mut keys = keys.ok_or(Error::Unknown("id"))?.into_iter();
+        let present = keys.next().ok_or(Error::Unknown("id"))?;
+        tracing::info!(
+            endpoint.id = %id,
+            principal,
+            request.id = correlation,
+            "the secret of a webhook was read"
+        );
+        Ok(Secrets {
+            id,
+            public_key: secret::public(&present.secret),
+            secret: present.secret.0.to_string(),
+            old: keys
+                .map(|key| OldSecret {
+                    secret: key.secret.0.to_string(),
+                    expires_at: key.expires_at,
+                })
+                .collect(),
+        })
+    }
+
+    /// `webhooks.test`: the delivery.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn test(&self, id: EndpointId) -> Result<i64, Error> {
+        let found = self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
+        if found.disabled.is_some() {
+            return Err(is_disabled("id", &Value::from(id.to_string())));
+        }
+        let made = self.store.test(id, self.now()).await?;
+        made.ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.deliveries`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn deliveries(
+        &self,
+        filter: &DeliveryFilter,
+        limit: usize,
+    ) -> Result<Page<Deliveries>, Error> {
+        if let Some(id) = filter.endpoint {
+            self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
+        }
+        let mut deliveries = self.store.deliveries(filter, limit + 1).await?;
+        let more = deliveries.len() > limit;
+        deliveries.truncate(limit);
+        let last = deliveries.last().map(|view| view.id.to_string());
+        Ok(Page {
+            rows: Deliveries { deliveries },
+            next_cursor: last.filter(|_| more),
+        })
+    }
+
+    /// `webhooks.redeliver`: the delivery.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn redeliver(
+        &self,
+        delivery: i64,
+        request_key: Option<Arc<str>>,
+    ) -> Result<i64, Error> {
+        let done = self.store.redeliver(delivery, request_key, self.now());
+        match done.await? {
+            Redelivered::Queued(id) | Redelivered::Already(id) => Ok(id),
+            Redelivered::Unknown => Err(Error::Unknown("delivery_id")),
+            Redelivered::Disabled => Err(is_disabled("delivery_id", &delivery.into())),
+        }
+    }
+
+    /// `webhooks.recover`: how many deliveries begin anew.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn recover(&self, id: EndpointId, which: Recover) -> Result<u64, Error> {
+        let done = self.store.recover(id, which, self.now()).await?;
+        done.ok_or(Error::Unknown("id"))
+    }
+
+    /// The URL as it is kept.
+    fn allowed(
+        &self,
+        path: &[taskledger_domain::violation::PathSegment],
+        url: &str,
+    ) -> Result<Arc<str>, Error> {
+        match Target::parse(url, &self.policy) {
+            Ok(target) => Ok(Arc::from(target.url().as_str())),
+            Err(error) => {
+                let text = error.to_string();
+                let (reason, expected) = text
+                    .rsplit_once(", expected ")
+                    .unwrap_or((&text, "the URL of a receiver that is allowed"));
+                // What is refused may hold a password.
+                let fault = Violation::new(path, reason, expected, &Value::Null);
+                Err(Error::Invalid(vec![fault]))
+            }
+        }
+    }
+}
+
+fn is_disabled(field: &str, actual: &Value) -> Error {
+    let reason = "the webhook is disabled";
+    let expected = "one that is enabled; call `webhooks.enable` first";
+    Error::Invalid(vec![Violation::of(field, reason, expected, actual)])
+}

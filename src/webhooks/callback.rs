@@ -1,0 +1,36 @@
+//! Where the caller of one execution wants to be told of it.
+
+use super::delivery::Secret;
+use super::endpoint::{EndpointId, Filter, Life, Ordering};
+use super::store::New;
+use std::sync::Arc;
+use taskledger_domain::CallbackId;
+
+/// What a caller gives along with an execution. spec: interface / Push Notifications
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// Where to send.
+    pub url: Arc<str>,
+    /// Headers to send along.
+    pub headers: Vec<(Arc<str>, Secret)>,
+    /// What signs; `None`: nothing.
+    pub secret: Option<Secret>,
+}
+
+impl Callback {
+    /// The endpoint that it is kept as.
+    #[must_use]
+    pub fn endpoint(self, id: CallbackId) -> New {
+        New {
+            id: EndpointId::from(id),
+            url: self.url,
+            description: Arc::from(""),
+            filter: Filter::default(),
+            life: Life::Run(None),
+            ordering: Ordering::Task,
+            schedule: None,
+            headers: self.headers,
+            secret: self.secret,
+        }
+    }
+}

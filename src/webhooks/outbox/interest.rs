@@ -1,0 +1,146 @@
+//! Who wants which notice. Held in memory, made anew from the store whenever endpoints change.
+
+use super::runs::{self, Run};
+use crate::store::{Error, EventStore};
+use crate::subscription::notice::Notice;
+use crate::subscription::users::Users;
+use crate::webhooks::endpoint::EventName;
+use crate::webhooks::store::{Recipient, Started, Wanted};
+use std::collections::HashMap;
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, RunStarted};
+use taskledger_domain::{FlowId, Recorded, RunId};
+
+/// What endpoints want, by where a notice can come from.
+pub(super) struct Interest {
+    log: Arc<dyn EventStore>,
+    users: Users,
+    /// Of any flow.
+    any: Vec<Wanted>,
+    by_flow: HashMap<FlowId, Vec<Wanted>>,
+    by_user: HashMap<Arc<str>, Vec<Wanted>>,
+    runs: HashMap<FlowId, Vec<Run>>,
+}
+
+impl Interest {
+    /// What these endpoints want. Cost: O(endpoints), and the histories of the flows of callbacks
+    /// whose runs go on, unless they were known `before`.
+    pub(super) async fn new(
+        log: Arc<dyn EventStore>,
+        wanted: Vec<Wanted>,
+        before: Option<Self>,
+    ) -> Result<Self, Error> {
+        let known = before.map(|before| before.runs).unwrap_or_default();
+        let known = known.into_values().flatten();
+        let mut known: HashMap<RunId, Run> = known.map(|run| (run.id, run)).collect();
+        let mut interest = Self {
+            users: Users::new(log.clone()),
+            log,
+            any: Vec::new(),
+            by_flow: HashMap::new(),
+            by_user: HashMap::new(),
+            runs: HashMap::new(),
+        };
+        for wanted in wanted {
+            if let Some((run, flow)) = wanted.run {
+                let run = match known.remove(&run) {
+                    Some(run) => Some(run),
+                    None => runs::found(&interest.log, wanted.to, run, flow).await?,
+                };
+                interest.runs.entry(flow).or_default().extend(run);
+            } else if let Some(flow) = wanted.filter.flow {
+                interest.by_flow.entry(flow).or_default().push(wanted);
+            } else if let Some(user) = wanted.filter.user.clone() {
+                interest.by_user.entry(user).or_default().push(wanted);
+            } else {
+                interest.any.push(wanted);
+            }
+        }
+        Ok(interest)
+    }
+
+    /// To be told of every event, in order.
+    pub(super) fn learn(&mut self, recorded: &Recorded) {
+        self.users.learn(recorded);
+        if let Event::TaskCreated(created) = recorded.event.as_ref()
+            && let Some(runs) = self.runs.get_mut(&recorded.flow)
+        {
+            for run in runs.iter_mut().filter(|run| created.run_id == Some(run.id)) {
+                run.join(created.task_id);
+            }
+        }
+    }
+
+    /// Whether certainly nobody wants anything of an event. Cost: O(1).
+    pub(super) fn is_idle(&self, recorded: &Recorded) -> bool {
+        self.any.is_empty()
+            && self.by_user.is_empty()
+            && !self.by_flow.contains_key(&recorded.flow)
+            && !self.runs.contains_key(&recorded.flow)
+    }
+
+    /// A callback's run has started.
+    pub(super) async fn start(
+        &mut self,
+        to: Recipient,
+        recorded: &Recorded,
+        started: &RunStarted,
+    ) -> Result<Started, Error> {
+        let run = runs::started(&self.log, to, recorded, started).await?;
+        self.runs.entry(recorded.flow).or_default().push(run);
+        Ok(Started {
+            endpoint: to.endpoint,
+            run: started.run_id,
+            flow: recorded.flow,
+        })
+    }
+
+    /// A run has ended, and whoever was told of it has got the last notice. Their numbers.
+    pub(super) fn end(&mut self, ended: RunId) -> Vec<i64> {
+        let mut told = Vec::new();
+        self.runs.retain(|_, runs| {
+            runs.retain(|run| {
+                if run.id == ended {
+                    told.push(run.to.endpoint);
+                }
+                run.id != ended
+            });
+            !runs.is_empty()
+        });
+        told
+    }
+
+    /// Who gets a notice. Cost: O(those that could want something of its flow).
+    pub(super) async fn recipients(
+        &self,
+        recorded: &Recorded,
+        notice: &Notice<'_>,
+    ) -> Result<Vec<Recipient>, Error> {
+        let wants = |wanted: &&Wanted| {
+            let events = wanted.filter.events.as_deref();
+            recorded.position > wanted.since
+                && events.is_none_or(|events| events.contains(&EventName::Task(notice.kind)))
+        };
+        let mut to: Vec<Recipient> = self.any.iter().filter(wants).map(|w| w.to).collect();
+        let needs_user = |wanted: &Wanted| wanted.filter.user.is_some();
+        let of_flow = self.by_flow.get(&recorded.flow);
+        let user = if self.by_user.is_empty() && !of_flow.is_some_and(|l| l.iter().any(needs_user))
+        {
+            None
+        } else {
+            self.users.of(recorded.flow).await?
+        };
+        let is_users = |wanted: &&Wanted| {
+            let filter = wanted.filter.user.as_ref();
+            filter.is_none() || filter == user.as_ref()
+        };
+        let of_user = user.as_ref().and_then(|user| self.by_user.get(user));
+        for list in [of_flow, of_user].into_iter().flatten() {
+            to.extend(list.iter().filter(wants).filter(is_users).map(|w| w.to));
+        }
+        if let Some(runs) = self.runs.get(&recorded.flow) {
+            to.extend(runs.iter().filter(|run| run.wants(notice)).map(|r| r.to));
+        }
+        Ok(to)
+    }
+}
