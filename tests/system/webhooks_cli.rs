@@ -216,5 +216,35 @@ async fn a_webhook_is_made_tried_changed_and_deleted(folder: Folder) {
     );
     let unknown = webhooks(&["get", id]).await.refused(2);
     assert!(unknown.contains("Webhook not found (-32014)"), "{unknown}");
+    let kept = [
+        "create",
+        &to,
+        "--secret-file",
+        &secret,
+        "--header-file",
+        &headers,
+    ];
+    webhooks(&kept).await.done();
     server.stop().await;
+
+    let old = std::fs::read_to_string(&key).unwrap();
+    std::fs::write(
+        &key,
+        format!("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n{old}"),
+    )
+    .unwrap();
+    let reseal = ["webhooks", "reseal", "--secrets-key-file", &key].map(str::to_owned);
+    let reseal = async || {
+        run(reseal.iter().cloned().chain(folder.storage()))
+            .await
+            .done()
+    };
+    assert_eq!(
+        reseal().await,
+        "2 values are kept under the first key now\n"
+    );
+    assert_eq!(
+        reseal().await,
+        "0 values are kept under the first key now\n"
+    );
 }

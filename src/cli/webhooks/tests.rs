@@ -13,9 +13,10 @@ fn request(line: &str) -> Result<Request, CliError> {
     let Top::Webhooks(args) = Cli::try_parse_from(words).unwrap().command else {
         panic!("not a webhooks command");
     };
-    args.command
-        .request()
-        .map(|request| request.unwrap_or_else(|_| panic!("{line} needs no server")))
+    args.command.work().map(|work| match work {
+        Work::Call(request) => request,
+        Work::Verify(_) | Work::Reseal(_) => panic!("{line} needs no server"),
+    })
 }
 
 fn shown(line: &str, answer: &Value) -> String {
