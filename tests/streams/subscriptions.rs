@@ -19,7 +19,7 @@ async fn a_flow_that_has_run_is_answered_with_its_end() {
     );
     assert_eq!(result["root_task_id"], root);
     assert_eq!(result["run"]["state"], "completed");
-    assert_eq!(sse.rest().await, [last.clone()]);
+    assert_eq!(sse.rest().await, std::slice::from_ref(&last));
     // Nothing is left behind the last event either.
     let params = json!({"task_id": root, "last_event_id": last.id});
     let (result, mut sse) = call(api, "tasks.resubscribe", params).await;
