@@ -198,7 +198,7 @@ async fn users_types_and_tasks_are_chosen() {
     // then
     let id = bob.as_str().unwrap();
     for query in [
-        format!("?user=bob&from=beginning"),
+        "?user=bob&from=beginning".to_owned(),
         format!("?task={id}&from=beginning"),
         format!("?flow={id}&from=beginning"),
     ] {

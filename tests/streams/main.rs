@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+#[path = "../system/backends.rs"]
+mod backends;
 mod doors;
 mod limits;
 #[path = "../common/postgres.rs"]

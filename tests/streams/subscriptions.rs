@@ -1,13 +1,19 @@
 //! `tasks.subscribe` and `tasks.resubscribe`.
 
+use crate::backends::on_both_backends;
 use crate::server::{Folder, Server};
 use crate::sse::{call, everything, run, tasks};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-#[tokio::test]
-async fn a_flow_that_has_run_is_answered_with_its_end() {
-    let folder = Folder::new();
+on_both_backends!(
+    a_flow_that_has_run_is_answered_with_its_end,
+    a_flow_that_never_ran_is_watched_until_its_first_run_has_ended,
+    a_subscription_goes_on_behind_its_last_event,
+    a_snapshot_and_what_follows_it_are_the_state_under_load,
+);
+
+async fn a_flow_that_has_run_is_answered_with_its_end(folder: Folder) {
     let server = Server::start(&folder).await;
     let api = &server.api;
     let root = run(api, 1).await;
@@ -19,7 +25,7 @@ async fn a_flow_that_has_run_is_answered_with_its_end() {
     );
     assert_eq!(result["root_task_id"], root);
     assert_eq!(result["run"]["state"], "completed");
-    assert_eq!(sse.rest().await, [last.clone()]);
+    assert_eq!(sse.rest().await, std::slice::from_ref(&last));
     // Nothing is left behind the last event either.
     let params = json!({"task_id": root, "last_event_id": last.id});
     let (result, mut sse) = call(api, "tasks.resubscribe", params).await;
@@ -31,9 +37,7 @@ async fn a_flow_that_has_run_is_answered_with_its_end() {
     server.stop().await;
 }
 
-#[tokio::test]
-async fn a_flow_that_never_ran_is_watched_until_its_first_run_has_ended() {
-    let folder = Folder::new();
+async fn a_flow_that_never_ran_is_watched_until_its_first_run_has_ended(folder: Folder) {
     let server = Server::start(&folder).await;
     let api = &server.api;
     let task = json!({"name": "a", "schemas": {"method": "echo_executor"}});
@@ -50,10 +54,8 @@ async fn a_flow_that_never_ran_is_watched_until_its_first_run_has_ended() {
     server.stop().await;
 }
 
-#[tokio::test]
-async fn a_subscription_goes_on_behind_its_last_event() {
+async fn a_subscription_goes_on_behind_its_last_event(folder: Folder) {
     // given
-    let folder = Folder::new();
     let server = Server::start(&folder).await;
     let api = &server.api;
     let root = run(api, 2).await;
@@ -110,10 +112,8 @@ fn folded(snapshot: &Value, events: &[crate::sse::Block]) -> Value {
     status
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_and_what_follows_it_are_the_state_under_load() {
+async fn a_snapshot_and_what_follows_it_are_the_state_under_load(folder: Folder) {
     // given: a run, in which tasks end all the time
-    let folder = Folder::new();
     let server = Server::start(&folder).await;
     let started = server
         .api

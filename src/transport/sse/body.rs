@@ -152,3 +152,86 @@ impl<K: Send + 'static> Telling<K> {
         format!("id: {place}\n\n").into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::store::memory::MemoryStore;
+    use crate::store::{Append, EventStore, NewEvent};
+    use crate::subscription::live::Live;
+    use crate::subscription::notice::Kind;
+    use crate::subscription::stream::{Filter, From, Until};
+    use axum::body::BodyDataStream;
+    use futures_util::StreamExt;
+    use std::sync::Arc;
+    use taskledger_domain::flow::{Event, TaskProgressed};
+    use taskledger_domain::task::Progress;
+    use taskledger_domain::testing::{START, id};
+    use taskledger_domain::{EventId, Metadata};
+
+    async fn append(store: &MemoryStore, version: u64) {
+        let task_id = id("task");
+        let metadata = Metadata {
+            actor: Arc::from("test"),
+            correlation: Arc::from("test"),
+            causation: None,
+            trace: None,
+        };
+        let event = Event::TaskProgressed(TaskProgressed {
+            task_id,
+            attempt: 1,
+            progress: Progress::ZERO,
+        });
+        let event_id = EventId(id(&format!("event {version}")).0);
+        let append = Append {
+            stream: task_id.as_flow(),
+            expected: version,
+            events: vec![NewEvent::new(event_id, START, metadata, event)],
+            claims: Vec::new(),
+            fence: None,
+        };
+        store.append(append).await.unwrap();
+    }
+
+    async fn next(body: &mut BodyDataStream) -> String {
+        let bytes = body.next().await.expect("it goes on").unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_and_tells_how_far_foreign_events_have_come() {
+        // given: a stream of what does not happen
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
+        let (service, live) = Live::new(store.clone());
+        let ending = CancellationToken::new();
+        tokio::spawn(service.run(ending.clone()));
+        let filter = Filter {
+            kinds: Some(vec![Kind::Failed]),
+            ..Filter::default()
+        };
+        let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
+        let (stream, _) = begun.unwrap();
+        let opening = Opening::Greeting(None);
+        let mut body = Telling::body(stream, opening, &ending, ()).into_data_stream();
+        // then
+        assert_eq!(next(&mut body).await, ": taskledger\nretry: 2000\n\n");
+        let begun = Instant::now();
+        assert_eq!(next(&mut body).await, ":\n\n");
+        assert_eq!(begun.elapsed(), HEARTBEAT);
+        // when: others are told something
+        append(&store, 0).await;
+        append(&store, 1).await;
+        // then: the place moves without an event, once
+        let moved = next(&mut body).await;
+        let place = moved
+            .strip_prefix("id: ")
+            .and_then(|m| m.strip_suffix("\n\n"));
+        assert_eq!(Cursor::parse(place.unwrap()).unwrap().position, 2);
+        assert_eq!(next(&mut body).await, ":\n\n");
+        // when
+        ending.cancel();
+        // then
+        assert!(body.next().await.is_none());
+    }
+}
