@@ -361,7 +361,7 @@ impl World {
             delivery: due.id,
             attempt: Attempt {
                 at: self.now(),
-                duration_ms: 3,
+                duration_ms: 3, // the clock stands still meanwhile
                 status: Some(if arrived { 200 } else { 500 }),
                 error: (!arrived).then_some("status"),
                 detail: None,

@@ -220,8 +220,8 @@ impl Store {
         event: EventName,
         (no, id): (i64, EndpointId),
         told: &Told,
-        now: Timestamp,
     ) -> Result<(), Error> {
+        let now = told.attempt.at;
         let mut args = tx.args();
         args.int(no);
         let rows = tx.fetch_all(ABOUT_ENDPOINTS, args).await?;
