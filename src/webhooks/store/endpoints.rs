@@ -1,7 +1,8 @@
 //! Endpoints: made, shown, changed, deleted.
 
 use super::deliveries::{DISABLE, hold, look_again};
-use super::intake::{hold_state, reorder};
+use super::intake::hold_state;
+use super::lanes::reorder;
 use super::row::{ENDPOINT, endpoint, events_text, schedule_text};
 use super::{Error, Store, connect};
 use crate::webhooks::delivery::{Key, Secret};
