@@ -30,18 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "engine",
         &["application", "egress", "subscription", "store", "clock"],
     ),
-    (
-        "transport",
-        &[
-            "application",
-            "engine",
-            "subscription",
-            "clock",
-            "config",
-            "webhooks",
-        ],
-    ),
-    // Beside the log: told by it, never telling it.
+    ("transport", TRANSPORT),
     ("webhooks", &["clock", "egress", "store", "subscription"]),
     // Leases and calls between nodes, behind the ports of those who need them.
     ("nodes", &["application", "store", "tls", "transport"]),
@@ -79,6 +68,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("main", &["cli", "telemetry", "config"]),
     ("lib", &[]),
+];
+
+const TRANSPORT: &[&str] = &[
+    "application",
+    "engine",
+    "subscription",
+    "clock",
+    "config",
+    "webhooks",
 ];
 
 fn root() -> &'static Path {

@@ -4,24 +4,21 @@
 //! what is shown of an endpoint. Secrets and values of headers are shown by [`Webhooks::create`],
 //! [`Webhooks::rotate`] and [`Webhooks::secret`] alone. May not: know JSON-RPC, SQL.
 
+mod view;
+
+pub use view::{Deliveries, Listed, Page, Secrets, View, WithSecret};
+
 use super::callback::Callback;
 use super::delivery::Secret;
-use super::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering};
+use super::endpoint::{Endpoint, EndpointId, EventName, Filter, Life, Ordering};
 use super::keys::KeysError;
 use super::secret::{self, Signature};
-use super::store::{
-    self, Change, Created, DeliveryFilter, DeliveryView, New, Recover, Redelivered, Store,
-};
+use super::store::{self, Change, Created, DeliveryFilter, New, Recover, Redelivered, Store};
 use crate::egress::{Policy, Target};
 use crate::store::EventStore;
-use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
-
-/// Stands for what is not shown.
-const HIDDEN: &str = "***";
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -107,126 +104,6 @@ pub struct WebhookChange {
     pub schedule: Option<Option<Arc<[u32]>>>,
     /// All headers of its own.
     pub headers: Option<Vec<(Arc<str>, Secret)>>,
-}
-
-/// An endpoint as it is shown.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct View {
-    id: EndpointId,
-    url: Arc<str>,
-    description: Arc<str>,
-    events: Option<Arc<[EventName]>>,
-    flow_id: Option<FlowId>,
-    user_id: Option<Arc<str>>,
-    /// `lasting`, or `run` for the callback of one execution.
-    kind: &'static str,
-    ordering: Ordering,
-    schedule: Option<Arc<[u32]>>,
-    headers: BTreeMap<Arc<str>, &'static str>,
-    signature: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    public_key: Option<Arc<str>>,
-    enabled: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    disabled: Option<Disabled>,
-    failing_since: Option<Timestamp>,
-    since: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Disabled {
-    reason: DisabledReason,
-    at: Timestamp,
-}
-
-/// An endpoint with its secret, which is shown once.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WithSecret {
-    /// The endpoint.
-    #[serde(flatten)]
-    pub webhook: View,
-    /// What signs from now on.
-    pub secret: String,
-}
-
-/// The secrets of an endpoint, as they are shown to whoever asks for them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Secrets {
-    id: EndpointId,
-    secret: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    public_key: Option<String>,
-    /// Those that still sign beside it.
-    old: Vec<OldSecret>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct OldSecret {
-    secret: String,
-    expires_at: Option<Timestamp>,
-}
-
-/// A page of endpoints.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Page<T> {
-    /// What is on it.
-    #[serde(flatten)]
-    pub rows: T,
-    /// Where the next one begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
-/// See [`Page`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Listed {
-    webhooks: Vec<View>,
-}
-
-/// See [`Page`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Deliveries {
-    deliveries: Vec<DeliveryView>,
-}
-
-impl From<Endpoint> for View {
-    fn from(endpoint: Endpoint) -> Self {
-        let signature = match endpoint.public_key {
-            Some(_) => Signature::Pair,
-            None => Signature::Shared,
-        };
-        Self {
-            id: endpoint.id,
-            url: endpoint.url,
-            description: endpoint.description,
-            events: endpoint.filter.events,
-            flow_id: endpoint.filter.flow,
-            user_id: endpoint.filter.user,
-            kind: match endpoint.life {
-                Life::Lasting => "lasting",
-                Life::Run(_) => "run",
-            },
-            ordering: endpoint.ordering,
-            schedule: endpoint.schedule,
-            headers: endpoint
-                .header_names
-                .into_iter()
-                .map(|name| (name, HIDDEN))
-                .collect(),
-            signature: signature.as_str(),
-            public_key: endpoint.public_key,
-            enabled: endpoint.disabled.is_none(),
-            disabled: endpoint
-                .disabled
-                .map(|(reason, at)| Disabled { reason, at }),
-            failing_since: endpoint.failing_since,
-            since: endpoint.since,
-            created_at: endpoint.created_at,
-            updated_at: endpoint.updated_at,
-        }
-    }
 }
 
 impl Webhooks {
@@ -436,7 +313,7 @@ impl Webhooks {
             public_key: secret::public(&present.secret),
             secret: present.secret.0.to_string(),
             old: keys
-                .map(|key| OldSecret {
+                .map(|key| view::OldSecret {
                     secret: key.secret.0.to_string(),
                     expires_at: key.expires_at,
                 })

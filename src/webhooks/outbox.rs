@@ -177,9 +177,32 @@ impl Outbox {
 
     /// Finds the place to go on from.
     async fn begin(&self, before: Option<Interest>) -> Result<Stand, Stopped> {
-        let head = self.log.head().await?;
-        let (mut state, wanted) = self.store.wanted().await?;
-        let place = match state.position {
+        let (state, wanted) = loop {
+            let head = self.log.head().await?;
+            let (mut state, wanted) = self.store.wanted().await?;
+            let Some(to) = self.elsewhere(state, head).await? else {
+                break (state, wanted);
+            };
+            // What is wanted must be what was wanted when the place was moved.
+            let moved = self.store.take(&nothing(state, to), self.now()).await?;
+            if moved == Taken::Yes {
+                state.position = Some(to);
+                break (state, wanted);
+            }
+        };
+        let place = state.position.unwrap_or(0);
+        self.position.send_replace(place);
+        Ok(Stand {
+            feed: Feed::new(self.log.clone(), place),
+            interest: Interest::new(self.log.clone(), wanted, before).await?,
+            state,
+            lagging: None,
+        })
+    }
+
+    /// Where to begin instead of the stored place, if that is of no use.
+    async fn elsewhere(&self, state: State, head: Position) -> Result<Option<Position>, Stopped> {
+        Ok(match state.position {
             // Nobody can want anything of before.
             None => Some(
                 self.store
@@ -197,18 +220,6 @@ impl Outbox {
                 Some(head)
             }
             Some(_) => None,
-        };
-        if let Some(to) = place {
-            self.store.take(&nothing(state, to), self.now()).await?;
-            state = self.store.state().await?;
-        }
-        let place = state.position.unwrap_or(0);
-        self.position.send_replace(place);
-        Ok(Stand {
-            feed: Feed::new(self.log.clone(), place),
-            interest: Interest::new(self.log.clone(), wanted, before).await?,
-            state,
-            lagging: None,
         })
     }
 

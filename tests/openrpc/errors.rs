@@ -197,6 +197,21 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.history", -32001, unknown.clone()),
         ("tasks.explain", -32001, unknown),
         ("tasks.children", -32001, json!({"parent_id": UNKNOWN})),
+        ("webhooks.get", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.update", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.delete", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.enable", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.disable", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.rotate_secret", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.secret", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.test", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.deliveries", -32014, json!({"id": UNKNOWN})),
+        ("webhooks.redeliver", -32014, json!({"delivery_id": 4711})),
+        (
+            "webhooks.recover",
+            -32014,
+            json!({"id": UNKNOWN, "since": "2026-01-01T00:00:00Z"}),
+        ),
     ]
 }
 

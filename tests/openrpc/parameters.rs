@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::params;
+use taskledger::transport::jsonrpc::params::{self, webhooks};
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger_domain::Violation;
 
@@ -104,6 +104,25 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.explain", faults::<params::explain::Params>),
     ("tasks.subscribe", faults::<params::subscribe::Params>),
     ("tasks.resubscribe", faults::<params::resubscribe::Params>),
+    ("webhooks.create", faults::<webhooks::create::Params>),
+    ("webhooks.get", faults::<webhooks::one::Params>),
+    ("webhooks.list", faults::<webhooks::list::Params>),
+    ("webhooks.update", faults::<webhooks::update::Params>),
+    ("webhooks.delete", faults::<webhooks::one::Params>),
+    ("webhooks.enable", faults::<webhooks::one::Params>),
+    ("webhooks.disable", faults::<webhooks::one::Params>),
+    (
+        "webhooks.rotate_secret",
+        faults::<webhooks::rotate_secret::Params>,
+    ),
+    ("webhooks.secret", faults::<webhooks::one::Params>),
+    ("webhooks.test", faults::<webhooks::one::Params>),
+    (
+        "webhooks.deliveries",
+        faults::<webhooks::deliveries::Params>,
+    ),
+    ("webhooks.redeliver", faults::<webhooks::redeliver::Params>),
+    ("webhooks.recover", faults::<webhooks::recover::Params>),
 ];
 
 #[test]

@@ -81,11 +81,7 @@ async fn two_outboxes_at_once_note_each_notice_once(world: World) {
 }
 
 async fn one_event_reaches_ten_thousand_endpoints(world: World) {
-    for _ in 0..10_000 {
-        let mut new = world.new_endpoint(Filter::default());
-        new.headers.clear();
-        world.create(new).await;
-    }
+    world.many_endpoints(10_000).await;
     world.created(100, 0, None, None).await;
     world.note_all().await;
 

@@ -153,6 +153,39 @@ impl World {
         }
     }
 
+    /// Endpoints that want everything, made at once and without secrets.
+    pub(crate) async fn many_endpoints(&self, count: u32) {
+        let columns = "id, url, description, is_callback, ordering, since, created_at, updated_at, \
+            run_ended, failures, window_attempts, window_failures, openings, lease_token";
+        let values = "'https://receiver.example/', '', 0, 'task', 0, 0, 0, 0, 0, 0, 0, 0, 0";
+        match &self.place {
+            Place::Folder(folder) => {
+                let url = format!("sqlite://{}/webhooks.db", folder.path().display());
+                let mut db = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url)
+                    .await
+                    .unwrap();
+                let sql = format!(
+                    "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count})
+                     INSERT INTO endpoints ({columns}) SELECT randomblob(16), {values} FROM n"
+                );
+                let sql = sqlx::AssertSqlSafe(sql);
+                sqlx::Executor::execute(&mut db, sql).await.unwrap();
+            }
+            Place::Database(database) => {
+                let url = database.url();
+                let mut db = <sqlx::PgConnection as sqlx::Connection>::connect(url)
+                    .await
+                    .unwrap();
+                let sql = format!(
+                    "INSERT INTO taskledger_webhooks.endpoints ({columns})
+                     SELECT uuid_send(gen_random_uuid()), {values} FROM generate_series(1, {count})"
+                );
+                let sql = sqlx::AssertSqlSafe(sql);
+                sqlx::Executor::execute(&mut db, sql).await.unwrap();
+            }
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -361,7 +394,7 @@ impl World {
             delivery: due.id,
             attempt: Attempt {
                 at: self.now(),
-                duration_ms: 3,
+                duration_ms: 3, // the clock stands still meanwhile
                 status: Some(if arrived { 200 } else { 500 }),
                 error: (!arrived).then_some("status"),
                 detail: None,

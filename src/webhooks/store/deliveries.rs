@@ -223,12 +223,13 @@ impl Store {
         note_attempt(&mut tx, told).await?;
         let ended = change(&mut tx, told, is_open, now).await?;
         if let (true, Some(lane)) = (ended, lane) {
-            promote(&mut tx, held.no, lane, now).await?;
+            // Due since before: clocks that count in larger steps must not make it wait.
+            promote(&mut tx, held.no, lane, told.attempt.at).await?;
         }
         note_health(&mut tx, held, told, now).await?;
         if let Some(event) = told.say {
             let about = (held.no, lease.endpoint);
-            self.say(&mut tx, event, about, told, now).await?;
+            self.say(&mut tx, event, about, told).await?;
             connect::announce(&mut tx).await?;
         }
         tx.commit().await?;

@@ -1,8 +1,10 @@
 //! Endpoints: made, shown, changed, deleted.
 
 use super::deliveries::{DISABLE, hold, look_again};
-use super::intake::{hold_state, reorder};
+use super::intake::hold_state;
+use super::lanes::reorder;
 use super::row::{ENDPOINT, endpoint, events_text, schedule_text};
+use super::sweep::{cancel_open, remove};
 use super::{Error, Store, connect};
 use crate::webhooks::delivery::{Key, Secret};
 use crate::webhooks::endpoint::{
@@ -402,36 +404,6 @@ impl Store {
     }
 }
 
-/// Ends what waits for an endpoint that is held. Cost: O(open deliveries).
-pub(super) async fn cancel_open(
-    tx: &mut Tx<'_>,
-    endpoint: i64,
-    now: Timestamp,
-) -> Result<u64, Error> {
-    let mut args = tx.args();
-    args.int(endpoint);
-    args.time(now);
-    let cancelled = tx.execute(CANCEL, args).await?;
-    let mut args = tx.args();
-    args.int(endpoint);
-    tx.execute(FORGET_HANDS, args).await?;
-    Ok(cancelled)
-}
-
-/// Removes an endpoint with its secrets.
-pub(super) async fn remove(tx: &mut Tx<'_>, endpoint: i64) -> Result<(), Error> {
-    for text in [
-        "DELETE FROM endpoint_keys WHERE endpoint = $1",
-        "DELETE FROM endpoint_headers WHERE endpoint = $1",
-        "DELETE FROM endpoints WHERE no = $1",
-    ] {
-        let mut args = tx.args();
-        args.int(endpoint);
-        tx.execute(text, args).await?;
-    }
-    Ok(())
-}
-
 /// One endpoint with its number.
 async fn one(tx: &mut Tx<'_>, id: EndpointId) -> Result<Option<(i64, Endpoint)>, Error> {
     let mut args = tx.args();
@@ -488,11 +460,6 @@ const ENABLE: &str =
         failing_since = NULL, window_since = NULL, window_attempts = 0, window_failures = 0,
         open_until = NULL, openings = 0, updated_at = $2
     WHERE no = $1";
-const CANCEL: &str = "UPDATE deliveries
-    SET state = 'cancelled', next_at = NULL, hand_at = NULL, ended_at = $2
-    WHERE endpoint = $1 AND state = 'waiting'";
-const FORGET_HANDS: &str =
-    "UPDATE deliveries SET hand_at = NULL WHERE endpoint = $1 AND hand_at IS NOT NULL";
 const LET_EXPIRE: &str = "UPDATE endpoint_keys SET expires_at = $2
     WHERE endpoint = $1 AND (expires_at IS NULL OR expires_at > $2)";
 const ERASE_EXPIRED: &str = "DELETE FROM endpoint_keys WHERE endpoint = $1 AND expires_at <= $2";

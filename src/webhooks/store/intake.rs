@@ -1,6 +1,6 @@
 //! What the outbox writes: messages, deliveries and its own place, in one transaction.
 
-use super::deliveries::promote;
+use super::lanes::lane;
 use super::row::{filter, ordering};
 use super::{Error, Store, connect, for_update};
 use crate::subscription::notice::Kind;
@@ -11,7 +11,6 @@ use serde_json::json;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{CallbackId, FlowId, Position, RunId, TaskId, Timestamp};
 use taskledger_projections::sql::{Columns, Engine, MultiRow, Tx};
-use uuid::Uuid;
 
 /// Where the outbox is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,8 +219,8 @@ impl Store {
         event: EventName,
         (no, id): (i64, EndpointId),
         told: &Told,
-        now: Timestamp,
     ) -> Result<(), Error> {
+        let now = told.attempt.at;
         let mut args = tx.args();
         args.int(no);
         let rows = tx.fetch_all(ABOUT_ENDPOINTS, args).await?;
@@ -329,15 +328,6 @@ struct Row<'a> {
     to: Recipient,
 }
 
-/// Messages of one lane wait for each other.
-pub(super) fn lane(ordering: Ordering, task: Option<TaskId>) -> Option<Uuid> {
-    match ordering {
-        Ordering::None => None,
-        Ordering::Task => task.map(|task| task.0),
-        Ordering::Endpoint => Some(Uuid::nil()),
-    }
-}
-
 /// Writes messages, numbered from `first` on, and their deliveries. The state is held.
 async fn put(
     tx: &mut Tx<'_>,
@@ -409,40 +399,6 @@ const fn is_progress(event: EventName) -> bool {
     matches!(event, EventName::Task(Kind::ProgressUpdate))
 }
 
-/// Finds the first open message of each lane of an endpoint anew, after its ordering has changed.
-/// The endpoint is held. Cost: O(open deliveries).
-pub(super) async fn reorder(
-    tx: &mut Tx<'_>,
-    endpoint: i64,
-    ordering: Ordering,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let mut args = tx.args();
-    args.int(endpoint);
-    let text = match ordering {
-        Ordering::None => {
-            args.time(now);
-            UNORDER
-        }
-        Ordering::Task => {
-            args.time(now);
-            ORDER_BY_TASK
-        }
-        Ordering::Endpoint => {
-            args.id(Uuid::nil());
-            ORDER_ALL
-        }
-    };
-    tx.execute(text, args).await?;
-    let mut args = tx.args();
-    args.int(endpoint);
-    let rows = tx.fetch_all(LANES, args).await?;
-    for row in &rows {
-        promote(tx, endpoint, Columns::of(row).id()?, now).await?;
-    }
-    Ok(())
-}
-
 const STATE: &str = "SELECT position, generation FROM state";
 const MOVE: &str = "UPDATE state SET position = $1, messages = messages + $2
     WHERE position = $3 AND generation = $4 RETURNING messages";
@@ -512,12 +468,3 @@ static LOOK: LazyLock<MultiRow> = LazyLock::new(|| {
              AND (endpoints.next_at IS NULL OR endpoints.next_at > told.at)",
     )
 });
-const UNORDER: &str = "UPDATE deliveries SET lane = NULL, next_at = coalesce(next_at, $2)
-    WHERE endpoint = $1 AND state = 'waiting'";
-const ORDER_BY_TASK: &str = "UPDATE deliveries SET lane = task_id,
-        next_at = CASE WHEN task_id IS NULL THEN coalesce(next_at, $2) ELSE NULL END
-    WHERE endpoint = $1 AND state = 'waiting'";
-const ORDER_ALL: &str = "UPDATE deliveries SET lane = $2, next_at = NULL
-    WHERE endpoint = $1 AND state = 'waiting'";
-const LANES: &str = "SELECT DISTINCT lane FROM deliveries
-    WHERE endpoint = $1 AND state = 'waiting' AND lane IS NOT NULL";

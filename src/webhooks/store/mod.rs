@@ -11,6 +11,7 @@ mod deliveries;
 mod endpoints;
 mod inspect;
 mod intake;
+mod lanes;
 mod row;
 mod sweep;
 mod vault;

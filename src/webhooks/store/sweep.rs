@@ -1,6 +1,5 @@
 //! What is kept how long.
 
-use super::endpoints::{cancel_open, remove};
 use super::intake::hold_state;
 use super::{Error, Store};
 use crate::webhooks::endpoint::EndpointId;
@@ -186,6 +185,36 @@ impl Store {
     }
 }
 
+/// Ends what waits for an endpoint that is held. Cost: O(open deliveries).
+pub(super) async fn cancel_open(
+    tx: &mut Tx<'_>,
+    endpoint: i64,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    let mut args = tx.args();
+    args.int(endpoint);
+    args.time(now);
+    let cancelled = tx.execute(CANCEL, args).await?;
+    let mut args = tx.args();
+    args.int(endpoint);
+    tx.execute(FORGET_HANDS, args).await?;
+    Ok(cancelled)
+}
+
+/// Removes an endpoint with its secrets.
+pub(super) async fn remove(tx: &mut Tx<'_>, endpoint: i64) -> Result<(), Error> {
+    for text in [
+        "DELETE FROM endpoint_keys WHERE endpoint = $1",
+        "DELETE FROM endpoint_headers WHERE endpoint = $1",
+        "DELETE FROM endpoints WHERE no = $1",
+    ] {
+        let mut args = tx.args();
+        args.int(endpoint);
+        tx.execute(text, args).await?;
+    }
+    Ok(())
+}
+
 static REMOVE_ATTEMPTS: LazyLock<MultiRow> =
     LazyLock::new(|| MultiRow::new("DELETE FROM attempts WHERE delivery IN (", 1, ")"));
 static REMOVE_DELIVERIES: LazyLock<MultiRow> =
@@ -254,3 +283,8 @@ const FINISHED: &str = "DELETE FROM endpoints WHERE no IN (
         LIMIT $2)";
 const UNUSED: &str = "SELECT no FROM endpoints
     WHERE is_callback = 1 AND run_ended = 0 AND run_id IS NULL AND created_at < $1 ORDER BY no LIMIT $2";
+const CANCEL: &str = "UPDATE deliveries
+    SET state = 'cancelled', next_at = NULL, hand_at = NULL, ended_at = $2
+    WHERE endpoint = $1 AND state = 'waiting'";
+const FORGET_HANDS: &str =
+    "UPDATE deliveries SET hand_at = NULL WHERE endpoint = $1 AND hand_at IS NOT NULL";

@@ -157,7 +157,7 @@ impl Kind for OwnSecret {
 
     fn schema(&self) -> Value {
         json!({"type": "string", "minLength": 1, "maxLength": SECRET_CHARS_MAX,
-            "pattern": "^(whsec_[A-Za-z0-9+/]{32,86}={0,2}|whsk_[A-Za-z0-9+/]{43}=)$"})
+            "description": secret::EXPECTED})
     }
 
     fn parse(&self, value: &Value) -> Result<Secret, Refusal> {
@@ -172,7 +172,12 @@ pub(super) fn own_secret(value: &Value, path: &[PathSegment]) -> Result<Secret, 
     let Some(text) = value.as_str() else {
         return Err(fault("not a string", value));
     };
-    secret::own(text).map_err(|reason| fault(reason, &HIDDEN.into()))
+    // What its schema takes is not shown at all, the rest as something that is hidden.
+    let shown = match text.len() {
+        1..=SECRET_CHARS_MAX => Value::Null,
+        _ => HIDDEN.into(),
+    };
+    secret::own(text).map_err(|reason| fault(reason, &shown))
 }
 
 /// Headers to send along.

@@ -1,0 +1,132 @@
+//! What is shown of endpoints and deliveries.
+
+use crate::webhooks::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Life, Ordering};
+use crate::webhooks::secret::Signature;
+use crate::webhooks::store::DeliveryView;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use taskledger_domain::{FlowId, Timestamp};
+
+/// Stands for what is not shown.
+const HIDDEN: &str = "***";
+
+/// An endpoint as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    id: EndpointId,
+    url: Arc<str>,
+    description: Arc<str>,
+    events: Option<Arc<[EventName]>>,
+    flow_id: Option<FlowId>,
+    user_id: Option<Arc<str>>,
+    /// `lasting`, or `run` for the callback of one execution.
+    kind: &'static str,
+    ordering: Ordering,
+    schedule: Option<Arc<[u32]>>,
+    headers: BTreeMap<Arc<str>, &'static str>,
+    signature: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<Arc<str>>,
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled: Option<Disabled>,
+    failing_since: Option<Timestamp>,
+    since: u64,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Disabled {
+    reason: DisabledReason,
+    at: Timestamp,
+}
+
+/// An endpoint with its secret, which is shown once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WithSecret {
+    /// The endpoint.
+    #[serde(flatten)]
+    pub webhook: View,
+    /// What signs from now on.
+    pub secret: String,
+}
+
+/// The secrets of an endpoint, as they are shown to whoever asks for them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Secrets {
+    pub(super) id: EndpointId,
+    pub(super) secret: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) public_key: Option<String>,
+    /// Those that still sign beside it.
+    pub(super) old: Vec<OldSecret>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct OldSecret {
+    pub(super) secret: String,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+/// A page of endpoints.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Page<T> {
+    /// What is on it.
+    #[serde(flatten)]
+    pub rows: T,
+    /// Where the next one begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// See [`Page`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listed {
+    pub(super) webhooks: Vec<View>,
+}
+
+/// See [`Page`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Deliveries {
+    pub(super) deliveries: Vec<DeliveryView>,
+}
+
+impl From<Endpoint> for View {
+    fn from(endpoint: Endpoint) -> Self {
+        let signature = match endpoint.public_key {
+            Some(_) => Signature::Pair,
+            None => Signature::Shared,
+        };
+        Self {
+            id: endpoint.id,
+            url: endpoint.url,
+            description: endpoint.description,
+            events: endpoint.filter.events,
+            flow_id: endpoint.filter.flow,
+            user_id: endpoint.filter.user,
+            kind: match endpoint.life {
+                Life::Lasting => "lasting",
+                Life::Run(_) => "run",
+            },
+            ordering: endpoint.ordering,
+            schedule: endpoint.schedule,
+            headers: endpoint
+                .header_names
+                .into_iter()
+                .map(|name| (name, HIDDEN))
+                .collect(),
+            signature: signature.as_str(),
+            public_key: endpoint.public_key,
+            enabled: endpoint.disabled.is_none(),
+            disabled: endpoint
+                .disabled
+                .map(|(reason, at)| Disabled { reason, at }),
+            failing_since: endpoint.failing_since,
+            since: endpoint.since,
+            created_at: endpoint.created_at,
+            updated_at: endpoint.updated_at,
+        }
+    }
+}
