@@ -16,7 +16,7 @@ use crate::application::{
     rows,
 };
 use crate::clock::SharedClock;
-use crate::config::EngineConfig;
+use crate::config::{EgressConfig, EngineConfig};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -105,7 +105,6 @@ pub struct Server {
     services: TaskTracker,
     /// Ends the delivery of webhooks.
     sending: CancellationToken,
-    worker: Option<worker::Handle>,
 }
 
 /// The client of every outgoing request of a server: one, made at the start.
@@ -121,9 +120,8 @@ pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
 pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Options {
     webhooks::Options {
         secrets_key_file: config.webhooks.secrets_key_file.clone(),
-        policy: Arc::new(egress.policy().clone()),
-        sender: Some(egress.clone()),
-        worker: worker::Options::default(),
+        egress: Some(egress.clone()),
+        worker: config.webhooks.worker(),
     }
 }
 
@@ -203,21 +201,24 @@ impl Server {
             None => outbox,
         };
         services.spawn(outbox.run(stop.child_token()));
-        let sending = stop.child_token();
-        let worker = webhooks.sender.map(|sender| {
-            let parts = worker::Parts {
+        let egress = match webhooks.egress {
+            Some(egress) => egress,
+            None => Arc::new(Egress::new(EgressConfig::default().options()?)?),
+        };
+        let (worker, deliveries) = worker::Service::new(
+            worker::Parts {
                 deliveries: storage.webhooks.clone(),
-                sender,
+                sender: egress.clone(),
                 clock: clock.clone(),
-            };
-            let (service, handle) = worker::Service::new(parts, webhooks.worker);
-            services.spawn(service.run(sending.clone()));
-            handle
-        });
+            },
+            webhooks.worker,
+        );
+        let sending = stop.child_token();
+        services.spawn(worker.run(sending.clone()));
         let webhooks = Arc::new(Webhooks::new(
             storage.webhooks.clone(),
             store.clone(),
-            webhooks.policy,
+            Arc::new(egress.policy().clone()),
         ));
 
         let catalog = Arc::new(Catalog::new(registry));
@@ -269,6 +270,7 @@ impl Server {
             catalog,
             engine,
             webhooks,
+            deliveries,
         });
         if !context.app.flows.ownership().is_shared() {
             // Nobody else will bring them.
@@ -289,7 +291,6 @@ impl Server {
             stop,
             services,
             sending,
-            worker,
         })
     }
 
@@ -320,12 +321,6 @@ impl Server {
     #[must_use]
     pub fn context(&self) -> &Arc<Context> {
         &self.context
-    }
-
-    /// How the delivery of webhooks fares; `None`: this server delivers nothing.
-    #[must_use]
-    pub const fn webhook_worker(&self) -> Option<&worker::Handle> {
-        self.worker.as_ref()
     }
 
     /// Cancelled when the server must stop by itself, because another one has taken over.

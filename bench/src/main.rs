@@ -12,12 +12,14 @@ mod disk;
 mod fanout;
 mod large_tree;
 mod limit;
+mod moment;
 mod nodes;
 mod place;
 mod process;
 mod report;
 mod scenarios;
 mod server;
+mod webhooks;
 
 use clap::Parser;
 use nodes::Nodes;
@@ -119,6 +121,9 @@ async fn run(args: &Args) -> Result<Report, String> {
     };
     if parts.any() {
         fanout::fanout(args, parts, &mut report).await?;
+    }
+    if asked("webhooks") {
+        webhooks::webhooks(args, &mut report).await?;
     }
     let under_load = ["create", "get", "chain", "fan"];
     if !under_load.into_iter().any(wanted) {

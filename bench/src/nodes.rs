@@ -17,10 +17,19 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// Starts as many servers as `--nodes` says on a fresh place.
     pub(crate) async fn start(args: &Args, name: &str) -> Result<Self, String> {
+        Self::start_with(args, name, &[]).await
+    }
+
+    /// The same with more arguments.
+    pub(crate) async fn start_with(
+        args: &Args,
+        name: &str,
+        arguments: &[&str],
+    ) -> Result<Self, String> {
         let place = Place::fresh(args, name).await?;
         let mut servers = Vec::new();
         for _ in 0..args.nodes {
-            servers.push(Server::start(&args.program, &place).await?);
+            servers.push(Server::start_with(&args.program, &place, arguments).await?);
         }
         if servers.len() > 1 {
             tokio::time::sleep(SETTLE).await;

@@ -32,14 +32,14 @@ pub(crate) async fn start(args: &Args, report: &mut Report) -> Result<(), String
 }
 
 /// What a load of equal calls gave in one round.
-struct Round {
-    per_second: f64,
-    p50_ms: f64,
-    p99_ms: f64,
+pub(crate) struct Round {
+    pub(crate) per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
 }
 
 /// Calls from `connections` connections, one after the other on each, for `seconds`.
-async fn load(
+pub(crate) async fn load(
     nodes: &Nodes,
     connections: usize,
     seconds: u64,

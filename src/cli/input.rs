@@ -28,7 +28,7 @@ fn read(file: &str, parse: fn(&str) -> Result<Params, String>) -> Result<Params,
 }
 
 /// The text of `file`, at most as much as a server would take.
-fn read_text(file: &str) -> io::Result<String> {
+pub(super) fn read_text(file: &str) -> io::Result<String> {
     let source: Box<dyn Read> = if file == "-" {
         Box::new(io::stdin())
     } else {

@@ -15,6 +15,7 @@ mod http_api;
 mod input;
 mod local_api;
 mod migrate;
+mod open_files;
 mod output;
 mod progress;
 mod projections;
@@ -25,6 +26,7 @@ mod tasks;
 mod terminal;
 mod tree;
 mod watch;
+mod webhooks;
 
 pub use api::{Api, ApiError};
 pub use error::CliError;
@@ -73,6 +75,7 @@ enum Command {
     Migrate(migrate::Args),
     Conformance(conformance::Args),
     Watch(watch::Args),
+    Webhooks(webhooks::Args),
     Completions(completions::Args),
 }
 
@@ -115,6 +118,7 @@ impl Cli {
             Command::Migrate(args) => migrate::migrate(args, &mut out).await,
             Command::Conformance(args) => conformance::conformance(args, &mut out).await,
             Command::Watch(args) => watch::watch(args, &mut out).await,
+            Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
     }
@@ -167,6 +171,8 @@ mod tests {
             "watch".to_owned(),
             format!("watch {id} --follow --output json --types task_progress_update"),
             "watch --user u --from beginning --json".to_owned(),
+            "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
+            "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
             "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "completions bash".to_owned(),

@@ -1,7 +1,7 @@
 //! `taskledger serve`
 
 use super::storage::storage;
-use super::{CliError, file_limit};
+use super::{CliError, file_limit, open_files};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
@@ -73,7 +73,8 @@ async fn start_server(
         .map_err(|e| CliError::failed(&e))?;
     let ready = Arc::new(Ready(server.context().clone()));
     let dispatcher = server.dispatcher().clone();
-    let bound = http::Service::bind(config.http(), dispatcher, ready, clock).await;
+    let options = open_files::fitted(config.http());
+    let bound = http::Service::bind(options, dispatcher, ready, clock).await;
     let (service, handle) = match bound {
         Ok(bound) => bound,
         Err(error) => {

@@ -49,10 +49,10 @@ enum Command {
 }
 
 /// A call, and how its result is shown to people.
-struct Request {
-    method: &'static str,
-    params: Value,
-    show: fn(&Value, &mut Output) -> io::Result<()>,
+pub(super) struct Request {
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+    pub(super) show: fn(&Value, &mut Output) -> io::Result<()>,
 }
 
 /// Makes the call and shows the result.
@@ -110,15 +110,15 @@ struct Read {
 
 /// Builds parameters; what was not given is left out.
 #[derive(Debug, Default)]
-struct Params(Map<String, Value>);
+pub(super) struct Params(Map<String, Value>);
 
 impl Params {
-    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+    pub(super) fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -133,7 +133,7 @@ impl Params {
         self.maybe("consistency", read.consistency.map(Consistency::as_str))
     }
 
-    fn build(self) -> Value {
+    pub(super) fn build(self) -> Value {
         Value::Object(self.0)
     }
 }

@@ -57,10 +57,30 @@ pub struct ServerConfig {
         long = "max-connections",
         value_name = "N",
         env = "TASKLEDGER_MAX_CONNECTIONS",
-        default_value = "4096",
+        default_value_t = http::CONNECTIONS_MAX as u32,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub connections_max: u32,
+
+    /// Event streams and sockets at once; more are answered 429
+    #[arg(
+        long = "max-streams",
+        value_name = "N",
+        env = "TASKLEDGER_MAX_STREAMS",
+        default_value_t = http::STREAMS_MAX as u32,
+        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+    )]
+    pub streams_max: u32,
+
+    /// Origin of browser pages that may use the server, such as https://app.example; can be repeated
+    #[arg(
+        long = "allow-origin",
+        value_name = "ORIGIN",
+        env = "TASKLEDGER_ALLOW_ORIGIN",
+        value_delimiter = ',',
+        value_parser = origin
+    )]
+    pub allowed_origins: Vec<String>,
 
     /// Where the data is and what may run.
     #[command(flatten)]
@@ -93,6 +113,8 @@ impl ServerConfig {
             listen: self.listen.clone(),
             public_url: self.public_url.clone(),
             connections_max: self.connections_max as usize,
+            streams_max: self.streams_max as usize,
+            allowed_origins: self.allowed_origins.clone(),
             request_timeout: self.request_timeout,
             shutdown_grace: self.shutdown_grace,
             ..http::Options::default()
@@ -109,6 +131,11 @@ fn listen(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Err("expected HOST:PORT, for example 127.0.0.1:8000".to_owned()),
     }
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let expected = "expected SCHEME://HOST[:PORT], for example https://app.example";
+    http::origin(text).ok_or_else(|| expected.to_owned())
 }
 
 /// Nodes talk to each other without TLS.
@@ -187,6 +214,8 @@ mod tests {
             ["--executor-limit", "a"],
             ["--listen", "8000"],
             ["--max-connections", "0"],
+            ["--max-streams", "-1"],
+            ["--allow-origin", "*"],
             ["--log-format", "xml"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");

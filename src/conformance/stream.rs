@@ -34,7 +34,7 @@ pub(super) struct Event {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     /// Its field `event`; empty if it has none.
-    event: String,
+    pub(super) event: String,
     /// Its data, all lines.
     pub(super) data: String,
 }

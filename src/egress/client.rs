@@ -305,7 +305,7 @@ fn made(request: &Outgoing) -> Request {
     made
 }
 
-/// Whether the connection ended before anything of an answer came.
+/// Whether the connection ended before there was an answer.
 fn died(error: &reqwest::Error) -> bool {
     !error.is_connect() && classify(error).0 == Class::Reset
 }

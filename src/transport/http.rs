@@ -10,17 +10,20 @@ mod body;
 mod connection;
 mod door;
 mod health;
+mod origins;
 mod published;
 mod refusal;
 mod router;
+mod sockets;
 mod streams;
 
 pub use agent_card::AgentCard;
 pub use health::{Check, Readiness};
+pub use origins::origin;
 
 use crate::clock::SharedClock;
 use crate::transport::jsonrpc::Dispatcher;
-use connection::{Connections, Timeouts};
+use connection::{Connections, Place, Timeouts};
 use door::Door;
 use std::io;
 use std::net::SocketAddr;
@@ -33,6 +36,10 @@ use tokio_util::task::TaskTracker;
 
 /// Streams at once, unless set otherwise: what 2 cores tell of a busy log within a second.
 pub const STREAMS_MAX: usize = 10_000;
+
+/// Connections at once, unless set otherwise: all streams, and as many for calls as many programs
+/// keep open.
+pub const CONNECTIONS_MAX: usize = 12_288;
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -49,6 +56,8 @@ pub struct Options {
     /// Streams at once, over all connections: event streams and sockets. More are answered 429. Each
     /// costs its connection and some 10 KiB; what it has not taken yet stays in the log.
     pub streams_max: usize,
+    /// Origins of browser pages that may use the server, as [`origin`] writes them.
+    pub allowed_origins: Vec<String>,
     /// Bytes of an HTTP request body.
     pub body_bytes_max: usize,
     /// Bytes of request bodies in hand at once, from their first byte to the answer, over all
@@ -71,9 +80,10 @@ impl Default for Options {
         Self {
             listen: "127.0.0.1:8000".to_owned(),
             public_url: None,
-            connections_max: 4096,
+            connections_max: CONNECTIONS_MAX,
             requests_max: 8192,
             streams_max: STREAMS_MAX,
+            allowed_origins: Vec::new(),
             body_bytes_max: taskledger_domain::limits::REQUEST_BODY_BYTES_MAX,
             receiving_bytes_max: 256 * 1024 * 1024,
             header_timeout: Duration::from_secs(10),
@@ -196,8 +206,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             let connections = Arc::clone(&connections);
             let (stream, permit) = accepted;
             tracker.spawn(async move {
-                connections.serve(stream).await;
-                drop(permit);
+                connections.serve(stream, Place(Arc::new(permit))).await;
             });
         }
         // Closed at once, so that a successor can listen and callers are refused, not kept waiting.
@@ -229,6 +238,8 @@ async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
 ) -> (TcpStream, OwnedSemaphorePermit) {
+    /// Milliseconds that a peer may leave what was sent to it untaken: then it is gone, or as good as.
+    const UNTAKEN_MS_MAX: u32 = 30_000;
     /// Out of file descriptors or memory: nothing to do but wait for connections to close.
     const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
     let permit = Arc::clone(room)
@@ -240,6 +251,8 @@ async fn accept(
             Ok((stream, _)) => {
                 // Small answers leave at once. A socket that refuses is about to fail anyway.
                 let _ = stream.set_nodelay(true);
+                // Nor is it told otherwise that a peer has vanished, or takes nothing any more.
+                let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN_MS_MAX);
                 return (stream, permit);
             }
             Err(error) if is_of_the_connection(&error) => {}

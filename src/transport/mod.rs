@@ -8,3 +8,4 @@ pub mod jsonrpc;
 pub mod openrpc;
 mod sse;
 pub mod system;
+mod ws;

@@ -28,5 +28,6 @@ mod recovery;
 mod script;
 mod skew;
 mod slots;
+mod streams;
 mod stress;
 mod world;

@@ -23,20 +23,12 @@ use taskledger::conformance::{Check, Clause, Options, Suite, all, markdown};
 /// proven to have it, so that an entry goes when the thing comes. What need not be there is skipped.
 const NOT_YET: &[(&str, &str, &str)] = &[
     ("interface/standards/3-a2a", "A2A calls", "failed"),
-    (
-        "interface/standards/4-streaming-transports",
-        "streaming",
-        "skipped",
-    ),
     ("interface/transport.a2a/1-http", "A2A calls", "failed"),
-    ("interface/transport.a2a/2-sse", "streaming", "failed"),
-    ("interface/transport.a2a/3-websocket", "streaming", "failed"),
     (
         "interface/transport.a2a/5-rpc-endpoint",
         "A2A calls",
         "failed",
     ),
-    ("interface/tasks.execute/6-streaming", "streaming", "failed"),
     ("interface/a2a-mapping/1-id", "A2A tasks", "skipped"),
     ("interface/a2a-mapping/2-status", "A2A tasks", "skipped"),
     ("interface/a2a-mapping/3-result", "A2A tasks", "skipped"),
@@ -52,50 +44,6 @@ const NOT_YET: &[(&str, &str, &str)] = &[
         "skipped",
     ),
     ("interface/a2a-methods/4-protocol", "A2A tasks", "skipped"),
-    (
-        "interface/streaming/1-use-streaming",
-        "streaming",
-        "skipped",
-    ),
-    ("interface/streaming/2-metadata", "streaming", "skipped"),
-    ("interface/streaming/3-example", "streaming", "skipped"),
-    ("interface/streaming/4-one-mode", "streaming", "failed"),
-    ("interface/streaming/5-sse", "streaming", "failed"),
-    (
-        "interface/streaming-events/1-format",
-        "streaming",
-        "skipped",
-    ),
-    (
-        "interface/streaming-events/2-protocol",
-        "streaming",
-        "skipped",
-    ),
-    (
-        "interface/streaming-events/3-status-update",
-        "streaming",
-        "skipped",
-    ),
-    (
-        "interface/streaming-events/4-progress-update",
-        "streaming",
-        "skipped",
-    ),
-    (
-        "interface/streaming-events/5-completed",
-        "streaming",
-        "skipped",
-    ),
-    (
-        "interface/streaming-events/6-failed",
-        "streaming",
-        "skipped",
-    ),
-    (
-        "interface/streaming-events/7-cancelled",
-        "streaming",
-        "skipped",
-    ),
     ("interface/push/1-url", "push notifications", "skipped"),
     ("interface/push/2-method", "push notifications", "skipped"),
     ("interface/push/3-body", "push notifications", "skipped"),
@@ -134,9 +82,6 @@ const NOT_YET: &[(&str, &str, &str)] = &[
     ),
     ("interface/requirements/2-a2a", "A2A calls", "failed"),
     ("semantics/trees/16-access", "authentication", "skipped"),
-    ("semantics/retries/3-streams", "streaming", "failed"),
-    ("semantics/runs/11-final-message", "streaming", "failed"),
-    ("semantics/methods.execute/10-stream", "streaming", "failed"),
     (
         "semantics/errors/4-unauthorized",
         "authentication",

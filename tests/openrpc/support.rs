@@ -72,7 +72,18 @@ impl World {
     pub(crate) async fn answer(&self, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let sent = self.client.post(&self.url).json(&body).send();
-        sent.await.unwrap().json().await.unwrap()
+        let mut response = sent.await.unwrap();
+        if response.headers()["content-type"] == "application/json" {
+            return response.json().await.unwrap();
+        }
+        // A stream: its first message is the answer.
+        let mut begun = Vec::new();
+        while !begun.ends_with(b"\n\n") {
+            begun.extend(response.chunk().await.unwrap().expect("an answer"));
+        }
+        let text = String::from_utf8(begun).unwrap();
+        let message = text.split("\n\n").next().unwrap();
+        serde_json::from_str(message.strip_prefix("data: ").unwrap()).unwrap()
     }
 
     /// The result of a call that must succeed.

@@ -81,11 +81,6 @@ async fn wrong_types_unknown_fields_and_unknown_ids_are_told_apart() {
         ("tasks.execute", json!({"task_id": UNKNOWN}), -32001),
         (
             "tasks.execute",
-            json!({"tasks": [{"name": "a"}], "use_streaming": true}),
-            -32602,
-        ),
-        (
-            "tasks.execute",
             json!({"tasks": [{"name": "a", "schemas": {"method": "no_such"}}]}),
             -32003,
         ),

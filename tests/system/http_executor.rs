@@ -1,5 +1,6 @@
 //! `http_executor` in the real program: what a task asks for arrives, and what comes back is its result.
 
+use crate::dns::{Dns, Reply};
 use crate::receiver::{Answer, Behaviour, Receiver, Then};
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
@@ -102,6 +103,36 @@ async fn a_private_address_is_refused_unless_it_is_allowed() {
         "{error}"
     );
     assert_eq!(receiver.connections(), 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_allowed_name_may_be_private_and_a_denied_one_is_not_called() {
+    let (folder, receiver, dns) = (Folder::new(), Receiver::start().await, Dns::start().await);
+    for name in ["a.internal", "b.internal", "a.example"] {
+        dns.says(name, [Reply::addresses(&["127.0.0.1"])]);
+    }
+    let server = dns.address().to_string();
+    let options = [
+        "--egress-dns",
+        &server,
+        "--egress-allow-host",
+        "localhost,*.internal",
+        "--egress-deny-host",
+        "b.internal",
+        "--egress-allow-http",
+    ];
+    let server = Server::start_with(&folder, &options).await;
+    for (name, status) in [
+        ("a.internal", "completed"),
+        ("localhost", "completed"),
+        ("b.internal", "failed"),
+        ("a.example", "failed"),
+    ] {
+        let task = ran(&server, json!({"url": receiver.url_of(name, "/")})).await;
+        assert_eq!(task["status"], status, "{name}: {task}");
+    }
+    assert_eq!(receiver.requests().len(), 2);
     server.stop().await;
 }
 

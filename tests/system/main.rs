@@ -12,6 +12,9 @@ mod cluster;
 mod crash;
 mod damage;
 mod databases;
+#[allow(dead_code, reason = "shared with the tests of outgoing requests")]
+#[path = "../common/dns.rs"]
+mod dns;
 mod folders;
 mod found;
 mod full_disk;
@@ -36,5 +39,7 @@ mod receiver;
 mod server;
 mod signals;
 mod transfer;
+mod watch;
+mod webhooks_cli;
 mod workflow;
 mod workflows;

@@ -265,6 +265,12 @@ impl Server {
         status
     }
 
+    /// The process.
+    #[allow(dead_code, reason = "not every program of tests looks at the process")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
     /// What the server has logged.
     pub(crate) fn logged(&self) -> String {
         self.err.lock().unwrap().clone()

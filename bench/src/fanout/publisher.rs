@@ -1,7 +1,7 @@
 //! Publishing at an even pace, whatever the server does, on a thread of its own.
 
-use super::tally::now_us;
 use crate::client::Client;
+use crate::moment::now_us;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;

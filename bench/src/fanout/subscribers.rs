@@ -2,7 +2,8 @@
 //! publishes.
 
 use super::frames::Frames;
-use super::tally::{Figures, Tally, now_us};
+use super::tally::{Figures, Tally};
+use crate::moment::now_us;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};

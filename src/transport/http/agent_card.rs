@@ -43,16 +43,16 @@ pub struct Skill {
 }
 
 impl AgentCard {
-    /// The card of a server at `url` with these methods.
+    /// The card of a server at `url` with these methods, and with streams or without.
     #[must_use]
-    pub fn new<C>(url: String, methods: &[Method<C>]) -> Self {
+    pub fn new<C>(url: String, methods: &[Method<C>], streaming: bool) -> Self {
         Self {
             name: "taskledger",
             description: "Durable orchestration and execution of task trees for agents",
             url,
             version: env!("CARGO_PKG_VERSION"),
             capabilities: Capabilities {
-                streaming: false,
+                streaming,
                 push_notifications: false,
             },
             skills: methods

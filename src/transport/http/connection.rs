@@ -6,6 +6,7 @@
 
 use axum::Router;
 use hyper::body::Incoming;
+use hyper::header::UPGRADE;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -17,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
@@ -52,14 +54,17 @@ pub(super) struct Connections {
 
 impl Connections {
     /// Serves one connection to its end.
-    pub(super) async fn serve(&self, stream: TcpStream) {
+    pub(super) async fn serve(&self, stream: TcpStream, place: Place) {
         let activity = Arc::new(Activity::default());
         let io = Watched {
             io: TokioIo::new(stream),
             activity: Arc::clone(&activity),
         };
-        let service = service_fn(|request: hyper::Request<Incoming>| {
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
             let running = Running::start(&activity);
+            if request.headers().contains_key(UPGRADE) {
+                request.extensions_mut().insert(place.clone());
+            }
             let mut router = self.router.clone();
             async move {
                 let response = router.call(request).await;
@@ -73,7 +78,7 @@ impl Connections {
             }
         });
         let builder = self.builder();
-        let mut connection = pin!(builder.serve_connection(io, service));
+        let mut connection = pin!(builder.serve_connection_with_upgrades(io, service));
         // Tokens of its own, so that connections do not meet at one lock each time they wake up.
         let draining = self.draining.child_token();
         let cut = self.cut.child_token();
@@ -160,6 +165,12 @@ impl Seen {
         self.running > 0 || self.requests > before.requests || sending
     }
 }
+
+/// The place of a connection among all; a socket keeps it when the connection has become one.
+#[derive(Debug, Clone)]
+pub(super) struct Place(
+    #[expect(dead_code, reason = "it is held, not read")] pub(super) Arc<OwnedSemaphorePermit>,
+);
 
 /// Goes with a body that is told as things happen: while it lives, so does its connection.
 #[derive(Debug, Clone, Default)]

@@ -60,6 +60,7 @@ pub(super) struct Door<C> {
     pub(super) peers: Arc<Semaphore>,
     /// Room for streams, which do not count as requests.
     pub(super) streams: Arc<Semaphore>,
+    pub(super) allowed_origins: Vec<String>,
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.
     pub(super) in_hand: InHand,
@@ -88,7 +89,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             .unwrap_or_else(|| format!("http://{local_addr}"));
         let discovery = dispatcher.discovery(Some(&url));
         let openrpc = Published::new(discovery.text.get(), &discovery.etag);
-        let card = AgentCard::new(url, dispatcher.methods());
+        let card = AgentCard::new(url, dispatcher.methods(), dispatcher.streams().is_some());
         Self {
             agent_card: Bytes::from(card.to_json()),
             openrpc,
@@ -99,6 +100,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             requests: Arc::new(Semaphore::new(options.requests_max)),
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
+            allowed_origins: options.allowed_origins.clone(),
             body_bytes_max: options.body_bytes_max,
             in_hand: InHand::of(options.receiving_bytes_max),
             in_hand_of_peers: InHand::of(

@@ -5,7 +5,8 @@ use super::door::json;
 use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
 use axum::http::StatusCode;
 use axum::http::header::{
-    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER,
+    UPGRADE,
 };
 use axum::response::Response;
 use serde_json::Value;
@@ -130,6 +131,33 @@ pub(super) fn not_acceptable() -> Response {
         "text/event-stream",
         &Value::Null,
     )
+}
+
+/// 403: a page of another origin wants a socket.
+pub(super) fn foreign_origin(headers: &HeaderMap) -> Response {
+    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
+    refuse(
+        StatusCode::FORBIDDEN,
+        "origin",
+        "pages of this origin may not open sockets",
+        "an origin that the server allows with --allow-origin",
+        &Value::from(String::from_utf8_lossy(origin.unwrap_or_default())),
+    )
+}
+
+/// 426: what came is no request for a socket.
+pub(super) fn no_upgrade() -> Response {
+    let mut response = refuse(
+        StatusCode::UPGRADE_REQUIRED,
+        "upgrade",
+        "this path is a WebSocket",
+        "a WebSocket handshake, version 13, over HTTP/1.1",
+        &Value::Null,
+    );
+    let headers = response.headers_mut();
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    response
 }
 
 /// An error with this status.

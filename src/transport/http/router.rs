@@ -1,7 +1,7 @@
 //! The routes.
 
 use super::door::{Door, json};
-use super::refusal;
+use super::{origins, refusal};
 use crate::transport::jsonrpc::forwarding;
 use axum::Router;
 use axum::body::Body;
@@ -13,24 +13,36 @@ use std::sync::Arc;
 
 /// All routes. `/` and `/tasks` are the same door.
 pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
-    Router::new()
+    let cors = origins::cors(&door.allowed_origins);
+    let routes = Router::new()
         .route("/", calls())
         .route("/tasks", calls())
         .route("/.well-known/agent-card", reads(get(card::<C>)))
         .route("/.well-known/agent-card.json", reads(get(card::<C>)))
         .route("/openrpc.json", reads(get(openrpc::<C>)))
         .route("/events", reads(get(events::<C>)))
+        .route("/ws", sockets())
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
         .route(forwarding::PATH, peers())
         .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
-        .with_state(door)
+        .with_state(door);
+    match cors {
+        None => routes,
+        Some(cors) => routes.layer(cors),
+    }
 }
 
 fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
     post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(
         |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
+    )
+}
+
+fn sockets<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
+    get(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.socket(request)).fallback(
+        |method: Method| async move { refusal::method_not_allowed(method.as_str(), "GET") },
     )
 }
 

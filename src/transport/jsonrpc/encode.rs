@@ -160,6 +160,13 @@ fn close(buffer: &mut Vec<u8>, id: &str) {
     buffer.push(b'}');
 }
 
+/// The answer to a call that was refused.
+pub(crate) fn failed(id: &RawValue, error: &RpcError) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    failure(&mut buffer, id.get(), error);
+    buffer
+}
+
 /// The answer to something that has no readable id.
 pub(crate) fn refusal(error: &RpcError) -> Vec<u8> {
     let mut buffer = Vec::new();

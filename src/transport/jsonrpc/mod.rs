@@ -18,7 +18,7 @@ pub mod streaming;
 
 pub use dispatch::{Body, Call, Dispatcher, Method, Origin, Reply};
 pub use encode::WHOLE_ANSWER_BYTES_MAX;
-pub(crate) use encode::{first as answer_body, refusal as error_body};
+pub(crate) use encode::{failed as failure_body, first as answer_body, refusal as error_body};
 pub use error::{ErrorKind, RpcError};
 pub use reader::Reader;
 pub use streaming::{Streamed, Streams};

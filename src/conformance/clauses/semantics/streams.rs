@@ -23,7 +23,16 @@ pub(super) async fn followed(probe: &Probe, tasks: &[NewTask]) -> Result<Vec<Val
         answer.story()
     );
     let broken = |error| Finding::failed(format!("{}: no JSON: {error}", answer.story()));
-    let read = |message: Message| serde_json::from_str(&message.data).map_err(broken);
+    // An event is named by its data, or by the field of its message.
+    let read = |message: Message| -> Result<Value, Finding> {
+        let data: Value = serde_json::from_str(&message.data).map_err(broken)?;
+        let named = !message.event.is_empty() && data["event"].is_null();
+        Ok(if named {
+            json!({"event": message.event, "data": data})
+        } else {
+            data
+        })
+    };
     messages(&answer.body).into_iter().map(read).collect()
 }
 

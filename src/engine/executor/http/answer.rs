@@ -8,6 +8,7 @@ use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use taskledger_domain::limits::PAYLOAD_BYTES_MAX;
 
 /// Characters of an unexpected answer's body that an error shows.
 const SHOWN_CHARS_MAX: usize = 500;
@@ -49,7 +50,17 @@ pub(super) fn result(request: &Request, incoming: Incoming) -> Result<Value, Exe
     result.insert("truncated".to_owned(), incoming.truncated.into());
     let ms = u64::try_from(incoming.duration.as_millis()).unwrap_or(u64::MAX);
     result.insert("duration_ms".to_owned(), ms.into());
-    Ok(Value::Object(result))
+    let result = Value::Object(result);
+    let result_bytes = result.to_string().len();
+    if result_bytes > PAYLOAD_BYTES_MAX {
+        // Bytes that are no text grow, and so do characters that JSON must escape.
+        return Err(ExecutorError::new(format!(
+            "{name} answered {status} with {} bytes, which are {result_bytes} in a result; at most \
+             {PAYLOAD_BYTES_MAX} fit",
+            incoming.body.len()
+        )));
+    }
+    Ok(result)
 }
 
 /// The host that a redirect names; the rest of it may be a secret.

@@ -261,6 +261,25 @@ fn a_body_that_is_too_large_fails_unless_a_part_is_enough() {
 }
 
 #[test]
+fn an_answer_that_grows_beyond_a_result_is_a_failure_that_says_so() {
+    let request = request(&json!({"url": URL}));
+    for byte in [0xff, 1] {
+        let body = vec![byte; RESPONSE_BYTES_MAX];
+        let large = Incoming {
+            body: body.into(),
+            ..incoming(200, &[], b"")
+        };
+        let error = result(&request, large).unwrap_err().0;
+        assert!(error.contains("at most 1048576 fit"), "{error}");
+    }
+    let text = Incoming {
+        body: vec![b'x'; RESPONSE_BYTES_MAX].into(),
+        ..incoming(200, &[], b"")
+    };
+    assert!(result(&request, text).is_ok());
+}
+
+#[test]
 fn each_attempt_has_a_key_and_passes_the_trace_on() {
     let mut attempt = job(json!({"url": URL}));
     attempt.attempt = 3;

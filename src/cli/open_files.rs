@@ -1,0 +1,47 @@
+//! Each connection costs a file descriptor, of which a process may have so many.
+
+use crate::transport::http;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors for everything but connections: databases, programs that tasks run, the log.
+const OTHER_FILES: u64 = 512;
+/// Connections that a server takes at least, however few descriptors there are.
+const CONNECTIONS_MIN: usize = 16;
+
+/// Raises the limit as far as the system lets us; connections and streams that would still be beyond it
+/// are not taken, instead of failing one by one.
+pub(super) fn fitted(mut options: http::Options) -> http::Options {
+    let limit = raised();
+    let Some(room) = limit.map(|limit| limit.saturating_sub(OTHER_FILES)) else {
+        return options;
+    };
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    if options.connections_max <= room {
+        return options;
+    }
+    let fitting = room.max(CONNECTIONS_MIN);
+    tracing::warn!(
+        wanted = options.connections_max,
+        taken = fitting,
+        open_files = limit,
+        "the limit on open files (`ulimit -n`) lets the server take fewer connections"
+    );
+    options.connections_max = fitting;
+    // Calls keep a tenth of what there is.
+    options.streams_max = options.streams_max.min(fitting - fitting / 10);
+    options
+}
+
+/// The limit, raised to the highest that is permitted; `None`: there is none.
+fn raised() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let highest = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        // What is refused stays as it is.
+        let _ = setrlimit(Resource::Nofile, highest);
+    }
+    getrlimit(Resource::Nofile).current
+}

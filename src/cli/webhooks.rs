@@ -1,0 +1,141 @@
+//! `taskledger webhooks`: the endpoints that a server tells what happens.
+//!
+//! Owns: the calls `webhooks.*`, one command each, and how answers are shown. Secrets are read from files,
+//! never from arguments, which others on the machine can see.
+
+mod create;
+mod deliveries;
+mod headers;
+mod list;
+mod one;
+mod resend;
+mod rotate;
+mod secret;
+mod update;
+mod verify;
+
+use super::output::{Output, member};
+use super::tasks::{Params, Request};
+use super::{Api, CliError, HttpApi, Remote};
+use clap::{Subcommand, ValueEnum};
+use serde_json::Value;
+use std::io;
+use std::process::ExitCode;
+
+/// Tell other programs what happens: endpoints, their secrets and deliveries
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Create(Box<create::Args>),
+    /// Show a webhook
+    Get(one::Args),
+    List(list::Args),
+    Update(Box<update::Args>),
+    /// Delete a webhook; what waits for it is cancelled
+    Delete(one::Args),
+    RotateSecret(rotate::Args),
+    /// Show what signs; the server logs who has asked
+    Secret(one::Args),
+    /// Send a message of the type `webhook.test` at once
+    Test(one::Args),
+    Deliveries(deliveries::Args),
+    Redeliver(resend::Redeliver),
+    Recover(resend::Recover),
+    /// Send to a webhook again that was disabled
+    Enable(one::Args),
+    /// Send nothing to a webhook; its messages wait
+    Disable(one::Args),
+    Verify(verify::Args),
+}
+
+impl Command {
+    /// The call to make; `Err` with what needs no server.
+    fn request(self) -> Result<Result<Request, verify::Args>, CliError> {
+        let one = |args: one::Args, method, show| Ok(args.request(method, show));
+        Ok(Ok(match self {
+            Self::Create(args) => args.request(),
+            Self::Get(args) => one(args, "webhooks.get", one::show),
+            Self::List(args) => Ok(args.request()),
+            Self::Update(args) => args.request(),
+            Self::Delete(args) => one(args, "webhooks.delete", one::deleted),
+            Self::RotateSecret(args) => args.request(),
+            Self::Secret(args) => one(args, "webhooks.secret", one::secret),
+            Self::Test(args) => one(args, "webhooks.test", one::queued),
+            Self::Deliveries(args) => Ok(args.request()),
+            Self::Redeliver(args) => Ok(args.request()),
+            Self::Recover(args) => Ok(args.request()),
+            Self::Enable(args) => one(args, "webhooks.enable", one::show),
+            Self::Disable(args) => one(args, "webhooks.disable", one::show),
+            Self::Verify(args) => return Ok(Err(args)),
+        }?))
+    }
+}
+
+/// Makes the call and shows the result.
+pub(super) async fn webhooks(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let request = match args.command.request()? {
+        Ok(request) => request,
+        Err(args) => return verify::verify(&args, out),
+    };
+    let api = HttpApi::new(&args.remote.url)?;
+    let result = api.call(request.method, request.params).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        (request.show)(&result, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What waits for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ordering {
+    /// Nothing waits
+    None,
+    /// One notice of a task at a time, in order
+    Task,
+    /// One notice at a time, in order
+    Endpoint,
+}
+
+impl Ordering {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Task => "task",
+            Self::Endpoint => "endpoint",
+        }
+    }
+}
+
+/// A list, when something is in it.
+fn some<T: Into<Value>>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+/// Members as lines, these first; what is empty is left out.
+fn members(object: &Value, first: &[&str], out: &mut Output) -> io::Result<()> {
+    let Some(map) = object.as_object() else {
+        return out.line(super::output::printable(&object.to_string()));
+    };
+    let rest = map.keys().map(String::as_str);
+    let rest = rest.filter(|name| !first.contains(name));
+    let lines = first
+        .iter()
+        .copied()
+        .chain(rest)
+        .map(|name| (name, member(object, name)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name:<16} {value}"));
+    out.lines(lines)
+}
+
+#[cfg(test)]
+mod tests;

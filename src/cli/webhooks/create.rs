@@ -1,0 +1,80 @@
+//! `taskledger webhooks create`
+
+use super::headers::Headers;
+use super::{CliError, Ordering, Params, Request, one, secret, some};
+use clap::ValueEnum;
+
+/// Have a URL told what happens
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger webhooks create https://example.org/hook
+  taskledger webhooks create https://example.org/hook --events task_failed,task_cancelled
+  taskledger webhooks create https://example.org/hook --header-file headers.txt --secret-file secret
+
+Messages are signed as Standard Webhooks says. The secret is shown once, in the answer.")]
+pub(super) struct Args {
+    /// Where to send
+    #[arg(value_name = "URL")]
+    to: String,
+    /// Only these events, with commas; without it everything about tasks
+    #[arg(long, value_delimiter = ',', value_name = "EVENT")]
+    events: Vec<String>,
+    /// Only this flow, named by its root task
+    #[arg(long, value_name = "ID")]
+    flow: Option<String>,
+    /// Only flows of this user
+    #[arg(long)]
+    user: Option<String>,
+    /// For people
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    #[command(flatten)]
+    headers: Headers,
+    /// What waits for what
+    #[arg(long, value_enum)]
+    ordering: Option<Ordering>,
+    /// Seconds before each attempt, with commas, instead of the server's schedule
+    #[arg(long, value_delimiter = ',', value_name = "SECONDS")]
+    schedule: Vec<u32>,
+    /// A file with a secret of your own; `-` is standard input. Without it the server makes one
+    #[arg(long, value_name = "FILE", conflicts_with = "signature")]
+    secret_file: Option<String>,
+    /// How the secret that the server makes signs
+    #[arg(long, value_enum)]
+    signature: Option<Signature>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Signature {
+    /// HMAC-SHA256, by a secret that both sides know
+    V1,
+    /// Ed25519; the receiver needs the public key only
+    V1a,
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        let own = self.secret_file.as_deref().map(secret::read).transpose()?;
+        let signature = self.signature.map(|signature| match signature {
+            Signature::V1 => "v1",
+            Signature::V1a => "v1a",
+        });
+        Ok(Request {
+            method: "webhooks.create",
+            params: Params::default()
+                .with("url", self.to)
+                .maybe("events", some(self.events))
+                .maybe("flow_id", self.flow)
+                .maybe("user_id", self.user)
+                .maybe("description", self.description)
+                .maybe("headers", self.headers.params()?)
+                .maybe("ordering", self.ordering.map(Ordering::as_str))
+                .maybe("schedule", some(self.schedule))
+                .maybe("secret", own)
+                .maybe("signature", signature)
+                .build(),
+            show: one::show_with_secret,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! `taskledger webhooks update`
+
+use super::headers::Headers;
+use super::{CliError, Ordering, Params, Request, one, some};
+use clap::ValueEnum;
+
+/// Change a webhook; what is not given stays as it is
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger webhooks update 7c9e6679-7425-40de-944b-e07fc1f90ae7 --to https://example.org/new
+  taskledger webhooks update 7c9e6679-7425-40de-944b-e07fc1f90ae7 --clear events,schedule")]
+pub(super) struct Args {
+    /// The webhook
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Where to send from now on
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Only these events, with commas
+    #[arg(long, value_delimiter = ',', value_name = "EVENT")]
+    events: Vec<String>,
+    /// Only this flow, named by its root task
+    #[arg(long, value_name = "ID")]
+    flow: Option<String>,
+    /// Only flows of this user
+    #[arg(long)]
+    user: Option<String>,
+    /// For people
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    #[command(flatten)]
+    headers: Headers,
+    /// What waits for what
+    #[arg(long, value_enum)]
+    ordering: Option<Ordering>,
+    /// Seconds before each attempt, with commas
+    #[arg(long, value_delimiter = ',', value_name = "SECONDS")]
+    schedule: Vec<u32>,
+    /// What is taken back to its default, with commas
+    #[arg(long, value_enum, value_delimiter = ',')]
+    clear: Vec<Clear>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Clear {
+    /// Everything about tasks is sent
+    Events,
+    /// Of any flow
+    Flow,
+    /// Of anybody
+    User,
+    /// No description
+    Description,
+    /// No headers
+    Headers,
+    /// The server's schedule
+    Schedule,
+}
+
+impl Clear {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Flow => "flow_id",
+            Self::User => "user_id",
+            Self::Description => "description",
+            Self::Headers => "headers",
+            Self::Schedule => "schedule",
+        }
+    }
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        let clear = self.clear.into_iter().map(Clear::as_str).collect();
+        Ok(Request {
+            method: "webhooks.update",
+            params: Params::default()
+                .with("id", self.id)
+                .maybe("url", self.to)
+                .maybe("events", some(self.events))
+                .maybe("flow_id", self.flow)
+                .maybe("user_id", self.user)
+                .maybe("description", self.description)
+                .maybe("headers", self.headers.params()?)
+                .maybe("ordering", self.ordering.map(Ordering::as_str))
+                .maybe("schedule", some(self.schedule))
+                .maybe("clear", some(clear))
+                .build(),
+            show: one::show,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! From a request to a socket.
+
+use super::connection::Place;
+use super::door::Door;
+use super::{origins, refusal, streams};
+use crate::transport::ws::{MESSAGE_BYTES_MAX, Sockets};
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::http::Request;
+use axum::response::Response;
+use std::sync::Arc;
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Answers `GET /ws`: 101, or the refusal.
+    pub(super) async fn socket(self: Arc<Self>, request: Request<Body>) -> Response {
+        let (mut head, _) = request.into_parts();
+        if self.dispatcher.streams().is_none() {
+            return refusal::not_found(head.uri.path());
+        }
+        if !origins::admits(&self.allowed_origins, &head.headers) {
+            return refusal::foreign_origin(&head.headers);
+        }
+        let upgrade = match WebSocketUpgrade::from_request_parts(&mut head, &()).await {
+            Ok(upgrade) => upgrade,
+            Err(_) => return refusal::no_upgrade(),
+        };
+        let place = match streams::place(&self.streams) {
+            Ok(place) => place,
+            Err(refusal) => return *refusal,
+        };
+        let sockets = Arc::new(Sockets {
+            dispatcher: self.dispatcher.clone(),
+            clock: self.clock.clone(),
+            requests: self.requests.clone(),
+            request_timeout: self.request_timeout,
+            draining: self.draining.clone(),
+            cut: self.cut.clone(),
+            tracker: self.detached.clone(),
+        });
+        // Held until the socket is closed: the stream's place, that of the connection, and the drain.
+        let kept = (
+            place,
+            head.extensions.remove::<Place>(),
+            self.detached.token(),
+        );
+        upgrade
+            .max_message_size(MESSAGE_BYTES_MAX)
+            .max_frame_size(MESSAGE_BYTES_MAX)
+            .on_upgrade(move |socket| async move {
+                sockets.serve(socket).await;
+                drop(kept);
+            })
+    }
+}

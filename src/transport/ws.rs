@@ -1,0 +1,160 @@
+//! JSON-RPC over a WebSocket: calls as on POST, and subscriptions whose events are notifications.
+//!
+//! Owns: one socket from its upgrade to its close: which frames are taken, pings, close codes, the
+//! calls that run at once, the queue of what is written. Calls go through the dispatcher; events come
+//! encoded from `subscription`. May not touch: the log, the meaning of methods.
+
+mod calls;
+mod params;
+mod subscriptions;
+mod writer;
+
+use crate::clock::SharedClock;
+use crate::transport::jsonrpc::Dispatcher;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use calls::{Calls, Opened};
+use futures_util::StreamExt;
+use futures_util::stream::SplitStream;
+use std::sync::Arc;
+use std::time::Duration;
+use subscriptions::Subscriptions;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Bytes of a message, and of a frame, that is taken: a call with some inputs. Larger calls go over
+/// POST.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Messages that wait to be written, of all subscriptions and calls of a socket. Who produces more
+/// waits; what happens meanwhile stays in the log.
+const OUTBOX_MAX: usize = 32;
+/// How often a peer is asked whether it is still there.
+const PING_INTERVAL: Duration = Duration::from_secs(25);
+/// How long it may take to answer that.
+const PONG_WAIT: Duration = Duration::from_secs(10);
+/// What a peer gets to take the last messages and to close its side.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+/// What all sockets share.
+pub(crate) struct Sockets<C> {
+    pub(crate) dispatcher: Arc<Dispatcher<C>>,
+    pub(crate) clock: SharedClock,
+    /// Room for requests, shared with all other doors.
+    pub(crate) requests: Arc<Semaphore>,
+    /// What one call may take.
+    pub(crate) request_timeout: Duration,
+    /// Cancelled when the server stops accepting.
+    pub(crate) draining: CancellationToken,
+    /// Cancelled when the grace is over.
+    pub(crate) cut: CancellationToken,
+    /// Calls, which go on without their socket.
+    pub(crate) tracker: TaskTracker,
+}
+
+/// Why a socket ends.
+enum End {
+    /// We close it, with this code and reason.
+    Close(u16, &'static str),
+    /// The peer has closed it, or is gone.
+    Gone,
+}
+
+impl<C: Send + Sync + 'static> Sockets<C> {
+    /// Serves one socket to its end.
+    pub(crate) async fn serve(self: Arc<Self>, socket: WebSocket) {
+        let (sink, mut incoming) = socket.split();
+        let (out, outbox) = mpsc::channel(OUTBOX_MAX);
+        let mut writing = std::pin::pin!(writer::write(sink, outbox));
+        let cut = self.cut.child_token();
+        let end = tokio::select! {
+            () = &mut writing => End::Gone,
+            () = cut.cancelled() => End::Gone,
+            end = self.converse(&mut incoming, out.clone()) => end,
+        };
+        let End::Close(code, reason) = end else {
+            return;
+        };
+        let closing = async {
+            let frame = CloseFrame {
+                code,
+                reason: reason.into(),
+            };
+            // The writer ends with it.
+            let sent = out.send(Message::Close(Some(frame)));
+            let (_, ()) = tokio::join!(sent, &mut writing);
+            // What is thrown away unread could take the close frame along.
+            while let Some(Ok(_)) = incoming.next().await {}
+        };
+        tokio::select! {
+            () = cut.cancelled() => {}
+            _ = timeout(CLOSE_WAIT, closing) => {}
+        }
+    }
+
+    /// Takes messages and tells events until one side has had enough.
+    async fn converse(
+        self: &Arc<Self>,
+        incoming: &mut SplitStream<WebSocket>,
+        out: mpsc::Sender<Message>,
+    ) -> End {
+        let draining = self.draining.child_token();
+        let (opened, mut opening) = mpsc::channel::<Opened>(1);
+        let mut calls = Calls::new(self.clone(), out.clone(), opened);
+        let mut subscriptions = Subscriptions::new(out.clone());
+        let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut pong_by: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = draining.cancelled() => {
+                    return End::Close(close_code::AWAY, "the server is stopping");
+                }
+                message = incoming.next(), if !calls.is_full() => {
+                    pong_by = None;
+                    let text = match message {
+                        None => return End::Gone,
+                        Some(Ok(Message::Close(_))) => return End::Close(close_code::NORMAL, ""),
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                        Some(Ok(Message::Binary(_))) => {
+                            return End::Close(close_code::UNSUPPORTED, "text messages only");
+                        }
+                        Some(Ok(Message::Text(text))) => text,
+                        Some(Err(error)) => return of_error(&error),
+                    };
+                    calls.begin(text, &mut subscriptions).await;
+                }
+                () = calls.room(), if calls.is_full() => {}
+                Some(opened) = opening.recv() => subscriptions.open(opened).await,
+                () = subscriptions.ended() => {}
+                _ = pings.tick() => {
+                    // Written behind what waits; a peer that takes nothing is given up by the writer.
+                    if pong_by.is_none() && out.try_send(Message::Ping(axum::body::Bytes::new())).is_ok() {
+                        pong_by = Some(Instant::now() + PONG_WAIT);
+                    }
+                }
+                () = sleep_until(pong_by.unwrap_or_else(Instant::now)), if pong_by.is_some() && !calls.is_full() => {
+                    return End::Gone;
+                }
+            }
+        }
+    }
+}
+
+/// How the socket is closed after a message that could not be read. The library that found the fault
+/// tells it as text only.
+fn of_error(error: &axum::Error) -> End {
+    let text = error.to_string();
+    if text.contains("Message too long") {
+        End::Close(close_code::SIZE, "messages have 64 KiB at most")
+    } else if text.contains("UTF-8") {
+        End::Close(close_code::INVALID, "text is UTF-8")
+    } else if text.contains("without closing handshake") {
+        End::Gone
+    } else if text.contains("protocol error") {
+        End::Close(close_code::PROTOCOL, "a frame breaks the protocol")
+    } else {
+        End::Gone
+    }
+}

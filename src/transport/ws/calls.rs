@@ -1,0 +1,291 @@
+//! The calls of one socket.
+
+use super::params::{Subscribe, Unsubscribe};
+use super::subscriptions::Subscriptions;
+use super::{MESSAGE_BYTES_MAX, Sockets};
+use crate::subscription::stream::{Reset, Stream};
+use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
+use crate::transport::jsonrpc::reader::Parameters;
+use crate::transport::jsonrpc::{
+    Body, Origin, RpcError, WHOLE_ANSWER_BYTES_MAX, answer_body, failure_body,
+};
+use axum::extract::ws::{Message, Utf8Bytes};
+use futures_util::TryStreamExt;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use taskledger_domain::Violation;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant;
+
+/// Calls of one socket that run at once; the next message is read when one of them has ended.
+const CALLS_MAX: usize = 8;
+/// What a caller is told to wait when the server has as many requests as it takes, in milliseconds.
+const RETRY_AFTER_MS: u64 = 1000;
+
+const _: () = assert!(
+    MESSAGE_BYTES_MAX <= envelope::INLINE_PARSE_BYTES_MAX,
+    "messages are parsed where they arrive"
+);
+
+/// A stream that a call has opened.
+pub(super) struct Opened {
+    /// The id of the call.
+    pub(super) id: Box<RawValue>,
+    /// Its result; `None` for `subscribe`, whose result is the subscription.
+    pub(super) result: Option<Box<RawValue>>,
+    pub(super) stream: Stream,
+    pub(super) reset: Option<Reset>,
+}
+
+/// See the module.
+pub(super) struct Calls<C> {
+    sockets: Arc<Sockets<C>>,
+    out: mpsc::Sender<Message>,
+    opened: mpsc::Sender<Opened>,
+    room: Arc<Semaphore>,
+}
+
+impl<C: Send + Sync + 'static> Calls<C> {
+    pub(super) fn new(
+        sockets: Arc<Sockets<C>>,
+        out: mpsc::Sender<Message>,
+        opened: mpsc::Sender<Opened>,
+    ) -> Self {
+        Self {
+            sockets,
+            out,
+            opened,
+            room: Arc::new(Semaphore::new(CALLS_MAX)),
+        }
+    }
+
+    /// Whether as many run as may.
+    pub(super) fn is_full(&self) -> bool {
+        self.room.available_permits() == 0
+    }
+
+    /// Waits until one more may run.
+    pub(super) async fn room(&self) {
+        // Never closed.
+        let _ = self.room.acquire().await;
+    }
+
+    /// Begins what a message asks for. To be called when there is room.
+    pub(super) async fn begin(&mut self, text: Utf8Bytes, subscriptions: &mut Subscriptions) {
+        let room = self.room.clone().try_acquire_owned();
+        let room = room.expect("only this socket takes room, one message after the other");
+        let envelope = envelope::parse(text.as_bytes());
+        let envelope = match own(envelope) {
+            Own::Not(envelope) => envelope,
+            Own::Unsubscribe(id, params) => {
+                let answer = match unsubscribe(params, subscriptions) {
+                    Ok(result) => answer_body(&id, &result),
+                    Err(error) => failure_body(&id, &error),
+                };
+                return self.send(answer).await;
+            }
+            Own::Subscribe(id, params) => {
+                let asked = subscriptions.refuse_when_full().and_then(|()| read(params));
+                return match asked {
+                    Ok(asked) => self.subscribe(id, asked, room),
+                    Err(error) => self.send(failure_body(&id, &error)).await,
+                };
+            }
+        };
+        if self.sockets.dispatcher.streams_asked_for(&envelope)
+            && let Err(error) = subscriptions.refuse_when_full()
+        {
+            for answer in refused(envelope, &error) {
+                self.send(answer).await;
+            }
+            return;
+        }
+        self.call(envelope, room);
+    }
+
+    /// Carries out a call, or a batch, to its end, even if the socket is closed meanwhile.
+    fn call(&self, envelope: Envelope, room: OwnedSemaphorePermit) {
+        let sockets = self.sockets.clone();
+        let (out, opened) = (self.out.clone(), self.opened.clone());
+        let cut = sockets.cut.clone();
+        let tracker = sockets.tracker.clone();
+        let calling = async move {
+            let Ok(_place) = sockets.requests.clone().try_acquire_owned() else {
+                let busy = RpcError::busy("the server has too many requests", RETRY_AFTER_MS);
+                for answer in refused(envelope, &busy) {
+                    send(&out, answer).await;
+                }
+                return;
+            };
+            let deadline = Instant::now() + sockets.request_timeout;
+            let correlation = Arc::from(sockets.clock.uuid().to_string());
+            let origin = Origin::anonymous(correlation);
+            let answer = sockets.dispatcher.answer(envelope, origin, Some(deadline));
+            match answer.await {
+                None => {}
+                Some(Body::Whole(answer)) => send(&out, answer).await,
+                Some(Body::Long { head, result, tail }) => {
+                    // Cut off: an answer that is not whole is none.
+                    if let Some(answer) = whole(head, result, tail).await {
+                        send(&out, answer).await;
+                    }
+                }
+                Some(Body::Stream { id, streamed }) => {
+                    let begun = Opened {
+                        id,
+                        result: Some(streamed.result),
+                        stream: streamed.stream,
+                        reset: None,
+                    };
+                    // A socket that is gone wants no events.
+                    let _ = opened.send(begun).await;
+                }
+            }
+        };
+        tracker.spawn(async move {
+            tokio::select! {
+                () = cut.cancelled() => {}
+                () = calling => {}
+            }
+            drop(room);
+        });
+    }
+
+    fn subscribe(&self, id: Box<RawValue>, asked: Subscribe, room: OwnedSemaphorePermit) {
+        let sockets = self.sockets.clone();
+        let (out, opened) = (self.out.clone(), self.opened.clone());
+        let cut = sockets.cut.clone();
+        let tracker = sockets.tracker.clone();
+        let subscribing = async move {
+            let Some(streams) = sockets.dispatcher.streams() else {
+                return;
+            };
+            match streams.watch(asked.asked, asked.from).await {
+                Err(error) => send(&out, failure_body(&id, &error)).await,
+                Ok((stream, reset)) => {
+                    let begun = Opened {
+                        id,
+                        result: None,
+                        stream,
+                        reset: asked.reset.or(reset),
+                    };
+                    let _ = opened.send(begun).await;
+                }
+            }
+        };
+        tracker.spawn(async move {
+            tokio::select! {
+                () = cut.cancelled() => {}
+                () = subscribing => {}
+            }
+            drop(room);
+        });
+    }
+
+    async fn send(&self, answer: Vec<u8>) {
+        send(&self.out, answer).await;
+    }
+}
+
+/// What a socket does itself.
+enum Own {
+    Subscribe(Box<RawValue>, Params),
+    Unsubscribe(Box<RawValue>, Params),
+    /// The dispatcher does it.
+    Not(Envelope),
+}
+
+fn own(envelope: Envelope) -> Own {
+    let Envelope::Single(Element::Request(request)) = envelope else {
+        return Own::Not(envelope);
+    };
+    let Request {
+        id: Some(_),
+        method,
+        ..
+    } = &*request
+    else {
+        return Own::Not(Envelope::Single(Element::Request(request)));
+    };
+    let (subscribes, unsubscribes) = (method == "subscribe", method == "unsubscribe");
+    let request = match (*request, subscribes || unsubscribes) {
+        (
+            Request {
+                id: Some(id),
+                params,
+                ..
+            },
+            true,
+        ) => {
+            return if subscribes {
+                Own::Subscribe(id, params)
+            } else {
+                Own::Unsubscribe(id, params)
+            };
+        }
+        (request, _) => request,
+    };
+    Own::Not(Envelope::Single(Element::Request(Box::new(request))))
+}
+
+/// Parameters of the socket's own methods have names.
+fn named(params: Params) -> Result<Map<String, Value>, RpcError> {
+    match params {
+        Params::Named(map) => Ok(map),
+        Params::Positional(values) if values.is_empty() => Ok(Map::new()),
+        Params::Positional(values) => {
+            let count = values.len().into();
+            let fault = Violation::of("params", "not by name", "an object", &count);
+            Err(vec![fault].into())
+        }
+    }
+}
+
+fn read(params: Params) -> Result<Subscribe, RpcError> {
+    Ok(Subscribe::read(&named(params)?)?)
+}
+
+fn unsubscribe(
+    params: Params,
+    subscriptions: &mut Subscriptions,
+) -> Result<Box<RawValue>, RpcError> {
+    let Unsubscribe { subscription } = Unsubscribe::read(&named(params)?)?;
+    if subscriptions.close(&subscription) {
+        let text = RawValue::from_string(r#"{"success":true}"#.to_owned());
+        return Ok(text.expect("it is JSON"));
+    }
+    let reason = "no such subscription";
+    let expected = "a subscription of this socket that has not ended";
+    let fault = Violation::of("subscription", reason, expected, &subscription.into());
+    Err(vec![fault].into())
+}
+
+/// One answer for each call of the envelope that gets one.
+fn refused(envelope: Envelope, error: &RpcError) -> Vec<Vec<u8>> {
+    let ids = envelope
+        .requests()
+        .filter_map(|request| request.id.as_ref());
+    ids.map(|id| failure_body(id, error)).collect()
+}
+
+async fn whole(
+    mut head: Vec<u8>,
+    mut result: crate::application::readings::Pieces,
+    mut tail: Vec<u8>,
+) -> Option<Vec<u8>> {
+    while let Some(piece) = result.try_next().await.ok()? {
+        if head.len() + piece.len() > WHOLE_ANSWER_BYTES_MAX {
+            return None;
+        }
+        head.extend(piece);
+    }
+    head.append(&mut tail);
+    Some(head)
+}
+
+/// Hands over an answer; a socket that is gone gets none.
+async fn send(out: &mpsc::Sender<Message>, answer: Vec<u8>) {
+    let text = String::from_utf8(answer).expect("answers are JSON texts");
+    let _ = out.send(Message::text(text)).await;
+}

@@ -1,0 +1,34 @@
+//! What is written to a socket, one message after the other.
+
+use axum::extract::ws::{Message, WebSocket};
+use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long a peer may take for one message: whoever stops reading must not keep a place.
+const WRITE_WAIT: Duration = Duration::from_secs(30);
+/// Messages that are handed over before they are pushed out together.
+const BATCH_MAX: usize = 32;
+
+/// Writes until a close frame was written, nobody can send any more, or the peer takes nothing.
+pub(super) async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut outbox: mpsc::Receiver<Message>,
+) {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    while outbox.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        let mut closes = false;
+        let writing = async {
+            for message in batch.drain(..) {
+                closes |= matches!(message, Message::Close(_));
+                sink.feed(message).await?;
+            }
+            sink.flush().await
+        };
+        if !matches!(timeout(WRITE_WAIT, writing).await, Ok(Ok(()))) || closes {
+            return;
+        }
+    }
+}
