@@ -124,15 +124,15 @@ async fn a_webhook_is_made_tried_changed_and_deleted(folder: Folder) {
         serde_json::from_str(&said).unwrap()
     };
 
-    let made = webhooks(&[
+    let made = [
         "create",
         &to,
         "--secret-file",
         &secret,
         "--header-file",
         &headers,
-    ]);
-    let made = made.await.done();
+    ];
+    let made = webhooks(&made).await.done();
     assert!(made.contains(&format!("{SECRET}\nKeep it")), "{made}");
     let list = as_json(&["list"]).await;
     let id = list["webhooks"][0]["id"].as_str().unwrap();
