@@ -16,7 +16,7 @@ use crate::application::{
     rows,
 };
 use crate::clock::SharedClock;
-use crate::config::EngineConfig;
+use crate::config::{EgressConfig, EngineConfig};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -34,6 +34,7 @@ use crate::transport::jsonrpc::methods::{self, Context};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::outbox::Outbox;
+use crate::webhooks::worker;
 use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,6 +103,8 @@ pub struct Server {
     stop: CancellationToken,
     leaving: CancellationToken,
     services: TaskTracker,
+    /// Ends the delivery of webhooks.
+    sending: CancellationToken,
 }
 
 /// The client of every outgoing request of a server: one, made at the start.
@@ -114,10 +117,11 @@ pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
 
 /// The settings of webhooks.
 #[must_use]
-pub fn webhooks(config: &EngineConfig, egress: &Egress) -> webhooks::Options {
+pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Options {
     webhooks::Options {
         secrets_key_file: config.webhooks.secrets_key_file.clone(),
-        policy: Arc::new(egress.policy().clone()),
+        egress: Some(egress.clone()),
+        worker: config.webhooks.worker(),
     }
 }
 
@@ -197,10 +201,24 @@ impl Server {
             None => outbox,
         };
         services.spawn(outbox.run(stop.child_token()));
+        let egress = match webhooks.egress {
+            Some(egress) => egress,
+            None => Arc::new(Egress::new(EgressConfig::default().options()?)?),
+        };
+        let (worker, deliveries) = worker::Service::new(
+            worker::Parts {
+                deliveries: storage.webhooks.clone(),
+                sender: egress.clone(),
+                clock: clock.clone(),
+            },
+            webhooks.worker,
+        );
+        let sending = stop.child_token();
+        services.spawn(worker.run(sending.clone()));
         let webhooks = Arc::new(Webhooks::new(
             storage.webhooks.clone(),
             store.clone(),
-            webhooks.policy,
+            Arc::new(egress.policy().clone()),
         ));
 
         let catalog = Arc::new(Catalog::new(registry));
@@ -252,6 +270,7 @@ impl Server {
             catalog,
             engine,
             webhooks,
+            deliveries,
         });
         if !context.app.flows.ownership().is_shared() {
             // Nobody else will bring them.
@@ -271,6 +290,7 @@ impl Server {
             leaving: stop.child_token(),
             stop,
             services,
+            sending,
         })
     }
 
@@ -312,6 +332,8 @@ impl Server {
     /// Stops executors, lets every mailbox finish, then the read models, then the log. Attempts
     /// that were under way are interrupted: the next start decides about them.
     pub async fn close(self) {
+        // It takes as long as a receiver takes to answer, so it begins first.
+        self.sending.cancel();
         self.context.app.flows.slots().close();
         self.context.engine.shut_down().await;
         self.context.app.flows.drain().await;

@@ -74,6 +74,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "telemetry",
             "tls",
             "transport",
+            "webhooks",
         ],
     ),
     ("main", &["cli", "telemetry", "config"]),

@@ -55,7 +55,8 @@ async fn start_server(
     let own = config.listen.to_socket_addrs().map(Iterator::collect);
     config.engine.egress.own = own.unwrap_or_default();
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
-    let webhooks = server::webhooks(&config.engine, &egress);
+    let mut webhooks = server::webhooks(&config.engine, &egress);
+    webhooks.worker.grace = config.shutdown_grace;
     let registry =
         server::executors(executors, &config.engine, egress).map_err(|e| CliError::failed(&e))?;
     let storage = storage(&config.engine.storage)?;

@@ -8,6 +8,7 @@ mod deliveries;
 mod headers;
 mod list;
 mod one;
+mod reseal;
 mod resend;
 mod rotate;
 mod secret;
@@ -53,36 +54,46 @@ enum Command {
     /// Send nothing to a webhook; its messages wait
     Disable(one::Args),
     Verify(verify::Args),
+    Reseal(reseal::Args),
+}
+
+/// What a command needs.
+enum Work {
+    /// A call to a server.
+    Call(Request),
+    Verify(verify::Args),
+    Reseal(reseal::Args),
 }
 
 impl Command {
-    /// The call to make; `Err` with what needs no server.
-    fn request(self) -> Result<Result<Request, verify::Args>, CliError> {
-        let one = |args: one::Args, method, show| Ok(args.request(method, show));
-        Ok(Ok(match self {
-            Self::Create(args) => args.request(),
-            Self::Get(args) => one(args, "webhooks.get", one::show),
-            Self::List(args) => Ok(args.request()),
-            Self::Update(args) => args.request(),
-            Self::Delete(args) => one(args, "webhooks.delete", one::deleted),
-            Self::RotateSecret(args) => args.request(),
-            Self::Secret(args) => one(args, "webhooks.secret", one::secret),
-            Self::Test(args) => one(args, "webhooks.test", one::queued),
-            Self::Deliveries(args) => Ok(args.request()),
-            Self::Redeliver(args) => Ok(args.request()),
-            Self::Recover(args) => Ok(args.request()),
-            Self::Enable(args) => one(args, "webhooks.enable", one::show),
-            Self::Disable(args) => one(args, "webhooks.disable", one::show),
-            Self::Verify(args) => return Ok(Err(args)),
-        }?))
+    fn work(self) -> Result<Work, CliError> {
+        let request = match self {
+            Self::Create(args) => args.request()?,
+            Self::Get(args) => args.request("webhooks.get", one::show),
+            Self::List(args) => args.request(),
+            Self::Update(args) => args.request()?,
+            Self::Delete(args) => args.request("webhooks.delete", one::deleted),
+            Self::RotateSecret(args) => args.request()?,
+            Self::Secret(args) => args.request("webhooks.secret", one::secret),
+            Self::Test(args) => args.request("webhooks.test", one::queued),
+            Self::Deliveries(args) => args.request(),
+            Self::Redeliver(args) => args.request(),
+            Self::Recover(args) => args.request(),
+            Self::Enable(args) => args.request("webhooks.enable", one::show),
+            Self::Disable(args) => args.request("webhooks.disable", one::show),
+            Self::Verify(args) => return Ok(Work::Verify(args)),
+            Self::Reseal(args) => return Ok(Work::Reseal(args)),
+        };
+        Ok(Work::Call(request))
     }
 }
 
-/// Makes the call and shows the result.
+/// Does what was asked and shows the result.
 pub(super) async fn webhooks(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let request = match args.command.request()? {
-        Ok(request) => request,
-        Err(args) => return verify::verify(&args, out),
+    let request = match args.command.work()? {
+        Work::Call(request) => request,
+        Work::Verify(args) => return verify::verify(&args, out),
+        Work::Reseal(args) => return reseal::reseal(&args, out).await,
     };
     let api = HttpApi::new(&args.remote.url)?;
     let result = api.call(request.method, request.params).await?;

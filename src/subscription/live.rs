@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// Bytes kept for those who watch everything: a second or so of full load.
 const ALL_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes kept for each watched flow, shared by its watchers.
-const FLOW_BYTES_MAX: usize = 128 * 1024;
+const FLOW_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of one chunk, unless a single frame has more: what a watcher writes at a time.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Pages of history that are read at once, for all watchers together: a thousand that come back at the
@@ -98,8 +98,9 @@ impl Live {
         state.watching_all + state.flows.values().map(|w| w.watchers).sum::<usize>()
     }
 
-    /// Begins to watch one flow, or all. Everything above [`Watch::from`] comes through it.
-    pub(super) fn watch(self: &Arc<Self>, flow: Option<FlowId>) -> Watch {
+    /// Begins to watch one flow, or all, for somebody who stands at `place`. Everything above
+    /// [`Watch::from`] comes through it.
+    pub(super) fn watch(self: &Arc<Self>, flow: Option<FlowId>, place: Cursor) -> Watch {
         let mut state = self.lock();
         if !state.follows {
             state.position = *self.store.watch().borrow();
@@ -128,10 +129,13 @@ impl Live {
                 watched.tail.clone()
             }
         };
+        // Who was away for a moment finds what it missed still encoded.
+        let kept = tail.behind(place);
+        let from = kept.map_or(state.position, |_| place.position);
         Watch {
-            next: tail.next(),
+            next: kept.unwrap_or_else(|| tail.next()),
             moved: tail.watch(),
-            from: state.position,
+            from,
             tail,
             flow,
             live: self.clone(),
@@ -141,7 +145,13 @@ impl Live {
     fn leave(&self, flow: Option<FlowId>) {
         let mut state = self.lock();
         match flow {
-            None => state.watching_all -= 1,
+            None => {
+                state.watching_all -= 1;
+                if state.watching_all == 0 {
+                    // What comes now is not published, so what is kept would have a hole.
+                    state.all = Arc::new(Tail::new(ALL_BYTES_MAX));
+                }
+            }
             Some(flow) => {
                 if let Some(watched) = state.flows.get_mut(&flow) {
                     watched.watchers -= 1;
@@ -162,52 +172,30 @@ impl Live {
         !state.follows
     }
 
-    /// Gives events to those who watch. Encodes without the lock, and again if somebody came meanwhile
-    /// for whom nothing was encoded.
+    /// Gives events to those who watch. Encodes without the lock; with it, when somebody came meanwhile
+    /// for whom nothing was encoded, so that a stream of newcomers cannot keep it from ending.
     fn publish(&self, events: &[Arc<Recorded>]) {
         let Some(last) = events.last() else { return };
         for event in events {
             self.users.learn(event);
         }
         let end = Cursor::behind(last, PARTS_ALL);
-        loop {
-            let (generation, all, flows) = self.watched(events);
-            let news = encode(events, all, &flows, end);
-            let mut state = self.lock();
-            if state.generation != generation {
-                continue;
-            }
-            for (tail, chunks) in &news {
-                for chunk in chunks {
-                    tail.push(chunk.clone());
-                }
-            }
-            state.position = last.position;
-            drop(state);
-            for (tail, _) in &news {
-                tail.tell();
-            }
-            return;
+        let watched = self.lock().watched(events);
+        let mut news = watched.encode(events, end);
+        let mut state = self.lock();
+        if state.generation != watched.generation {
+            news = state.watched(events).encode(events, end);
         }
-    }
-
-    fn watched(
-        &self,
-        events: &[Arc<Recorded>],
-    ) -> (u64, Option<Arc<Tail>>, HashMap<FlowId, Arc<Tail>>) {
-        let state = self.lock();
-        let all = (state.watching_all > 0).then(|| state.all.clone());
-        let mut flows = HashMap::new();
-        if !state.flows.is_empty() {
-            for event in events {
-                if let Some(watched) = state.flows.get(&event.flow) {
-                    flows
-                        .entry(event.flow)
-                        .or_insert_with(|| watched.tail.clone());
-                }
+        for (tail, chunks) in &news {
+            for chunk in chunks {
+                tail.push(chunk.clone());
             }
         }
-        (state.generation, all, flows)
+        state.position = last.position;
+        drop(state);
+        for (tail, _) in &news {
+            tail.tell();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -215,39 +203,64 @@ impl Live {
     }
 }
 
-/// Chunks for each tail that is watched.
-fn encode(
-    events: &[Arc<Recorded>],
+/// Who watches some events.
+struct Watchers {
+    generation: u64,
     all: Option<Arc<Tail>>,
-    flows: &HashMap<FlowId, Arc<Tail>>,
-    end: Cursor,
-) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
-    let mut of_all = Vec::new();
-    let mut of_flows: HashMap<FlowId, Vec<Arc<Frame>>> = HashMap::new();
-    for event in events {
-        if all.is_none() && !flows.contains_key(&event.flow) {
-            continue;
-        }
-        for frame in Frame::of(event) {
-            if flows.contains_key(&event.flow) {
-                of_flows.entry(event.flow).or_default().push(frame.clone());
-            }
-            if all.is_some() {
-                of_all.push(frame);
+    flows: HashMap<FlowId, Arc<Tail>>,
+}
+
+impl State {
+    fn watched(&self, events: &[Arc<Recorded>]) -> Watchers {
+        let mut flows = HashMap::new();
+        if !self.flows.is_empty() {
+            for event in events {
+                if let Some(watched) = self.flows.get(&event.flow) {
+                    flows
+                        .entry(event.flow)
+                        .or_insert_with(|| watched.tail.clone());
+                }
             }
         }
-    }
-    let mut news = Vec::new();
-    if let Some(tail) = all {
-        news.push((tail, chunks(of_all, end)));
-    }
-    for (flow, frames) in of_flows {
-        if let Some(tail) = flows.get(&flow) {
-            let end = frames.last().map_or(end, |frame| frame.cursor);
-            news.push((tail.clone(), chunks(frames, end)));
+        Watchers {
+            generation: self.generation,
+            all: (self.watching_all > 0).then(|| self.all.clone()),
+            flows,
         }
     }
-    news
+}
+
+impl Watchers {
+    /// Chunks for each tail that is watched. Cost: O(bytes of watched events).
+    fn encode(&self, events: &[Arc<Recorded>], end: Cursor) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
+        let mut of_all = Vec::new();
+        let mut of_flows: HashMap<FlowId, Vec<Arc<Frame>>> = HashMap::new();
+        for event in events {
+            let by_flow = self.flows.contains_key(&event.flow);
+            if self.all.is_none() && !by_flow {
+                continue;
+            }
+            for frame in Frame::of(event) {
+                if by_flow {
+                    of_flows.entry(event.flow).or_default().push(frame.clone());
+                }
+                if self.all.is_some() {
+                    of_all.push(frame);
+                }
+            }
+        }
+        let mut news = Vec::new();
+        if let Some(tail) = &self.all {
+            news.push((tail.clone(), chunks(of_all, end)));
+        }
+        for (flow, frames) in of_flows {
+            if let Some(tail) = self.flows.get(&flow) {
+                let end = frames.last().map_or(end, |frame| frame.cursor);
+                news.push((tail.clone(), chunks(frames, end)));
+            }
+        }
+        news
+    }
 }
 
 /// At least one chunk, so that those who wait for other things know how far the log is.

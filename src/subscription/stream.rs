@@ -105,6 +105,8 @@ pub struct Stream {
     until: Until,
     place: Cursor,
     source: Source,
+    /// What has come and was not chosen from yet.
+    pending: Vec<Arc<Chunk>>,
     /// What ends the stream once everything that has happened was given.
     epilogue: Option<Arc<Frame>>,
     ended: bool,
@@ -165,8 +167,8 @@ impl Stream {
         from: From,
         until: Until,
     ) -> Result<(Self, Option<Reset>), Error> {
-        let watch = live.watch(filter.flow);
         let (place, reset) = place(&live, from).await?;
+        let watch = live.watch(filter.flow, place);
         let mut stream = Self {
             live,
             watch,
@@ -174,6 +176,7 @@ impl Stream {
             until,
             place,
             source: Source::Log,
+            pending: Vec::new(),
             epilogue: None,
             ended: false,
         };
@@ -186,6 +189,8 @@ impl Stream {
     #[must_use]
     pub fn ending_with(mut self, frame: Arc<Frame>) -> Self {
         self.epilogue = Some(frame);
+        // What has happened by now is read from the log, so that its end can be seen.
+        self.watch = self.live.watch(self.filter.flow, Cursor::BEGINNING);
         self
     }
 
@@ -212,15 +217,20 @@ impl Stream {
             }
             let batch = match self.source {
                 Source::Log | Source::FlowLog(_) => self.history().await?,
-                Source::Live => match self.watch.next(BATCH_BYTES_MAX).await {
-                    Some(chunks) => self.chosen(chunks).await?,
-                    None => {
-                        self.watch = self.live.watch(self.filter.flow);
-                        self.source = Source::Log;
-                        self.source = self.log().await?;
-                        continue;
+                Source::Live => {
+                    if self.pending.is_empty() {
+                        match self.watch.next(BATCH_BYTES_MAX).await {
+                            Some(chunks) => self.pending = chunks,
+                            None => {
+                                self.watch = self.live.watch(self.filter.flow, self.place);
+                                self.source = Source::Log;
+                                self.source = self.log().await?;
+                                continue;
+                            }
+                        }
                     }
-                },
+                    self.chosen().await?
+                }
             };
             match batch {
                 Batch::Passed if self.filter.flow.is_some() => {}
@@ -234,10 +244,12 @@ impl Stream {
         let to = self.watch.from;
         // Notices of the event at the place may still be missing.
         let again = u64::from(self.place.parts < PARTS_ALL && self.place.position > 0);
+        let live = self.live.clone();
         let mut events = Vec::new();
+        // Until the frames are made: a page of large events is large twice.
+        let _turn = live.history.acquire().await;
         if self.place.position - again < to {
             let store = &self.live.store;
-            let _turn = self.live.history.acquire().await;
             events = match (self.source, self.filter.flow) {
                 (Source::FlowLog(after), Some(flow)) => {
                     let after = after.saturating_sub(again);
@@ -252,19 +264,24 @@ impl Stream {
             };
         }
         events.retain(|event| event.position <= to);
-        let Some(last) = events.last().cloned() else {
+        let Some(mut last) = events.last() else {
             self.source = Source::Live;
             return Ok(Batch::Passed);
         };
-        let mut frames = Vec::new();
+        let (mut frames, mut bytes) = (Vec::new(), 0);
         for event in &events {
             for frame in Frame::of(event) {
                 if frame.cursor > self.place && self.takes(&frame).await? {
+                    bytes += frame.sse().len();
                     frames.push(frame);
                 }
             }
+            if bytes >= BATCH_BYTES_MAX {
+                last = event;
+                break;
+            }
         }
-        self.place = Cursor::behind(&last, PARTS_ALL);
+        self.place = Cursor::behind(last, PARTS_ALL);
         if let Source::FlowLog(version) = &mut self.source {
             *version = last.version;
         }
@@ -272,7 +289,9 @@ impl Stream {
     }
 
     /// The frames of live chunks that pass, behind the present place.
-    async fn chosen(&mut self, chunks: Vec<Arc<Chunk>>) -> Result<Batch, Error> {
+    async fn chosen(&mut self) -> Result<Batch, Error> {
+        // Kept until they are chosen from: who asks may break off, or the log may not answer.
+        let chunks = self.pending.clone();
         let end = chunks.last().map_or(self.place, |chunk| chunk.end);
         let fresh = chunks
             .first()
@@ -284,6 +303,7 @@ impl Stream {
             && self.until == Until::Forever
         {
             self.place = self.place.max(end);
+            self.pending.clear();
             return Ok(if only.frames.is_empty() {
                 Batch::Passed
             } else {
@@ -297,6 +317,7 @@ impl Stream {
             }
         }
         self.place = self.place.max(end);
+        self.pending.clear();
         Ok(self.cut(frames))
     }
 

@@ -3,10 +3,11 @@
 //! The user of a flow is that of its root, as it is now; what happened before counts as theirs.
 
 use crate::store::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use taskledger_domain::flow::Event;
-use taskledger_domain::{FlowId, Recorded};
+use taskledger_domain::{FlowId, Recorded, Version};
 
 /// Flows whose users are remembered, oldest out first: about 2 MB.
 const FLOWS_MAX: usize = 16_384;
@@ -18,7 +19,16 @@ type User = Option<Arc<str>>;
 #[derive(Debug)]
 pub struct Users {
     store: Arc<dyn EventStore>,
-    known: Mutex<(HashMap<FlowId, User>, VecDeque<FlowId>)>,
+    known: Mutex<Known>,
+    /// One flow is read at a time: many who ask for the same one must not read it many times.
+    reading: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// With the version of the event that said so.
+    users: HashMap<FlowId, (Version, User)>,
+    order: VecDeque<FlowId>,
 }
 
 impl Users {
@@ -28,20 +38,21 @@ impl Users {
         Self {
             store,
             known: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Takes over what an event says of a flow that was asked for. To be told of all events, in order.
+    /// Takes over what an event says. To be told of all events; of those that it was not told of, see
+    /// [`Self::forget`].
     pub fn learn(&self, recorded: &Recorded) {
-        let Some(user) = said(recorded) else { return };
-        if let Some(known) = self.lock().0.get_mut(&recorded.flow) {
-            *known = user;
+        if let Some(user) = said(recorded) {
+            self.lock().put(recorded.flow, recorded.version, user);
         }
     }
 
     /// Forgets everything: some events were not told.
     pub fn forget(&self) {
-        *self.lock() = Default::default();
+        *self.lock() = Known::default();
     }
 
     /// The user of a flow; none for a flow that does not exist. Cost: O(1) when it is known, else the
@@ -50,10 +61,14 @@ impl Users {
     /// # Errors
     /// [`Error`]: the log cannot be read.
     pub async fn of(&self, flow: FlowId) -> Result<User, Error> {
-        if let Some(user) = self.lock().0.get(&flow) {
-            return Ok(user.clone());
+        if let Some(user) = self.lock().get(flow) {
+            return Ok(user);
         }
-        let (mut after, mut user) = (0, None);
+        let _turn = self.reading.lock().await;
+        if let Some(user) = self.lock().get(flow) {
+            return Ok(user);
+        }
+        let (mut after, mut found) = (0, (0, None));
         loop {
             let piece = self
                 .store
@@ -61,32 +76,44 @@ impl Users {
                 .await?;
             let Some(last) = piece.last() else { break };
             after = last.version;
-            if let Some(said) = piece.iter().rev().find_map(|recorded| said(recorded)) {
-                user = said;
+            let said = |recorded: &Arc<Recorded>| Some((recorded.version, said(recorded)?));
+            if let Some(newest) = piece.iter().rev().find_map(said) {
+                found = newest;
             }
         }
-        Ok(self.remember(flow, user))
-    }
-
-    /// Keeps what was read, unless something newer was learned meanwhile.
-    fn remember(&self, flow: FlowId, read: User) -> User {
+        let (version, user) = found;
         let mut known = self.lock();
-        let (users, order) = &mut *known;
-        if let Some(newer) = users.get(&flow) {
-            return newer.clone();
-        }
-        users.insert(flow, read.clone());
-        order.push_back(flow);
-        if order.len() > FLOWS_MAX
-            && let Some(oldest) = order.pop_front()
-        {
-            users.remove(&oldest);
-        }
-        read
+        known.put(flow, version, user);
+        Ok(known.get(flow).flatten())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<FlowId, User>, VecDeque<FlowId>)> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn get(&self, flow: FlowId) -> Option<User> {
+        self.users.get(&flow).map(|(_, user)| user.clone())
+    }
+
+    /// Keeps what was said, unless something newer is known.
+    fn put(&mut self, flow: FlowId, version: Version, user: User) {
+        match self.users.entry(flow) {
+            Entry::Occupied(mut known) => {
+                if known.get().0 < version {
+                    known.insert((version, user));
+                }
+                return;
+            }
+            Entry::Vacant(unknown) => _ = unknown.insert((version, user)),
+        }
+        self.order.push_back(flow);
+        if self.order.len() > FLOWS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.users.remove(&oldest);
+        }
     }
 }
 

@@ -40,8 +40,22 @@ pub async fn health(context: &Context) -> Box<RawValue> {
         "projections": {"checkpoint": checkpoint, "lag": head.saturating_sub(checkpoint), "rebuild": rebuild(context)},
         "flows": {"resident": flows, "idle_bytes": idle_bytes},
         "executors": slots,
+        "streams": {"watchers": context.app.live.watchers()},
+        "webhooks": webhooks(context),
         "node": node(context),
     }))
+}
+
+/// What this server has sent since it began.
+fn webhooks(context: &Context) -> Value {
+    let counts = context.deliveries.counts();
+    json!({
+        "attempts": counts.attempts,
+        "delivered": counts.delivered,
+        "failed": counts.failed,
+        "dead": counts.dead,
+        "open_breakers": counts.open_breakers,
+    })
 }
 
 /// This server among those that share the log; null when it is alone.

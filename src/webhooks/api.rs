@@ -49,7 +49,10 @@ impl From<store::Error> for Error {
                 error.to_string(),
                 &Value::Null,
             )]),
-            other => Self::Store(other),
+            other @ (store::Error::Database(_)
+            | store::Error::Late
+            | store::Error::Damaged(_)
+            | store::Error::Keys(_)) => Self::Store(other),
         }
     }
 }

@@ -52,8 +52,8 @@ pub fn name(text: &str) -> Result<String, &'static str> {
     }
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| "not a header name")?;
     let name = name.as_str();
-    let begins = |beginning: &&str| name.starts_with(*beginning);
-    if REFUSED.contains(&name) || REFUSED_BEGINNINGS.iter().any(|b| begins(b)) {
+    let begins = |beginning: &&str| name.starts_with(beginning);
+    if REFUSED.contains(&name) || REFUSED_BEGINNINGS.iter().any(begins) {
         return Err("not a header that can be set");
     }
     Ok(name.to_owned())

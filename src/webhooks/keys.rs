@@ -347,7 +347,8 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let again = Keyring::of_folder(folder.path(), &clock()).unwrap();
         assert_eq!(first.first(), again.first());
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o640))
+            .unwrap();
         assert!(matches!(
             Keyring::of_folder(folder.path(), &clock()),
             Err(KeysError::Readable { mode: 0o640, .. })

@@ -25,7 +25,7 @@ pub mod worker;
 
 pub use crate::egress::URL_CHARS_MAX;
 
-use crate::egress::Policy;
+use crate::egress::Egress;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ use std::sync::Arc;
 pub struct Options {
     /// File with the keys of secrets; `None`: one in the data folder, or none on a database.
     pub secrets_key_file: Option<PathBuf>,
-    /// Which receivers are allowed.
-    pub policy: Arc<Policy>,
+    /// The way out; `None`: one of its own, to public addresses over TLS alone.
+    pub egress: Option<Arc<Egress>>,
+    /// How much is sent at once, and when what has failed is sent again.
+    pub worker: worker::Options,
 }

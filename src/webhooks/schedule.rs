@@ -11,6 +11,10 @@ use taskledger_domain::Timestamp;
 /// Seconds before each attempt, unless the endpoint has its own: about 28 hours in all. Enough for an
 /// outage that somebody notices the next morning.
 pub const DEFAULT_SECONDS: [u32; 8] = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
+/// Entries of a schedule at most.
+pub const ENTRIES_MAX: usize = 20;
+/// Seconds before one attempt at most: a week.
+pub const SECONDS_MAX: u32 = 7 * 24 * 3600;
 /// A pause is up to this much shorter or longer, so that messages that failed together do not come back
 /// together; percent.
 pub const JITTER_PERCENT: u64 = 20;

@@ -205,7 +205,7 @@ async fn what_follows_a_place_is_the_same_in_history_and_live() {
             text(&take(&mut stream, expected.len()).await),
             text(&expected)
         );
-        assert_eq!(stream.place().position, all.last().unwrap().cursor.position);
+        assert!(stream.place() >= all.last().unwrap().cursor);
     }
 }
 

@@ -100,6 +100,12 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
     let update = |task: &Value, updates: Value| json!({"task_id": task, "updates": updates});
     let unknown = json!({"task_id": UNKNOWN});
     vec![
+        ("tasks.subscribe", -32001, unknown.clone()),
+        (
+            "tasks.resubscribe",
+            -32001,
+            json!({"task_id": UNKNOWN, "last_event_id": "x"}),
+        ),
         ("tasks.create", -32012, two_roots.clone()),
         (
             "tasks.create",

@@ -7,7 +7,8 @@ use serde_json::json;
 #[tokio::test]
 async fn a_stream_opens_at_once_and_every_frame_is_exact() {
     // given
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let mut sse = open(api, "", None).await;
     // then: the first bytes come before anything has happened
@@ -46,8 +47,8 @@ async fn a_stream_opens_at_once_and_every_frame_is_exact() {
 
 #[tokio::test]
 async fn proxies_and_browsers_are_told_to_pass_everything_on() {
-    let server =
-        Server::start_with(&Folder::new(), &["--allow-origin", "https://app.example"]).await;
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &["--allow-origin", "https://app.example"]).await;
     let api = &server.api;
     let ask = api.http.get(format!("{}events", api.url));
     let response = ask
@@ -85,7 +86,8 @@ async fn proxies_and_browsers_are_told_to_pass_everything_on() {
 
 #[tokio::test]
 async fn what_the_route_does_not_take_is_refused_with_a_reason() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let url = format!("{}events", api.url);
     let head = api.http.head(&url).send().await.unwrap();
@@ -159,7 +161,8 @@ async fn a_cursor_that_is_no_place_here_is_answered_with_a_reset() {
 
 #[tokio::test]
 async fn the_header_wins_over_the_query() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     run(&server.api, 2).await;
     let all = everything(&server.api).await;
     let (early, late) = (all[0].id.as_deref().unwrap(), all[3].id.as_deref().unwrap());
@@ -177,7 +180,8 @@ async fn the_header_wins_over_the_query() {
 #[tokio::test]
 async fn users_types_and_tasks_are_chosen() {
     // given
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     for user in ["ann", "bob"] {
         let task = json!({"name": user, "user_id": user, "schemas": {"method": "echo_executor"}});

@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 #[tokio::test]
 async fn more_streams_than_there_may_be_are_told_to_come_back() {
     // given
-    let server = Server::start_with(&Folder::new(), &["--max-streams", "2"]).await;
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &["--max-streams", "2"]).await;
     let api = &server.api;
     let (one, two) = (open(api, "", None).await, open(api, "", None).await);
     // when
@@ -49,7 +50,8 @@ fn memory(server: &Server) -> u64 {
 async fn readers_that_take_nothing_cost_little_and_change_nothing_for_others() {
     const STALLED: usize = 30;
     // given: readers that ask and never read, and one that reads
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let address = api
         .url

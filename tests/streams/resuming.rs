@@ -40,7 +40,8 @@ async fn read(api: &Api, got: &mut Vec<Block>, more: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_is_cut_at_every_event_gets_everything_once() {
     // given
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let stop = Arc::new(AtomicBool::new(false));
     let loading = load(vec![server.api.clone()], stop.clone());
     // when
@@ -119,7 +120,8 @@ async fn a_reader_that_is_cut_from_one_node_goes_on_at_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundreds_that_come_back_at_once_all_get_what_they_missed() {
     const CLIENTS: usize = 300;
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     run(&server.api, 40).await;
     let all = everything(&server.api).await;
     let coming = (0..CLIENTS).map(|n| {

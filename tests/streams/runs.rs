@@ -33,7 +33,8 @@ fn assert_whole(result: &Value, events: &[crate::sse::Block]) {
 
 #[tokio::test]
 async fn a_run_is_told_from_its_start_to_its_end() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let params = json!({"tasks": tasks(5), "use_streaming": true});
     let (result, mut sse) = call(&server.api, "tasks.execute", params).await;
     assert_eq!(result["status"], "started");
@@ -52,7 +53,8 @@ async fn a_run_is_told_from_its_start_to_its_end() {
 #[tokio::test]
 async fn only_tasks_of_the_run_are_told() {
     // given: a flow of two groups
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let leaf = |name: &str| json!({"name": name, "schemas": {"method": "echo_executor"}});
     let tree = json!({"name": "root", "children": [
@@ -78,7 +80,8 @@ async fn only_tasks_of_the_run_are_told() {
 
 #[tokio::test]
 async fn a_stream_stands_alone() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let asks = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.execute", "params": {"tasks": tasks(1), "use_streaming": true}});
     let subscribes = json!({"jsonrpc": "2.0", "id": 2, "method": "tasks.subscribe", "params": {"task_id": "0f8fad5b-d9cb-469f-a165-70867728950e"}});
@@ -100,7 +103,8 @@ async fn a_stream_stands_alone() {
 
 #[tokio::test]
 async fn a_refusal_is_a_plain_answer() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let unknown = json!([{"name": "a", "schemas": {"method": "no_such"}}]);
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.execute", "params": {"tasks": unknown, "use_streaming": true}});
     let response = post(&server.api, &body).await;
@@ -113,7 +117,8 @@ async fn a_refusal_is_a_plain_answer() {
 
 #[tokio::test]
 async fn a_repeated_call_gets_the_first_answer_and_the_whole_stream() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let ask = |streaming: bool| {
         json!({
             "jsonrpc": "2.0", "id": 1, "method": "tasks.execute",

@@ -66,7 +66,8 @@ fn url(server: &Server) -> String {
 
 #[tokio::test]
 async fn calls_are_answered_as_on_post() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let mut socket = Socket::open(&server).await;
     socket.call(1, "tasks.create", json!({"name": "a"})).await;
     let answer = socket.next().await;
@@ -93,7 +94,8 @@ async fn calls_are_answered_as_on_post() {
 #[tokio::test]
 async fn events_are_notifications_with_the_same_places() {
     // given
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let root = run(&server.api, 2).await;
     let all = everything(&server.api).await;
     // when
@@ -150,7 +152,8 @@ async fn events_are_notifications_with_the_same_places() {
 
 #[tokio::test]
 async fn a_run_is_followed_to_its_end() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let mut socket = Socket::open(&server).await;
     let params = json!({"tasks": tasks(2), "use_streaming": true});
     socket.call(1, "tasks.execute", params).await;
@@ -175,7 +178,8 @@ async fn a_run_is_followed_to_its_end() {
 
 #[tokio::test]
 async fn a_socket_has_so_many_subscriptions() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let mut socket = Socket::open(&server).await;
     for n in 1..=33 {
         socket.call(n, "subscribe", json!({})).await;
@@ -191,7 +195,8 @@ async fn a_socket_has_so_many_subscriptions() {
 
 #[tokio::test]
 async fn each_fault_has_its_close_code() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let mut binary = Socket::open(&server).await;
     binary.0.send(Message::binary(vec![1])).await.unwrap();
     assert_eq!(binary.code().await, 1003);
@@ -235,7 +240,8 @@ async fn pages_of_other_origins_get_no_socket() {
         "--max-streams",
         "2",
     ];
-    let server = Server::start_with(&Folder::new(), &arguments).await;
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &arguments).await;
     let own = server.api.url.trim_end_matches('/').to_owned();
     let connect = async |origin: &str| {
         let mut request = url(&server).into_client_request().unwrap();

@@ -149,7 +149,11 @@ pub(crate) async fn post(api: &Api, body: &Value) -> reqwest::Response {
 /// A call that must be answered with a stream; its answer and the stream behind it.
 pub(crate) async fn call(api: &Api, method: &str, params: Value) -> (Value, Sse) {
     let body = json!({"jsonrpc": "2.0", "id": "s", "method": method, "params": params});
-    let mut sse = Sse::of(post(api, &body).await);
+    let response = post(api, &body).await;
+    if response.headers()["content-type"] == "application/json" {
+        panic!("{body}: {}", response.text().await.unwrap());
+    }
+    let mut sse = Sse::of(response);
     let first = sse.block().await.unwrap();
     assert_eq!((&first.event, &first.id), (&None, &None));
     let mut answer = first.json();

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_flow_that_has_run_is_answered_with_its_end() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let root = run(api, 1).await;
     let last = everything(api).await.pop().unwrap();
@@ -32,7 +33,8 @@ async fn a_flow_that_has_run_is_answered_with_its_end() {
 
 #[tokio::test]
 async fn a_flow_that_never_ran_is_watched_until_its_first_run_has_ended() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let task = json!({"name": "a", "schemas": {"method": "echo_executor"}});
     let id = api.call("tasks.create", task).await["id"].take();
@@ -51,7 +53,8 @@ async fn a_flow_that_never_ran_is_watched_until_its_first_run_has_ended() {
 #[tokio::test]
 async fn a_subscription_goes_on_behind_its_last_event() {
     // given
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let root = run(api, 2).await;
     let all = everything(api).await;
@@ -76,7 +79,8 @@ async fn a_subscription_goes_on_behind_its_last_event() {
 
 #[tokio::test]
 async fn one_task_can_be_watched_alone() {
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let api = &server.api;
     let tree = json!({"name": "root", "children": [
         {"name": "a", "schemas": {"method": "echo_executor"}},
@@ -109,7 +113,8 @@ fn folded(snapshot: &Value, events: &[crate::sse::Block]) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_and_what_follows_it_are_the_state_under_load() {
     // given: a run, in which tasks end all the time
-    let server = Server::start(&Folder::new()).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
     let started = server
         .api
         .call("tasks.execute", json!({"tasks": tasks(150)}))

@@ -1,8 +1,20 @@
 //! `webhooks`: what people do with endpoints, on the command line.
 
-use crate::program::run_with;
-use crate::server::Folder;
+use crate::backends::on_both_backends;
+use crate::program::{Ended, run, run_with};
+use crate::server::{Folder, Server};
+use serde_json::{Value, json};
 use standardwebhooks::Webhook;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+on_both_backends!(a_webhook_is_made_tried_changed_and_deleted);
+
+/// For a message to arrive.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
@@ -39,4 +51,200 @@ async fn a_signature_of_another_library_is_checked_by_hand() {
         assert_eq!(bad.code, Some(1), "{bad:?}");
         assert!(bad.out.contains("NOT good"), "{bad:?}");
     }
+}
+
+/// A request as it came: headers in lower case, and the body.
+struct Received {
+    headers: HashMap<String, String>,
+    body: String,
+}
+
+/// Takes one message and says that it has arrived.
+async fn receive(listener: &TcpListener) -> Received {
+    let (mut socket, _) = timeout(PATIENCE, listener.accept())
+        .await
+        .expect("a message comes")
+        .unwrap();
+    let (mut read, mut part) = (Vec::new(), [0; 4096]);
+    let (head, body) = loop {
+        let count = socket.read(&mut part).await.unwrap();
+        assert!(count > 0, "the message is whole");
+        read.extend_from_slice(&part[..count]);
+        let text = String::from_utf8(read.clone()).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n")
+            && head
+                .to_lowercase()
+                .contains(&format!("content-length: {}", body.len()))
+        {
+            break (head.to_owned(), body.to_owned());
+        }
+    };
+    let answer = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+    socket.write_all(answer.as_bytes()).await.unwrap();
+    let lines = head
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(": "));
+    Received {
+        headers: lines
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+            .collect(),
+        body,
+    }
+}
+
+async fn a_webhook_is_made_tried_changed_and_deleted(folder: Folder) {
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let secret = file("secret", format!("{SECRET}\n"));
+    let headers = file("headers", "x-tenant: seven\n".to_owned());
+    let key = file(
+        "key",
+        "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\n".to_owned(),
+    );
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let allowed = [
+        "--egress-allow-net",
+        "127.0.0.0/8",
+        "--secrets-key-file",
+        &key,
+    ];
+    let server = Server::start_with(&folder, &allowed).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = format!("http://{}/hook", listener.local_addr().unwrap());
+    let url = server.api.url.as_str();
+    let webhooks = async |arguments: &[&str]| -> Ended {
+        run([&["webhooks"], arguments, &["--url", url]].concat()).await
+    };
+    let as_json = async |arguments: &[&str]| -> Value {
+        let said = webhooks(&[arguments, &["--json"]].concat()).await.done();
+        serde_json::from_str(&said).unwrap()
+    };
+
+    let made = webhooks(&[
+        "create",
+        &to,
+        "--secret-file",
+        &secret,
+        "--header-file",
+        &headers,
+    ]);
+    let made = made.await.done();
+    assert!(made.contains(&format!("{SECRET}\nKeep it")), "{made}");
+    let list = as_json(&["list"]).await;
+    let id = list["webhooks"][0]["id"].as_str().unwrap();
+    assert!(!list.to_string().contains(SECRET), "shown once: {list}");
+    assert!(!list.to_string().contains("seven"), "never shown: {list}");
+    assert!(webhooks(&["list"]).await.done().contains("enabled"));
+
+    let test = as_json(&["test", id]).await;
+    let received = receive(&listener).await;
+    assert_eq!(received.headers["x-tenant"], "seven");
+    let checked = run_with(
+        [
+            "webhooks",
+            "verify",
+            "--secret-file",
+            &secret,
+            "--id",
+            &received.headers["webhook-id"],
+            "--timestamp",
+            &received.headers["webhook-timestamp"],
+            "--signature",
+            &received.headers["webhook-signature"],
+        ],
+        folder.path(),
+        &received.body,
+    );
+    assert_eq!(checked.await.done(), "the signature is good\n");
+    let delivery = server
+        .api
+        .eventually("the delivery is recorded", async || {
+            let deliveries = as_json(&["deliveries", id, "--state", "delivered"]).await;
+            deliveries["deliveries"].get(0).cloned()
+        })
+        .await;
+    assert_eq!(delivery["id"], test["delivery_id"]);
+    let number = delivery["id"].to_string();
+    let again = as_json(&["redeliver", &number]).await;
+    assert_eq!(again["delivery_id"], test["delivery_id"]);
+    let repeated = receive(&listener).await;
+    assert_eq!(repeated.body, received.body);
+    assert_eq!(
+        repeated.headers["webhook-id"],
+        received.headers["webhook-id"]
+    );
+
+    webhooks(&["disable", id]).await.done();
+    assert!(
+        webhooks(&["list"])
+            .await
+            .done()
+            .contains("disabled (requested)")
+    );
+    let refused = webhooks(&["test", id]).await.refused(2);
+    assert!(refused.contains("the webhook is disabled"), "{refused}");
+    webhooks(&["enable", id]).await.done();
+    let changed = as_json(&[
+        "update",
+        id,
+        "--events",
+        "task_failed",
+        "--clear",
+        "headers",
+    ])
+    .await;
+    assert_eq!(
+        (&changed["events"], &changed["headers"]),
+        (&json!(["task_failed"]), &json!({}))
+    );
+    let rotated = as_json(&["rotate-secret", id, "--grace", "60"]).await;
+    let secrets = webhooks(&["secret", id]).await.done();
+    assert!(
+        secrets.contains(rotated["secret"].as_str().unwrap()),
+        "{secrets}"
+    );
+    assert!(secrets.contains(SECRET), "for a minute more: {secrets}");
+    assert!(
+        webhooks(&["delete", id])
+            .await
+            .done()
+            .starts_with("deleted; ")
+    );
+    let unknown = webhooks(&["get", id]).await.refused(2);
+    assert!(unknown.contains("Webhook not found (-32014)"), "{unknown}");
+    let kept = [
+        "create",
+        &to,
+        "--secret-file",
+        &secret,
+        "--header-file",
+        &headers,
+    ];
+    webhooks(&kept).await.done();
+    server.stop().await;
+
+    let old = std::fs::read_to_string(&key).unwrap();
+    std::fs::write(
+        &key,
+        format!("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n{old}"),
+    )
+    .unwrap();
+    let reseal = ["webhooks", "reseal", "--secrets-key-file", &key].map(str::to_owned);
+    let reseal = async || {
+        run(reseal.iter().cloned().chain(folder.storage()))
+            .await
+            .done()
+    };
+    assert_eq!(
+        reseal().await,
+        "2 values are kept under the first key now\n"
+    );
+    assert_eq!(
+        reseal().await,
+        "0 values are kept under the first key now\n"
+    );
 }

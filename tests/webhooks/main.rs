@@ -1,10 +1,44 @@
-//! Webhooks from what is due to what has arrived, over real connections on loopback.
+//! Webhooks: what must be sent, to whom, what callers order of them, and how it arrives.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod api;
 mod faults;
+mod kill;
+mod outbox;
+#[path = "../common/postgres.rs"]
+mod postgres;
+#[allow(dead_code, reason = "shared with other test programs")]
+#[path = "../system/program.rs"]
+mod program;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../common/receiver.rs"]
 mod receiver;
+mod secrets;
 mod sending;
+#[allow(dead_code, reason = "shared with other test programs")]
+#[path = "../system/server.rs"]
+mod server;
 mod signing;
+mod site;
+mod store;
+mod world;
+
+/// Each test runs on a file of SQLite and on PostgreSQL.
+macro_rules! on_both_engines {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($crate::world::World::of_folder().await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($crate::world::World::of_database().await).await;
+            })*
+        }
+    };
+}
+use on_both_engines;

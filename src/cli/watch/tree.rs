@@ -5,7 +5,7 @@ use super::lines::{percent, took};
 use crate::cli::output::member;
 use crate::cli::tree::{self, Line};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use taskledger_domain::Timestamp;
 
 /// A tree of tasks.
@@ -21,6 +21,8 @@ struct Row {
     line: Line,
     started: Option<Timestamp>,
     ended: Option<Timestamp>,
+    /// Tasks are below it. How far they are is not told when it changes, so it is not shown.
+    is_group: bool,
 }
 
 impl Tree {
@@ -34,12 +36,16 @@ impl Tree {
                 )
             })
             .collect();
-        let rows = tree::lines(tree).into_iter().map(|line| {
+        let groups: HashSet<String> = known::parents(tree).collect();
+        let rows = tree::lines(tree).into_iter().map(|mut line| {
+            let is_group = groups.contains(&line.id);
+            line.percent = line.percent.filter(|_| !is_group);
             let (started, ended) = times.remove(&line.id).unwrap_or_default();
             Row {
                 line,
                 started,
                 ended,
+                is_group,
             }
         });
         self.rows = rows.collect();
@@ -56,10 +62,11 @@ impl Tree {
             line,
             started,
             ended,
+            is_group,
         } = &mut self.rows[*at];
         let (before, now) = (line.status.clone(), member(event, "status"));
         let at = time(event, "timestamp");
-        line.percent = percent(event).filter(|_| now == "in_progress");
+        line.percent = percent(event).filter(|_| now == "in_progress" && !*is_group);
         line.error = member(event, "error");
         match now.as_str() {
             "pending" => (*started, *ended) = (None, None),
@@ -117,7 +124,7 @@ mod tests {
     #[test]
     fn events_move_tasks_on_and_times_grow_while_they_run() {
         let mut tree = Tree::default();
-        tree.read(&json!({"task": {"id": "r", "name": "root", "status": "in_progress", "started_at": START},
+        tree.read(&json!({"task": {"id": "r", "name": "root", "status": "in_progress", "progress": 0.1, "started_at": START},
             "children": [{"task": {"id": "a", "name": "leaf", "status": "pending"}, "children": []}]}));
         assert_eq!(
             shown(&tree, 5),

@@ -63,8 +63,10 @@ pub(super) fn secret(result: &Value, out: &mut Output) -> io::Result<()> {
 
 /// What a deletion says.
 pub(super) fn deleted(result: &Value, out: &mut Output) -> io::Result<()> {
-    out.line("deleted")?;
-    members(result, &[], out)
+    out.line(format!(
+        "deleted; {} waiting messages were cancelled",
+        member(result, "cancelled")
+    ))
 }
 
 /// What an order to send says.

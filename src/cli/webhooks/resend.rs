@@ -1,6 +1,7 @@
 //! `taskledger webhooks redeliver` and `recover`
 
-use super::{Output, Params, Request, members, one};
+use super::{Output, Params, Request, one};
+use crate::cli::output::member;
 use serde_json::Value;
 use std::io;
 
@@ -64,5 +65,8 @@ impl Recover {
 }
 
 fn recovered(result: &Value, out: &mut Output) -> io::Result<()> {
-    members(result, &[], out)
+    out.line(format!(
+        "{} messages begin anew",
+        member(result, "recovered")
+    ))
 }

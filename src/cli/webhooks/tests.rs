@@ -13,9 +13,10 @@ fn request(line: &str) -> Result<Request, CliError> {
     let Top::Webhooks(args) = Cli::try_parse_from(words).unwrap().command else {
         panic!("not a webhooks command");
     };
-    args.command
-        .request()
-        .map(|request| request.unwrap_or_else(|_| panic!("{line} needs no server")))
+    args.command.work().map(|work| match work {
+        Work::Call(request) => request,
+        Work::Verify(_) | Work::Reseal(_) => panic!("{line} needs no server"),
+    })
 }
 
 fn shown(line: &str, answer: &Value) -> String {
@@ -159,6 +160,20 @@ fn a_new_secret_is_shown_apart_with_what_to_do_with_it() {
         "{said}"
     );
     assert!(!shown("get|w", &json!({"id": "w"})).contains("Keep it"));
+}
+
+#[test]
+fn what_was_done_is_a_sentence() {
+    assert_eq!(
+        shown("delete|w", &json!({"success": true, "cancelled": 2})),
+        "deleted; 2 waiting messages were cancelled\n"
+    );
+    assert_eq!(
+        shown("recover|w|--since|S", &json!({"recovered": 3})),
+        "3 messages begin anew\n"
+    );
+    let queued = shown("test|w", &json!({"delivery_id": 7}));
+    assert!(queued.starts_with("delivery_id      7\n"), "{queued}");
 }
 
 #[test]

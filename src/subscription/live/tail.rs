@@ -1,6 +1,7 @@
 //! The newest chunks, for readers who each go at their own pace. Bounded: who falls behind what is
 //! kept finds it in the log.
 
+use super::super::cursor::Cursor;
 use super::frame::Chunk;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +63,13 @@ impl Tail {
     pub(super) fn tell(&self) {
         let next = self.next();
         self.next.send_replace(next);
+    }
+
+    /// Number of the first chunk that holds something behind `place`, if everything behind it is kept.
+    pub(super) fn behind(&self, place: Cursor) -> Option<u64> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = kept.chunks.partition_point(|chunk| chunk.end <= place);
+        (passed > 0).then(|| kept.first + passed as u64)
     }
 
     /// Number of the next chunk to come.

@@ -11,7 +11,7 @@ use super::error::RpcError;
 use super::forwarding::{self, Forward, Journey, Next};
 use super::prepare::{by_name, prepare};
 use super::reader::{Question, Reader, suggestion};
-use super::streaming::{self, OF_SOCKETS, Streamed, Streams, Wish};
+use super::streaming::{self, OF_SOCKETS, Streams, Wish};
 use crate::application::caller::{ANONYMOUS, Caller};
 use crate::application::readings::Text;
 use crate::clock::SharedClock;
@@ -383,7 +383,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let outcome = self.anywhere(method, call, deadline).await;
         match wish {
             Wish::Method => outcome,
-            Wish::Parameter | Wish::Metadata => followed(&**streams, outcome?).await,
+            Wish::Parameter | Wish::Metadata => streaming::followed(&**streams, outcome?).await,
         }
     }
 
@@ -460,22 +460,6 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         };
         RpcError::method_not_found(name, accepted)
     }
-}
-
-/// The answer to a call that began a run, with what happens in the run behind it. The run goes on even
-/// if it cannot be followed; then the answer stands alone, and names the run.
-async fn followed(streams: &dyn Streams, reply: Reply) -> Outcome {
-    let result = match reply {
-        Reply::Text(Text::Whole(result)) => result,
-        other @ (Reply::Text(Text::Pieces(_)) | Reply::Stream(_)) => return Ok(other),
-    };
-    Ok(match streams.follow(&result).await {
-        Ok(stream) => Reply::Stream(Box::new(Streamed { result, stream })),
-        Err(error) => {
-            tracing::warn!(error.code = error.code, "a run cannot be followed");
-            Text::Whole(result).into()
-        }
-    })
 }
 
 /// A read may simply be repeated; of a change nobody knows whether it happened.

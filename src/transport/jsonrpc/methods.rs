@@ -18,6 +18,7 @@ use crate::engine::{Catalog, Dispatcher as Engine};
 use crate::transport::openrpc::about;
 use crate::transport::system;
 use crate::webhooks::api::Webhooks;
+use crate::webhooks::worker;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -42,6 +43,8 @@ pub struct Context {
     pub engine: Arc<Engine>,
     /// Where notices are sent.
     pub webhooks: Arc<Webhooks>,
+    /// How sending them fares, for `system.health`.
+    pub deliveries: worker::Handle,
 }
 
 /// Handlers are plain functions; this gives them the form of the table.

@@ -3,11 +3,12 @@
 //! Owns: which calls ask for one and how, and the port through which doors get streams. What carries a
 //! stream, and in which form, is the transport's.
 
-use super::dispatch::{Method, Reply};
+use super::dispatch::{Method, Outcome, Reply};
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::methods::{Context, answer};
 use crate::application::Failure;
+use crate::application::readings::Text;
 use crate::application::watching::{Asked, Subscribed};
 use crate::subscription::stream::{From, Reset, Stream};
 use futures_util::FutureExt;
@@ -94,6 +95,22 @@ impl std::convert::From<Streamed> for Reply {
     fn from(streamed: Streamed) -> Self {
         Self::Stream(Box::new(streamed))
     }
+}
+
+/// The answer to a call that began a run, with what happens in the run behind it. The run goes on even
+/// if it cannot be followed; then the answer stands alone, and names the run.
+pub(super) async fn followed(streams: &dyn Streams, reply: Reply) -> Outcome {
+    let result = match reply {
+        Reply::Text(Text::Whole(result)) => result,
+        other @ (Reply::Text(Text::Pieces(_)) | Reply::Stream(_)) => return Ok(other),
+    };
+    Ok(match streams.follow(&result).await {
+        Ok(stream) => Reply::Stream(Box::new(Streamed { result, stream })),
+        Err(error) => {
+            tracing::warn!(error.code = error.code, "a run cannot be followed");
+            Text::Whole(result).into()
+        }
+    })
 }
 
 /// How a call asks for a stream.

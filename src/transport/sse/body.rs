@@ -29,7 +29,8 @@ const FAILURES_MAX: u32 = 30;
 pub(crate) enum Opening {
     /// The JSON-RPC answer to a call.
     Answer(Vec<u8>),
-    /// Something at once, so that the client sees the stream open; and why it does not begin where it
+    /// Something at once, so that the client sees the stream open, and knows its place before the first
+    /// event has come; and why it does not begin where it
     /// was asked to, if so.
     Greeting(Option<Reset>),
 }
@@ -45,7 +46,7 @@ impl Opening {
                 message.into()
             }
             Self::Greeting(reset) => {
-                let mut text = format!(": taskledger\nretry: {RETRY_MS}\n\n");
+                let mut text = format!("id: {place}\nretry: {RETRY_MS}\n: taskledger\n\n");
                 if let Some(reset) = reset {
                     let data = json!({"reason": reset.as_str(), "cursor": place.to_string()});
                     text.push_str(&format!("id: {place}\nevent: reset\ndata: {data}\n\n"));

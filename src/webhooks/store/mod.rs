@@ -56,7 +56,17 @@ impl From<projections::Error> for Error {
         match error {
             projections::Error::Unavailable(source) => Self::Database(source),
             projections::Error::Damaged(reason) => Self::Damaged(reason),
-            other => Self::Damaged(projections::with_sources(&other)),
+            // None of these comes from statements.
+            other @ (projections::Error::Poison { .. }
+            | projections::Error::CheckpointMoved { .. }
+            | projections::Error::Migration(_)
+            | projections::Error::File { .. }
+            | projections::Error::TooLarge { .. }
+            | projections::Error::Place(_)
+            | projections::Error::OtherVersion { .. }
+            | projections::Error::RebuildUnderWay
+            | projections::Error::InUse
+            | projections::Error::BadCursor) => Self::Damaged(projections::with_sources(&other)),
         }
     }
 }

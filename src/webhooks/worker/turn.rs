@@ -268,7 +268,7 @@ impl Turn {
             Some(EventName::EndpointRecovered) => {
                 tracing::info!(endpoint.id = %id, endpoint.host = host, "webhooks arrive again");
             }
-            Some(EventName::Task(_)) | None => {}
+            Some(EventName::Task(_) | EventName::Test) | None => {}
         }
     }
 }

@@ -73,7 +73,9 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
         violations.push(fault);
     }
     let secret = given("secret").map(|secret| own_secret(secret, &path("secret")));
-    let secret = secret.transpose().map_err(|fault| violations.push(fault));
+    let secret = secret
+        .transpose()
+        .map_err(|mut faults| violations.append(&mut faults));
     for name in map.keys().filter(|name| !MEMBERS.contains(&name.as_str())) {
         let expected = format!("one of {}", MEMBERS.join(", "));
         // It may be a token.

@@ -5,6 +5,7 @@ use crate::subscription::notice::Kind as Notice;
 use crate::webhooks::delivery::Secret;
 use crate::webhooks::endpoint::{EndpointId, EventName, Ordering};
 use crate::webhooks::headers::{self, HEADERS_MAX, NAME_EXPECTED, VALUE_BYTES_MAX, VALUE_EXPECTED};
+use crate::webhooks::schedule::{ENTRIES_MAX, SECONDS_MAX};
 use crate::webhooks::secret::{self, Signature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,10 +13,6 @@ use std::sync::Arc;
 use taskledger_domain::Violation;
 use taskledger_domain::violation::PathSegment;
 
-/// Entries of a schedule.
-const SCHEDULE_MAX: usize = 20;
-/// Seconds before one attempt: a week.
-const SCHEDULE_SECONDS_MAX: u64 = 7 * 24 * 3600;
 /// Characters of a secret: 64 bytes in base64 and a prefix, with room.
 const SECRET_CHARS_MAX: usize = 128;
 /// Characters of a description.
@@ -91,23 +88,23 @@ impl Kind for Schedule {
     type Out = Arc<[u32]>;
 
     fn schema(&self) -> Value {
-        json!({"type": "array", "minItems": 1, "maxItems": SCHEDULE_MAX,
-            "items": {"type": "integer", "minimum": 0, "maximum": SCHEDULE_SECONDS_MAX}})
+        json!({"type": "array", "minItems": 1, "maxItems": ENTRIES_MAX,
+            "items": {"type": "integer", "minimum": 0, "maximum": SECONDS_MAX}})
     }
 
     fn parse(&self, value: &Value) -> Result<Arc<[u32]>, Refusal> {
-        let expected = || format!("1 to {SCHEDULE_MAX} numbers of seconds");
-        let list = list(value, SCHEDULE_MAX, expected)?;
+        let expected = || format!("1 to {ENTRIES_MAX} numbers of seconds");
+        let list = list(value, ENTRIES_MAX, expected)?;
         each(list, "schedule", |item| {
             let whole = item.as_u64().or_else(|| {
                 item.as_f64()
                     .filter(|n| n.fract() == 0.0 && *n >= 0.0)
                     .map(|n| n as u64)
             });
-            let seconds = whole.filter(|seconds| *seconds <= SCHEDULE_SECONDS_MAX);
+            let seconds = whole.filter(|seconds| *seconds <= u64::from(SECONDS_MAX));
             let seconds = seconds.and_then(|seconds| u32::try_from(seconds).ok());
             seconds.ok_or_else(|| {
-                let expected = format!("an integer from 0 to {SCHEDULE_SECONDS_MAX}");
+                let expected = format!("an integer from 0 to {SECONDS_MAX}");
                 ("not a number of seconds", expected)
             })
         })
@@ -164,14 +161,14 @@ impl Kind for OwnSecret {
     }
 
     fn parse(&self, value: &Value) -> Result<Secret, Refusal> {
-        own_secret(value, &["secret".into()]).map_err(|fault| Refusal::Inside(vec![fault]))
+        own_secret(value, &["secret".into()]).map_err(Refusal::Inside)
     }
 }
 
 /// A secret of the caller's own at `path`; what is wrong never shows it.
-pub(super) fn own_secret(value: &Value, path: &[PathSegment]) -> Result<Secret, Violation> {
+pub(super) fn own_secret(value: &Value, path: &[PathSegment]) -> Result<Secret, Vec<Violation>> {
     let fault =
-        |reason: &str, actual: &Value| Violation::new(path, reason, secret::EXPECTED, actual);
+        |reason: &str, actual: &Value| vec![Violation::new(path, reason, secret::EXPECTED, actual)];
     let Some(text) = value.as_str() else {
         return Err(fault("not a string", value));
     };

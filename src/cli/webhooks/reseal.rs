@@ -1,0 +1,73 @@
+//! `taskledger webhooks reseal`: works on the stored secrets, without a server.
+
+use crate::cli::output::Output;
+use crate::cli::{CliError, storage};
+use crate::config::{StorageConfig, WebhookConfig};
+use crate::server::Storage;
+use crate::store::lock::{DataDirLock, LockError};
+use crate::webhooks::keys::Keyring;
+use crate::webhooks::store::{Store, WEBHOOKS_FILE};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Keep all secrets under the first key of the key file, so that the others can be taken out of it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger webhooks reseal --data-dir ./taskledger-data
+  taskledger webhooks reseal --database-url postgres://h/ledger --secrets-key-file keys
+
+To change the key: write a new first line into the file, restart the servers, reseal, take the old line out,
+restart again. No server may use a data folder meanwhile; in a database, servers may be running.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    storage: StorageConfig,
+    #[command(flatten)]
+    webhooks: WebhookConfig,
+}
+
+/// Seals anew what other keys have sealed.
+pub(super) async fn reseal(args: &Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let clock = storage::clock();
+    let file = args.webhooks.secrets_key_file.as_deref();
+    let keys = file.map(Keyring::read).transpose();
+    let keys = keys.map_err(|error| CliError::failed(&error))?;
+    let mut lock = None;
+    let opened = match storage::storage(&args.storage)? {
+        Storage::Folder(folder) => {
+            if !folder.join(WEBHOOKS_FILE).exists() {
+                let text = format!("there are no webhooks in `{}`", folder.display());
+                return Err(CliError::Failed(text));
+            }
+            lock = Some(
+                DataDirLock::acquire(&folder)
+                    .map_err(|error: LockError| CliError::failed(&error))?,
+            );
+            let keys = match keys {
+                Some(keys) => keys,
+                None => {
+                    Keyring::of_folder(&folder, &clock).map_err(|error| CliError::failed(&error))?
+                }
+            };
+            Store::of_folder(&folder, keys, clock).await
+        }
+        Storage::Database(database) => {
+            let Some(keys) = keys else {
+                let text = "--secrets-key-file: expected the key file of the servers";
+                return Err(CliError::Usage(text.to_owned()));
+            };
+            Store::of_database(&database.log(clock.clone()), keys, clock).await
+        }
+    };
+    let store = opened.map_err(|error| CliError::failed(&error))?;
+    let done = store.reseal().await;
+    store.close().await;
+    drop(lock);
+    let count = done.map_err(|error| CliError::failed(&error))?;
+    if out.is_json() {
+        out.value(&json!({ "resealed": count }))?;
+    } else {
+        out.line(format!("{count} values are kept under the first key now"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
