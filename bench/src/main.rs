@@ -5,7 +5,13 @@
 //! cargo build --release && cargo run --release -p taskledger-bench
 //! .ci/with-postgres --durable sh -c 'target/release/taskledger-bench --nodes 3 \
 //!     --database-url "$TASKLEDGER_TEST_POSTGRES"'
+//! target/release/taskledger-bench --only fanout --rounds 3
 //! ```
+//!
+//! `fanout` needs more than 10,000 open files (`ulimit -Hn`). nginx with nchan is measured in the same
+//! run when it is installed (Debian: `nginx libnginx-mod-nchan`), by the same client and on the same
+//! machine; nchan keeps events in memory, this server makes them durable before it tells anybody.
+//! Delays: from the server's decision here, from the publisher's request there, to the reader.
 
 mod client;
 mod disk;

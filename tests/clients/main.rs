@@ -13,6 +13,10 @@ mod postgres;
 mod program;
 mod reader;
 #[allow(dead_code, reason = "shared with other test programs")]
+#[path = "../common/receiver.rs"]
+mod receiver;
+#[allow(dead_code, reason = "shared with other test programs")]
 #[path = "../system/server.rs"]
 mod server;
+mod signatures;
 mod streams;
