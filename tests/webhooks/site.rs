@@ -72,10 +72,10 @@ impl Site {
             .api
             .call("webhooks.deliveries", json!({"id": self.webhook}))
             .await;
-        match all["deliveries"].take() {
-            Value::Array(all) => all,
-            other => panic!("no list: {other}"),
-        }
+        let Value::Array(all) = all["deliveries"].take() else {
+            panic!("no list: {all}");
+        };
+        all
     }
 
     /// Waits until the one delivery that there is looks so.

@@ -37,8 +37,7 @@ async fn two_workers_deliver_everything_and_nothing_at_the_same_time() {
         assert_eq!(arrived, 1, "{delivery:?}");
         assert_eq!(world.receivers.most(&format!("#{}", message.0)), 1);
     }
-    let counts = world.workers.iter().map(|w| w.handle.counts());
-    let (one, two) = (counts.clone().next().unwrap(), counts.last().unwrap());
+    let [one, two] = [0, 1].map(|worker| world.workers[worker].handle.counts());
     assert_eq!(one.attempts + two.attempts, world.seen().len() as u64);
     assert!(
         one.attempts > 0 && two.attempts > 0,
