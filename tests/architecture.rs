@@ -1,5 +1,9 @@
 //! Edges and bounds of the source that the compiler does not keep. Each failure names the place.
 
+#[path = "architecture/edges.rs"]
+mod edges;
+
+use edges::EDGES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -10,74 +14,6 @@ const LONG_FILES: &[(&str, &str)] = &[(
     "projections/tests/queries.rs",
     "one table of reads over one history, which they share",
 )];
-
-/// Who may use whom among the folders and files of `src`. `engine` gives its types to the doors; `server` and
-/// `main` put everything together.
-const EDGES: &[(&str, &[&str])] = &[
-    ("clock", &[]),
-    ("telemetry", &["config"]),
-    ("tls", &[]),
-    // Every request that leaves the server; knows nothing of what is sent.
-    ("egress", &["tls"]),
-    // Settings end as the options of what they configure.
-    ("config", &["egress", "engine", "store", "transport"]),
-    ("store", &["clock"]),
-    // A client of any server: what it knows comes over HTTP.
-    ("conformance", &["clock", "tls"]),
-    ("subscription", &["store", "clock"]),
-    ("application", &["store", "subscription", "clock"]),
-    (
-        "engine",
-        &["application", "egress", "subscription", "store", "clock"],
-    ),
-    ("transport", TRANSPORT),
-    ("webhooks", &["clock", "egress", "store", "subscription"]),
-    // Leases and calls between nodes, behind the ports of those who need them.
-    ("nodes", &["application", "store", "tls", "transport"]),
-    (
-        "server",
-        &[
-            "application",
-            "clock",
-            "config",
-            "egress",
-            "engine",
-            "nodes",
-            "store",
-            "subscription",
-            "transport",
-            "webhooks",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "application",
-            "clock",
-            "config",
-            "conformance",
-            "engine",
-            "server",
-            "store",
-            "subscription",
-            "telemetry",
-            "tls",
-            "transport",
-            "webhooks",
-        ],
-    ),
-    ("main", &["cli", "telemetry", "config"]),
-    ("lib", &[]),
-];
-
-const TRANSPORT: &[&str] = &[
-    "application",
-    "engine",
-    "subscription",
-    "clock",
-    "config",
-    "webhooks",
-];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, Rejection, RunStarted};
+use taskledger_domain::flow::{Event, Rejection, RunKind, RunStarted};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{RunView, Snapshot, TaskView, covers};
@@ -107,7 +107,9 @@ impl App {
         let Event::RunStarted(started) = at.event.as_ref() else {
             unreachable!("it was looked for");
         };
-        let tasks = if started.task_id == flow.root() {
+        // A retry of the root leaves out what another run may be busy with.
+        let whole = started.task_id == flow.root() && started.kind == RunKind::Execute;
+        let tasks = if whole {
             None
         } else {
             Some(self.covered(flow, started, at.version).await?)

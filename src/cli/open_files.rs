@@ -11,6 +11,9 @@ const CONNECTIONS_MIN: usize = 16;
 /// Raises the limit as far as the system lets us; connections and streams that would still be beyond it
 /// are not taken, instead of failing one by one.
 pub(super) fn fitted(mut options: http::Options) -> http::Options {
+    options.streams_max = options
+        .streams_max
+        .min(streams_beside(options.connections_max));
     let limit = raised();
     let Some(room) = limit.map(|limit| limit.saturating_sub(OTHER_FILES)) else {
         return options;
@@ -27,9 +30,13 @@ pub(super) fn fitted(mut options: http::Options) -> http::Options {
         "the limit on open files (`ulimit -n`) lets the server take fewer connections"
     );
     options.connections_max = fitting;
-    // Calls keep a tenth of what there is.
-    options.streams_max = options.streams_max.min(fitting - fitting / 10);
+    options.streams_max = options.streams_max.min(streams_beside(fitting));
     options
+}
+
+/// Calls keep a tenth of the connections.
+const fn streams_beside(connections: usize) -> usize {
+    connections - connections / 10
 }
 
 /// The limit, raised to the highest that is permitted; `None`: there is none.

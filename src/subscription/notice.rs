@@ -132,6 +132,9 @@ pub struct Notice<'a> {
     /// The run that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<EndedRun>,
+    /// Whether a second notice of the same event follows, with the result or the error.
+    #[serde(skip)]
+    pub is_followed: bool,
 }
 
 /// A run at its end.
@@ -170,12 +173,14 @@ impl<'a> Notice<'a> {
             error: None,
             is_final: false,
             run: None,
+            is_followed: false,
         }
     }
 
     /// The notice that follows when a change of status ends the task.
-    fn ending(&self, kind: Kind, result: Option<&'a Payload>, error: Option<&'a str>) -> Self {
+    fn ending(&mut self, kind: Kind, result: Option<&'a Payload>, error: Option<&'a str>) -> Self {
         let mut ending = self.clone();
+        self.is_followed = true;
         ending.kind = kind;
         ending.id.part = 1;
         ending.result = result;

@@ -44,12 +44,6 @@ const NOT_YET: &[(&str, &str, &str)] = &[
         "skipped",
     ),
     ("interface/a2a-methods/4-protocol", "A2A tasks", "skipped"),
-    ("interface/push/1-url", "push notifications", "skipped"),
-    ("interface/push/2-method", "push notifications", "skipped"),
-    ("interface/push/3-body", "push notifications", "skipped"),
-    ("interface/push/4-post", "push notifications", "skipped"),
-    ("interface/push/5-headers", "push notifications", "skipped"),
-    ("interface/push/6-retry", "push notifications", "skipped"),
     (
         "interface/authentication/1-supported",
         "authentication",

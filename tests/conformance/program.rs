@@ -2,7 +2,9 @@
 
 use crate::postgres::Database;
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use tempfile::TempDir;
 
@@ -28,6 +30,9 @@ pub(crate) fn conformance(arguments: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), json)
 }
 
+/// 32 bytes in base64.
+const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
 /// A running server with a storage of its own; killed when it is dropped.
 pub(crate) struct Server {
     pub(crate) url: String,
@@ -52,17 +57,33 @@ impl Server {
         Self::start_with(Some(runtime.block_on(Database::create())))
     }
 
-    /// Starts it on a free port and waits until it listens.
+    /// Starts it on a free port and waits until it listens. Callbacks have secrets, which a server on
+    /// Postgres keeps only with a key.
     fn start_with(database: Option<Database>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = command();
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "info"])
+            // The receiver of callbacks is on this machine, and refuses some of them once.
+            .args([
+                "--egress-allow-net",
+                "127.0.0.1/32",
+                "--webhook-schedule",
+                "0,1,1",
+            ])
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         match &database {
-            Some(database) => command.args(["--database-url", database.url()]),
+            Some(database) => {
+                let key = folder.path().join("keys");
+                std::fs::write(&key, SEALING_KEY).unwrap();
+                let readable_by_its_owner = Permissions::from_mode(0o600);
+                std::fs::set_permissions(&key, readable_by_its_owner).unwrap();
+                command
+                    .args(["--database-url", database.url(), "--secrets-key-file"])
+                    .arg(key)
+            }
             None => command.arg("--data-dir").arg(folder.path().join("data")),
         };
         let mut child = command.spawn().unwrap();

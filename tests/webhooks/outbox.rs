@@ -242,7 +242,6 @@ async fn is_told_of_its_run(world: &World, callback: CallbackId) {
         (7, task_of(101), false),
         (9, task_of(104), false),
         (11, task_of(104), false),
-        (11, task_of(104), false),
         (12, task_of(100), true),
     ];
     assert_eq!(told_of, expected);

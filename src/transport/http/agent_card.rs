@@ -53,7 +53,8 @@ impl AgentCard {
             version: env!("CARGO_PKG_VERSION"),
             capabilities: Capabilities {
                 streaming,
-                push_notifications: false,
+                // Callbacks of executions and webhooks are delivered by the same worker.
+                push_notifications: methods.iter().any(|m| m.name == "webhooks.create"),
             },
             skills: methods
                 .iter()

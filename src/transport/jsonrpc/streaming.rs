@@ -138,19 +138,21 @@ impl Wish {
         if !FOLLOWED.contains(&method) {
             return None;
         }
-        let asks = |value: Option<&Value>| value == Some(&Value::Bool(true));
-        let mut wish = None;
-        if let Some(metadata) = metadata
-            && asks(metadata.get(STREAM))
-        {
-            metadata.remove(STREAM);
-            wish = Some(Self::Metadata);
+        // `false` goes too: it says what its absence says. What is no boolean stays, to be refused.
+        let take = |from: &mut Map<String, Value>, name: &str| {
+            let wish = from.get(name).and_then(Value::as_bool);
+            if wish.is_some() {
+                from.remove(name);
+            }
+            wish == Some(true)
+        };
+        let by_metadata = metadata.is_some_and(|metadata| take(metadata, STREAM));
+        let by_parameter = take(params, USE_STREAMING);
+        if by_parameter {
+            Some(Self::Parameter)
+        } else {
+            by_metadata.then_some(Self::Metadata)
         }
-        if asks(params.get(USE_STREAMING)) {
-            params.remove(USE_STREAMING);
-            wish = Some(Self::Parameter);
-        }
-        wish
     }
 
     /// The refusal of a stream where there can be none.

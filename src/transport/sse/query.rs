@@ -119,9 +119,14 @@ impl Query {
 
 /// `None`: one of them is no kind.
 fn kinds(list: &str) -> Option<Vec<Kind>> {
-    list.split(',')
-        .map(|name| Kind::parse(name.trim()))
-        .collect()
+    let mut kinds = Vec::new();
+    for name in list.split(',') {
+        let kind = Kind::parse(name.trim())?;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Some(kinds)
 }
 
 fn expected_kinds() -> String {

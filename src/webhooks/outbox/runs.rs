@@ -25,11 +25,12 @@ impl Run {
     }
 
     /// Whether a notice of its flow is about it: about one of its tasks, and not the end of another
-    /// run.
+    /// run. A task's end is told once, with the result or the error: callers look at `status` alone.
+    /// spec: interface / Push Notifications
     pub(super) fn wants(&self, notice: &Notice<'_>) -> bool {
         match notice.run {
             Some(run) => run.id == self.id,
-            None => self.tasks.contains(&notice.task_id),
+            None => !notice.is_followed && self.tasks.contains(&notice.task_id),
         }
     }
 }

@@ -1,0 +1,73 @@
+//! The edges that are allowed.
+
+/// Who may use whom among the folders and files of `src`. `engine` gives its types to the doors; `server` and
+/// `main` put everything together.
+pub(crate) const EDGES: &[(&str, &[&str])] = &[
+    ("clock", &[]),
+    ("telemetry", &["config"]),
+    ("tls", &[]),
+    // Every request that leaves the server; knows nothing of what is sent.
+    ("egress", &["tls"]),
+    // Settings end as the options of what they configure.
+    (
+        "config",
+        &["egress", "engine", "store", "transport", "webhooks"],
+    ),
+    ("store", &["clock"]),
+    // A client of any server: what it knows comes over HTTP.
+    ("conformance", &["clock", "tls"]),
+    ("subscription", &["store", "clock"]),
+    ("application", &["store", "subscription", "clock"]),
+    (
+        "engine",
+        &["application", "egress", "subscription", "store", "clock"],
+    ),
+    (
+        "transport",
+        &[
+            "application",
+            "engine",
+            "subscription",
+            "clock",
+            "config",
+            "webhooks",
+        ],
+    ),
+    ("webhooks", &["clock", "egress", "store", "subscription"]),
+    // Leases and calls between nodes, behind the ports of those who need them.
+    ("nodes", &["application", "store", "tls", "transport"]),
+    (
+        "server",
+        &[
+            "application",
+            "clock",
+            "config",
+            "egress",
+            "engine",
+            "nodes",
+            "store",
+            "subscription",
+            "transport",
+            "webhooks",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "application",
+            "clock",
+            "config",
+            "conformance",
+            "engine",
+            "server",
+            "store",
+            "subscription",
+            "telemetry",
+            "tls",
+            "transport",
+            "webhooks",
+        ],
+    ),
+    ("main", &["cli", "telemetry", "config"]),
+    ("lib", &[]),
+];
