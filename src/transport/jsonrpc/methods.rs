@@ -6,8 +6,8 @@ use super::dispatch::{Call, Method};
 use super::encode::{Outcome, Reply};
 use super::error::{ErrorKind, RpcError};
 use super::params::{
-    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
-    list, rebuild, resubscribe, retry, subscribe, tree, update,
+    cancel, children, copy, create, delete, execute, explain, get, history, list, nothing,
+    resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
 use super::streaming::Streamed;
@@ -332,12 +332,12 @@ fn system_methods() -> Vec<Method<Context>> {
             title: "Health",
             summary: "Show how the server is",
             tags: &["system"],
-            params: health::Params::questions(),
+            params: nothing::Params::questions(),
             changes_state: false,
             about: about::health(),
             handler: |context, call| {
                 boxed(async move {
-                    health::Params::read(&call.params)?;
+                    nothing::Params::read(&call.params)?;
                     Ok(system::health(&context).await)
                 })
             },
@@ -347,12 +347,12 @@ fn system_methods() -> Vec<Method<Context>> {
             title: "Executors",
             summary: "List the executors with their schemas and limits",
             tags: &["system"],
-            params: executors::Params::questions(),
+            params: nothing::Params::questions(),
             changes_state: false,
             about: about::executors(),
             handler: |context, call| {
                 boxed(async move {
-                    executors::Params::read(&call.params)?;
+                    nothing::Params::read(&call.params)?;
                     Ok(system::executors(&context))
                 })
             },
@@ -362,12 +362,12 @@ fn system_methods() -> Vec<Method<Context>> {
             title: "Rebuild",
             summary: "Make the read models anew from the log, while they serve",
             tags: &["system"],
-            params: rebuild::Params::questions(),
+            params: nothing::Params::questions(),
             changes_state: false,
             about: about::rebuild(),
             handler: |context, call| {
                 boxed(async move {
-                    rebuild::Params::read(&call.params)?;
+                    nothing::Params::read(&call.params)?;
                     let started = context.app.rebuild_read_models().await;
                     answer(&context, started.map(system::rebuild_started))
                 })

@@ -212,10 +212,12 @@ mod tests {
         };
         let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
         let (stream, _) = begun.unwrap();
+        let begins = stream.place();
         let opening = Opening::Greeting(None);
         let mut body = Telling::body(stream, opening, &ending, ()).into_data_stream();
         // then
-        assert_eq!(next(&mut body).await, ": taskledger\nretry: 2000\n\n");
+        let greeting = format!("id: {begins}\nretry: 2000\n: taskledger\n\n");
+        assert_eq!(next(&mut body).await, greeting);
         let begun = Instant::now();
         assert_eq!(next(&mut body).await, ":\n\n");
         assert_eq!(begun.elapsed(), HEARTBEAT);

@@ -1,4 +1,4 @@
-//! `system.rebuild`: makes the read models anew.
+//! Methods that take no parameters.
 
 use super::super::reader::{Parameters, Reader};
 use taskledger_domain::Violation;
