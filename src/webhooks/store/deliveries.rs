@@ -219,6 +219,13 @@ impl Store {
         let mut c = Columns::of(&row);
         let is_open = c.word()? == "waiting";
         let lane = c.opt_id()?;
+        let mut args = tx.args();
+        args.int(told.delivery.0);
+        args.time(told.attempt.at);
+        if tx.fetch_optional(KNOWN, args).await?.is_some() {
+            // The answer of its commit was lost.
+            return end(tx, Recorded::Yes).await;
+        }
         let now = ended_at(told);
         note_attempt(&mut tx, told).await?;
         let ended = change(&mut tx, told, is_open, now).await?;
@@ -455,6 +462,8 @@ const FIRST_DUE: &str =
     "SELECT min(next_at) FROM deliveries WHERE endpoint = $1 AND next_at IS NOT NULL";
 const FIRST_BY_HAND: &str =
     "SELECT min(hand_at) FROM deliveries WHERE endpoint = $1 AND hand_at IS NOT NULL";
+/// An attempt that was recorded already. By the primary key: a delivery has few.
+const KNOWN: &str = "SELECT 1 FROM attempts WHERE delivery = $1 AND at = $2";
 const DELIVERY: &str = "SELECT state, lane FROM deliveries WHERE id = $1 AND endpoint = $2";
 // By `deliveries_lane`.
 const PROMOTE: &str = "UPDATE deliveries SET next_at = $3
