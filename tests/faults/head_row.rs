@@ -2,7 +2,6 @@
 
 use crate::cluster::{Cluster, Load};
 use crate::postgres_admin::Admin;
-use crate::server::Server;
 use crate::{COMMANDS, clients};
 
 const NODES: usize = 3;
@@ -22,13 +21,8 @@ async fn an_append_that_waits_too_long_is_reported_and_the_next_one_goes_on() {
         let reported = async || node.logged().contains(told).then_some(());
         api.eventually(told, reported).await;
     }
-    // What failed may have been outcomes of attempts only; some caller is in the next append.
-    let turned_away = "a call is turned away";
-    let reported = async || {
-        let mut logs = cluster.nodes.iter().map(Server::logged);
-        logs.any(|log| log.contains(turned_away)).then_some(())
-    };
-    api.eventually(turned_away, reported).await;
+    // What failed may have been outcomes of attempts only; some caller is in a later append.
+    load.denied(&api).await;
     foreign.run("ROLLBACK").await;
     load.more(&api, COMMANDS).await;
     for node in &cluster.nodes {

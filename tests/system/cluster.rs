@@ -173,25 +173,34 @@ pub(crate) async fn shows(api: &Api, id: &str, name: Option<&str>) {
 pub(crate) struct Load {
     over: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
+    denied: Arc<AtomicUsize>,
     working: Vec<tokio::task::JoinHandle<Client>>,
 }
 
 impl Load {
     pub(crate) fn start(clients: Vec<Client>, nodes: &[Api]) -> Self {
-        let (over, done) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicUsize::new(0)),
-        );
+        let over = Arc::new(AtomicBool::new(false));
+        let (done, denied) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let work = |(n, client): (usize, Client)| {
             let nodes = nodes.to_vec();
-            tokio::spawn(work(client, n, nodes, over.clone(), done.clone()))
+            let counts = (done.clone(), denied.clone());
+            tokio::spawn(work(client, n, nodes, over.clone(), counts))
         };
         let working = clients.into_iter().enumerate().map(work).collect();
         Self {
             over,
             done,
+            denied,
             working,
         }
+    }
+
+    /// Waits until a client was told to come back, or that its command has failed.
+    pub(crate) async fn denied(&self, api: &Api) {
+        api.eventually("a command is denied", async || {
+            (self.denied.load(Ordering::Relaxed) > 0).then_some(())
+        })
+        .await;
     }
 
     /// Waits until so many more commands were carried out or refused.
@@ -220,7 +229,7 @@ async fn work(
     mut turn: usize,
     nodes: Vec<Api>,
     over: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
+    (done, denied_in_all): (Arc<AtomicUsize>, Arc<AtomicUsize>),
 ) -> Client {
     while !over.load(Ordering::Relaxed) || client.open.is_some() {
         turn += 1;
@@ -232,6 +241,9 @@ async fn work(
         let before = client.told;
         let answer = client.send(api, command).await;
         let denied = client.told.busy + client.told.failed > before.busy + before.failed;
+        if denied {
+            denied_in_all.fetch_add(1, Ordering::Relaxed);
+        }
         if answer.is_none() || denied {
             tokio::time::sleep(PAUSE).await;
         } else {

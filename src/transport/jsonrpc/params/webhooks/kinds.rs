@@ -173,7 +173,7 @@ pub(super) fn own_secret(value: &Value, path: &[PathSegment]) -> Result<Secret, 
         return Err(fault("not a string", value));
     };
     // What its schema takes is not shown at all, the rest as something that is hidden.
-    let shown = match text.len() {
+    let shown = match text.chars().count() {
         1..=SECRET_CHARS_MAX => Value::Null,
         _ => HIDDEN.into(),
     };
