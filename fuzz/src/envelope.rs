@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::params::{
-    cancel, children, copy, create, delete, execute, executors, explain, get, health, history,
-    list, rebuild, retry, tree, update,
+    cancel, children, copy, create, delete, execute, explain, get, history, list, nothing, retry,
+    tree, update,
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Dispatcher, Method, Origin};
@@ -208,9 +208,9 @@ fn dispatcher() -> &'static Table {
             "tasks.copy": copy::Params;
             "tasks.delete": delete::Params;
             "tasks.retry": retry::Params;
-            "system.executors": executors::Params;
-            "system.health": health::Params;
-            "system.rebuild": rebuild::Params;
+            "system.executors": nothing::Params;
+            "system.health": nothing::Params;
+            "system.rebuild": nothing::Params;
         ];
         Dispatcher::new(Arc::new(()), methods, Arc::new(SystemClock::default()))
     })

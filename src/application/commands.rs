@@ -171,15 +171,18 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn retry(&self, caller: Caller, task: TaskId) -> Answer {
-        self.run(
-            caller,
-            "tasks.retry",
-            task,
-            RunKind::Retry,
-            ExecuteOptions::default(),
-        )
-        .await
+    pub async fn retry(
+        &self,
+        caller: Caller,
+        task: TaskId,
+        callback: Option<CallbackId>,
+    ) -> Answer {
+        let options = ExecuteOptions {
+            callback,
+            ..ExecuteOptions::default()
+        };
+        self.run(caller, "tasks.retry", task, RunKind::Retry, options)
+            .await
     }
 
     async fn run(

@@ -367,7 +367,14 @@ impl Webhooks {
     ) -> Result<i64, Error> {
         let done = self.store.redeliver(delivery, request_key, self.now());
         match done.await? {
-            Redelivered::Queued(id) | Redelivered::Already(id) => Ok(id),
+            Redelivered::Queued(id) => Ok(id),
+            Redelivered::Already(id) if id == delivery => Ok(id),
+            Redelivered::Already(id) => Err(Error::Invalid(vec![Violation::of(
+                "request_key",
+                format!("used for delivery {id} already"),
+                "a key of its own for each delivery",
+                &Value::Null,
+            )])),
             Redelivered::Unknown => Err(Error::Unknown("delivery_id")),
             Redelivered::Disabled => Err(is_disabled("delivery_id", &delivery.into())),
         }

@@ -71,7 +71,7 @@ impl Default for Options {
             schedule: Arc::from(DEFAULT_SECONDS),
             attempts_max: 256,
             per_host_max: 8,
-            per_endpoint_max: 8,
+            per_endpoint_max: 4, // half of a host: one endpoint that answers slowly leaves room there
             grace: Duration::from_secs(15),
         }
     }

@@ -119,7 +119,7 @@ async fn anything(w: &World, random: &mut Random, names: &mut Vec<String>) {
             let target = Target::Stored(target);
             w.call(move |app| async move { app.execute(caller(), target, options).await })
         }
-        6 => w.call(move |app| async move { app.retry(caller(), target).await }),
+        6 => w.call(move |app| async move { app.retry(caller(), target, None).await }),
         7 => w.call(move |app| async move { app.cancel(caller(), target, cascade, None).await }),
         8 => w.call(move |app| async move { app.delete(caller(), target, cascade).await }),
         9 => {

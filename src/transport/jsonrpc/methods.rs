@@ -176,12 +176,7 @@ fn tasks() -> Vec<Method<Context>> {
             params: retry::Params::questions(),
             changes_state: true,
             about: about::retry(),
-            handler: |context, call| {
-                boxed(async move {
-                    let p = retry::Params::read(&call.params)?;
-                    answer(&context, context.app.retry(call.caller, p.task_id).await)
-                })
-            },
+            handler: |context, call| boxed(async move { webhooks::retry(&context, call).await }),
         },
     ]
 }

@@ -31,6 +31,15 @@ pub(super) fn prepare<C>(
         .and_then(|m| m.get("idempotency_key"));
     if let Some(key) = key.filter(|key| !key.is_null()) {
         let key = idempotency_key(key)?;
+        // Keys are kept with the events of a call, of which these make none.
+        if method.changes_state && method.name.starts_with("webhooks.") {
+            return Err(RpcError::invalid_params(vec![Violation::new(
+                &["metadata".into(), "idempotency_key".into()],
+                "this method keeps no keys",
+                "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`",
+                &Value::from(&*key),
+            )]));
+        }
         if method.changes_state {
             idempotency = Some(Idempotency {
                 key,

@@ -2,20 +2,22 @@
 
 use super::super::dispatch::{Call, Method};
 use super::super::error::{ErrorKind, RpcError};
-use super::super::params::execute;
 use super::super::params::webhooks::{
     callback, create, deliveries, list, one, recover, redeliver, rotate_secret, update,
 };
+use super::super::params::{execute, retry};
 use super::super::reader::Parameters;
 use super::{Context, answer, boxed, listed};
+use crate::application::caller::Caller;
 use crate::application::stretch::at_a_stretch;
+use crate::application::{Answer, ExecuteOptions};
 use crate::transport::openrpc::about;
 use crate::webhooks::api::Error;
 use crate::webhooks::store;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use taskledger_domain::{Violation, limits};
+use taskledger_domain::{CallbackId, Violation, limits};
 
 /// What a caller is told to wait when the store of webhooks does not answer, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
@@ -249,10 +251,36 @@ fn sending() -> Vec<Method<Context>> {
     ]
 }
 
-/// `tasks.execute`. Where the caller wants to be called is kept before the command, whose event names
-/// it; a callback that no event names is removed.
+/// `tasks.execute`.
 pub(super) async fn execute(context: &Context, call: Call) -> Result<Box<RawValue>, RpcError> {
     let read = at_a_stretch(listed(&call), || execute::Params::read(&call.params));
+    starting(context, call, read, async |caller, p, callback| {
+        let options = ExecuteOptions {
+            callback,
+            ..p.options
+        };
+        context.app.execute(caller, p.target, options).await
+    })
+    .await
+}
+
+/// `tasks.retry`.
+pub(super) async fn retry(context: &Context, call: Call) -> Result<Box<RawValue>, RpcError> {
+    let read = retry::Params::read(&call.params);
+    starting(context, call, read, async |caller, p, callback| {
+        context.app.retry(caller, p.task_id, callback).await
+    })
+    .await
+}
+
+/// Carries out a call that starts a run. Where the caller wants to be called is kept before the command,
+/// whose event names it; a callback that no event names is removed.
+async fn starting<P>(
+    context: &Context,
+    call: Call,
+    read: Result<P, Vec<Violation>>,
+    start: impl AsyncFnOnce(Caller, P, Option<CallbackId>) -> Answer,
+) -> Result<Box<RawValue>, RpcError> {
     let callback = callback::read(call.configuration.as_deref());
     let (p, callback) = match (read, callback) {
         (Ok(p), Ok(callback)) => (p, callback),
@@ -263,14 +291,15 @@ pub(super) async fn execute(context: &Context, call: Call) -> Result<Box<RawValu
             return Err(faults.into());
         }
     };
-    let mut options = p.options;
-    if let Some(callback) = callback {
-        let kept = context.webhooks.keep_callback(callback).await;
-        options.callback = Some(kept.map_err(|error| refused(context, error))?);
-    }
-    let done = context.app.execute(call.caller, p.target, options).await;
-    let done = answer(context, done);
-    if let (Some(callback), Err(error)) = (options.callback, &done)
+    let kept = match callback {
+        None => None,
+        Some(callback) => {
+            let kept = context.webhooks.keep_callback(callback).await;
+            Some(kept.map_err(|error| refused(context, error))?)
+        }
+    };
+    let done = answer(context, start(call.caller, p, kept).await);
+    if let (Some(callback), Err(error)) = (kept, &done)
         && error.code != ErrorKind::Internal.row().0
     {
         context.webhooks.drop_callback(callback).await;
