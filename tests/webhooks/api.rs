@@ -233,6 +233,12 @@ async fn an_execution_calls_back_and_its_secrets_stay_out_of_everything() {
     world.server.close().await;
     for entry in std::fs::read_dir(world.folder.path()).unwrap() {
         let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|end| end == "db-wal" || end == "db-shm")
+        {
+            continue; // emptied and removed when the last connection has gone
+        }
         let bytes = std::fs::read(&path).unwrap();
         assert!(
             !bytes.windows(7).any(|w| w == b"hunter2"),

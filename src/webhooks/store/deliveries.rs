@@ -222,6 +222,9 @@ impl Store {
         let mut args = tx.args();
         args.int(told.delivery.0);
         args.time(told.attempt.at);
+        args.int(i64::from(told.attempt.duration_ms));
+        args.int(i64::from(told.attempt.by_hand));
+        args.int(told.attempt.status.map(i64::from));
         if tx.fetch_optional(KNOWN, args).await?.is_some() {
             // The answer of its commit was lost.
             return end(tx, Recorded::Yes).await;
@@ -463,7 +466,8 @@ const FIRST_DUE: &str =
 const FIRST_BY_HAND: &str =
     "SELECT min(hand_at) FROM deliveries WHERE endpoint = $1 AND hand_at IS NOT NULL";
 /// An attempt that was recorded already. By the primary key: a delivery has few.
-const KNOWN: &str = "SELECT 1 FROM attempts WHERE delivery = $1 AND at = $2";
+const KNOWN: &str = "SELECT 1 FROM attempts WHERE delivery = $1 AND at = $2 AND duration_ms = $3
+    AND by_hand = $4 AND status IS NOT DISTINCT FROM $5";
 const DELIVERY: &str = "SELECT state, lane FROM deliveries WHERE id = $1 AND endpoint = $2";
 // By `deliveries_lane`.
 const PROMOTE: &str = "UPDATE deliveries SET next_at = $3

@@ -124,7 +124,7 @@ async fn leases_are_kept_for_as_long_as_there_is_work() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stops_lets_attempts_end_and_gives_everything_back() {
     let mut world = World::new();
-    for n in 0..10 {
+    for n in 0..15 {
         let endpoint = world.endpoint(n, &format!("slow{n}"), |_| Does::After(SECOND * 6, 200));
         for task in 0..20 {
             world.about(endpoint, task);

@@ -74,7 +74,7 @@ async fn a_dead_host_with_many_endpoints_does_not_keep_others_out() {
 #[tokio::test(start_paused = true)]
 async fn many_dead_hosts_do_not_keep_a_healthy_one_out() {
     let world = World::new();
-    for n in 0..60 {
+    for n in 0..80 {
         let dead = world.endpoint(10_000 + n, &format!("dead{n}"), |_| Does::Hangs);
         for task in 0..50 {
             world.about(dead, task);
