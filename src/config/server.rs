@@ -72,7 +72,7 @@ pub struct ServerConfig {
     )]
     pub streams_max: u32,
 
-    /// Origin of browser pages that may use the server, such as https://app.example; can be repeated
+    /// Origin of browser pages that may use the server, such as `https://app.example`; can be repeated
     #[arg(
         long = "allow-origin",
         value_name = "ORIGIN",

@@ -1,9 +1,9 @@
 //! Sends what is due, and tells the store what became of it.
 //!
-//! Leases endpoints and gives each a [`turn`]; a turn ends when nothing is due any more. Attempts share
-//! the [`room`]: so many in all, for a host, for an endpoint. Nothing is in memory alone: who is killed
+//! Leases endpoints and gives each a `turn`; a turn ends when nothing is due any more. Attempts share
+//! the `room`: so many in all, for a host, for an endpoint. Nothing is in memory alone: who is killed
 //! leaves leases that end by themselves, and messages that are sent again under the same id.
-//! May not touch: SQL, what is sent. Stored times are read from a [`steady`] clock, pauses are tokio's.
+//! May not touch: SQL, what is sent. Stored times are read from a `steady` clock, pauses are tokio's.
 
 mod counters;
 mod holding;
