@@ -6,6 +6,11 @@ use std::io::Write;
 use std::process::ExitCode;
 use taskledger::cli::Cli;
 
+/// Threads hand what they allocate to each other all the time (a request to the writer of the log, events
+/// to the read models), which the system's allocator pays for: see `bench/RESULTS.md`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()

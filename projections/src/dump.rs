@@ -1,7 +1,6 @@
 //! All rows as text, for comparing read models with each other.
 
-use crate::sql::Row;
-use crate::sql::original;
+use crate::sql::{Row, mismatch, original};
 use crate::{Error, ReadModels};
 use sqlx::{AssertSqlSafe, Column, Database, Decode, Type, TypeInfo, ValueRef};
 use std::fmt::Write;
@@ -39,6 +38,8 @@ impl ReadModels {
                 match &row {
                     Row::Sqlite(row) => write_row(row, &mut text, |stored| Arc::from(stored))?,
                     Row::Postgres(row) => write_row(row, &mut text, original)?,
+                    // Readers have none.
+                    Row::Direct(_) => return Err(mismatch()),
                 }
                 text.push('\n');
             }

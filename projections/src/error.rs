@@ -10,6 +10,9 @@ pub enum Error {
     /// The database did not answer; retry.
     #[error("the read models are not available")]
     Unavailable(#[source] sqlx::Error),
+    /// The file did not take or give rows; retry.
+    #[error("the read models are not available")]
+    Sqlite(#[from] rusqlite::Error),
     /// An event that cannot be folded. The projection stops before it; nothing is skipped.
     #[error("the event at position {position} cannot be projected: {reason}")]
     Poison {
@@ -94,10 +97,11 @@ impl Error {
     /// Whether the rows themselves are at fault, so that only a rebuild helps.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        match self.cause() {
-            Some(_) => self.has_code(&code::DAMAGE),
+        let unreadable = match self.cause() {
+            Some(_) => false,
             None => matches!(self, Self::Damaged(_) | Self::Migration(_)),
-        }
+        };
+        unreadable || self.has_code(&code::DAMAGE)
     }
 
     /// Whether the same may work a moment later: nothing is wrong but the time.
@@ -125,7 +129,8 @@ impl Error {
 
     /// Whether the rows broke a rule of the schema: an event contradicts an earlier one.
     pub(crate) fn is_contradiction(&self) -> bool {
-        matches!(self, Self::Unavailable(_)) && self.has_code(&code::CONTRADICTION)
+        matches!(self, Self::Unavailable(_) | Self::Sqlite(_))
+            && self.has_code(&code::CONTRADICTION)
     }
 
     /// Whether somebody else held a lock for longer than the statement would wait.
@@ -145,6 +150,10 @@ impl Error {
     }
 
     fn has_code(&self, codes: &[&str]) -> bool {
+        if let Self::Sqlite(rusqlite::Error::SqliteFailure(failure, _)) = self {
+            let primary = (failure.extended_code & 0xff).to_string();
+            return codes.contains(&primary.as_str());
+        }
         let Some(error) = self.cause().and_then(sqlx::Error::as_database_error) else {
             return false;
         };

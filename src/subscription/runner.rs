@@ -45,7 +45,7 @@ impl Default for Options {
         Self {
             retry_first: Duration::from_millis(50),
             retry_max: Duration::from_secs(5),
-            gather: Duration::from_millis(5),
+            gather: Duration::from_millis(20),
         }
     }
 }
@@ -392,6 +392,7 @@ fn unfolded(error: &ReadError) -> Step {
     match error {
         ReadError::Poison { position, reason } => Step::Stop(*position, reason.clone()),
         ReadError::Unavailable(source) => Step::Again(format!("{error}: {source}")),
+        ReadError::Sqlite(source) => Step::Again(format!("{error}: {source}")),
         ReadError::Migration(source) => Step::Again(format!("{error}: {source}")),
         ReadError::File { source, .. } => Step::Again(format!("{error}: {source}")),
         ReadError::CheckpointMoved { .. }

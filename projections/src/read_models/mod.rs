@@ -19,7 +19,7 @@ pub use rebuild::{Rebuild, Swap};
 
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, with_sources};
+use crate::{Error, Projector};
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct ReadModels {
     place: Place,
     readers: Readers,
     reader_count: u32,
-    writer: Mutex<Writer>,
+    writer: Arc<Mutex<Writer>>,
     rebuilding: Arc<Mutex<()>>,
     /// Whether the rows are of another version.
     foreign: AtomicBool,
@@ -100,13 +100,12 @@ impl ReadModels {
         let reader_count = options.readers.max(READERS_MIN);
         let (readers, writer, found) = match &place {
             Place::File(path) => {
-                let (db, found) = sqlite::open(path).await?;
+                let found = sqlite::open(path).await?;
                 let readers = Readers::Sqlite {
                     serving: Arc::new(RwLock::new(sqlite::readers(path, reader_count))),
                     count: reader_count,
                 };
-                let conn = Some(Conn::Sqlite(Box::new(db)));
-                let writer = Writer::new(Way::File(path.clone()), conn, projector);
+                let writer = Writer::new(Way::File(path.clone()), None, projector);
                 (readers, writer, found)
             }
             Place::Postgres(database) => {
@@ -125,7 +124,7 @@ impl ReadModels {
             place,
             readers,
             reader_count,
-            writer: Mutex::new(writer),
+            writer: Arc::new(Mutex::new(writer)),
             rebuilding: Arc::new(Mutex::new(())),
         };
         Ok((models, found))
@@ -215,41 +214,18 @@ impl ReadModels {
 
     /// Folds `events`, in order of position, and moves the checkpoint to the last of them, in one
     /// transaction. Events at or below the checkpoint are passed over. Returns the new checkpoint.
-    /// Cost: O(events) and the rows they touch. Dropping the future undoes the batch.
+    /// Cost: O(events) and the rows they touch. Dropping the future undoes the batch or lets it end;
+    /// [`Self::checkpoint`] waits for that and tells which.
     ///
     /// # Errors
     /// [`Error::Poison`]: the events before the one named are folded and committed, it and the
     /// ones behind it are not. [`Error::CheckpointMoved`], [`Error::Unavailable`]: nothing is.
     pub async fn apply(&self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
-        let mut writer = self.writer.lock().await;
-        let error = match writer.apply(events).await {
-            Err(error) => error,
-            done => return done,
-        };
-        if let Error::Poison { position, .. } = &error {
-            let before = events.partition_point(|e| e.position < *position);
-            if before < events.len() {
-                writer.apply(&events[..before]).await?;
-            }
-            return Err(error);
-        }
-        if !error.is_contradiction() {
-            return Err(error);
-        }
-        // The tables refused some row of the batch. One by one, the event behind it shows itself.
-        let mut checkpoint = writer.certain().await?;
-        for recorded in events {
-            checkpoint = match writer.apply(std::slice::from_ref(recorded)).await {
-                Err(error) if error.is_contradiction() => {
-                    return Err(Error::Poison {
-                        position: recorded.position,
-                        reason: with_sources(&error),
-                    });
-                }
-                other => other?,
-            };
-        }
-        Ok(checkpoint)
+        let events = events.to_vec();
+        writer::with(&self.writer, |mut writer| async move {
+            writer.apply_or_name(&events).await
+        })
+        .await
     }
 
     /// Empties all tables and goes back to position 0. Readers see the old rows or none.
@@ -257,7 +233,11 @@ impl ReadModels {
     /// # Errors
     /// [`Error::Unavailable`]: nothing changed.
     pub async fn clear(&self) -> Result<(), Error> {
-        self.writer.lock().await.clear().await
+        writer::with(
+            &self.writer,
+            |mut writer| async move { writer.clear().await },
+        )
+        .await
     }
 
     /// Closes all connections. Queries that are under way end first; what a server does not answer is
@@ -274,9 +254,10 @@ impl ReadModels {
                 let _ = timeout(CLOSE_WAIT, closing).await;
             }
         }
-        match self.writer.into_inner().conn {
+        let conn = self.writer.lock().await.conn.take();
+        match conn {
             Some(conn @ Conn::Postgres(_)) => postgres::in_time(CLOSE_WAIT, conn.close()).await,
-            Some(conn @ Conn::Sqlite(_)) => conn.close().await,
+            Some(conn @ Conn::File(_)) => conn.close().await,
             None => Ok(()),
         }
     }
@@ -329,6 +310,7 @@ mod tests {
         {
             // As on a full disk: SQLite has ended the transaction, the connection still counts it.
             let mut writer = models.writer.lock().await;
+            writer.settled().await.unwrap();
             writer.unsettled = true;
             let mut tx = writer.conn.as_mut().unwrap().begin().await.unwrap();
             tx.execute_all("ROLLBACK").await.unwrap();

@@ -3,14 +3,14 @@
 //! Owns the second place: a schema or a file, empty at first, with a checkpoint of its own. Whatever
 //! breaks off leaves the rows that served; the leftover is removed by the next rebuild.
 
-use super::writer::{Way, Writer};
+use super::writer::{self, Way, Writer};
 use super::{Place, ReadModels, Readers, postgres, sqlite};
 use crate::Error;
 use crate::tasks::TaskProjector;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
 /// How long a swap keeps new reads waiting for old ones to end, before it gives way and tries later.
@@ -30,7 +30,7 @@ pub enum Swap {
 /// A rebuild under way. Dropping it leaves everything as it was.
 pub struct Rebuild {
     models: Arc<ReadModels>,
-    writer: Writer,
+    writer: Arc<Mutex<Writer>>,
     _one_at_a_time: OwnedMutexGuard<()>,
 }
 
@@ -50,17 +50,18 @@ impl ReadModels {
         let one = self.rebuilding.clone().try_lock_owned();
         let one = one.map_err(|_| Error::RebuildUnderWay)?;
         let (way, conn) = match &self.place {
-            Place::File(path) => (
-                Way::File(sqlite::next_path(path)),
-                sqlite::make_next(path).await?,
-            ),
+            Place::File(path) => {
+                sqlite::make_next(path).await?;
+                (Way::File(sqlite::next_path(path)), None)
+            }
             Place::Postgres(place) => (
                 Way::postgres(place, &place.next_schema(), None),
-                postgres::make_next(place).await?,
+                Some(postgres::make_next(place).await?),
             ),
         };
+        let writer = Writer::new(way, conn, TaskProjector::default());
         Ok(Rebuild {
-            writer: Writer::new(way, Some(conn), TaskProjector::default()),
+            writer: Arc::new(Mutex::new(writer)),
             models: Arc::clone(self),
             _one_at_a_time: one,
         })
@@ -73,18 +74,24 @@ impl Rebuild {
     /// # Errors
     /// As [`ReadModels::apply`]; after any, the rebuild is of no use.
     pub async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
-        self.writer.apply(events).await
+        let events = events.to_vec();
+        writer::with(&self.writer, |mut writer| async move {
+            writer.apply(&events).await
+        })
+        .await
     }
 
     /// Removes what was made. Dropping the rebuild leaves that to the next one.
-    pub async fn abandon(mut self) {
+    pub async fn abandon(self) {
+        let mut writer = self.writer.lock().await;
+        let unsettled = writer.unsettled;
         let left = match &self.models.place {
             Place::File(path) => {
-                let _ = close(&mut self.writer).await;
+                let _ = close(&mut writer).await;
                 sqlite::remove(&sqlite::next_path(path))
             }
-            Place::Postgres(place) => match &mut self.writer.conn {
-                Some(conn) if !self.writer.unsettled => {
+            Place::Postgres(place) => match &mut writer.conn {
+                Some(conn) if !unsettled => {
                     let wait = place.write_statement_timeout + postgres::GRACE;
                     let next = place.next_schema();
                     postgres::in_time(wait, postgres::drop_schema(conn, &next)).await
@@ -102,7 +109,8 @@ impl Rebuild {
     /// Nothing was swapped, and the rebuild is of no use; except [`Error::Unavailable`] on
     /// PostgreSQL: the connection may have broken behind the swap.
     pub async fn swap(&mut self) -> Result<Swap, Error> {
-        let position = self.writer.certain().await?;
+        let mut next = self.writer.lock().await;
+        let position = next.certain().await?;
         match (&self.models.place, &self.models.readers) {
             (Place::File(path), Readers::Sqlite { serving, count }) => {
                 let mut writer = self.models.writer.lock().await;
@@ -117,7 +125,7 @@ impl Rebuild {
                 // From here on nobody reads, and nobody folds. Closed files have nothing beside them.
                 pool.close().await;
                 let closed = close(&mut writer).await;
-                let closed = closed.and(close(&mut self.writer).await);
+                let closed = closed.and(close(&mut next).await);
                 let next = sqlite::next_path(path);
                 let moved = closed.and_then(|()| sqlite::put_in_place(&next, path));
                 *pool = sqlite::readers(path, *count);
@@ -127,8 +135,9 @@ impl Rebuild {
                 }
             }
             (Place::Postgres(place), Readers::Postgres { .. }) => {
-                let conn = match &mut self.writer.conn {
-                    Some(conn) if !self.writer.unsettled => conn,
+                let unsettled = next.unsettled;
+                let conn = match &mut next.conn {
+                    Some(conn) if !unsettled => conn,
                     // The right to rebuild went with the connection.
                     Some(_) | None => return Err(Error::RebuildUnderWay),
                 };
@@ -137,7 +146,7 @@ impl Rebuild {
                 let swapped = match postgres::in_time(wait, swapped).await {
                     Ok(swapped) => swapped,
                     Err(error) => {
-                        self.writer.forget();
+                        next.forget();
                         return Err(error);
                     }
                 };

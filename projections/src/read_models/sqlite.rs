@@ -1,14 +1,13 @@
 //! Read models in a file of SQLite.
 
 use super::Found;
-use super::writer::Conn;
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
+use rusqlite::OpenFlags;
 use sqlx::Connection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use taskledger_domain::Position;
 const WRITER_CACHE_KIB: u32 = 8000;
 /// KiB of page cache of each reader.
 const READER_CACHE_KIB: u32 = 2000;
-/// Prepared statements kept by the writer: all of its statements in their four group sizes.
+/// Prepared statements kept by the writer: all of its statements.
 const WRITER_STATEMENTS: usize = 128;
 /// Prepared statements kept by each reader: the combinations of list filters are many.
 const READER_STATEMENTS: usize = 48;
@@ -34,12 +33,12 @@ const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite/read_models");
 
 /// Opens or creates the file, replacing it when it is of no use.
-pub(super) async fn open(path: &Path) -> Result<(SqliteConnection, Found), Error> {
+pub(super) async fn open(path: &Path) -> Result<Found, Error> {
     // A rebuild that was broken off has left it.
     remove(&next_path(path))?;
     let existed = path.exists();
     let (mut db, found) = match prepare(path).await {
-        Ok((db, Some((TaskProjector::VERSION, _)))) => return Ok((db, Found::Usable)),
+        Ok((db, Some((TaskProjector::VERSION, _)))) => (db, Found::Usable),
         Ok((db, None)) if !existed => (db, Found::Nothing),
         Ok((db, other)) => {
             db.close().await?;
@@ -54,16 +53,19 @@ pub(super) async fn open(path: &Path) -> Result<(SqliteConnection, Found), Error
         }
         Err(error) => return Err(error),
     };
-    begin(&mut db).await?;
-    Ok((db, found))
+    if found != Found::Usable {
+        begin(&mut db).await?;
+    }
+    db.close().await?;
+    Ok(found)
 }
 
 /// An empty file where a rebuild works.
-pub(super) async fn make_next(path: &Path) -> Result<Conn, Error> {
+pub(super) async fn make_next(path: &Path) -> Result<(), Error> {
     let next = next_path(path);
     let mut db = replace(&next).await?;
     begin(&mut db).await?;
-    Ok(Conn::Sqlite(Box::new(db)))
+    Ok(db.close().await?)
 }
 
 /// The file beside `path` that a rebuild fills.
@@ -85,8 +87,21 @@ pub(super) fn readers(path: &Path, connections: u32) -> SqlitePool {
         )
 }
 
-pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, Error> {
-    Ok(SqliteConnection::connect_with(&writer_options(path)).await?)
+/// The connection of the fold.
+pub(super) fn connect(path: &Path) -> Result<rusqlite::Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // `synchronous`: a lost commit costs nothing, the log has the events.
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = NORMAL;
+         PRAGMA journal_size_limit = {WAL_BYTES_KEPT};
+         PRAGMA cache_size = -{WRITER_CACHE_KIB};
+         PRAGMA temp_store = MEMORY;"
+    ))?;
+    connection.set_prepared_statement_cache_capacity(WRITER_STATEMENTS);
+    Ok(connection)
 }
 
 /// Puts a file that is closed in the place of another that is closed, so that a crash leaves one of
@@ -138,7 +153,9 @@ async fn begin(db: &mut SqliteConnection) -> Result<(), Error> {
 }
 
 async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {
-    let options = writer_options(path).create_if_missing(true);
+    let options = connect_options(path, WRITER_CACHE_KIB, WRITER_STATEMENTS)
+        .journal_mode(SqliteJournalMode::Wal)
+        .create_if_missing(true);
     let mut db = SqliteConnection::connect_with(&options).await?;
     MIGRATIONS
         .run_direct(None, &mut db, false)
@@ -153,14 +170,6 @@ async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position
 async fn replace(path: &Path) -> Result<SqliteConnection, Error> {
     remove(path)?;
     prepare(path).await.map(|(db, _)| db)
-}
-
-fn writer_options(path: &Path) -> SqliteConnectOptions {
-    connect_options(path, WRITER_CACHE_KIB, WRITER_STATEMENTS)
-        .journal_mode(SqliteJournalMode::Wal)
-        // A lost commit costs nothing: the log has the events.
-        .synchronous(SqliteSynchronous::Normal)
-        .pragma("journal_size_limit", WAL_BYTES_KEPT.to_string())
 }
 
 fn connect_options(path: &Path, cache_kib: u32, statements: usize) -> SqliteConnectOptions {

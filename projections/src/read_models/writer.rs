@@ -4,14 +4,16 @@ use super::options::Postgres as Place;
 use super::{postgres, sqlite};
 use crate::sql::{Engine, Tx};
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, checkpoint};
+use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::Connection;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::sqlite::SqliteConnection;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::spawn_blocking;
 
 /// How a writer reaches its tables.
 #[derive(Debug, Clone)]
@@ -28,14 +30,14 @@ pub(super) enum Way {
 
 /// A connection to either engine.
 pub(super) enum Conn {
-    Sqlite(Box<SqliteConnection>),
+    File(Box<rusqlite::Connection>),
     Postgres(Box<PgConnection>),
 }
 
 impl Conn {
     pub(super) async fn begin(&mut self) -> Result<Tx<'_>, Error> {
         Ok(match self {
-            Self::Sqlite(db) => Tx::sqlite(db.begin_with("BEGIN IMMEDIATE").await?),
+            Self::File(db) => Tx::direct(db)?,
             Self::Postgres(db) => Tx::postgres(
                 db.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
                     .await?,
@@ -45,7 +47,7 @@ impl Conn {
 
     pub(super) async fn close(self) -> Result<(), Error> {
         match self {
-            Self::Sqlite(db) => db.close().await?,
+            Self::File(db) => db.close().map_err(|(_, error)| error)?,
             Self::Postgres(db) => db.close().await?,
         }
         Ok(())
@@ -60,6 +62,11 @@ impl Way {
             channel,
             wait: place.write_statement_timeout + postgres::GRACE,
         }
+    }
+
+    /// Whether whoever works on it waits on its own thread.
+    pub(super) const fn blocks(&self) -> bool {
+        matches!(self, Self::File(_))
     }
 
     /// Runs something that takes no longer than `statements` at their limit. A network that has
@@ -84,7 +91,7 @@ impl Way {
 
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
         Ok(match self {
-            Self::File(path) => Conn::Sqlite(Box::new(sqlite::connect(path).await?)),
+            Self::File(path) => Conn::File(Box::new(sqlite::connect(path)?)),
             Self::Postgres { options, .. } => {
                 Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))
             }
@@ -103,6 +110,25 @@ pub(super) struct Writer {
     /// back by itself (a full disk, a lost connection), of which the connection's own count knows
     /// nothing.
     pub(super) unsettled: bool,
+}
+
+/// Does something with a writer: one to a file on a thread that may wait. Dropping the future lets
+/// what has begun on a file come to its end; the next one to work with the writer waits for it.
+pub(super) async fn with<T, F>(
+    writer: &Arc<Mutex<Writer>>,
+    work: impl FnOnce(OwnedMutexGuard<Writer>) -> F + Send + 'static,
+) -> Result<T, Error>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    let writer = Arc::clone(writer).lock_owned().await;
+    if !writer.way.blocks() {
+        return work(writer).await;
+    }
+    let runtime = Handle::current();
+    let done = spawn_blocking(move || runtime.block_on(work(writer))).await;
+    done.map_err(|ended| Error::Damaged(format!("the fold ended early: {ended}")))?
 }
 
 impl Writer {
@@ -176,6 +202,41 @@ impl Writer {
         };
         self.position = Some(position);
         Ok(position)
+    }
+
+    /// Folds events as [`super::ReadModels::apply`] promises.
+    pub(super) async fn apply_or_name(
+        &mut self,
+        events: &[Arc<Recorded>],
+    ) -> Result<Position, Error> {
+        let error = match self.apply(events).await {
+            Err(error) => error,
+            done => return done,
+        };
+        if let Error::Poison { position, .. } = &error {
+            let before = events.partition_point(|e| e.position < *position);
+            if before < events.len() {
+                self.apply(&events[..before]).await?;
+            }
+            return Err(error);
+        }
+        if !error.is_contradiction() {
+            return Err(error);
+        }
+        // The tables refused some row of the batch. One by one, the event behind it shows itself.
+        let mut checkpoint = self.certain().await?;
+        for recorded in events {
+            checkpoint = match self.apply(std::slice::from_ref(recorded)).await {
+                Err(error) if error.is_contradiction() => {
+                    return Err(Error::Poison {
+                        position: recorded.position,
+                        reason: with_sources(&error),
+                    });
+                }
+                other => other?,
+            };
+        }
+        Ok(checkpoint)
     }
 
     pub(super) async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {

@@ -1,5 +1,6 @@
 //! The values of a row, and what they mean.
 
+use super::direct::FromValue;
 use super::{Row, postgres};
 use crate::Error;
 use sqlx::{Postgres, Row as _, Sqlite};
@@ -27,12 +28,14 @@ impl<'r> Columns<'r> {
         T: sqlx::Decode<'r, Sqlite>
             + sqlx::Type<Sqlite>
             + sqlx::Decode<'r, Postgres>
-            + sqlx::Type<Postgres>,
+            + sqlx::Type<Postgres>
+            + FromValue<'r>,
     {
         let index = self.next;
         self.next += 1;
         Ok(match self.row {
             Row::Sqlite(row) => row.try_get(index)?,
+            Row::Direct(row) => row.get(index)?,
             Row::Postgres(row) => row.try_get(index)?,
         })
     }
@@ -98,7 +101,7 @@ impl<'r> Columns<'r> {
     }
     fn original(&self, stored: &str) -> Arc<str> {
         match self.row {
-            Row::Sqlite(_) => Arc::from(stored),
+            Row::Sqlite(_) | Row::Direct(_) => Arc::from(stored),
             Row::Postgres(_) => Arc::from(postgres::original(stored)),
         }
     }

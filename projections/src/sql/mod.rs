@@ -1,16 +1,20 @@
 //! Statements on either engine: transactions, parameters, rows, and statements that carry many rows.
 //!
 //! Owns everything in which SQLite and PostgreSQL differ below the texts: a [`Tx`] is a transaction
-//! on one of them, and whoever works with it cannot tell which. Texts are shared where they can be
+//! on one of them, and whoever works with it cannot tell which. SQLite is reached in two ways: readers
+//! and small stores through `sqlx`, the fold [directly](direct). Texts are shared where they can be
 //! (`$1` works in both); where not, both stand beside each other where they are used.
 
 mod columns;
+mod direct;
 mod multi_row;
 mod postgres;
 mod sqlite;
 
 pub use columns::Columns;
 pub(crate) use columns::json;
+pub use direct::Values;
+use direct::{Direct, Param};
 pub use multi_row::MultiRow;
 
 use crate::Error;
@@ -40,6 +44,7 @@ pub struct Tx<'t> {
 
 enum Inner<'t> {
     Sqlite(Transaction<'t, Sqlite>),
+    Direct(Direct<'t>),
     Postgres(Transaction<'t, Postgres>),
 }
 
@@ -47,6 +52,8 @@ enum Inner<'t> {
 pub enum Row {
     /// Of SQLite.
     Sqlite(SqliteRow),
+    /// Of SQLite, read by the fold.
+    Direct(Values),
     /// Of PostgreSQL.
     Postgres(PgRow),
 }
@@ -76,6 +83,15 @@ impl<'t> Tx<'t> {
         }
     }
 
+    /// A transaction of the fold, on a connection of its own: its statements run, and may wait for the
+    /// disk, on the thread that asks for them.
+    pub(crate) fn direct(connection: &'t mut rusqlite::Connection) -> Result<Self, Error> {
+        Ok(Self {
+            inner: Inner::Direct(Direct::begin(connection)?),
+            _serving: None,
+        })
+    }
+
     /// A transaction of a reader, with what keeps the file in its place.
     pub(crate) fn reading(
         tx: Transaction<'t, Sqlite>,
@@ -100,7 +116,7 @@ impl<'t> Tx<'t> {
     #[must_use]
     pub fn engine(&self) -> Engine {
         match &self.inner {
-            Inner::Sqlite(_) => Engine::Sqlite,
+            Inner::Sqlite(_) | Inner::Direct(_) => Engine::Sqlite,
             Inner::Postgres(_) => Engine::Postgres,
         }
     }
@@ -108,7 +124,10 @@ impl<'t> Tx<'t> {
     /// Room for the parameters of one statement.
     #[must_use]
     pub fn args(&self) -> Args {
-        Args::of(self.engine())
+        match &self.inner {
+            Inner::Direct(_) => Args(Bound::Direct(Vec::new())),
+            Inner::Sqlite(_) | Inner::Postgres(_) => Args::of(self.engine()),
+        }
     }
 
     /// Ends it with effect.
@@ -118,6 +137,7 @@ impl<'t> Tx<'t> {
     pub async fn commit(self) -> Result<(), Error> {
         match self.inner {
             Inner::Sqlite(tx) => tx.commit().await?,
+            Inner::Direct(tx) => tx.commit()?,
             Inner::Postgres(tx) => tx.commit().await?,
         }
         Ok(())
@@ -131,6 +151,7 @@ impl<'t> Tx<'t> {
     pub async fn rollback(self) -> Result<(), Error> {
         match self.inner {
             Inner::Sqlite(tx) => tx.rollback().await?,
+            Inner::Direct(tx) => tx.rollback()?,
             Inner::Postgres(tx) => tx.rollback().await?,
         }
         Ok(())
@@ -147,15 +168,14 @@ impl<'t> Tx<'t> {
                 .execute(&mut **tx)
                 .await?
                 .rows_affected(),
+            (Inner::Direct(tx), Bound::Direct(params)) => tx.execute(sql.as_str(), &params)?,
             (Inner::Postgres(tx), Bound::Postgres(columns)) => {
                 sqlx::query_with(sql, columns.into_single()?)
                     .execute(&mut **tx)
                     .await?
                     .rows_affected()
             }
-            (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
-                return Err(mismatch());
-            }
+            (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => return Err(mismatch()),
         })
     }
 
@@ -170,15 +190,17 @@ impl<'t> Tx<'t> {
                 let rows = sqlx::query_with(sql, args).fetch_all(&mut **tx).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
+            (Inner::Direct(tx), Bound::Direct(params)) => {
+                let rows = tx.fetch_all(sql.as_str(), &params)?;
+                Ok(rows.into_iter().map(Row::Direct).collect())
+            }
             (Inner::Postgres(tx), Bound::Postgres(columns)) => {
                 let rows = sqlx::query_with(sql, columns.into_single()?)
                     .fetch_all(&mut **tx)
                     .await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
-            (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
-                Err(mismatch())
-            }
+            (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => Err(mismatch()),
         }
     }
 
@@ -215,6 +237,7 @@ impl<'t> Tx<'t> {
             .map(|row| {
                 let step: &str = match row {
                     Row::Sqlite(row) => row.try_get(column)?,
+                    Row::Direct(row) => row.get(column)?,
                     Row::Postgres(row) => row.try_get(column)?,
                 };
                 Ok(step.to_owned())
@@ -229,13 +252,14 @@ impl<'t> Tx<'t> {
     pub async fn execute_all(&mut self, sql: &'static str) -> Result<(), Error> {
         match &mut self.inner {
             Inner::Sqlite(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
+            Inner::Direct(tx) => tx.execute_all(sql)?,
             Inner::Postgres(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
         }
         Ok(())
     }
 }
 
-fn mismatch() -> Error {
+pub(crate) fn mismatch() -> Error {
     Error::Damaged("parameters of one engine met a statement of the other".to_owned())
 }
 
@@ -251,6 +275,7 @@ impl std::fmt::Debug for Args {
 
 enum Bound {
     Sqlite(sqlx::sqlite::SqliteArguments),
+    Direct(Vec<Param>),
     Postgres(postgres::Columns),
 }
 
@@ -275,7 +300,7 @@ impl Text {
 }
 
 impl Args {
-    /// The parameters of one row.
+    /// The parameters of one row, for a reader.
     pub(crate) fn of(engine: Engine) -> Self {
         Self(match engine {
             Engine::Sqlite => Bound::Sqlite(sqlx::sqlite::SqliteArguments::default()),
@@ -288,6 +313,7 @@ impl Args {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.int(value.into()),
+            Bound::Direct(params) => params.push(value.into().map_or(Param::Null, Param::Int)),
         }
     }
     /// A text that a caller chose: it may hold any character.
@@ -295,6 +321,7 @@ impl Args {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.text(value.into().map(postgres::storable)),
+            Bound::Direct(params) => params.push(text(value.into().map(Text::Shared))),
         }
     }
     /// A word of this program.
@@ -302,6 +329,7 @@ impl Args {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.text(value.into().map(Text::Name)),
+            Bound::Direct(params) => params.push(text(value.into().map(Text::Name))),
         }
     }
     /// JSON text.
@@ -309,12 +337,14 @@ impl Args {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value),
             Bound::Postgres(columns) => columns.text(Some(Text::Owned(value))),
+            Bound::Direct(params) => params.push(text(Some(Text::Owned(value)))),
         }
     }
     pub(crate) fn payload(&mut self, value: Option<&Payload>) {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.map(Payload::as_str)),
             Bound::Postgres(columns) => columns.text(value.cloned().map(Text::Payload)),
+            Bound::Direct(params) => params.push(text(value.cloned().map(Text::Payload))),
         }
     }
     /// Bytes or null.
@@ -322,6 +352,7 @@ impl Args {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.into()),
             Bound::Postgres(columns) => columns.bytes(value.into()),
+            Bound::Direct(params) => params.push(value.into().map_or(Param::Null, Param::Bytes)),
         }
     }
     /// An id.
@@ -333,6 +364,9 @@ impl Args {
         match &mut self.0 {
             Bound::Sqlite(args) => sqlite::add(args, value.map(|id| id.as_bytes().to_vec())),
             Bound::Postgres(columns) => columns.id(value),
+            Bound::Direct(params) => {
+                params.push(value.map_or(Param::Null, |id| Param::Id(id.into_bytes())))
+            }
         }
     }
     /// A place in the log.
@@ -348,6 +382,7 @@ impl Args {
     pub fn len(&self) -> usize {
         match &self.0 {
             Bound::Sqlite(args) => sqlx::Arguments::len(args),
+            Bound::Direct(params) => params.len(),
             Bound::Postgres(columns) => columns.len(),
         }
     }
@@ -359,6 +394,10 @@ impl Args {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn text(text: Option<Text>) -> Param {
+    text.map_or(Param::Null, Param::Text)
 }
 
 /// The text of which PostgreSQL's `stored` was made.

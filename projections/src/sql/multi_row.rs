@@ -1,14 +1,13 @@
 //! Statements that carry many rows.
 //!
-//! On SQLite each statement is a hop to the connection's thread, so rows travel in groups; only four
-//! group sizes exist per statement, so that the cache of prepared statements stays small. On
-//! PostgreSQL each statement is a round trip, and one array for each column carries any number of
-//! rows under one text.
+//! Through `sqlx` each statement on SQLite is a hop to the connection's thread, so rows travel in groups;
+//! only four group sizes exist per statement, so that the cache of prepared statements stays small. The
+//! fold, which is without that hop, has a statement for each row. On PostgreSQL each statement is a round
+//! trip, and one array for each column carries any number of rows under one text.
 
 use super::{Args, Bound, Engine, Inner, Row, Tx, postgres};
 use crate::Error;
 use sqlx::AssertSqlSafe;
-use sqlx::sqlite::SqliteArguments;
 use std::sync::Arc;
 
 /// Rows in one statement of SQLite, largest group first. 128 rows of 26 columns stay far below its
@@ -25,6 +24,8 @@ const ROWS_MAX: usize = 4096;
 pub struct MultiRow {
     columns: usize,
     sqlite: [Arc<str>; GROUPS.len()],
+    /// For one row, where nothing is read.
+    each: Arc<str>,
     postgres: Arc<str>,
 }
 
@@ -48,13 +49,22 @@ impl MultiRow {
             numbered("$"),
             numbered("column")
         );
+        let grouped = GROUPS
+            .map(|n| format!("{head} VALUES {} {sqlite}", vec![row.as_str(); n].join(",")).into());
+        let [.., one]: &[Arc<str>; GROUPS.len()] = &grouped;
         Self {
             columns,
-            sqlite: GROUPS.map(|n| {
-                format!("{head} VALUES {} {sqlite}", vec![row.as_str(); n].join(",")).into()
-            }),
+            each: Arc::clone(one),
+            sqlite: grouped,
             postgres: format!("{head} {arrays} {postgres}").into(),
         }
+    }
+
+    /// The same, with a shorter text for one row on SQLite; its parameters are `?1`, `?2` and so on.
+    #[must_use]
+    pub(crate) fn with_each(mut self, text: &str) -> Self {
+        self.each = text.into();
+        self
     }
 
     /// The text of its largest group.
@@ -70,7 +80,7 @@ impl MultiRow {
     #[cfg(test)]
     pub(crate) async fn plan(&self, tx: &mut Tx<'_>, kinds: &str) -> Vec<String> {
         assert_eq!(kinds.len(), self.columns, "{}", self.postgres);
-        let args = self.bound(Engine::Postgres, &[kinds], &|kinds, args: &mut Args| {
+        let args = self.bound(tx, &[kinds], &|kinds, args: &mut Args| {
             for kind in kinds.chars() {
                 match kind {
                     'i' => args.int(None),
@@ -100,8 +110,11 @@ impl MultiRow {
         rows: &[T],
         bind: impl Fn(&T, &mut Args),
     ) -> Result<(), Error> {
+        if let Inner::Direct(tx) = &mut tx.inner {
+            return tx.execute_each(&self.each, rows, bind);
+        }
         for (sql, part) in self.parts(tx.engine(), rows) {
-            let args = self.bound(tx.engine(), part, &bind);
+            let args = self.bound(tx, part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
             match (&mut tx.inner, args.0) {
                 (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
@@ -112,7 +125,7 @@ impl MultiRow {
                         .execute(&mut **tx)
                         .await?;
                 }
-                (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
+                (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => {
                     return Err(super::mismatch());
                 }
             }
@@ -132,12 +145,15 @@ impl MultiRow {
     ) -> Result<Vec<Row>, Error> {
         let mut found = Vec::new();
         for (sql, part) in self.parts(tx.engine(), rows) {
-            let args = self.bound(tx.engine(), part, &bind);
+            let args = self.bound(tx, part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
             match (&mut tx.inner, args.0) {
                 (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
                     let rows = sqlx::query_with(query, args).fetch_all(&mut **tx).await?;
                     found.extend(rows.into_iter().map(Row::Sqlite));
+                }
+                (Inner::Direct(tx), Bound::Direct(params)) => {
+                    found.extend(tx.fetch_all(sql, &params)?.into_iter().map(Row::Direct));
                 }
                 (Inner::Postgres(tx), Bound::Postgres(columns)) => {
                     let rows = sqlx::query_with(query, columns.into_arrays()?)
@@ -145,7 +161,7 @@ impl MultiRow {
                         .await?;
                     found.extend(rows.into_iter().map(Row::Postgres));
                 }
-                (Inner::Sqlite(_), Bound::Postgres(_)) | (Inner::Postgres(_), Bound::Sqlite(_)) => {
+                (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => {
                     return Err(super::mismatch());
                 }
             }
@@ -161,11 +177,11 @@ impl MultiRow {
         }
     }
 
-    fn bound<T>(&self, engine: Engine, rows: &[T], bind: &impl Fn(&T, &mut Args)) -> Args {
-        let mut args = Args(match engine {
-            Engine::Sqlite => Bound::Sqlite(SqliteArguments::default()),
-            Engine::Postgres => Bound::Postgres(postgres::Columns::rows(self.columns)),
-        });
+    fn bound<T>(&self, tx: &Tx<'_>, rows: &[T], bind: &impl Fn(&T, &mut Args)) -> Args {
+        let mut args = match &tx.inner {
+            Inner::Sqlite(_) | Inner::Direct(_) => tx.args(),
+            Inner::Postgres(_) => Args(Bound::Postgres(postgres::Columns::rows(self.columns))),
+        };
         for row in rows {
             bind(row, &mut args);
         }

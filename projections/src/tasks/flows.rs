@@ -153,7 +153,6 @@ pub(crate) struct Run {
     pub(crate) counts: StatusCounts,
     pub(super) started_at: Timestamp,
     pub(super) ended_at: Option<Timestamp>,
-    pub(super) changed: bool,
 }
 
 impl Run {
@@ -170,7 +169,6 @@ impl Run {
             counts: read_counts(&mut c)?,
             started_at: c.time()?,
             ended_at: c.opt_time()?,
-            changed: false,
         })
     }
 
@@ -194,12 +192,13 @@ impl Run {
         args.time(self.ended_at);
     }
 
-    /// Moves `by` tasks into (or out of) `status` while the run is on.
-    pub(super) fn count(&mut self, status: Status, by: i64) {
-        if self.state == RunState::Running {
+    /// Moves `by` tasks into (or out of) `status` while the run is on; true when that changed it.
+    pub(super) fn count(&mut self, status: Status, by: i64) -> bool {
+        let running = self.state == RunState::Running;
+        if running {
             shift(&mut self.counts, status, by);
-            self.changed = true;
         }
+        running
     }
 }
 

@@ -154,7 +154,10 @@ async fn write_attempts(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Err
 async fn write_flows(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let (mut written, mut gone, mut due, mut closed) = (vec![], vec![], vec![], vec![]);
     let (mut rootless, mut forgotten) = (vec![], vec![]);
-    for flow in set.flows.values_mut().filter(|flow| flow.changed) {
+    for id in std::mem::take(&mut set.changed_flows) {
+        let Some(flow) = set.flows.get_mut(&id) else {
+            continue;
+        };
         flow.changed = false;
         let wanted = if flow.open_runs == 0 {
             None
@@ -214,19 +217,19 @@ async fn write_flows(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error>
         .await?;
     for (flow, _) in &gone {
         set.flows.remove(flow);
+        set.flow_left = true;
     }
     Ok(())
 }
 
 async fn write_runs(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
-    let changed: Vec<_> = set.runs.values().filter(|run| run.changed).collect();
+    let mut changed = std::mem::take(&mut set.changed_runs);
+    changed.sort_unstable();
+    changed.dedup();
+    let changed: Vec<_> = changed.iter().filter_map(|id| set.runs.get(id)).collect();
     UPSERT_RUNS
         .execute(tx, &changed, |run, args| run.bind(args))
-        .await?;
-    for run in set.runs.values_mut() {
-        run.changed = false;
-    }
-    Ok(())
+        .await
 }
 
 fn insert(table: &str, columns: &[&[&str]], tail: &str) -> MultiRow {
@@ -243,11 +246,20 @@ fn update(table: &str, columns: &[&[&str]]) -> MultiRow {
         .enumerate()
         .map(|(i, name)| format!("{name} = v.column{}", i + 2))
         .collect();
+    let numbered: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, name)| format!("{name} = ?{}", i + 2))
+        .collect();
     MultiRow::new(
         &format!("UPDATE {table} SET {} FROM (", set.join(", ")),
         columns.len() + 1,
         &format!(") AS v WHERE {table}.created_position = v.column1"),
     )
+    .with_each(&format!(
+        "UPDATE {table} SET {} WHERE created_position = ?1",
+        numbered.join(", ")
+    ))
 }
 
 fn upsert(table: &str, key: &str, columns: &[&str]) -> MultiRow {

@@ -54,6 +54,15 @@ pub(crate) struct WorkingSet {
     pub(crate) runs: HashMap<RunId, Run>,
     /// Tasks with something to write, each once.
     pub(super) changed: Vec<TaskId>,
+    /// Flows with something to write, each once. With these lists a batch costs what it changes, and
+    /// not what is cached.
+    pub(super) changed_flows: Vec<FlowId>,
+    /// Runs with something to write; some may stand here twice.
+    pub(super) changed_runs: Vec<RunId>,
+    /// Flows of which a task holds more than a cache should.
+    heavy: Vec<FlowId>,
+    /// A flow was forgotten, and its tasks and runs are still here.
+    pub(super) flow_left: bool,
     /// Keys of stored tasks that were deleted.
     pub(super) deleted: Vec<i64>,
     pub(super) attempts: HashMap<(i64, u32), AttemptRow>,
@@ -87,7 +96,9 @@ impl WorkingSet {
         }?;
         let flow = self.flow(recorded.flow)?;
         flow.last_position = recorded.position;
-        flow.changed = true;
+        if !std::mem::replace(&mut flow.changed, true) {
+            self.changed_flows.push(recorded.flow);
+        }
         Ok(cover)
     }
 
@@ -96,6 +107,9 @@ impl WorkingSet {
         let (id, flow, ordinal) = (placed.row.id, placed.row.flow_id, placed.row.ordinal);
         if self.tasks.contains_key(&id) {
             return;
+        }
+        if outcome_bytes(&placed.row) > CACHED_OUTCOME_BYTES_MAX {
+            self.heavy.push(flow);
         }
         if let Some(flow) = self.flows.get_mut(&flow) {
             flow.tasks.insert(ordinal, id);
@@ -122,7 +136,7 @@ impl WorkingSet {
         }
         if let Some(run) = self.runs.get_mut(&cover.run.run_id) {
             run.counts = counts;
-            run.changed = true;
+            self.changed_runs.push(run.id);
         }
     }
 
@@ -131,19 +145,17 @@ impl WorkingSet {
         self.attempts.clear();
         self.counts = Deltas::default();
         self.changed.clear();
+        self.changed_flows.clear();
+        self.changed_runs.clear();
         self.deleted.clear();
+        self.heavy.clear();
     }
 
-    /// Ends a batch: keeps a bounded cache, the flows of this batch before older ones.
+    /// Ends a batch: keeps a bounded cache, the flows of this batch before older ones. Cost: O(1),
+    /// unless something leaves.
     pub(super) fn trim(&mut self, cached_tasks_max: usize) {
-        let heavy: Vec<FlowId> = self
-            .tasks
-            .values()
-            .filter(|task| outcome_bytes(&task.placed.row) > CACHED_OUTCOME_BYTES_MAX)
-            .map(|task| task.placed.row.flow_id)
-            .collect();
-        for flow in heavy {
-            self.flows.remove(&flow);
+        for flow in std::mem::take(&mut self.heavy) {
+            self.flow_left |= self.flows.remove(&flow).is_some();
         }
         if self.tasks.len() > cached_tasks_max || self.flows.len() > cached_tasks_max {
             let batch = self.batch;
@@ -152,6 +164,10 @@ impl WorkingSet {
             if kept.max(self.flows.len()) > cached_tasks_max {
                 self.flows.clear();
             }
+            self.flow_left = true;
+        }
+        if !std::mem::take(&mut self.flow_left) {
+            return;
         }
         let flows = &self.flows;
         self.tasks
@@ -227,6 +243,9 @@ impl WorkingSet {
         }
         let before = Facets::of(row);
         let change = row.apply(recorded);
+        if outcome_bytes(row) > CACHED_OUTCOME_BYTES_MAX {
+            self.heavy.push(recorded.flow);
+        }
         if change == Change::Deleted {
             return self.delete(id, &before).map(|()| None);
         }
@@ -287,8 +306,8 @@ impl WorkingSet {
             counts: StatusCounts::default(),
             started_at: recorded.time,
             ended_at: None,
-            changed: true,
         };
+        self.changed_runs.push(e.run_id);
         if self.runs.insert(e.run_id, run).is_some() {
             return Err(format!("run `{}` exists", e.run_id));
         }
@@ -311,6 +330,7 @@ impl WorkingSet {
             row.apply(recorded);
             let status = row.status;
             if let Some(run) = self.runs.get_mut(&e.run_id) {
+                // It is among the changed ones already.
                 run.count(status, 1);
             }
             self.mark(id, Write::State);
@@ -327,7 +347,7 @@ impl WorkingSet {
         run.state = e.state;
         run.counts = e.counts;
         run.ended_at = Some(recorded.time);
-        run.changed = true;
+        self.changed_runs.push(e.run_id);
         self.flow(recorded.flow)?.open_runs -= 1;
         Ok(())
     }
@@ -363,8 +383,9 @@ impl WorkingSet {
             if !same_run
                 && !handed_over
                 && let Some(run) = facets.run_id.and_then(|id| self.runs.get_mut(&id))
+                && run.count(facets.cell.status, by)
             {
-                run.count(facets.cell.status, by);
+                self.changed_runs.push(run.id);
             }
         }
         Ok(())

@@ -57,8 +57,9 @@ impl From<projections::Error> for Error {
         match error {
             projections::Error::Unavailable(source) => Self::Database(source),
             projections::Error::Damaged(reason) => Self::Damaged(reason),
-            // None of these comes from statements.
+            // None of these comes from its statements.
             other @ (projections::Error::Poison { .. }
+            | projections::Error::Sqlite(_)
             | projections::Error::CheckpointMoved { .. }
             | projections::Error::Migration(_)
             | projections::Error::File { .. }
