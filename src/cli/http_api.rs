@@ -58,6 +58,15 @@ impl Api for HttpApi {
     }
 }
 
+/// A URL of a server, as the command line takes it.
+pub(super) fn server_url(text: &str) -> Result<String, String> {
+    let parsed = parse_url(text).map_err(|error| error.to_string())?;
+    if !parsed.has_host() {
+        return Err("expected http://HOST:PORT, for example http://127.0.0.1:8000".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// A URL of a server.
 pub(super) fn parse_url(url: &str) -> Result<reqwest::Url, ApiError> {
     let parsed = reqwest::Url::parse(url)

@@ -83,7 +83,7 @@ enum Command {
 #[derive(Debug, Clone, Args)]
 struct Remote {
     /// The server
-    #[arg(long, global = true, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT)]
+    #[arg(long, global = true, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT, value_parser = http_api::server_url)]
     url: String,
 }
 
@@ -216,6 +216,10 @@ mod tests {
             "conformance --markdown",
             "conformance --slow-inputs 1",
             "conformance --timeout 0",
+            "tasks list --url nonsense",
+            "watch --url https://h",
+            "run f.json --url 127.0.0.1:8000",
+            "projections rebuild --url nonsense",
         ] {
             let words = std::iter::once("taskledger").chain(line.split_whitespace());
             assert!(Cli::try_parse_from(words).is_err(), "{line}");

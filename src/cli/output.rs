@@ -106,6 +106,11 @@ pub(super) fn member(object: &Value, name: &str) -> String {
     }
 }
 
+/// So many things: `1 message`, `2 messages`.
+pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 /// Columns of text, each as wide as its widest cell; the last is not padded.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();

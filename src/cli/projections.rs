@@ -42,7 +42,7 @@ Examples:
         storage: StorageConfig,
 
         /// The server that rebuilds what it serves
-        #[arg(long, value_name = "URL", conflicts_with = "database_url")]
+        #[arg(long, value_name = "URL", conflicts_with = "database_url", value_parser = crate::cli::http_api::server_url)]
         url: Option<String>,
     },
 }

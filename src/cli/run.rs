@@ -36,7 +36,7 @@ pub(super) struct Args {
     file: String,
 
     /// The server that runs it
-    #[arg(long, value_name = "URL", env = "TASKLEDGER_URL")]
+    #[arg(long, value_name = "URL", env = "TASKLEDGER_URL", value_parser = super::http_api::server_url)]
     url: Option<String>,
 
     #[command(flatten)]

@@ -271,8 +271,14 @@ impl Watching<'_> {
         let of_run = last.get("run").map(|run| member(run, "state"));
         let of_run = of_run.filter(|state| !state.is_empty());
         let mut state = of_run.unwrap_or_else(|| member(&last, "status"));
-        if let Scope::Below { root, top } = self.known.scope().clone() {
+        let asked = match self.known.scope().clone() {
             // A task that the run did not reach ended as the run did.
+            Scope::Below { root, top } => Some((root, top)),
+            // Who goes on behind the end is not told of it again.
+            Scope::Flow { root } if state.is_empty() => Some((root.clone(), root)),
+            Scope::Flow { .. } | Scope::Server => None,
+        };
+        if let Some((root, top)) = asked {
             let tree = self.known.tree(&root).await?;
             let status = known::tasks(&tree).find(|task| task["id"] == top.as_str());
             let status = status

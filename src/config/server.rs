@@ -68,7 +68,7 @@ pub struct ServerConfig {
         value_name = "N",
         env = "TASKLEDGER_MAX_STREAMS",
         default_value_t = http::STREAMS_MAX as u32,
-        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub streams_max: u32,
 
@@ -81,6 +81,17 @@ pub struct ServerConfig {
         value_parser = origin
     )]
     pub allowed_origins: Vec<String>,
+
+    /// Name under which clients ask the server, such as `ledger.example`, besides localhost and its own address; can be repeated; `*` takes any.
+    /// Without one, a server that others can reach takes any
+    #[arg(
+        long = "allow-host",
+        value_name = "NAME",
+        env = "TASKLEDGER_ALLOW_HOST",
+        value_delimiter = ',',
+        value_parser = host
+    )]
+    pub allowed_hosts: Vec<String>,
 
     /// Where the data is and what may run.
     #[command(flatten)]
@@ -115,6 +126,7 @@ impl ServerConfig {
             connections_max: self.connections_max as usize,
             streams_max: self.streams_max as usize,
             allowed_origins: self.allowed_origins.clone(),
+            allowed_hosts: self.allowed_hosts.clone(),
             request_timeout: self.request_timeout,
             shutdown_grace: self.shutdown_grace,
             ..http::Options::default()
@@ -136,6 +148,11 @@ fn listen(text: &str) -> Result<String, String> {
 fn origin(text: &str) -> Result<String, String> {
     let expected = "expected SCHEME://HOST[:PORT], for example https://app.example";
     http::origin(text).ok_or_else(|| expected.to_owned())
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let expected = "expected a name or an address without a port, for example ledger.example, or *";
+    http::host(text).ok_or_else(|| expected.to_owned())
 }
 
 /// Nodes talk to each other without TLS.
@@ -214,7 +231,9 @@ mod tests {
             ["--executor-limit", "a"],
             ["--listen", "8000"],
             ["--max-connections", "0"],
-            ["--max-streams", "-1"],
+            ["--max-streams", "0"],
+            ["--allow-host", "http://a"],
+            ["--allow-host", "a:80"],
             ["--allow-origin", "*"],
             ["--log-format", "xml"],
         ] {

@@ -35,6 +35,9 @@ pub struct NotACursor;
 
 /// Notices that one event has at most: a place behind all of them.
 pub const PARTS_ALL: u8 = 2;
+/// A place behind all of them at which, besides, the end of the flow was told: it had happened earlier.
+/// Who goes on from there is not told again.
+pub const PARTS_AND_END: u8 = PARTS_ALL + 1;
 
 impl Cursor {
     /// Before everything.
@@ -53,6 +56,15 @@ impl Cursor {
             parts,
             version: recorded.version,
             tag: tag(recorded),
+        }
+    }
+
+    /// The same place, once the end of the flow was told at it.
+    #[must_use]
+    pub const fn with_end(self) -> Self {
+        Self {
+            parts: PARTS_AND_END,
+            ..self
         }
     }
 

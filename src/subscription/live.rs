@@ -13,6 +13,7 @@ use tail::{Found, Tail};
 
 use super::cursor::{Cursor, PARTS_ALL};
 use super::feed::Feed;
+use super::stream::Filter;
 use super::users::Users;
 use crate::store::EventStore;
 use std::collections::HashMap;
@@ -54,6 +55,8 @@ struct State {
     follows: bool,
     all: Arc<Tail>,
     watching_all: usize,
+    /// Those who need to know whose flows are whose.
+    watching_users: usize,
     flows: HashMap<FlowId, Watched>,
     /// Rises when somebody begins to watch something that nobody watched.
     generation: u64,
@@ -78,6 +81,7 @@ impl Live {
             follows: false,
             all: Arc::new(Tail::new(ALL_BYTES_MAX)),
             watching_all: 0,
+            watching_users: 0,
             flows: HashMap::new(),
             generation: 0,
         };
@@ -100,14 +104,20 @@ impl Live {
 
     /// Begins to watch one flow, or all, for somebody who stands at `place`. Everything above
     /// [`Watch::from`] comes through it.
-    pub(super) fn watch(self: &Arc<Self>, flow: Option<FlowId>, place: Cursor) -> Watch {
+    pub(super) fn watch(self: &Arc<Self>, filter: &Filter, place: Cursor) -> Watch {
+        let (flow, by_user) = (filter.flow, filter.user.is_some());
         let mut state = self.lock();
         if !state.follows {
             state.position = *self.store.watch().borrow();
             state.follows = true;
-            // What was changed while nobody watched was not seen.
-            self.users.forget();
             self.begun.notify_one();
+        }
+        if by_user {
+            if state.watching_users == 0 {
+                // What was changed while nobody asked was not learned.
+                self.users.forget();
+            }
+            state.watching_users += 1;
         }
         let tail = match flow {
             None => {
@@ -138,13 +148,17 @@ impl Live {
             from,
             tail,
             flow,
+            by_user,
             live: self.clone(),
         }
     }
 
-    fn leave(&self, flow: Option<FlowId>) {
+    fn leave(&self, watch: &Watch) {
         let mut state = self.lock();
-        match flow {
+        if watch.by_user {
+            state.watching_users -= 1;
+        }
+        match watch.flow {
             None => {
                 state.watching_all -= 1;
                 if state.watching_all == 0 {
@@ -176,11 +190,13 @@ impl Live {
     /// for whom nothing was encoded, so that a stream of newcomers cannot keep it from ending.
     fn publish(&self, events: &[Arc<Recorded>]) {
         let Some(last) = events.last() else { return };
-        for event in events {
-            self.users.learn(event);
-        }
         let end = Cursor::behind(last, PARTS_ALL);
         let watched = self.lock().watched(events);
+        if watched.by_user {
+            for event in events {
+                self.users.learn(event);
+            }
+        }
         let mut news = watched.encode(events, end);
         let mut state = self.lock();
         if state.generation != watched.generation {
@@ -206,6 +222,9 @@ impl Live {
 /// Who watches some events.
 struct Watchers {
     generation: u64,
+    /// Whether one of them needs to know whose flows are whose. Who comes later asks the log, which has
+    /// these events.
+    by_user: bool,
     all: Option<Arc<Tail>>,
     flows: HashMap<FlowId, Arc<Tail>>,
 }
@@ -224,6 +243,7 @@ impl State {
         }
         Watchers {
             generation: self.generation,
+            by_user: self.watching_users > 0,
             all: (self.watching_all > 0).then(|| self.all.clone()),
             flows,
         }
@@ -320,6 +340,7 @@ pub(super) struct Watch {
     moved: watch::Receiver<u64>,
     tail: Arc<Tail>,
     flow: Option<FlowId>,
+    by_user: bool,
     live: Arc<Live>,
 }
 
@@ -345,6 +366,67 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.live.leave(self.flow);
+        self.live.leave(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::store::memory::MemoryStore;
+    use crate::store::{Append, NewEvent};
+    use taskledger_domain::flow::{Event, UserChanged};
+    use taskledger_domain::testing::{START, id};
+    use taskledger_domain::{EventId, Metadata};
+
+    /// Appends that the flow is `user`'s now, behind so many events.
+    async fn said(store: &MemoryStore, version: u64, user: &str) -> Vec<Arc<Recorded>> {
+        let task_id = id("task");
+        let event = Event::UserChanged(UserChanged {
+            task_id,
+            user_id: Some(user.to_owned()),
+        });
+        let metadata = Metadata {
+            actor: Arc::from("test"),
+            correlation: Arc::from("test"),
+            causation: None,
+            trace: None,
+        };
+        let event_id = EventId(id(&format!("event {version}")).0);
+        let append = Append {
+            stream: task_id.as_flow(),
+            expected: version,
+            events: vec![NewEvent::new(event_id, START, metadata, event)],
+            claims: Vec::new(),
+            fence: None,
+        };
+        store.append(append).await.unwrap();
+        store.read_all(version, 1).await.unwrap().events
+    }
+
+    #[tokio::test]
+    async fn whose_flows_are_whose_is_learned_while_somebody_asks() {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
+        let (_service, live) = Live::new(store.clone());
+        let by_user = Filter {
+            user: Some(Arc::from("ann")),
+            ..Filter::default()
+        };
+        let user = async || live.users.of(id("task").as_flow()).await.unwrap();
+        // Somebody watches everything.
+        let _all = live.watch(&Filter::default(), Cursor::BEGINNING);
+        live.publish(&said(&store, 0, "bob").await);
+        assert_eq!(live.users.known(), 0);
+        // Somebody watches a user.
+        let watch = live.watch(&by_user, Cursor::BEGINNING);
+        live.publish(&said(&store, 1, "ann").await);
+        assert_eq!(live.users.known(), 1);
+        assert_eq!(user().await.as_deref(), Some("ann"));
+        // What is said while nobody asks is found later.
+        drop(watch);
+        live.publish(&said(&store, 2, "cyd").await);
+        let _again = live.watch(&by_user, Cursor::BEGINNING);
+        assert_eq!(user().await.as_deref(), Some("cyd"));
     }
 }

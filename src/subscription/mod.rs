@@ -12,5 +12,6 @@ pub mod live;
 pub mod notice;
 pub mod rebuild;
 pub mod runner;
+pub mod runs;
 pub mod stream;
 pub mod users;

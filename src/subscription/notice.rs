@@ -69,9 +69,12 @@ impl Serialize for Kind {
 pub struct NoticeId {
     /// The event.
     pub event: EventId,
-    /// 0 for the first notice of the event, 1 for the second.
+    /// 0 for the first notice of the event, 1 for the second; [`PART_AT_REST`] for [`at_rest`].
     pub part: u8,
 }
+
+/// Which of an event's notices [`at_rest`] is.
+pub const PART_AT_REST: u8 = 2;
 
 impl std::fmt::Display for NoticeId {
     /// Holds no dot, which signatures of webhooks use as a separator.
@@ -135,6 +138,9 @@ pub struct Notice<'a> {
     /// Whether a second notice of the same event follows, with the result or the error.
     #[serde(skip)]
     pub is_followed: bool,
+    /// The run that a new task has joined.
+    #[serde(skip)]
+    pub joins: Option<RunId>,
 }
 
 /// A run at its end.
@@ -174,6 +180,7 @@ impl<'a> Notice<'a> {
             is_final: false,
             run: None,
             is_followed: false,
+            joins: None,
         }
     }
 
@@ -199,7 +206,8 @@ impl<'a> Notice<'a> {
 pub fn notices(recorded: &Recorded) -> Notices<'_> {
     let (first, second) = match recorded.event.as_ref() {
         Event::TaskCreated(e) => {
-            let created = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
+            let mut created = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
+            created.joins = e.run_id;
             (Some(created), None)
         }
         Event::TaskStarted(e) => {
@@ -271,6 +279,18 @@ pub fn notices(recorded: &Recorded) -> Notices<'_> {
         | Event::RunStarted(_) => (None, None),
     };
     Notices(first, second)
+}
+
+/// The last notice for who watches a task that has ended and that nothing runs: its status once more,
+/// with `final`, made from the event that ended it. `None`: the event changes no status. No subscriber
+/// who was there gets it, because no run has ended.
+#[must_use]
+pub fn at_rest(recorded: &Recorded) -> Option<Notice<'_>> {
+    let mut last = notices(recorded).next()?;
+    last.id.part = PART_AT_REST;
+    last.is_final = true;
+    last.is_followed = false;
+    Some(last)
 }
 
 /// See [`notices`].

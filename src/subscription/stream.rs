@@ -56,7 +56,7 @@ pub enum Until {
     Forever,
     /// Behind the end of this run.
     RunEnds(RunId),
-    /// Behind the end of a run after which nothing of the flow runs.
+    /// Behind the end of a run after which nothing of the flow runs; see [`Stream::ending_after`].
     NothingRuns,
 }
 
@@ -107,14 +107,27 @@ pub struct Stream {
     source: Source,
     /// What has come and was not chosen from yet.
     pending: Vec<Arc<Chunk>>,
-    /// What ends the stream once everything that has happened was given.
-    epilogue: Option<Arc<Frame>>,
+    /// With [`Until::NothingRuns`], another run was on after the ends of runs up to here.
+    ends_after: Position,
+    /// Set for a flow at rest.
+    rest: Option<Rest>,
     ended: bool,
+}
+
+/// What ends the stream of a flow at rest, once everything that has happened was given.
+#[derive(Debug)]
+enum Rest {
+    /// This frame, which lies before the stream's place.
+    Told(Arc<Frame>),
+    /// Nothing: it was told before.
+    Known,
 }
 
 /// Where the next frames come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
+    /// Not known yet: the place is to be looked for in the log.
+    Unsought,
     /// The log, up to where the watch begins.
     Log,
     /// The stream of the filter's flow, behind this version, up to where the watch begins.
@@ -168,29 +181,49 @@ impl Stream {
         until: Until,
     ) -> Result<(Self, Option<Reset>), Error> {
         let (place, reset) = place(&live, from).await?;
-        let watch = live.watch(filter.flow, place);
+        let watch = live.watch(&filter, place);
         let mut stream = Self {
             live,
             watch,
             filter,
             until,
             place,
-            source: Source::Log,
+            source: Source::Unsought,
             pending: Vec::new(),
-            epilogue: None,
+            ends_after: 0,
+            rest: None,
             ended: false,
         };
         stream.source = stream.log().await?;
         Ok((stream, reset))
     }
 
-    /// The same stream, which ends with this frame once it has given everything that has happened by
-    /// now.
+    /// The same stream, which does not end with a run that had ended up to `position`: another one was
+    /// on then, or came later.
     #[must_use]
-    pub fn ending_with(mut self, frame: Arc<Frame>) -> Self {
-        self.epilogue = Some(frame);
-        // What has happened by now is read from the log, so that its end can be seen.
-        self.watch = self.live.watch(self.filter.flow, Cursor::BEGINNING);
+    pub fn ending_after(mut self, position: Position) -> Self {
+        self.ends_after = position;
+        self
+    }
+
+    /// The same stream of a flow at rest, which ends with this frame once it has given everything up to
+    /// `position`, where the flow was seen at rest. The frame is told where the stream stands then.
+    #[must_use]
+    pub fn ending_with(self, frame: Arc<Frame>, position: Position) -> Self {
+        self.resting(Rest::Told(frame), position)
+    }
+
+    /// The same for a watcher who was told of the end before.
+    #[must_use]
+    pub fn ending_silently(self, position: Position) -> Self {
+        self.resting(Rest::Known, position)
+    }
+
+    fn resting(mut self, rest: Rest, position: Position) -> Self {
+        self.rest = Some(rest);
+        // All of it is read from the log, so that its end can be seen.
+        self.watch = self.live.watch(&self.filter, Cursor::BEGINNING);
+        self.watch.from = self.watch.from.max(position);
         self
     }
 
@@ -210,21 +243,27 @@ impl Stream {
                 return Ok(None);
             }
             if self.source == Source::Live
-                && let Some(frame) = self.epilogue.take()
+                && let Some(rest) = self.rest.take()
             {
                 self.ended = true;
+                let Rest::Told(frame) = rest else { continue };
+                self.place = self.place.with_end();
+                let frame = Arc::new(frame.told_at(self.place));
                 return Ok(Some(Batch::Frames(vec![frame])));
             }
             let batch = match self.source {
+                Source::Unsought => {
+                    self.source = self.log().await?;
+                    continue;
+                }
                 Source::Log | Source::FlowLog(_) => self.history().await?,
                 Source::Live => {
                     if self.pending.is_empty() {
                         match self.watch.next(BATCH_BYTES_MAX).await {
                             Some(chunks) => self.pending = chunks,
                             None => {
-                                self.watch = self.live.watch(self.filter.flow, self.place);
-                                self.source = Source::Log;
-                                self.source = self.log().await?;
+                                self.watch = self.live.watch(&self.filter, self.place);
+                                self.source = Source::Unsought;
                                 continue;
                             }
                         }
@@ -257,7 +296,7 @@ impl Stream {
                         .read_stream(flow, after, PAGE_EVENTS, PIECE_BYTES_MAX)
                         .await?
                 }
-                (Source::FlowLog(_) | Source::Log | Source::Live, _) => {
+                (Source::Unsought | Source::FlowLog(_) | Source::Log | Source::Live, _) => {
                     let page = store.read_all(self.place.position - again, PAGE_EVENTS);
                     page.await?.events
                 }
@@ -326,7 +365,9 @@ impl Stream {
         let ends = |frame: &Arc<Frame>| match (self.until, frame.ended) {
             (Until::Forever, _) | (_, None) => false,
             (Until::RunEnds(run), Some(ended)) => ended.id == run,
-            (Until::NothingRuns, Some(ended)) => ended.others == 0,
+            (Until::NothingRuns, Some(ended)) => {
+                ended.others == 0 && frame.cursor.position > self.ends_after
+            }
         };
         if let Some(at) = frames.iter().position(ends) {
             frames.truncate(at + 1);

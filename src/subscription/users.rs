@@ -6,7 +6,6 @@ use crate::store::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Recorded, Version};
 
 /// Flows whose users are remembered, oldest out first: about 2 MB.
@@ -42,8 +41,8 @@ impl Users {
         }
     }
 
-    /// Takes over what an event says. To be told of all events; of those that it was not told of, see
-    /// [`Self::forget`].
+    /// Takes over what an event says. To be told of all events while somebody asks; of those that it was
+    /// not told of, see [`Self::forget`].
     pub fn learn(&self, recorded: &Recorded) {
         if let Some(user) = said(recorded) {
             self.lock().put(recorded.flow, recorded.version, user);
@@ -87,6 +86,12 @@ impl Users {
         Ok(known.get(flow).flatten())
     }
 
+    /// Flows whose users are remembered.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> usize {
+        self.lock().users.len()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,26 +124,6 @@ impl Known {
 
 /// What an event says of its flow's user.
 fn said(recorded: &Recorded) -> Option<User> {
-    let root = recorded.flow.root();
-    let user = match recorded.event.as_ref() {
-        Event::TaskCreated(e) if e.task_id == root => &e.user_id,
-        Event::UserChanged(e) if e.task_id == root => &e.user_id,
-        Event::TaskCreated(_)
-        | Event::UserChanged(_)
-        | Event::TaskRenamed(_)
-        | Event::PriorityChanged(_)
-        | Event::TaskMoved(_)
-        | Event::DependenciesChanged(_)
-        | Event::TaskRespecified(_)
-        | Event::TaskDeleted(_)
-        | Event::RunStarted(_)
-        | Event::TaskStarted(_)
-        | Event::TaskProgressed(_)
-        | Event::TaskCompleted(_)
-        | Event::TaskFailed(_)
-        | Event::TaskRequeued(_)
-        | Event::TaskCancelled(_)
-        | Event::RunEnded(_) => return None,
-    };
-    Some(user.as_deref().map(Arc::from))
+    let (task, user) = recorded.event.user_said()?;
+    (task == recorded.flow.root()).then(|| user.map(Arc::from))
 }

@@ -10,6 +10,7 @@ mod body;
 mod connection;
 mod door;
 mod health;
+mod hosts;
 mod origins;
 mod published;
 mod refusal;
@@ -19,6 +20,7 @@ mod streams;
 
 pub use agent_card::AgentCard;
 pub use health::{Check, Readiness};
+pub use hosts::host;
 pub use origins::origin;
 
 use crate::clock::SharedClock;
@@ -58,6 +60,8 @@ pub struct Options {
     pub streams_max: usize,
     /// Origins of browser pages that may use the server, as [`origin`] writes them.
     pub allowed_origins: Vec<String>,
+    /// Names under which the server is asked besides its own, as [`host`] writes them; `*`: any.
+    pub allowed_hosts: Vec<String>,
     /// Bytes of an HTTP request body.
     pub body_bytes_max: usize,
     /// Bytes of request bodies in hand at once, from their first byte to the answer, over all
@@ -84,6 +88,7 @@ impl Default for Options {
             requests_max: 8192,
             streams_max: STREAMS_MAX,
             allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
             body_bytes_max: taskledger_domain::limits::REQUEST_BODY_BYTES_MAX,
             receiving_bytes_max: 256 * 1024 * 1024,
             header_timeout: Duration::from_secs(10),
@@ -189,7 +194,8 @@ impl<C: Send + Sync + 'static> Service<C> {
         let room = Arc::new(Semaphore::new(options.connections_max));
         let tracker = door.connections.clone();
         let connections = Arc::new(Connections {
-            router: router::router(Arc::clone(&door)),
+            router: router::router(Arc::clone(&door), &options.allowed_origins),
+            hosts: Arc::clone(&door.hosts),
             timeouts: Timeouts {
                 header: options.header_timeout,
                 idle: options.idle_timeout,

@@ -6,8 +6,10 @@
 
 mod body;
 mod query;
+#[cfg(test)]
+pub(crate) mod testing;
 
-pub(crate) use body::{Opening, Telling};
+pub(crate) use body::{HEARTBEAT, Opening, Telling, retry_ms};
 pub(crate) use query::Query;
 
 use crate::subscription::cursor::Cursor;

@@ -5,6 +5,7 @@
 //! encoded from `subscription`. May not touch: the log, the meaning of methods.
 
 mod calls;
+mod outbox;
 mod params;
 mod subscriptions;
 mod writer;
@@ -15,8 +16,11 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use calls::{Calls, Opened};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
+use outbox::Outbox;
+pub(crate) use params::{Subscribe, Unsubscribe};
 use std::sync::Arc;
 use std::time::Duration;
+pub(crate) use subscriptions::RESET;
 use subscriptions::Subscriptions;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
@@ -26,9 +30,8 @@ use tokio_util::task::TaskTracker;
 /// Bytes of a message, and of a frame, that is taken: a call with some inputs. Larger calls go over
 /// POST.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Messages that wait to be written, of all subscriptions and calls of a socket. Who produces more
-/// waits; what happens meanwhile stays in the log.
-const OUTBOX_MAX: usize = 32;
+/// Where sockets are opened.
+pub(crate) const PATH: &str = "/ws";
 /// How often a peer is asked whether it is still there.
 const PING_INTERVAL: Duration = Duration::from_secs(25);
 /// How long it may take to answer that.
@@ -64,8 +67,8 @@ impl<C: Send + Sync + 'static> Sockets<C> {
     /// Serves one socket to its end.
     pub(crate) async fn serve(self: Arc<Self>, socket: WebSocket) {
         let (sink, mut incoming) = socket.split();
-        let (out, outbox) = mpsc::channel(OUTBOX_MAX);
-        let mut writing = std::pin::pin!(writer::write(sink, outbox));
+        let (out, outgoing) = Outbox::new();
+        let mut writing = std::pin::pin!(writer::write(sink, outgoing));
         let cut = self.cut.child_token();
         let end = tokio::select! {
             () = &mut writing => End::Gone,
@@ -81,7 +84,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                 reason: reason.into(),
             };
             // The writer ends with it.
-            let sent = out.send(Message::Close(Some(frame)));
+            let sent = out.tell(Message::Close(Some(frame)));
             let (_, ()) = tokio::join!(sent, &mut writing);
             // What is thrown away unread could take the close frame along.
             while let Some(Ok(_)) = incoming.next().await {}
@@ -93,11 +96,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
     }
 
     /// Takes messages and tells events until one side has had enough.
-    async fn converse(
-        self: &Arc<Self>,
-        incoming: &mut SplitStream<WebSocket>,
-        out: mpsc::Sender<Message>,
-    ) -> End {
+    async fn converse(self: &Arc<Self>, incoming: &mut SplitStream<WebSocket>, out: Outbox) -> End {
         let draining = self.draining.child_token();
         let (opened, mut opening) = mpsc::channel::<Opened>(1);
         let mut calls = Calls::new(self.clone(), out.clone(), opened);
@@ -130,7 +129,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                 () = subscriptions.ended() => {}
                 _ = pings.tick() => {
                     // Written behind what waits; a peer that takes nothing is given up by the writer.
-                    if pong_by.is_none() && out.try_send(Message::Ping(axum::body::Bytes::new())).is_ok() {
+                    if pong_by.is_none() && out.try_tell(Message::Ping(axum::body::Bytes::new())) {
                         pong_by = Some(Instant::now() + PONG_WAIT);
                     }
                 }

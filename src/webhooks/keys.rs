@@ -37,7 +37,10 @@ pub enum KeysError {
     )]
     None,
     /// The file cannot be read or made.
-    #[error("cannot use the key file `{path}`: {source}")]
+    #[error(
+        "cannot use the key file `{path}` (--secrets-key-file; {KEYS_FILE} in the data folder unless \
+         given): {source}"
+    )]
     File {
         /// The file.
         path: PathBuf,
@@ -53,20 +56,27 @@ pub enum KeysError {
         mode: u32,
     },
     /// The text is not that of keys. Never shows it.
-    #[error("line {line} of the key file is no key, expected 32 bytes in base64")]
+    #[error(
+        "line {line} of the key file of --secrets-key-file ({KEYS_FILE} in the data folder unless \
+         given) is no key, expected 32 bytes in base64"
+    )]
     Malformed {
         /// From 1.
         line: usize,
     },
     /// No key at all, or too many.
-    #[error("the key file has {found} keys, expected 1 to {KEYS_MAX}")]
+    #[error(
+        "the key file of --secrets-key-file ({KEYS_FILE} in the data folder unless given) has {found} \
+         keys, expected 1 to {KEYS_MAX}"
+    )]
     Count {
         /// How many it has.
         found: usize,
     },
     /// Something was sealed with a key that is not there any more.
     #[error(
-        "secrets were sealed with the key `{id}`, which is not in the key file; add it below the others"
+        "secrets were sealed with the key `{id}`, which is not in the key file of --secrets-key-file \
+         ({KEYS_FILE} in the data folder unless given); add it there, below the others"
     )]
     Unknown {
         /// Its name.

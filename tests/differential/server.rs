@@ -101,7 +101,7 @@ impl Server {
     pub(crate) async fn post(&mut self, body: &Value) -> Value {
         let body = body.to_string();
         let request = format!(
-            "POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         let sent = self.connection.write_all(request.as_bytes()).await;

@@ -5,6 +5,7 @@ use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use taskledger::transport::jsonrpc::methods;
+use taskledger::transport::jsonrpc::streaming::OF_SOCKETS;
 use taskledger::transport::openrpc::{DISCOVER, document};
 
 const META_SCHEMA: &str = include_str!("../data/open-rpc/meta-schema.json");
@@ -147,6 +148,50 @@ fn required_parameters_stand_before_those_that_may_be_left_out() {
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         assert_eq!(required, sorted, "{}", method["name"]);
     }
+}
+
+#[test]
+fn what_stands_beside_params_is_told_with_the_methods_that_read_it() {
+    let document = described();
+    for method in document.methods() {
+        let name = method["name"].as_str().unwrap();
+        let beside = &method["x-envelope"];
+        let begins_run = ["tasks.execute", "tasks.retry"].contains(&name);
+        let stream = &beside["metadata"]["properties"]["stream"];
+        assert_eq!(stream.is_object(), begins_run, "{name}");
+        let configuration = &beside["configuration"];
+        assert_eq!(configuration.is_object(), begins_run, "{name}");
+        let key = &beside["metadata"]["properties"]["idempotency_key"];
+        let keeps_keys = name.starts_with("tasks.") && method["x-changes-state"] == true;
+        assert_eq!(key.is_object(), keeps_keys, "{name}");
+    }
+}
+
+#[test]
+fn what_only_a_socket_has_is_told() {
+    let socket = described().0["x-socket"].take();
+    assert_eq!(socket["path"], "/ws");
+    let methods = socket["methods"].as_array().unwrap();
+    let names: Vec<_> = methods
+        .iter()
+        .map(|m| m["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, OF_SOCKETS);
+    let params = |at: usize| {
+        let params = methods[at]["params"].as_array().unwrap();
+        params
+            .iter()
+            .map(|p| p["name"].as_str().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        params(0),
+        ["flow", "task", "user", "types", "from", "last_event_id"]
+    );
+    assert_eq!(params(1), ["subscription"]);
+    let told = socket["notifications"].as_array().unwrap();
+    let told: Vec<_> = told.iter().map(|n| n["name"].as_str().unwrap()).collect();
+    assert_eq!(told, ["event", "place", "end"]);
 }
 
 /// The schema without what is only for people.

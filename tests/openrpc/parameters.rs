@@ -233,6 +233,13 @@ fn texts(schema: &Value) -> BoxedStrategy<Value> {
             .prop_map(Value::from)
             .boxed();
     }
+    if let Some(pattern) = schema["pattern"].as_str() {
+        let whole = pattern.trim_start_matches('^').trim_end_matches('$');
+        return proptest::string::string_regex(whole)
+            .unwrap()
+            .prop_map(Value::from)
+            .boxed();
+    }
     let least = usize::try_from(schema["minLength"].as_u64().unwrap_or(0)).unwrap();
     let most = usize::try_from(schema["maxLength"].as_u64().unwrap_or(20)).unwrap();
     let text = |len| {

@@ -65,7 +65,7 @@ async fn a_connection_that_sends_its_headers_slowly_or_not_at_all_is_closed() {
         "",
         "P",
         "PRI * HT",
-        "POST / HTTP/1.1\r\nhost: t\r\nx: ",
+        "POST / HTTP/1.1\r\nhost: localhost\r\nx: ",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ];
     join_all(beginnings.map(async |beginning| {

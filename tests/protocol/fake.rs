@@ -9,7 +9,7 @@ use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::transport::http::{Check, Readiness};
 use taskledger::transport::jsonrpc::dispatch::{self, result};
 use taskledger::transport::jsonrpc::reader::Question;
-use taskledger::transport::jsonrpc::{Call, Method, RpcError};
+use taskledger::transport::jsonrpc::{Call, Changes, Method, RpcError};
 use taskledger::transport::openrpc::about::About;
 use taskledger_domain::TaskId;
 use tokio::sync::Semaphore;
@@ -108,7 +108,11 @@ fn method(
         summary: "Does nothing real",
         tags: &["test"],
         params: vec![anything("n"), anything("b")],
-        changes_state,
+        changes: if changes_state {
+            Changes::Flows
+        } else {
+            Changes::Nothing
+        },
         about: About {
             description: "Does nothing real.",
             result: "anything",

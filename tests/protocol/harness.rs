@@ -155,7 +155,7 @@ impl Client {
             .map(|(name, value)| format!("{name}: {value}\r\n"))
             .collect();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: t\r\n{lines}content-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{lines}content-length: {length}\r\n\r\n"
         );
         self.send([head.as_bytes(), body].concat()).await;
         self.read().await
@@ -222,7 +222,7 @@ impl Client {
 pub(crate) fn request(path: &str, extra: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{extra}\r\n",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{extra}\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat()
@@ -258,7 +258,7 @@ impl Http2 {
     ) -> Answer {
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("http://t{path}"));
+            .uri(format!("http://localhost{path}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -27,7 +27,7 @@ async fn j12_what_is_read_only_says_so() {
     ] {
         client
             .send(format!(
-                "{method} {path} HTTP/1.1\r\nhost: t\r\ncontent-length: 0\r\n\r\n"
+                "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
             ))
             .await;
         let answer = client.read().await;
@@ -65,7 +65,7 @@ async fn j12_a_body_over_the_limit_is_refused_also_when_its_length_is_not_announ
     for excess in [1, 100, 8_000_000] {
         let large = format!("{fits}{}", " ".repeat(excess));
         assert!(is_refusal(&server.post(&large).await, 413), "{excess}");
-        let mut chunked = b"POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+        let mut chunked = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
         for piece in large.as_bytes().chunks(100_000) {
             chunked.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
             chunked.extend_from_slice(piece);
@@ -89,7 +89,7 @@ async fn a_length_over_the_limit_is_refused_before_a_byte_of_the_body_comes() {
     let server = Server::with(options, Fake::default()).await;
     let mut client = server.connect().await;
     client
-        .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n")
+        .send("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n")
         .await;
     let answer = client.read().await;
     assert!(is_refusal(&answer, 413), "{answer:?}");
@@ -101,7 +101,7 @@ async fn a_client_that_asks_first_is_refused_before_it_sends() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     client
-        .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\nexpect: 100-continue\r\n\r\n")
+        .send("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\nexpect: 100-continue\r\n\r\n")
         .await;
     assert!(is_refusal(&client.read().await, 413));
 }
@@ -110,7 +110,7 @@ async fn a_client_that_asks_first_is_refused_before_it_sends() {
 async fn a_body_in_pieces_is_put_together() {
     let server = Server::start().await;
     let mut client = server.connect().await;
-    client.send("POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").await;
+    client.send("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").await;
     for byte in ECHO.chars() {
         client.send(format!("1\r\n{byte}\r\n")).await;
     }
@@ -250,7 +250,7 @@ async fn a_body_that_does_not_arrive_in_time_is_refused() {
     };
     let server = Server::with(options, Fake::default()).await;
     let mut client = server.connect().await;
-    client.send("POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{").await;
+    client.send("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{").await;
     assert!(is_refusal(&client.read().await, 408));
     assert!(client.closed().await.is_empty());
 }
@@ -261,7 +261,7 @@ async fn the_agent_card_has_the_members_of_the_protocol() {
     let mut client = server.connect().await;
     for path in ["/.well-known/agent-card", "/.well-known/agent-card.json"] {
         client
-            .send(format!("GET {path} HTTP/1.1\r\nhost: t\r\n\r\n"))
+            .send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await;
         let card = client.read().await.ok();
         let mut names: Vec<&String> = card.as_object().unwrap().keys().collect();
@@ -301,7 +301,7 @@ async fn health_is_told_apart_from_readiness() {
     let mut client = server.connect().await;
     let mut get = async |path: &str| {
         client
-            .send(format!("GET {path} HTTP/1.1\r\nhost: t\r\n\r\n"))
+            .send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await;
         client.read().await
     };
@@ -318,7 +318,9 @@ async fn health_is_told_apart_from_readiness() {
     assert_eq!(get("/healthz").await.status, 503);
     let well = Server::start().await;
     let mut client = well.connect().await;
-    client.send("GET /readyz HTTP/1.1\r\nhost: t\r\n\r\n").await;
+    client
+        .send("GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await;
     assert_eq!(client.read().await.ok(), json!({"status": "ok"}));
 }
 
@@ -330,15 +332,16 @@ async fn what_is_no_http_is_refused_and_closed() {
         "\x00\x01\x02\x03\r\n\r\n".to_owned(),
         "POST / HTTP/9.9\r\n\r\n".to_owned(),
         format!(
-            "GET / HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
             "a".repeat(200_000)
         ),
         format!(
-            "GET / HTTP/1.1\r\nhost: t\r\n{}\r\n",
+            "GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
             "x: y\r\n".repeat(200)
         ),
-        "POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_owned(),
-        "POST / HTTP/1.1\r\nhost: t\r\ncontent-length: -1\r\n\r\n".to_owned(),
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"
+            .to_owned(),
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n".to_owned(),
     ] {
         let mut client = server.connect().await;
         client.send(bytes).await;

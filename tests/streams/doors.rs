@@ -14,7 +14,8 @@ async fn a_stream_opens_at_once_and_every_frame_is_exact() {
     // then: the first bytes come before anything has happened
     let greeting = sse.block().await.unwrap();
     assert_eq!(greeting.comments, ["taskledger"]);
-    assert_eq!(greeting.retry.as_deref(), Some("2000"));
+    let retry: u32 = greeting.retry.unwrap().parse().unwrap();
+    assert!((1000..=3000).contains(&retry), "{retry}");
     // when: texts hold what would break a line
     let odd = "a\r\nb\u{0}c\u{2028}d\rdata: e\n\nid: 9";
     let spread = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tasks.execute\", \"params\": {\"tasks\": [{\"name\": \"x\",\r\n \"schemas\": {\"method\": \"echo_executor\"}, \"inputs\": {\"a\":\r\n [1,\n\n 2], \"odd\": ODD}}]}}";
@@ -113,6 +114,8 @@ async fn what_the_route_does_not_take_is_refused_with_a_reason() {
         ("?from=now&from=now", 400, "from"),
         ("?types=task_done", 400, "types"),
         ("?flow=7", 400, "flow"),
+        ("?user=%ff", 400, "user"),
+        ("?%fe=1", 400, "\u{fffd}"),
         (&format!("?flow={unknown}"), 404, "flow"),
         (&format!("?task={unknown}"), 404, "task"),
     ] {
@@ -123,6 +126,91 @@ async fn what_the_route_does_not_take_is_refused_with_a_reason() {
         assert_eq!(fault["field"], field, "{query}");
         assert!(fault["reason"].is_string() && fault["expected"].is_string());
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_whose_name_was_made_to_lead_here_learns_and_changes_nothing() {
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &["--allow-host", "ledger.example"]).await;
+    let api = &server.api;
+    let ask = async |path: &str, host: &str| {
+        let request = api.http.get(format!("{}{path}", api.url));
+        let request = request.header("host", host);
+        request
+            .header("origin", format!("http://{host}"))
+            .send()
+            .await
+            .unwrap()
+    };
+    let port = api.url.trim_end_matches('/').rsplit(':').next().unwrap();
+    let evil = format!("evil.example:{port}");
+    for path in [
+        "events",
+        "ws",
+        "openrpc.json",
+        ".well-known/agent-card",
+        "nothing",
+    ] {
+        let refused = ask(path, &evil).await;
+        assert_eq!(refused.status(), 421, "{path}");
+        let body: serde_json::Value = refused.json().await.unwrap();
+        let fault = &body["error"]["data"];
+        assert_eq!(
+            (&fault["field"], &fault["actual"]),
+            (&json!("host"), &json!(evil))
+        );
+        let expected = fault["expected"].as_str().unwrap();
+        for part in ["--allow-host", "localhost", "ledger.example"] {
+            assert!(expected.contains(part), "{expected}");
+        }
+    }
+    let body =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.create", "params": {"name": "x"}});
+    let call = api.http.post(&api.url).header("host", &evil).json(&body);
+    assert_eq!(call.send().await.unwrap().status(), 421);
+    assert_eq!(api.call("tasks.list", json!({})).await["total"], 0);
+    // Names of ours; and probes under any.
+    for own in ["localhost", "127.0.0.1:1", "[::1]", "ledger.example"] {
+        assert_eq!(ask("openrpc.json", own).await.status(), 200, "{own}");
+    }
+    for probe in ["livez", "readyz", "healthz"] {
+        assert_eq!(ask(probe, &evil).await.status(), 200, "{probe}");
+    }
+    server.stop().await;
+    // Who listens for others takes any name, but no page for its own because of it.
+    let command = [
+        "serve",
+        "--listen",
+        "0.0.0.0:0",
+        "--node-url",
+        "http://127.0.0.1:1",
+    ];
+    let mut open = crate::program::command();
+    open.args(command).args(folder.storage());
+    let server = Server::spawn(open, folder.path()).await;
+    let url = server.api.url.replace("0.0.0.0", "127.0.0.1");
+    let named = server.api.http.get(format!("{url}openrpc.json"));
+    assert_eq!(
+        named
+            .header("host", "any.example")
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
+    let page = server
+        .api
+        .http
+        .get(format!("{url}ws"))
+        .header("host", "any.example");
+    let page = page
+        .header("origin", "http://any.example")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(page.status(), 403);
     server.stop().await;
 }
 

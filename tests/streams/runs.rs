@@ -102,6 +102,39 @@ async fn a_stream_stands_alone() {
 }
 
 #[tokio::test]
+async fn a_wish_that_nobody_would_keep_is_refused() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let ask = async |metadata: Value, configuration: Value| {
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tasks.execute", "params": {"tasks": tasks(1), "odd": 1},
+            "metadata": metadata, "configuration": configuration,
+        });
+        let answer: Value = post(api, &body).await.json().await.unwrap();
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let faults = answer["error"]["data"]["errors"].as_array().unwrap();
+        faults.iter().map(|f| f["path"].clone()).collect::<Vec<_>>()
+    };
+    let odd = json!(["odd"]);
+    assert_eq!(
+        ask(json!({"stream": "maybe", "x": 1}), json!({"webhook": {}})).await,
+        [
+            odd.clone(),
+            json!(["metadata", "stream"]),
+            json!(["configuration", "webhook"])
+        ]
+    );
+    assert_eq!(
+        ask(json!({}), json!(7)).await,
+        [odd, json!(["configuration"])]
+    );
+    let list = api.call("tasks.list", json!({})).await;
+    assert_eq!(list["total"], 0, "nothing was carried out");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_refusal_is_a_plain_answer() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

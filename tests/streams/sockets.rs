@@ -190,6 +190,28 @@ async fn a_socket_has_so_many_subscriptions() {
             assert_eq!(answer["error"]["code"], -32602);
         }
     }
+    // A place is free again as soon as one has ended.
+    let end = json!({"subscription": "7"});
+    socket.call(34, "unsubscribe", end).await;
+    assert_eq!(socket.next().await["result"]["success"], true);
+    socket.call(35, "subscribe", json!({})).await;
+    assert_eq!(socket.next().await["result"]["subscription"], "33");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn subscriptions_that_are_asked_for_at_once_are_counted_too() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let mut socket = Socket::open(&server).await;
+    for n in 1..=45 {
+        socket.call(n, "subscribe", json!({})).await;
+    }
+    let mut open = 0;
+    for _ in 1..=45 {
+        open += usize::from(socket.next().await["result"].is_object());
+    }
+    assert_eq!(open, 32);
     server.stop().await;
 }
 

@@ -254,6 +254,37 @@ async fn a_watch_ends_with_its_flow_and_its_exit_code_tells_how() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_of_what_is_over_already_ends_at_once() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let url = server.api.url.as_str();
+    // given: a flow that was cancelled before it ran, and one that failed
+    let task = json!({"name": "never", "schemas": {"method": "echo_executor"}});
+    let never = server.api.call("tasks.create", task).await["id"].take();
+    let cancel = json!({"task_id": never});
+    server.api.call("tasks.cancel", cancel).await;
+    let bad = json!({"tasks": [{"name": "bad", "schemas": {"method": "sleep_executor"},
+        "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.01}}]});
+    let bad = execute(&server, bad).await;
+    // when, then
+    let never = never.as_str().unwrap();
+    let ended = run(["watch", never, "--output", "json", "--url", url]).await;
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let last: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(
+        (&last["status"], &last["final"]),
+        (&json!("cancelled"), &json!(true))
+    );
+    let ended = run(["watch", &bad, "--output", "json", "--url", url]).await;
+    let last: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    // Who goes on behind the end is told nothing, and how it ended.
+    let place = last["cursor"].as_str().unwrap();
+    let ended = run(["watch", &bad, "--last-event-id", place, "--url", url]).await;
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_task_what_is_below_it_is_watched_and_types_are_chosen() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

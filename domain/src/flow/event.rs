@@ -64,6 +64,29 @@ impl Event {
             Self::RunStarted(_) | Self::RunEnded(_) => return None,
         })
     }
+
+    /// The task whose user it says, and who that is from now on; `None`: it says nothing of users.
+    #[must_use]
+    pub fn user_said(&self) -> Option<(TaskId, Option<&str>)> {
+        match self {
+            Self::TaskCreated(e) => Some((e.task_id, e.user_id.as_deref())),
+            Self::UserChanged(e) => Some((e.task_id, e.user_id.as_deref())),
+            Self::TaskRenamed(_)
+            | Self::PriorityChanged(_)
+            | Self::TaskMoved(_)
+            | Self::DependenciesChanged(_)
+            | Self::TaskRespecified(_)
+            | Self::TaskDeleted(_)
+            | Self::RunStarted(_)
+            | Self::TaskStarted(_)
+            | Self::TaskProgressed(_)
+            | Self::TaskCompleted(_)
+            | Self::TaskFailed(_)
+            | Self::TaskRequeued(_)
+            | Self::TaskCancelled(_)
+            | Self::RunEnded(_) => None,
+        }
+    }
 }
 
 /// One entry of a task's dependency list.

@@ -97,6 +97,17 @@ impl ReadModels {
         .transpose()
     }
 
+    /// Whether a run has covered a task of the flow that is still there. Cost: O(tasks) when none has.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn has_run(&self, flow: FlowId) -> Result<bool, Error> {
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.id(flow.0);
+        Ok(tx.fetch_optional(HAS_RUN, args).await?.is_some())
+    }
+
     /// The latest `limit` attempts of a task, oldest first; empty when it was never started or does
     /// not exist. Cost: O(limit).
     ///
@@ -183,6 +194,12 @@ const SUMMARY: &str = "SELECT s.pending, s.in_progress, s.completed, s.failed, s
     FROM tasks r
     JOIN flow_summary s ON s.flow_no = r.created_position
     WHERE r.id = $1";
+/// Relies on the indexes tasks_id and tasks_flow_ordinal.
+const HAS_RUN: &str = "SELECT t.ordinal
+    FROM tasks r
+    JOIN tasks t ON t.flow_no = r.created_position
+    WHERE r.id = $1 AND t.run_id IS NOT NULL
+    LIMIT 1";
 /// Relies on the index runs_id.
 const RUN: &str = "SELECT task_id, started_at, ended_at, state, pending, in_progress, completed,
         failed, cancelled

@@ -135,11 +135,11 @@ impl Client {
             match piece {
                 Piece::Event(event) if event.name == "message" && is_call(&self.door) => {
                     let answer = result(event.data.as_bytes()).map_err(no_stream)?;
+                    self.final_seen = is_final(&answer);
                     pieces.extend(beginning(&answer));
                 }
                 Piece::Event(event) => {
-                    let last = event.json().get("final").and_then(Value::as_bool);
-                    self.final_seen = is_call(&self.door) && last == Some(true);
+                    self.final_seen = is_call(&self.door) && is_final(&event.json());
                     pieces.push(Piece::Event(event));
                 }
                 Piece::Place(place) => pieces.push(Piece::Place(place)),
@@ -222,6 +222,11 @@ impl Client {
     fn unreachable(&self, reason: &str) -> Failure {
         Failure::Unreachable(format!("cannot reach {}: {reason}", self.url))
     }
+}
+
+/// Whether this says that nothing follows it.
+fn is_final(said: &Value) -> bool {
+    said.get("final").and_then(Value::as_bool) == Some(true)
 }
 
 /// What the answer of a call says about where its events begin.

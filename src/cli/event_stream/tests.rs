@@ -197,6 +197,19 @@ async fn a_call_that_streams_is_resumed_by_another_call_and_ends_behind_the_fina
 }
 
 #[tokio::test]
+async fn an_answer_that_says_that_the_end_was_told_ends_the_stream() {
+    let server = Server::new().await;
+    let mut stream = server.stream(Door::Task("t".to_owned()), Some("c9"));
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"root_task_id":"t","resumed":true,"cursor":"c9","final":true}}"#;
+    let (_, socket) = server
+        .answer(&format!("{STREAM}\r\ndata: {answer}\n\n"))
+        .await;
+    assert_eq!(data(&pieces(&mut stream).await), ["c9"]);
+    drop(socket);
+    assert_eq!(next(&mut stream).await, None);
+}
+
+#[tokio::test]
 async fn a_refusal_is_told_with_its_reason_and_a_busy_server_is_asked_again() {
     let server = Server::new().await;
     let mut stream = server.stream(events(), None);

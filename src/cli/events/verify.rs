@@ -1,6 +1,6 @@
 //! `taskledger events verify`
 
-use crate::cli::output::Output;
+use crate::cli::output::{Output, counted};
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
 use std::process::ExitCode;
@@ -33,8 +33,9 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
             "DAMAGED"
         };
         out.lines([format!(
-            "{verdict}: {} events in {} flows",
-            report.events, report.streams
+            "{verdict}: {} in {}",
+            counted(report.events, "event", "events"),
+            counted(report.streams, "flow", "flows"),
         )])?;
     }
     Ok(if report.is_sound() {

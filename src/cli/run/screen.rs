@@ -1,6 +1,6 @@
 //! How progress is shown: as a tree that is drawn again in place, as one line a change, or not.
 
-use crate::cli::output::Output;
+use crate::cli::output::{Output, counted};
 use crate::cli::terminal::{Canvas, Size};
 use crate::cli::tree::Line;
 use std::collections::HashMap;
@@ -95,8 +95,8 @@ fn compact(lines: &[Line], room: usize) -> Vec<String> {
     let mut shown = vec![
         lines[0].text(),
         format!(
-            "{} tasks: {} completed, {} running, {} pending, {} failed, {} cancelled",
-            lines.len(),
+            "{}: {} completed, {} running, {} pending, {} failed, {} cancelled",
+            counted(lines.len() as u64, "task", "tasks"),
             count("completed"),
             count("in_progress"),
             count("pending"),

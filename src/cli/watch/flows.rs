@@ -2,7 +2,7 @@
 
 use super::known;
 use super::lines::took;
-use crate::cli::output::member;
+use crate::cli::output::{counted, member};
 use crate::cli::tree::mark;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -130,7 +130,8 @@ impl Flows {
             .flows
             .values()
             .filter(|flow| flow.count("in_progress") > 0);
-        let head = format!("{} flows seen, {} running", self.seen, running.count());
+        let seen = counted(self.seen, "flow", "flows");
+        let head = format!("{seen} seen, {} running", running.count());
         let flows = self.flows.values().rev().take(room.saturating_sub(1));
         std::iter::once(head)
             .chain(flows.map(|flow| flow.line(now)))
@@ -162,7 +163,8 @@ impl Flow {
         } else {
             &self.name
         };
-        let mut line = format!("{} {name}  {} tasks", mark(status), self.statuses.len());
+        let tasks = counted(self.statuses.len() as u64, "task", "tasks");
+        let mut line = format!("{} {name}  {tasks}", mark(status));
         let words = [
             ("completed", "completed"),
             ("in_progress", "running"),
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!(
             flows.lines(10, at(5)),
             [
-                "1 flows seen, 1 running",
+                "1 flow seen, 1 running",
                 "▸ the r  3 tasks: 1 completed, 1 running, 1 pending  5.0 s  (r)"
             ],
             "what events said is newer than the tree"
@@ -237,7 +239,7 @@ mod tests {
             flows.lines(10, at(60)),
             [
                 "2 flows seen, 0 running",
-                "· …  1 tasks: 1 pending  52 s  (s)",
+                "· …  1 task: 1 pending  52 s  (s)",
                 "✗ the r  3 tasks: 1 completed, 1 pending, 1 failed  7.0 s  (r)"
             ]
         );

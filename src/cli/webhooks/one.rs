@@ -1,7 +1,7 @@
 //! Commands that name one webhook: `get`, `delete`, `secret`, `test`, `enable`, `disable`.
 
 use super::{Output, Params, Request, members};
-use crate::cli::output::member;
+use crate::cli::output::{counted, member};
 use serde_json::Value;
 use std::io;
 
@@ -63,10 +63,9 @@ pub(super) fn secret(result: &Value, out: &mut Output) -> io::Result<()> {
 
 /// What a deletion says.
 pub(super) fn deleted(result: &Value, out: &mut Output) -> io::Result<()> {
-    out.line(format!(
-        "deleted; {} waiting messages were cancelled",
-        member(result, "cancelled")
-    ))
+    let cancelled = result["cancelled"].as_u64().unwrap_or_default();
+    let messages = counted(cancelled, "waiting message was", "waiting messages were");
+    out.line(format!("deleted; {messages} cancelled"))
 }
 
 /// What an order to send says.

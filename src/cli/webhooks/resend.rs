@@ -1,7 +1,7 @@
 //! `taskledger webhooks redeliver` and `recover`
 
 use super::{Output, Params, Request, one};
-use crate::cli::output::member;
+use crate::cli::output::counted;
 use serde_json::Value;
 use std::io;
 
@@ -65,8 +65,8 @@ impl Recover {
 }
 
 fn recovered(result: &Value, out: &mut Output) -> io::Result<()> {
-    out.line(format!(
-        "{} messages begin anew",
-        member(result, "recovered")
-    ))
+    let recovered = result["recovered"].as_u64().unwrap_or_default();
+    let verb = if recovered == 1 { "begins" } else { "begin" };
+    let messages = counted(recovered, "message", "messages");
+    out.line(format!("{messages} {verb} anew"))
 }

@@ -1,10 +1,9 @@
 //! A notice as it is sent, encoded once for all who get it.
 
-use super::super::cursor::Cursor;
-use super::super::notice::{EndedRun, Kind, Notice, notices};
+use super::super::cursor::{Cursor, PARTS_ALL};
+use super::super::notice::{EndedRun, Kind, Notice, at_rest, notices};
 use std::ops::Range;
 use std::sync::Arc;
-use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
 
 use axum::body::Bytes;
@@ -28,6 +27,8 @@ pub struct Frame {
     data: Range<usize>,
 }
 
+/// What stands before the place of a frame.
+const ID: &[u8] = b"id: ";
 /// Bytes of a frame besides its JSON, roughly.
 const HEAD_BYTES: usize = 96;
 
@@ -41,10 +42,36 @@ impl Frame {
         })
     }
 
+    /// What ends the stream of a task that has ended with this event, and that nothing runs.
+    #[must_use]
+    pub fn at_rest(recorded: &Recorded) -> Option<Arc<Self>> {
+        let notice = at_rest(recorded)?;
+        Some(Arc::new(Self::encode(recorded, &notice, PARTS_ALL)))
+    }
+
+    /// The same notice for somebody who is told of it late, at `place`: nobody is to go back behind
+    /// a place at which they were. Cost: O(size).
+    #[must_use]
+    pub fn told_at(&self, place: Cursor) -> Self {
+        let before = ID.len() + self.cursor.to_string().len();
+        let mut sse = Vec::with_capacity(self.sse.len());
+        sse.extend_from_slice(ID);
+        sse.extend_from_slice(place.to_string().as_bytes());
+        let after = sse.len();
+        sse.extend_from_slice(&self.sse[before..]);
+        let moved = |at: usize| at - before + after;
+        Self {
+            cursor: place,
+            data: moved(self.data.start)..moved(self.data.end),
+            sse: Bytes::from(sse),
+            ..self.clone()
+        }
+    }
+
     fn encode(recorded: &Recorded, notice: &Notice<'_>, parts: u8) -> Self {
         let cursor = Cursor::behind(recorded, parts);
         let mut sse = Vec::with_capacity(HEAD_BYTES + 400);
-        sse.extend_from_slice(b"id: ");
+        sse.extend_from_slice(ID);
         sse.extend_from_slice(cursor.to_string().as_bytes());
         sse.extend_from_slice(b"\nevent: ");
         sse.extend_from_slice(notice.kind.as_str().as_bytes());
@@ -54,30 +81,12 @@ impl Frame {
         one_line(&mut sse[begin..]);
         let data = begin..sse.len();
         sse.extend_from_slice(b"\n\n");
-        let joins = match recorded.event.as_ref() {
-            Event::TaskCreated(e) => e.run_id,
-            Event::TaskRenamed(_)
-            | Event::PriorityChanged(_)
-            | Event::UserChanged(_)
-            | Event::TaskMoved(_)
-            | Event::DependenciesChanged(_)
-            | Event::TaskRespecified(_)
-            | Event::TaskDeleted(_)
-            | Event::RunStarted(_)
-            | Event::TaskStarted(_)
-            | Event::TaskProgressed(_)
-            | Event::TaskCompleted(_)
-            | Event::TaskFailed(_)
-            | Event::TaskRequeued(_)
-            | Event::TaskCancelled(_)
-            | Event::RunEnded(_) => None,
-        };
         Self {
             cursor,
             kind: notice.kind,
             flow: recorded.flow,
             task: notice.task_id,
-            joins,
+            joins: notice.joins,
             ended: notice.run,
             sse: Bytes::from(sse),
             data,

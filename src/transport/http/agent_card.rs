@@ -1,6 +1,6 @@
 //! What the server says of itself to other agents. spec: interface / Agent Card Discovery
 
-use crate::transport::jsonrpc::Method;
+use crate::transport::jsonrpc::{Changes, Method};
 use serde::Serialize;
 
 /// The agent card, with exactly the members of the protocol.
@@ -54,7 +54,7 @@ impl AgentCard {
             capabilities: Capabilities {
                 streaming,
                 // Callbacks of executions and webhooks are delivered by the same worker.
-                push_notifications: methods.iter().any(|m| m.name == "webhooks.create"),
+                push_notifications: methods.iter().any(|m| m.changes == Changes::Webhooks),
             },
             skills: methods
                 .iter()

@@ -4,6 +4,7 @@
 //! it for a while, when the server drains (after the answers that are under way), and at once when
 //! the grace of the shutdown is over.
 
+use super::hosts::Hosts;
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::header::UPGRADE;
@@ -47,6 +48,7 @@ pub(super) struct Timeouts {
 /// What every connection is served with.
 pub(super) struct Connections {
     pub(super) router: Router,
+    pub(super) hosts: Arc<Hosts>,
     pub(super) timeouts: Timeouts,
     pub(super) draining: CancellationToken,
     pub(super) cut: CancellationToken,
@@ -65,8 +67,12 @@ impl Connections {
             if request.headers().contains_key(UPGRADE) {
                 request.extensions_mut().insert(place.clone());
             }
+            let refusal = self.hosts.refusal(request.uri(), request.headers());
             let mut router = self.router.clone();
             async move {
+                if let Some(refusal) = refusal {
+                    return Ok(refusal);
+                }
                 let response = router.call(request).await;
                 if let Ok(response) = &response
                     && let Some(alive) = response.extensions().get::<KeptAlive>()

@@ -3,6 +3,7 @@
 use super::agent_card::AgentCard;
 use super::body::{self, InHand};
 use super::health::{Probe, Readiness};
+use super::hosts::Hosts;
 use super::published::Published;
 use super::{Options, refusal, streams};
 use crate::application::caller::{ANONYMOUS, valid_traceparent};
@@ -60,7 +61,8 @@ pub(super) struct Door<C> {
     pub(super) peers: Arc<Semaphore>,
     /// Room for streams, which do not count as requests.
     pub(super) streams: Arc<Semaphore>,
-    pub(super) allowed_origins: Vec<String>,
+    /// Under which names it is asked, and for pages of which origins.
+    pub(super) hosts: Arc<Hosts>,
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.
     pub(super) in_hand: InHand,
@@ -100,7 +102,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             requests: Arc::new(Semaphore::new(options.requests_max)),
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
-            allowed_origins: options.allowed_origins.clone(),
+            hosts: Arc::new(Hosts::new(options, local_addr)),
             body_bytes_max: options.body_bytes_max,
             in_hand: InHand::of(options.receiving_bytes_max),
             in_hand_of_peers: InHand::of(

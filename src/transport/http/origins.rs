@@ -1,12 +1,10 @@
 //! Which pages of browsers may use this server.
 //!
 //! Without a list, pages of other origins may not: browsers keep answers from them, and sockets, which
-//! browsers do not guard, are refused here. An origin is never reflected.
+//! browsers do not guard, are refused ([`super::hosts`]). An origin is never reflected.
 
 use axum::http::Method;
-use axum::http::header::{
-    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
-};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use std::time::Duration;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use url::Url;
@@ -49,22 +47,6 @@ pub(super) fn cors(allowed: &[String]) -> Option<CorsLayer> {
     )
 }
 
-/// Whether a request comes from a program, from a page of this server, or from an allowed page.
-pub(super) fn admits(allowed: &[String], headers: &HeaderMap) -> bool {
-    let Some(given) = headers.get(ORIGIN) else {
-        return true;
-    };
-    let Some(given) = given.to_str().ok().and_then(origin) else {
-        return false;
-    };
-    let own = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let is_own = |scheme| {
-        let own = own.and_then(|host| origin(&format!("{scheme}://{host}")));
-        own.as_ref() == Some(&given)
-    };
-    allowed.contains(&given) || is_own("http") || is_own("https")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,29 +73,6 @@ mod tests {
             "http://a?b",
         ] {
             assert_eq!(is(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_page_of_another_origin_is_not_admitted() {
-        let headers = |origin: Option<&'static str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(HOST, HeaderValue::from_static("127.0.0.1:8000"));
-            if let Some(origin) = origin {
-                headers.insert(ORIGIN, HeaderValue::from_static(origin));
-            }
-            headers
-        };
-        let allowed = ["https://app.example".to_owned()];
-        for (origin, admitted) in [
-            (None, true),
-            (Some("http://127.0.0.1:8000"), true),
-            (Some("https://app.example"), true),
-            (Some("https://app.example.evil"), false),
-            (Some("http://127.0.0.1:8001"), false),
-            (Some("null"), false),
-        ] {
-            assert_eq!(admits(&allowed, &headers(origin)), admitted, "{origin:?}");
         }
     }
 }

@@ -5,8 +5,8 @@ use super::door::json;
 use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
 use axum::http::StatusCode;
 use axum::http::header::{
-    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER,
-    UPGRADE,
+    ACCEPT, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN,
+    RETRY_AFTER, UPGRADE,
 };
 use axum::response::Response;
 use serde_json::Value;
@@ -123,13 +123,14 @@ pub(super) fn too_many_streams() -> Response {
 }
 
 /// 406: the client takes no event streams.
-pub(super) fn not_acceptable() -> Response {
+pub(super) fn not_acceptable(headers: &HeaderMap) -> Response {
+    let accept = headers.get(ACCEPT).map(HeaderValue::as_bytes);
     refuse(
         StatusCode::NOT_ACCEPTABLE,
         "accept",
         "this path answers with a stream",
         "text/event-stream",
-        &Value::Null,
+        &Value::from(String::from_utf8_lossy(accept.unwrap_or_default())),
     )
 }
 
@@ -140,8 +141,20 @@ pub(super) fn foreign_origin(headers: &HeaderMap) -> Response {
         StatusCode::FORBIDDEN,
         "origin",
         "pages of this origin may not open sockets",
-        "an origin that the server allows with --allow-origin",
+        "an origin that the server allows with --allow-origin, or that of its --public-url",
         &Value::from(String::from_utf8_lossy(origin.unwrap_or_default())),
+    )
+}
+
+/// 421: the server does not go by this name. What a page of somebody else could have made a browser ask.
+pub(super) fn foreign_host(host: &str, names: &[String]) -> Response {
+    let names = names.join(", ");
+    refuse(
+        StatusCode::MISDIRECTED_REQUEST,
+        "host",
+        "this server does not go by this name",
+        &format!("localhost, a loopback address, {names}, or a name given with --allow-host"),
+        &Value::from(host),
     )
 }
 

@@ -12,8 +12,11 @@ use axum::routing::{MethodRouter, get, post};
 use std::sync::Arc;
 
 /// All routes. `/` and `/tasks` are the same door.
-pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
-    let cors = origins::cors(&door.allowed_origins);
+pub(super) fn router<C: Send + Sync + 'static>(
+    door: Arc<Door<C>>,
+    allowed_origins: &[String],
+) -> Router {
+    let cors = origins::cors(allowed_origins);
     let routes = Router::new()
         .route("/", calls())
         .route("/tasks", calls())
@@ -21,7 +24,7 @@ pub(super) fn router<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
         .route("/.well-known/agent-card.json", reads(get(card::<C>)))
         .route("/openrpc.json", reads(get(openrpc::<C>)))
         .route("/events", reads(get(events::<C>)))
-        .route("/ws", sockets())
+        .route(crate::transport::ws::PATH, sockets())
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))

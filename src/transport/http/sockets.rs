@@ -2,7 +2,7 @@
 
 use super::connection::Place;
 use super::door::Door;
-use super::{origins, refusal, streams};
+use super::{refusal, streams};
 use crate::transport::ws::{MESSAGE_BYTES_MAX, Sockets};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -18,7 +18,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         if self.dispatcher.streams().is_none() {
             return refusal::not_found(head.uri.path());
         }
-        if !origins::admits(&self.allowed_origins, &head.headers) {
+        if !self.hosts.admits_origin(&head.headers) {
             return refusal::foreign_origin(&head.headers);
         }
         let upgrade = match WebSocketUpgrade::from_request_parts(&mut head, &()).await {

@@ -41,7 +41,9 @@ impl<C: Send + Sync + 'static> Door<C> {
         let begun = streams.watch(query.asked, query.from).await;
         let (stream, reset) = begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
         let reset = query.reset.or(reset);
-        Ok(self.stream(stream, reset, Opening::Greeting(reset), place))
+        let retry = sse::retry_ms(self.clock.uuid().as_u128());
+        let opening = Opening::Greeting { reset, retry };
+        Ok(self.stream(stream, reset, opening, place))
     }
 
     /// An answer to a call with a stream behind it.
@@ -87,5 +89,5 @@ fn unless_taken(headers: &HeaderMap) -> Result<(), Box<Response>> {
     if accept.peek().is_none() || accept.any(|value| value.to_str().is_ok_and(sse::is_accepted)) {
         return Ok(());
     }
-    Err(Box::new(refusal::not_acceptable()))
+    Err(Box::new(refusal::not_acceptable(headers)))
 }

@@ -10,18 +10,15 @@ use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::forwarding::{self, Forward, Journey, Next};
 use super::prepare::{by_name, prepare};
-use super::reader::{Question, Reader, suggestion};
+use super::reader::{Reader, suggestion};
 use super::streaming::{self, OF_SOCKETS, Streams, Wish};
-use crate::application::caller::{ANONYMOUS, Caller};
+pub use super::table::{Call, Changes, Handler, Method, Origin};
 use crate::application::readings::Text;
 use crate::clock::SharedClock;
-use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::{self, DISCOVER, Discovery};
 use axum::body::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,66 +27,6 @@ use tokio::time::{Instant, timeout_at};
 
 /// What a caller is told to wait after a request ran out of time, in milliseconds.
 pub const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
-
-/// One row of the method table.
-pub struct Method<C> {
-    /// The exact name. Names that begin with `rpc.` are reserved by JSON-RPC.
-    pub name: &'static str,
-    /// A short name for people; also in the agent card.
-    pub title: &'static str,
-    /// One sentence; also in the agent card.
-    pub summary: &'static str,
-    /// Words to find it by; also in the agent card.
-    pub tags: &'static [&'static str],
-    /// The parameters in the order in which positional parameters are taken.
-    pub params: Vec<Question>,
-    /// Whether a call may change something: then it can carry an idempotency key, and runs to its
-    /// end when the caller goes away.
-    pub changes_state: bool,
-    /// What the OpenRPC document says of it besides.
-    pub about: About,
-    /// What is done.
-    pub handler: Handler<C>,
-}
-
-/// Turns a call into the text of its result.
-pub type Handler<C> = fn(Arc<C>, Call) -> BoxFuture<'static, Outcome>;
-
-/// One call of a known method. Cheap to clone: one that may have to be sent on is kept meanwhile.
-#[derive(Debug, Clone)]
-pub struct Call {
-    /// Parameters by name, not yet checked.
-    pub params: Arc<Map<String, Value>>,
-    /// The envelope's `metadata`.
-    pub metadata: Option<Arc<Map<String, Value>>>,
-    /// The envelope's `configuration`.
-    pub configuration: Option<Arc<Value>>,
-    /// Who calls.
-    pub caller: Caller,
-}
-
-/// What a transport knows of the sender of a body.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    /// Who calls.
-    pub principal: Arc<str>,
-    /// The id of the request.
-    pub correlation: Arc<str>,
-    /// A valid W3C `traceparent`.
-    pub traceparent: Option<Arc<str>>,
-}
-
-impl Origin {
-    /// An unnamed sender.
-    #[must_use]
-    pub fn anonymous(correlation: Arc<str>) -> Self {
-        Self {
-            principal: Arc::from(ANONYMOUS),
-            correlation,
-            traceparent: None,
-        }
-    }
-}
 
 /// The method table and the context that its handlers work on.
 pub struct Dispatcher<C> {
@@ -104,6 +41,15 @@ pub struct Dispatcher<C> {
     forward: Option<Arc<dyn Forward>>,
     /// Where streams come from, when there are any.
     streams: Option<Arc<dyn Streams>>,
+}
+
+/// What an answer may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Calls that have not started by then are not started.
+    pub deadline: Option<Instant>,
+    /// Bytes of an answer that is made in memory, a batch's together.
+    pub bytes_max: usize,
 }
 
 /// Whether a call can be answered with a stream.
@@ -232,7 +178,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         envelope
             .requests()
             .filter_map(|request| self.method(&request.method))
-            .any(|method| method.changes_state)
+            .any(Method::changes_state)
     }
 
     /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
@@ -244,13 +190,14 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         deadline: Option<Instant>,
     ) -> Option<Vec<u8>> {
         let mut buffer = Vec::new();
+        let bounds = self.bounds(deadline);
         match envelope::parse(body) {
             Envelope::Refused(error) => return Some(encode::refusal(&error)),
             Envelope::Single(element) => {
-                self.append(element, &origin, deadline, &mut buffer).await;
+                self.append(element, &origin, bounds, &mut buffer).await;
             }
             Envelope::Batch(elements) => {
-                self.batch(elements, &origin, deadline, &mut buffer).await;
+                self.batch(elements, &origin, bounds, &mut buffer).await;
             }
         }
         (!buffer.is_empty()).then_some(buffer)
@@ -265,22 +212,40 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         origin: Origin,
         deadline: Option<Instant>,
     ) -> Option<Body> {
+        self.answer_within(envelope, origin, self.bounds(deadline))
+            .await
+    }
+
+    fn bounds(&self, deadline: Option<Instant>) -> Bounds {
+        Bounds {
+            deadline,
+            bytes_max: self.answer_bytes_max,
+        }
+    }
+
+    /// The same for a door with bounds of its own.
+    pub async fn answer_within(
+        &self,
+        envelope: Envelope,
+        origin: Origin,
+        bounds: Bounds,
+    ) -> Option<Body> {
         match envelope {
             Envelope::Refused(error) => Some(Body::Whole(encode::refusal(&error))),
             Envelope::Single(Element::Request(request)) => {
                 let (id, outcome) = self
-                    .request(*request, &origin, deadline, Stands::Alone)
+                    .request(*request, &origin, bounds.deadline, Stands::Alone)
                     .await?;
-                Some(encode::body(self.answer_bytes_max, id, outcome))
+                Some(encode::body(bounds.bytes_max, id, outcome))
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
-                self.append(invalid, &origin, deadline, &mut buffer).await;
+                self.append(invalid, &origin, bounds, &mut buffer).await;
                 Some(Body::Whole(buffer))
             }
             Envelope::Batch(elements) => {
                 let mut buffer = Vec::new();
-                self.batch(elements, &origin, deadline, &mut buffer).await;
+                self.batch(elements, &origin, bounds, &mut buffer).await;
                 (!buffer.is_empty()).then_some(Body::Whole(buffer))
             }
         }
@@ -290,14 +255,14 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         &self,
         elements: Vec<Element>,
         origin: &Origin,
-        deadline: Option<Instant>,
+        bounds: Bounds,
         buffer: &mut Vec<u8>,
     ) {
         for element in elements {
             let before = buffer.len();
             buffer.push(if before == 0 { b'[' } else { b',' });
             let start = buffer.len();
-            self.append(element, origin, deadline, buffer).await;
+            self.append(element, origin, bounds, buffer).await;
             if buffer.len() == start {
                 buffer.truncate(before);
             }
@@ -312,18 +277,18 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         &self,
         element: Element,
         origin: &Origin,
-        deadline: Option<Instant>,
+        bounds: Bounds,
         buffer: &mut Vec<u8>,
     ) {
-        let max = self.answer_bytes_max;
+        let max = bounds.bytes_max;
         match element {
             Element::Invalid { id, error } => {
                 encode::answer(buffer, max, id.as_deref(), &Err(error));
             }
             Element::Request(request) => {
-                let asked = self.request(*request, origin, deadline, Stands::Among);
+                let asked = self.request(*request, origin, bounds.deadline, Stands::Among);
                 if let Some((id, outcome)) = asked.await {
-                    let outcome = encode::whole_by(self.answer_bytes_max, outcome, deadline).await;
+                    let outcome = encode::whole_by(max, outcome, bounds.deadline).await;
                     encode::answer(buffer, max, Some(&id), &outcome);
                 }
             }
@@ -383,7 +348,9 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let outcome = self.anywhere(method, call, deadline).await;
         match wish {
             Wish::Method => outcome,
-            Wish::Parameter | Wish::Metadata => streaming::followed(&**streams, outcome?).await,
+            Wish::Parameter | Wish::Metadata => {
+                streaming::followed(&**streams, outcome?, deadline).await
+            }
         }
     }
 
@@ -465,7 +432,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
 /// A read may simply be repeated; of a change nobody knows whether it happened.
 fn out_of_time<C>(method: &Method<C>) -> RpcError {
     tracing::warn!(rpc.method = method.name, "a call ran out of time");
-    if method.changes_state {
+    if method.changes_state() {
         RpcError::internal_answer(
             "the call ran out of time and its outcome is unknown; retry with the same idempotency key",
         )

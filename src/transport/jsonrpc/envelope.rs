@@ -320,12 +320,9 @@ impl<'de> Members<'de> {
         };
         let mut id = self.id.map(RawValue::to_owned);
         if id.as_ref().is_some_and(|raw| !is_id(raw)) {
-            fault(
-                "id",
-                "wrong type",
-                "a string, a number or null",
-                Value::Null,
-            );
+            let actual = id.as_ref().map(|raw| serde_json::from_str(raw.get()));
+            let actual = actual.and_then(Result::ok).unwrap_or_default();
+            fault("id", "wrong type", "a string, a number or null", actual);
             id = None;
         }
         if self.duplicates.contains(&Name::Id) {

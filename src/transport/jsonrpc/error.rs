@@ -308,16 +308,10 @@ impl RpcError {
 
     /// -32014 for the member `field` that names the webhook or the delivery.
     #[must_use]
-    pub fn webhook_not_found(field: &str) -> Self {
+    pub fn webhook_not_found(field: &str, actual: &Value) -> Self {
         let reason = "names nothing that is there";
         let expected = "the id of a webhook, or of one of its deliveries";
-        Self::of(
-            ErrorKind::WebhookNotFound,
-            field,
-            reason,
-            expected,
-            &Value::Null,
-        )
+        Self::of(ErrorKind::WebhookNotFound, field, reason, expected, actual)
     }
 
     /// -32013 for a call of another node, unless somebody takes it there.

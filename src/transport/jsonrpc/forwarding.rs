@@ -118,8 +118,8 @@ impl<'a> Journey<'a> {
         Self {
             forward,
             method: method.name,
-            changes_state: method.changes_state,
-            once: method.changes_state && call.caller.idempotency.is_none(),
+            changes_state: method.changes_state(),
+            once: method.changes_state() && call.caller.idempotency.is_none(),
             in_doubt: false,
             written: None,
             deadline,

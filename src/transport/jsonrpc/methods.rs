@@ -2,7 +2,7 @@
 
 mod webhooks;
 
-use super::dispatch::{Call, Method};
+use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
 use super::error::{ErrorKind, RpcError};
 use super::params::{
@@ -73,7 +73,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Create a task, a task tree, or a list of tasks",
             tags: &["task", "create"],
             params: create::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::create(),
             handler: |context, call| {
                 boxed(async move {
@@ -88,7 +88,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Change fields of a task",
             tags: &["task", "update"],
             params: update::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::update(),
             handler: |context, call| {
                 boxed(async move {
@@ -106,7 +106,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Delete a pending task, with `cascade` everything below it too",
             tags: &["task", "delete"],
             params: delete::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::delete(),
             handler: |context, call| {
                 boxed(async move {
@@ -124,7 +124,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Execute a complete task tree with multiple tasks",
             tags: &["task", "orchestration", "workflow", "execution"],
             params: execute::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::execute(),
             handler: |context, call| boxed(async move { webhooks::execute(&context, call).await }),
         },
@@ -134,7 +134,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Cancel a pending or running task",
             tags: &["task", "cancel"],
             params: cancel::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::cancel(),
             handler: |context, call| {
                 boxed(async move {
@@ -155,7 +155,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Copy a task or a task tree for re-execution",
             tags: &["task", "copy"],
             params: copy::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::copy(),
             handler: |context, call| {
                 boxed(async move {
@@ -174,7 +174,7 @@ fn tasks() -> Vec<Method<Context>> {
             summary: "Run a failed task again, with the pending tasks behind it",
             tags: &["task", "retry"],
             params: retry::Params::questions(),
-            changes_state: true,
+            changes: Changes::Flows,
             about: about::retry(),
             handler: |context, call| boxed(async move { webhooks::retry(&context, call).await }),
         },
@@ -189,7 +189,7 @@ fn queries() -> Vec<Method<Context>> {
             summary: "Show a task, now or as it was",
             tags: &["task", "read"],
             params: get::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::get(),
             handler: |context, call| {
                 boxed(async move {
@@ -208,7 +208,7 @@ fn queries() -> Vec<Method<Context>> {
             summary: "List tasks with filters",
             tags: &["task", "read"],
             params: list::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::list(),
             handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
         },
@@ -218,7 +218,7 @@ fn queries() -> Vec<Method<Context>> {
             summary: "Show a task with all its descendants, now or as they were",
             tags: &["task", "read"],
             params: tree::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::tree(),
             handler: |context, call| {
                 boxed(async move {
@@ -237,7 +237,7 @@ fn queries() -> Vec<Method<Context>> {
             summary: "Show the direct children of a task",
             tags: &["task", "read"],
             params: children::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::children(),
             handler: |context, call| {
                 boxed(async move {
@@ -255,7 +255,7 @@ fn queries() -> Vec<Method<Context>> {
             summary: "Show what happened to a task or to its flow",
             tags: &["task", "read", "history"],
             params: history::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::history(),
             handler: |context, call| {
                 boxed(async move {
@@ -270,7 +270,7 @@ fn queries() -> Vec<Method<Context>> {
             summary: "Say why a task is not running, or why it ended as it did",
             tags: &["task", "read"],
             params: explain::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::explain(),
             handler: |context, call| {
                 boxed(async move {
@@ -290,7 +290,7 @@ fn streams() -> Vec<Method<Context>> {
             summary: "Show a task, then tell what happens in its flow until nothing runs",
             tags: &["task", "read", "stream"],
             params: subscribe::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::subscribe(),
             handler: |context, call| {
                 boxed(async move {
@@ -306,7 +306,7 @@ fn streams() -> Vec<Method<Context>> {
             summary: "Go on with a subscription behind the last event that arrived",
             tags: &["task", "read", "stream"],
             params: resubscribe::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::resubscribe(),
             handler: |context, call| {
                 boxed(async move {
@@ -328,7 +328,7 @@ fn system_methods() -> Vec<Method<Context>> {
             summary: "Show how the server is",
             tags: &["system"],
             params: nothing::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::health(),
             handler: |context, call| {
                 boxed(async move {
@@ -343,7 +343,7 @@ fn system_methods() -> Vec<Method<Context>> {
             summary: "List the executors with their schemas and limits",
             tags: &["system"],
             params: nothing::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::executors(),
             handler: |context, call| {
                 boxed(async move {
@@ -358,7 +358,7 @@ fn system_methods() -> Vec<Method<Context>> {
             summary: "Make the read models anew from the log, while they serve",
             tags: &["system"],
             params: nothing::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::rebuild(),
             handler: |context, call| {
                 boxed(async move {

@@ -15,8 +15,9 @@ pub mod params;
 mod prepare;
 pub mod reader;
 pub mod streaming;
+mod table;
 
-pub use dispatch::{Body, Call, Dispatcher, Method, Origin, Reply};
+pub use dispatch::{Body, Bounds, Call, Changes, Dispatcher, Method, Origin, Reply};
 pub use encode::WHOLE_ANSWER_BYTES_MAX;
 pub(crate) use encode::{failed as failure_body, first as answer_body, refusal as error_body};
 pub use error::{ErrorKind, RpcError};

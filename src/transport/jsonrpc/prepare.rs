@@ -1,7 +1,7 @@
 //! From a request to a call: parameters by name, the caller, its idempotency key, and whether it wants
 //! a stream. Knows the names of parameters, not their meaning.
 
-use super::dispatch::{Call, Method, Origin};
+use super::dispatch::{Call, Changes, Method, Origin};
 use super::envelope::{Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
@@ -31,20 +31,22 @@ pub(super) fn prepare<C>(
         .and_then(|m| m.get("idempotency_key"));
     if let Some(key) = key.filter(|key| !key.is_null()) {
         let key = idempotency_key(key)?;
-        // Keys are kept with the events of a call, of which these make none.
-        if method.changes_state && method.name.starts_with("webhooks.") {
-            return Err(RpcError::invalid_params(vec![Violation::new(
-                &["metadata".into(), "idempotency_key".into()],
-                "this method keeps no keys",
-                "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`",
-                &Value::from(&*key),
-            )]));
-        }
-        if method.changes_state {
-            idempotency = Some(Idempotency {
-                key,
-                fingerprint: fingerprint(method.name, &params, request.configuration.as_ref()),
-            });
+        match method.changes {
+            Changes::Nothing => {}
+            Changes::Flows => {
+                idempotency = Some(Idempotency {
+                    key,
+                    fingerprint: fingerprint(method.name, &params, request.configuration.as_ref()),
+                });
+            }
+            Changes::Webhooks => {
+                return Err(RpcError::invalid_params(vec![Violation::new(
+                    &["metadata".into(), "idempotency_key".into()],
+                    "this method keeps no keys",
+                    "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`",
+                    &Value::from(&*key),
+                )]));
+            }
         }
     }
     let call = Call {

@@ -3,7 +3,7 @@
 //! Owns: which calls ask for one and how, and the port through which doors get streams. What carries a
 //! stream, and in which form, is the transport's.
 
-use super::dispatch::{Method, Outcome, Reply};
+use super::dispatch::{Method, Outcome, RETRY_AFTER_TIMEOUT_MS, Reply};
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::methods::{Context, answer};
@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
 use taskledger_domain::{RunId, TaskId, Violation};
+use tokio::time::{Instant, timeout_at};
 
 /// Methods that begin a run, whose callers may ask for its stream.
 const FOLLOWED: [&str; 2] = ["tasks.execute", "tasks.retry"];
@@ -29,7 +30,7 @@ pub const OF_SOCKETS: [&str; 2] = ["subscribe", "unsubscribe"];
 /// The parameter that asks for a stream.
 const USE_STREAMING: &str = "use_streaming";
 /// The member of `metadata` that asks for a stream.
-const STREAM: &str = "stream";
+pub(super) const STREAM: &str = "stream";
 
 /// Where doors get streams from.
 pub trait Streams: Send + Sync + fmt::Debug + 'static {
@@ -98,13 +99,27 @@ impl std::convert::From<Streamed> for Reply {
 }
 
 /// The answer to a call that began a run, with what happens in the run behind it. The run goes on even
-/// if it cannot be followed; then the answer stands alone, and names the run.
-pub(super) async fn followed(streams: &dyn Streams, reply: Reply) -> Outcome {
+/// if it cannot be followed; then the answer stands alone, and names the run. So it does when finding
+/// the run takes longer than the request may: `deadline`.
+pub(super) async fn followed(
+    streams: &dyn Streams,
+    reply: Reply,
+    deadline: Option<Instant>,
+) -> Outcome {
     let result = match reply {
         Reply::Text(Text::Whole(result)) => result,
         other @ (Reply::Text(Text::Pieces(_)) | Reply::Stream(_)) => return Ok(other),
     };
-    Ok(match streams.follow(&result).await {
+    let begun = match deadline {
+        None => streams.follow(&result).await,
+        Some(deadline) => timeout_at(deadline, streams.follow(&result))
+            .await
+            .unwrap_or_else(|_| {
+                let reason = "its log was not read in time";
+                Err(RpcError::busy(reason, RETRY_AFTER_TIMEOUT_MS))
+            }),
+    };
+    Ok(match begun {
         Ok(stream) => Reply::Stream(Box::new(Streamed { result, stream })),
         Err(error) => {
             tracing::warn!(error.code = error.code, "a run cannot be followed");
@@ -166,6 +181,12 @@ impl Wish {
     }
 }
 
+/// Whether the calls of a method begin a run.
+#[must_use]
+pub fn begins_run(method: &str) -> bool {
+    FOLLOWED.contains(&method)
+}
+
 /// Whether this is a call that will be answered with a stream unless it is refused.
 pub(super) fn is_asked_for<C>(envelope: &Envelope, methods: &[Method<C>]) -> bool {
     let Envelope::Single(Element::Request(request)) = envelope else {
@@ -196,4 +217,38 @@ pub(super) fn is_asked_for<C>(envelope: &Envelope, methods: &[Method<C>]) -> boo
     };
     let metadata = metadata.as_ref().and_then(|metadata| metadata.get(STREAM));
     [given, metadata].contains(&Some(&Value::Bool(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Finds no run in time.
+    #[derive(Debug)]
+    struct Slow;
+
+    impl Streams for Slow {
+        fn watch(
+            &self,
+            _: Asked,
+            _: From,
+        ) -> BoxFuture<'_, Result<(Stream, Option<Reset>), RpcError>> {
+            std::future::pending().boxed()
+        }
+
+        fn follow<'a>(&'a self, _: &'a RawValue) -> BoxFuture<'a, Result<Stream, RpcError>> {
+            std::future::pending().boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_is_not_found_in_time_is_answered_without_its_stream() {
+        let begun = Instant::now();
+        let wait = Duration::from_secs(30);
+        let answer = RawValue::from_string("{}".to_owned()).unwrap();
+        let followed = followed(&Slow, answer.into(), Some(begun + wait)).await;
+        assert!(matches!(followed, Ok(Reply::Text(Text::Whole(_)))));
+        assert_eq!(begun.elapsed(), wait);
+    }
 }

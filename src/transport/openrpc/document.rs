@@ -1,11 +1,12 @@
 //! The document, put together from the method table.
 
 use super::about::{self, About, Example};
-use super::{DISCOVER, errors, schemas};
+use super::{DISCOVER, errors, schemas, socket};
 use crate::application::caller::IDEMPOTENCY_KEY_CHARS_MAX;
-use crate::transport::jsonrpc::Method;
 use crate::transport::jsonrpc::params::webhooks::callback;
 use crate::transport::jsonrpc::reader::Question;
+use crate::transport::jsonrpc::streaming::begins_run;
+use crate::transport::jsonrpc::{Changes, Method};
 use serde_json::{Map, Value, json};
 
 /// The document of a server with these methods. `url`: where calls go, if somewhere.
@@ -32,7 +33,8 @@ pub fn document<C>(methods: &[Method<C>], url: Option<&str>) -> Value {
             "schemas": schemas::components(),
             "errors": errors::components(),
         },
-        "x-envelope": envelope(),
+        "x-envelope": envelope(true, true),
+        "x-socket": socket::described(),
         "x-examples-set-up": about::set_up(),
     });
     if let Some(url) = url {
@@ -47,7 +49,7 @@ struct Entry<'m> {
     summary: &'m str,
     tags: &'m [&'static str],
     params: &'m [Question],
-    changes_state: bool,
+    changes: Changes,
 }
 
 const DISCOVER_ENTRY: Entry<'static> = Entry {
@@ -55,7 +57,7 @@ const DISCOVER_ENTRY: Entry<'static> = Entry {
     summary: "Describe the methods of this server",
     tags: &["system"],
     params: &[],
-    changes_state: false,
+    changes: Changes::Nothing,
 };
 
 impl<'m> Entry<'m> {
@@ -65,7 +67,7 @@ impl<'m> Entry<'m> {
             summary: method.summary,
             tags: method.tags,
             params: &method.params,
-            changes_state: method.changes_state,
+            changes: method.changes,
         }
     }
 }
@@ -78,7 +80,7 @@ fn method(entry: &Entry<'_>, about: &About) -> Value {
         .iter()
         .map(|example| pairing(entry.params, example))
         .collect();
-    json!({
+    let mut described = json!({
         "name": entry.name,
         "summary": entry.summary,
         "description": about.description,
@@ -88,11 +90,16 @@ fn method(entry: &Entry<'_>, about: &About) -> Value {
         "result": {"name": about.result, "required": true, "schema": about.schema},
         "errors": references,
         "examples": pairings,
-        "x-changes-state": entry.changes_state,
-    })
+        "x-changes-state": entry.changes != Changes::Nothing,
+    });
+    let (takes_key, begins_run) = (entry.changes == Changes::Flows, begins_run(entry.name));
+    if takes_key || begins_run {
+        described["x-envelope"] = envelope(takes_key, begins_run);
+    }
+    described
 }
 
-fn param(question: &Question) -> Value {
+pub(super) fn param(question: &Question) -> Value {
     let mut schema = question.schema.clone();
     if let Some(default) = &question.default {
         schema["default"] = default.clone();
@@ -121,31 +128,41 @@ fn pairing(questions: &[Question], example: &Example) -> Value {
     })
 }
 
-/// What stands beside `params` in a request.
-fn envelope() -> Value {
-    let metadata = json!({
-        "type": ["object", "null"],
-        "description": "About the call. Members that are not named here are ignored.",
-        "properties": {
-            "idempotency_key": {
+/// What stands beside `params` in a request that can carry an idempotency key, that begins a run.
+fn envelope(takes_key: bool, begins_run: bool) -> Value {
+    let mut known = Map::new();
+    if takes_key {
+        known.insert(
+            "idempotency_key".to_owned(),
+            json!({
                 "type": ["string", "null"],
                 "minLength": 1,
                 "maxLength": IDEMPOTENCY_KEY_CHARS_MAX,
                 "description": "For calls that change state: the same key and parameters within 24 hours get the first answer.",
-            },
-            "stream": {
-                "type": "boolean",
+            }),
+        );
+    }
+    if begins_run {
+        known.insert(
+            "stream".to_owned(),
+            json!({
+                "type": ["boolean", "null"],
                 "description": "With methods that begin a run: `true` asks for a stream behind the answer, as `use_streaming` does.",
-            },
-        },
-    });
-    let configuration = json!({
+            }),
+        );
+    }
+    let mut members = json!({"metadata": {
         "type": ["object", "null"],
-        "description": "How the call is carried out. Members that are not named here are ignored.",
-        "properties": {callback::MEMBER: callback::schema()},
-    });
-    let members: [(&str, Value); 2] = [("metadata", metadata), ("configuration", configuration)];
-    Value::Object(Map::from_iter(
-        members.map(|(name, schema)| (name.to_owned(), schema)),
-    ))
+        "description": "About the call. Members that are not named here are ignored.",
+        "properties": known,
+    }});
+    if begins_run {
+        members["configuration"] = json!({
+            "type": ["object", "null"],
+            "description": "With methods that begin a run: how it is carried out. Members that are not named here are refused.",
+            "properties": {callback::MEMBER: callback::schema()},
+            "additionalProperties": false,
+        });
+    }
+    members
 }

@@ -11,15 +11,17 @@ use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
 use serde_json::json;
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Silence after which something is sent, so that proxies and clients know that the stream lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-/// What a client is told to wait before it comes back, in milliseconds.
-const RETRY_MS: u32 = 2000;
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+/// What a client is told to wait before it comes back, in milliseconds: each another time, so that those
+/// of a server that was started anew do not come at the same moment.
+const RETRY_MS: RangeInclusive<u32> = 1000..=3000;
 /// Pause after the log could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Failures to read the log, one after the other, after which the stream ends; its client comes back.
@@ -32,7 +34,19 @@ pub(crate) enum Opening {
     /// Something at once, so that the client sees the stream open, and knows its place before the first
     /// event has come; and why it does not begin where it
     /// was asked to, if so.
-    Greeting(Option<Reset>),
+    Greeting {
+        /// The reason.
+        reset: Option<Reset>,
+        /// In milliseconds, see [`retry_ms`].
+        retry: u32,
+    },
+}
+
+/// What one client is told to wait before it comes back, in milliseconds; `random` is any number.
+pub(crate) fn retry_ms(random: u128) -> u32 {
+    let spread = RETRY_MS.end() - RETRY_MS.start() + 1;
+    let part = u32::try_from(random % u128::from(spread)).expect("it is below the spread");
+    RETRY_MS.start() + part
 }
 
 impl Opening {
@@ -45,8 +59,8 @@ impl Opening {
                 message.extend_from_slice(b"\n\n");
                 message.into()
             }
-            Self::Greeting(reset) => {
-                let mut text = format!("id: {place}\nretry: {RETRY_MS}\n: taskledger\n\n");
+            Self::Greeting { reset, retry } => {
+                let mut text = format!("id: {place}\nretry: {retry}\n: taskledger\n\n");
                 if let Some(reset) = reset {
                     let data = json!({"reason": reset.as_str(), "cursor": place.to_string()});
                     text.push_str(&format!("id: {place}\nevent: reset\ndata: {data}\n\n"));
@@ -155,65 +169,40 @@ impl<K: Send + 'static> Telling<K> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{append, of_failures};
     use super::*;
     use crate::clock::ManualClock;
     use crate::store::memory::MemoryStore;
-    use crate::store::{Append, EventStore, NewEvent};
-    use crate::subscription::live::Live;
-    use crate::subscription::notice::Kind;
-    use crate::subscription::stream::{Filter, From, Until};
     use axum::body::BodyDataStream;
     use futures_util::StreamExt;
     use std::sync::Arc;
-    use taskledger_domain::flow::{Event, TaskProgressed};
-    use taskledger_domain::task::Progress;
-    use taskledger_domain::testing::{START, id};
-    use taskledger_domain::{EventId, Metadata};
-
-    async fn append(store: &MemoryStore, version: u64) {
-        let task_id = id("task");
-        let metadata = Metadata {
-            actor: Arc::from("test"),
-            correlation: Arc::from("test"),
-            causation: None,
-            trace: None,
-        };
-        let event = Event::TaskProgressed(TaskProgressed {
-            task_id,
-            attempt: 1,
-            progress: Progress::ZERO,
-        });
-        let event_id = EventId(id(&format!("event {version}")).0);
-        let append = Append {
-            stream: task_id.as_flow(),
-            expected: version,
-            events: vec![NewEvent::new(event_id, START, metadata, event)],
-            claims: Vec::new(),
-            fence: None,
-        };
-        store.append(append).await.unwrap();
-    }
+    use taskledger_domain::testing::START;
 
     async fn next(body: &mut BodyDataStream) -> String {
         let bytes = body.next().await.expect("it goes on").unwrap();
         String::from_utf8(bytes.to_vec()).unwrap()
     }
 
+    #[test]
+    fn clients_are_told_to_come_back_at_different_times() {
+        assert_eq!(
+            (retry_ms(0), retry_ms(2000), retry_ms(2001)),
+            (1000, 3000, 1000)
+        );
+        assert!(RETRY_MS.contains(&retry_ms(u128::MAX)));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn silence_is_broken_and_tells_how_far_foreign_events_have_come() {
         // given: a stream of what does not happen
         let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
-        let (service, live) = Live::new(store.clone());
         let ending = CancellationToken::new();
-        tokio::spawn(service.run(ending.clone()));
-        let filter = Filter {
-            kinds: Some(vec![Kind::Failed]),
-            ..Filter::default()
-        };
-        let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
-        let (stream, _) = begun.unwrap();
+        let stream = of_failures(&store, &ending).await;
         let begins = stream.place();
-        let opening = Opening::Greeting(None);
+        let opening = Opening::Greeting {
+            reset: None,
+            retry: 2000,
+        };
         let mut body = Telling::body(stream, opening, &ending, ()).into_data_stream();
         // then
         let greeting = format!("id: {begins}\nretry: 2000\n: taskledger\n\n");

@@ -44,13 +44,20 @@ impl Query {
         let mut from = From::Now;
         let mut cursor = header.filter(|text| !text.is_empty()).map(<[u8]>::to_vec);
         let (mut seen, mut faults) = (HashSet::new(), Vec::new());
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        for pair in query.split('&') {
+            let Some((name, value)) = form_urlencoded::parse(pair.as_bytes()).next() else {
+                continue;
+            };
             let mut fault = |reason: &str, expected: String| {
                 let actual = Value::from(&*value);
                 faults.push(Violation::of(&name, reason, expected, &actual));
             };
             // Two names of one parameter.
             let key = if name == "user_id" { "user" } else { &*name };
+            if !is_text(pair) {
+                fault("not UTF-8", "UTF-8, percent-encoded".to_owned());
+                continue;
+            }
             if !seen.insert(key.to_owned()) {
                 fault(
                     "given more than once",
@@ -117,6 +124,26 @@ impl Query {
     }
 }
 
+/// Whether a part of a query is UTF-8 once it is decoded. What is not would be taken for another text.
+fn is_text(encoded: &str) -> bool {
+    let mut rest = encoded.as_bytes();
+    let mut bytes = Vec::with_capacity(rest.len());
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let decoded = digits
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(decoded.unwrap_or(*first));
+        rest = if decoded.is_some() {
+            &behind[2..]
+        } else {
+            behind
+        };
+    }
+    std::str::from_utf8(&bytes).is_ok()
+}
+
 /// `None`: one of them is no kind.
 fn kinds(list: &str) -> Option<Vec<Kind>> {
     let mut kinds = Vec::new();
@@ -174,6 +201,27 @@ mod tests {
         assert_eq!(query.asked.kinds, Some(vec![Kind::Failed, Kind::Completed]));
         assert_eq!(query.from, From::Position(7));
         assert_eq!(read("from=beginning").from, From::Beginning);
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_and_not_guessed() {
+        for bad in [
+            "user=%ff",
+            "user=a%C3",
+            "types=%80",
+            "%fe=1",
+            "user=%ED%A0%80",
+        ] {
+            let faults = Query::read(bad, None).expect_err(bad);
+            assert_eq!(faults[0].reason, "not UTF-8", "{bad}");
+        }
+        for (good, user) in [
+            ("user=%EF%BF%BD", "\u{fffd}"),
+            ("user=%c3%A9%", "é%"),
+            ("user=é+%4", "é %4"),
+        ] {
+            assert_eq!(read(good).asked.user.as_deref(), Some(user), "{good}");
+        }
     }
 
     #[test]

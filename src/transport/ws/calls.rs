@@ -1,15 +1,15 @@
 //! The calls of one socket.
 
+use super::outbox::{ANSWERS_BYTES_MAX, Outbox};
 use super::params::{Subscribe, Unsubscribe};
-use super::subscriptions::Subscriptions;
+use super::subscriptions::{Place, Subscriptions};
 use super::{MESSAGE_BYTES_MAX, Sockets};
+use crate::application::readings::Pieces;
 use crate::subscription::stream::{Reset, Stream};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
 use crate::transport::jsonrpc::reader::Parameters;
-use crate::transport::jsonrpc::{
-    Body, Origin, RpcError, WHOLE_ANSWER_BYTES_MAX, answer_body, failure_body,
-};
-use axum::extract::ws::{Message, Utf8Bytes};
+use crate::transport::jsonrpc::{Body, Bounds, Origin, RpcError, answer_body, failure_body};
+use axum::extract::ws::Utf8Bytes;
 use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -20,6 +20,9 @@ use tokio::time::Instant;
 
 /// Calls of one socket that run at once; the next message is read when one of them has ended.
 const CALLS_MAX: usize = 8;
+/// Bytes of an answer that is made at once, a batch's together: of lists of large tasks; POST takes more.
+/// As many as calls may be in memory before they share the room of [`Outbox`].
+const WHOLE_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What a caller is told to wait when the server has as many requests as it takes, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
 
@@ -36,22 +39,20 @@ pub(super) struct Opened {
     pub(super) result: Option<Box<RawValue>>,
     pub(super) stream: Stream,
     pub(super) reset: Option<Reset>,
+    /// Its place among the subscriptions.
+    pub(super) place: Place,
 }
 
 /// See the module.
 pub(super) struct Calls<C> {
     sockets: Arc<Sockets<C>>,
-    out: mpsc::Sender<Message>,
+    out: Outbox,
     opened: mpsc::Sender<Opened>,
     room: Arc<Semaphore>,
 }
 
 impl<C: Send + Sync + 'static> Calls<C> {
-    pub(super) fn new(
-        sockets: Arc<Sockets<C>>,
-        out: mpsc::Sender<Message>,
-        opened: mpsc::Sender<Opened>,
-    ) -> Self {
+    pub(super) fn new(sockets: Arc<Sockets<C>>, out: Outbox, opened: mpsc::Sender<Opened>) -> Self {
         Self {
             sockets,
             out,
@@ -83,29 +84,29 @@ impl<C: Send + Sync + 'static> Calls<C> {
                     Ok(result) => answer_body(&id, &result),
                     Err(error) => failure_body(&id, &error),
                 };
-                return self.send(answer).await;
+                return self.out.answer(answer).await;
             }
             Own::Subscribe(id, params) => {
-                let asked = subscriptions.refuse_when_full().and_then(|()| read(params));
+                let asked = read(params).and_then(|asked| Ok((asked, subscriptions.place()?)));
                 return match asked {
-                    Ok(asked) => self.subscribe(id, asked, room),
-                    Err(error) => self.send(failure_body(&id, &error)).await,
+                    Ok((asked, place)) => self.subscribe(id, asked, place, room),
+                    Err(error) => self.out.answer(failure_body(&id, &error)).await,
                 };
             }
         };
-        if self.sockets.dispatcher.streams_asked_for(&envelope)
-            && let Err(error) = subscriptions.refuse_when_full()
-        {
-            for answer in refused(envelope, &error) {
-                self.send(answer).await;
+        let streams = self.sockets.dispatcher.streams_asked_for(&envelope);
+        match streams.then(|| subscriptions.place()).transpose() {
+            Ok(place) => self.call(envelope, place, room),
+            Err(error) => {
+                for answer in refused(&envelope, &error) {
+                    self.out.answer(answer).await;
+                }
             }
-            return;
         }
-        self.call(envelope, room);
     }
 
     /// Carries out a call, or a batch, to its end, even if the socket is closed meanwhile.
-    fn call(&self, envelope: Envelope, room: OwnedSemaphorePermit) {
+    fn call(&self, envelope: Envelope, place: Option<Place>, room: OwnedSemaphorePermit) {
         let sockets = self.sockets.clone();
         let (out, opened) = (self.out.clone(), self.opened.clone());
         let cut = sockets.cut.clone();
@@ -113,33 +114,47 @@ impl<C: Send + Sync + 'static> Calls<C> {
         let calling = async move {
             let Ok(_place) = sockets.requests.clone().try_acquire_owned() else {
                 let busy = RpcError::busy("the server has too many requests", RETRY_AFTER_MS);
-                for answer in refused(envelope, &busy) {
-                    send(&out, answer).await;
+                for answer in refused(&envelope, &busy) {
+                    out.answer(answer).await;
                 }
                 return;
             };
-            let deadline = Instant::now() + sockets.request_timeout;
+            let id = envelope.requests().next();
+            let id = id.and_then(|request| request.id.clone());
+            let bounds = Bounds {
+                deadline: Some(Instant::now() + sockets.request_timeout),
+                bytes_max: WHOLE_ANSWER_BYTES_MAX,
+            };
             let correlation = Arc::from(sockets.clock.uuid().to_string());
             let origin = Origin::anonymous(correlation);
-            let answer = sockets.dispatcher.answer(envelope, origin, Some(deadline));
-            match answer.await {
-                None => {}
-                Some(Body::Whole(answer)) => send(&out, answer).await,
-                Some(Body::Long { head, result, tail }) => {
-                    // Cut off: an answer that is not whole is none.
-                    if let Some(answer) = whole(head, result, tail).await {
-                        send(&out, answer).await;
+            let answer = sockets.dispatcher.answer_within(envelope, origin, bounds);
+            match (answer.await, place) {
+                (None, _) => {}
+                (Some(Body::Whole(answer)), _) => out.answer(answer).await,
+                (Some(Body::Long { head, result, tail }), _) => {
+                    let share = out.room().await;
+                    match (whole(head, result, tail).await, id) {
+                        (Ok(answer), _) => out.answer_with(answer, share).await,
+                        (Err(error), Some(id)) => {
+                            out.answer_with(failure_body(&id, &error), share).await;
+                        }
+                        // Only what has an id is answered.
+                        (Err(_), None) => {}
                     }
                 }
-                Some(Body::Stream { id, streamed }) => {
+                (Some(Body::Stream { id, streamed }), Some(place)) => {
                     let begun = Opened {
                         id,
                         result: Some(streamed.result),
                         stream: streamed.stream,
                         reset: None,
+                        place,
                     };
                     // A socket that is gone wants no events.
                     let _ = opened.send(begun).await;
+                }
+                (Some(Body::Stream { id, streamed }), None) => {
+                    out.answer(answer_body(&id, &streamed.result)).await;
                 }
             }
         };
@@ -152,7 +167,13 @@ impl<C: Send + Sync + 'static> Calls<C> {
         });
     }
 
-    fn subscribe(&self, id: Box<RawValue>, asked: Subscribe, room: OwnedSemaphorePermit) {
+    fn subscribe(
+        &self,
+        id: Box<RawValue>,
+        asked: Subscribe,
+        place: Place,
+        room: OwnedSemaphorePermit,
+    ) {
         let sockets = self.sockets.clone();
         let (out, opened) = (self.out.clone(), self.opened.clone());
         let cut = sockets.cut.clone();
@@ -162,13 +183,14 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 return;
             };
             match streams.watch(asked.asked, asked.from).await {
-                Err(error) => send(&out, failure_body(&id, &error)).await,
+                Err(error) => out.answer(failure_body(&id, &error)).await,
                 Ok((stream, reset)) => {
                     let begun = Opened {
                         id,
                         result: None,
                         stream,
                         reset: asked.reset.or(reset),
+                        place,
                     };
                     let _ = opened.send(begun).await;
                 }
@@ -181,10 +203,6 @@ impl<C: Send + Sync + 'static> Calls<C> {
             }
             drop(room);
         });
-    }
-
-    async fn send(&self, answer: Vec<u8>) {
-        send(&self.out, answer).await;
     }
 }
 
@@ -262,30 +280,31 @@ fn unsubscribe(
 }
 
 /// One answer for each call of the envelope that gets one.
-fn refused(envelope: Envelope, error: &RpcError) -> Vec<Vec<u8>> {
+fn refused(envelope: &Envelope, error: &RpcError) -> Vec<Vec<u8>> {
     let ids = envelope
         .requests()
         .filter_map(|request| request.id.as_ref());
     ids.map(|id| failure_body(id, error)).collect()
 }
 
+/// A long answer in one piece.
+///
+/// # Errors
+/// It is too large for a socket, or was cut off.
 async fn whole(
     mut head: Vec<u8>,
-    mut result: crate::application::readings::Pieces,
+    mut result: Pieces,
     mut tail: Vec<u8>,
-) -> Option<Vec<u8>> {
-    while let Some(piece) = result.try_next().await.ok()? {
-        if head.len() + piece.len() > WHOLE_ANSWER_BYTES_MAX {
-            return None;
+) -> Result<Vec<u8>, RpcError> {
+    let cut_off = |_| RpcError::internal_answer("the answer was cut off");
+    while let Some(piece) = result.try_next().await.map_err(cut_off)? {
+        if head.len() + piece.len() + tail.len() > ANSWERS_BYTES_MAX {
+            let reason = "the answer is too large for a socket, ask over POST";
+            let error = RpcError::internal_answer(reason);
+            return Err(error.with("limit_bytes", ANSWERS_BYTES_MAX));
         }
         head.extend(piece);
     }
     head.append(&mut tail);
-    Some(head)
-}
-
-/// Hands over an answer; a socket that is gone gets none.
-async fn send(out: &mpsc::Sender<Message>, answer: Vec<u8>) {
-    let text = String::from_utf8(answer).expect("answers are JSON texts");
-    let _ = out.send(Message::text(text)).await;
+    Ok(head)
 }

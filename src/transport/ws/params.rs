@@ -18,7 +18,7 @@ const SUBSCRIPTION_CHARS_MAX: usize = 20;
 
 /// What `subscribe` asks for.
 #[derive(Debug)]
-pub(super) struct Subscribe {
+pub(crate) struct Subscribe {
     pub(super) asked: Asked,
     pub(super) from: From,
     /// What was given is no cursor.
@@ -57,7 +57,7 @@ impl Parameters for Subscribe {
 
 /// What `unsubscribe` ends.
 #[derive(Debug)]
-pub(super) struct Unsubscribe {
+pub(crate) struct Unsubscribe {
     pub(super) subscription: String,
 }
 

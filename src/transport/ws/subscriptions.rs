@@ -1,52 +1,71 @@
 //! The subscriptions of one socket: what happens, as notifications.
 
 use super::calls::Opened;
+use super::outbox::{Closed, Outbox};
 use crate::subscription::live::Frame;
 use crate::subscription::stream::{Batch, Reset, Stream};
 use crate::transport::jsonrpc::{RpcError, answer_body};
+use crate::transport::sse::HEARTBEAT;
 use axum::extract::ws::Message;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Violation;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 /// Subscriptions of one socket at once.
 const SUBSCRIPTIONS_MAX: usize = 32;
 /// Pause after the log could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The event that says that a subscription begins elsewhere than it was asked to.
+pub(crate) const RESET: &str = "reset";
+
 /// See the module. Dropping it ends all of them.
 pub(super) struct Subscriptions {
-    out: mpsc::Sender<Message>,
+    out: Outbox,
     tellers: JoinSet<u64>,
-    open: HashMap<u64, AbortHandle>,
+    open: HashMap<u64, Open>,
     /// Numbers are not used again.
     last: u64,
+    places: Arc<Semaphore>,
+}
+
+/// The place of a subscription, from the call that asks for it on.
+#[derive(Debug)]
+pub(super) struct Place(#[expect(dead_code, reason = "it is held, not read")] OwnedSemaphorePermit);
+
+struct Open {
+    teller: AbortHandle,
+    _place: Place,
 }
 
 impl Subscriptions {
-    pub(super) fn new(out: mpsc::Sender<Message>) -> Self {
+    pub(super) fn new(out: Outbox) -> Self {
         Self {
             out,
             tellers: JoinSet::new(),
             open: HashMap::new(),
             last: 0,
+            places: Arc::new(Semaphore::new(SUBSCRIPTIONS_MAX)),
         }
     }
 
+    /// A place for one more.
+    ///
     /// # Errors
-    /// There are as many as there may be.
-    pub(super) fn refuse_when_full(&self) -> Result<(), RpcError> {
-        if self.open.len() < SUBSCRIPTIONS_MAX {
-            return Ok(());
+    /// There are as many as there may be, those that are being opened included.
+    pub(super) fn place(&self) -> Result<Place, RpcError> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Ok(Place(place));
         }
         let reason = "this socket has too many subscriptions";
         let expected = format!("at most {SUBSCRIPTIONS_MAX}; end one with `unsubscribe`");
-        let fault = Violation::of("subscription", reason, expected, &self.open.len().into());
+        let fault = Violation::of("subscription", reason, expected, &SUBSCRIPTIONS_MAX.into());
         Err(vec![fault].into())
     }
 
@@ -60,11 +79,7 @@ impl Subscriptions {
                 .expect("texts can be written as JSON"),
             Some(result) => with_subscription(&result, &name),
         };
-        let answer = String::from_utf8(answer_body(&opened.id, &result));
-        let answer = answer.expect("answers are JSON texts");
-        if self.out.send(Message::text(answer)).await.is_err() {
-            return;
-        }
+        self.out.answer(answer_body(&opened.id, &result)).await;
         let telling = tell(
             name,
             opened.stream,
@@ -72,10 +87,15 @@ impl Subscriptions {
             self.out.clone(),
         );
         let teller = self.tellers.spawn(async move {
-            telling.await;
+            // Nobody is left who could be told.
+            let _ = telling.await;
             number
         });
-        self.open.insert(number, teller);
+        let open = Open {
+            teller,
+            _place: opened.place,
+        };
+        self.open.insert(number, open);
     }
 
     /// Waits until one has ended by itself; for ever when there is none.
@@ -91,12 +111,11 @@ impl Subscriptions {
     /// Ends one; false if there is no such.
     pub(super) fn close(&mut self, name: &str) -> bool {
         let number = name.parse::<u64>().ok();
-        let teller = number.and_then(|number| self.open.remove(&number));
-        let found = teller.is_some();
-        if let Some(teller) = teller {
-            teller.abort();
+        let open = number.and_then(|number| self.open.remove(&number));
+        if let Some(open) = &open {
+            open.teller.abort();
         }
-        found
+        open.is_some()
     }
 }
 
@@ -109,43 +128,57 @@ fn with_subscription(result: &RawValue, name: &str) -> Box<RawValue> {
         .expect("an object with one more member is JSON")
 }
 
-/// Tells what happens until the stream ends or nobody listens any more.
+/// Tells what happens until the stream ends or nobody listens any more. Who is told nothing for a while
+/// is told its place when that has moved, so that it need not pass the events of others again.
 async fn tell(
     name: String,
     mut stream: Stream,
     reset: Option<(Reset, String)>,
-    out: mpsc::Sender<Message>,
-) {
+    out: Outbox,
+) -> Result<(), Closed> {
+    let mut told = stream.place();
     if let Some((reset, place)) = reset {
         let data = json!({"reason": reset.as_str(), "cursor": place});
-        let params = json!({"subscription": name, "event": "reset", "id": place, "data": data});
-        let told = json!({"jsonrpc": "2.0", "method": "event", "params": params});
-        if out.send(Message::text(told.to_string())).await.is_err() {
-            return;
-        }
+        let params = json!({"subscription": name, "event": RESET, "id": place, "data": data});
+        out.tell(notification("event", &params)).await?;
     }
+    let mut silent = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    silent.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let batch = match stream.next().await {
-            Ok(Some(batch)) => batch,
-            Ok(None) => break,
-            Err(error) => {
+        let next = tokio::select! {
+            biased;
+            next = stream.next() => Some(next),
+            _ = silent.tick() => None,
+        };
+        match next {
+            Some(Ok(Some(Batch::Passed))) => {}
+            Some(Ok(Some(batch))) => {
+                for frame in batch.frames() {
+                    out.tell(event(&name, frame)).await?;
+                }
+                told = stream.place();
+                silent.reset();
+            }
+            Some(Ok(None)) => break,
+            Some(Err(error)) => {
                 tracing::warn!(%error, "a subscription waits for the log");
                 sleep(PAUSE).await;
-                continue;
             }
-        };
-        if let Batch::Passed = batch {
-            continue;
-        }
-        for frame in batch.frames() {
-            if out.send(event(&name, frame)).await.is_err() {
-                return;
+            None if stream.place() == told => {}
+            None => {
+                told = stream.place();
+                let params = json!({"subscription": name, "id": told.to_string()});
+                out.tell(notification("place", &params)).await?;
             }
         }
     }
-    let told = json!({"jsonrpc": "2.0", "method": "end", "params": {"subscription": name}});
-    // A socket that is gone needs no end.
-    let _ = out.send(Message::text(told.to_string())).await;
+    let params = json!({"subscription": name});
+    out.tell(notification("end", &params)).await
+}
+
+fn notification(method: &str, params: &Value) -> Message {
+    let told = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    Message::text(told.to_string())
 }
 
 fn event(name: &str, frame: &Frame) -> Message {
@@ -155,4 +188,43 @@ fn event(name: &str, frame: &Frame) -> Message {
     Message::text(format!(
         r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":"{name}","event":"{kind}","id":"{id}","data":{data}}}}}"#
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::store::memory::MemoryStore;
+    use crate::subscription::cursor::Cursor;
+    use crate::transport::sse::testing::{append, of_failures};
+    use taskledger_domain::testing::START;
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_told_nothing_is_told_how_far_the_events_of_others_have_come() {
+        // given
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
+        let ending = CancellationToken::new();
+        let stream = of_failures(&store, &ending).await;
+        let (out, mut outgoing) = Outbox::new();
+        tokio::spawn(tell("1".to_owned(), stream, None, out));
+        let begun = Instant::now();
+        // when
+        append(&store, 0).await;
+        append(&store, 1).await;
+        // then: once, and not again while nothing moves
+        let Message::Text(told) = outgoing.recv().await.unwrap().message else {
+            panic!("a text");
+        };
+        assert_eq!(begun.elapsed(), HEARTBEAT);
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(
+            (&told["method"], &told["params"]["subscription"]),
+            (&json!("place"), &json!("1"))
+        );
+        let place = told["params"]["id"].as_str().unwrap();
+        assert_eq!(Cursor::parse(place).unwrap().position, 2);
+        let more = tokio::time::timeout(10 * HEARTBEAT, outgoing.recv()).await;
+        assert!(more.is_err());
+    }
 }

@@ -1,5 +1,7 @@
 //! What is written to a socket, one message after the other.
 
+use super::outbox::Outgoing;
+use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
@@ -15,13 +17,14 @@ const BATCH_MAX: usize = 32;
 /// Writes until a close frame was written, nobody can send any more, or the peer takes nothing.
 pub(super) async fn write(
     mut sink: SplitSink<WebSocket, Message>,
-    mut outbox: mpsc::Receiver<Message>,
+    mut outgoing: mpsc::Receiver<Outgoing>,
 ) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
-    while outbox.recv_many(&mut batch, BATCH_MAX).await > 0 {
+    while outgoing.recv_many(&mut batch, BATCH_MAX).await > 0 {
         let mut closes = false;
         let writing = async {
-            for message in batch.drain(..) {
+            for Outgoing { message, .. } in &mut batch {
+                let message = std::mem::replace(message, Message::Binary(Bytes::new()));
                 closes |= matches!(message, Message::Close(_));
                 sink.feed(message).await?;
             }
@@ -30,5 +33,7 @@ pub(super) async fn write(
         if !matches!(timeout(WRITE_WAIT, writing).await, Ok(Ok(()))) || closes {
             return;
         }
+        // Only now are their bytes given back.
+        batch.clear();
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::store::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use crate::subscription::notice::Notice;
+use crate::subscription::runs::covered;
 use crate::webhooks::store::Recipient;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunStarted};
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
 use taskledger_projections::covers;
 
 /// A run that goes on.
@@ -42,15 +43,7 @@ pub(super) async fn started(
     recorded: &Recorded,
     started: &RunStarted,
 ) -> Result<Run, Error> {
-    let mut tasks = HashSet::new();
-    each(log, recorded.flow, recorded.version, |event| {
-        if let Event::TaskCreated(created) = event
-            && covers(&started.covers, created.ordinal)
-        {
-            tasks.insert(created.task_id);
-        }
-    })
-    .await?;
+    let tasks = covered(&**log, recorded.flow, started, recorded.version).await?;
     let id = started.run_id;
     Ok(Run { id, to, tasks })
 }
@@ -66,45 +59,33 @@ pub(super) async fn found(
 ) -> Result<Option<Run>, Error> {
     let mut ordinals = Vec::new();
     let mut tasks = HashSet::new();
-    let mut covered = None;
-    each(log, flow, Version::MAX, |event| match event {
-        Event::TaskCreated(created) if created.run_id == Some(id) => {
-            tasks.insert(created.task_id);
-        }
-        Event::TaskCreated(created) => ordinals.push((created.ordinal, created.task_id)),
-        Event::RunStarted(started) if started.run_id == id => {
+    let mut at_start = None;
+    each(log, flow, |event| {
+        if let Event::TaskCreated(created) = event {
+            if created.run_id == Some(id) {
+                tasks.insert(created.task_id);
+            } else {
+                ordinals.push((created.ordinal, created.task_id));
+            }
+        } else if let Event::RunStarted(started) = event
+            && started.run_id == id
+        {
             let mut ordinals = std::mem::take(&mut ordinals);
             ordinals.retain(|(ordinal, _)| covers(&started.covers, *ordinal));
-            covered = Some(ordinals);
+            at_start = Some(ordinals);
         }
-        Event::RunStarted(_)
-        | Event::TaskRenamed(_)
-        | Event::PriorityChanged(_)
-        | Event::UserChanged(_)
-        | Event::TaskMoved(_)
-        | Event::DependenciesChanged(_)
-        | Event::TaskRespecified(_)
-        | Event::TaskDeleted(_)
-        | Event::TaskStarted(_)
-        | Event::TaskProgressed(_)
-        | Event::TaskCompleted(_)
-        | Event::TaskFailed(_)
-        | Event::TaskRequeued(_)
-        | Event::TaskCancelled(_)
-        | Event::RunEnded(_) => {}
     })
     .await?;
-    Ok(covered.map(|covered| {
-        tasks.extend(covered.into_iter().map(|(_, task)| task));
+    Ok(at_start.map(|at_start| {
+        tasks.extend(at_start.into_iter().map(|(_, task)| task));
         Run { id, to, tasks }
     }))
 }
 
-/// Shows the events of a flow up to a version, in order.
+/// Shows the events of a flow, in order.
 async fn each(
     log: &Arc<dyn EventStore>,
     flow: FlowId,
-    last: Version,
     mut show: impl FnMut(&Event) + Send,
 ) -> Result<(), Error> {
     let mut after = 0;
@@ -115,11 +96,8 @@ async fn each(
         let Some(end) = piece.last().map(|event| event.version) else {
             return Ok(());
         };
-        for recorded in piece.iter().filter(|recorded| recorded.version <= last) {
+        for recorded in &piece {
             show(&recorded.event);
-        }
-        if end >= last {
-            return Ok(());
         }
         after = end;
     }

@@ -1,11 +1,11 @@
 //! The methods `webhooks.*`, and executions whose caller wants to be called back.
 
-use super::super::dispatch::{Call, Method};
+use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::{ErrorKind, RpcError};
 use super::super::params::webhooks::{
-    callback, create, deliveries, list, one, recover, redeliver, rotate_secret, update,
+    create, deliveries, list, one, recover, redeliver, rotate_secret, update,
 };
-use super::super::params::{execute, retry};
+use super::super::params::{beside, execute, retry};
 use super::super::reader::Parameters;
 use super::{Context, answer, boxed, listed};
 use crate::application::caller::Caller;
@@ -15,8 +15,8 @@ use crate::transport::openrpc::about;
 use crate::webhooks::api::Error;
 use crate::webhooks::store;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 use taskledger_domain::{CallbackId, Violation, limits};
 
 /// What a caller is told to wait when the store of webhooks does not answer, in milliseconds.
@@ -37,12 +37,12 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "Send what happens to an address",
             tags: &["webhook"],
             params: create::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::create(),
             handler: |context, call| {
                 boxed(async move {
                     let p = create::Params::read(&call.params)?;
-                    told(&context, context.webhooks.create(p.0).await)
+                    told(&context, &call.params, context.webhooks.create(p.0).await)
                 })
             },
         },
@@ -52,12 +52,12 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "Show a webhook",
             tags: &["webhook"],
             params: one::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::webhooks::get(),
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, context.webhooks.get(p.id).await)
+                    told(&context, &call.params, context.webhooks.get(p.id).await)
                 })
             },
         },
@@ -67,12 +67,16 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "List webhooks, oldest first",
             tags: &["webhook"],
             params: list::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::webhooks::list(),
             handler: |context, call| {
                 boxed(async move {
                     let p = list::Params::read(&call.params)?;
-                    told(&context, context.webhooks.list(p.after, p.limit).await)
+                    told(
+                        &context,
+                        &call.params,
+                        context.webhooks.list(p.after, p.limit).await,
+                    )
                 })
             },
         },
@@ -82,12 +86,16 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "Change what is given of a webhook",
             tags: &["webhook"],
             params: update::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::update(),
             handler: |context, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
-                    told(&context, context.webhooks.update(p.id, p.change).await)
+                    told(
+                        &context,
+                        &call.params,
+                        context.webhooks.update(p.id, p.change).await,
+                    )
                 })
             },
         },
@@ -97,14 +105,14 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "Delete a webhook and what waits for it",
             tags: &["webhook"],
             params: one::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::delete(),
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
                     let cancelled = context.webhooks.delete(p.id).await;
                     let done = cancelled.map(|n| json!({"success": true, "cancelled": n}));
-                    told(&context, done)
+                    told(&context, &call.params, done)
                 })
             },
         },
@@ -114,12 +122,12 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "Send to a webhook again",
             tags: &["webhook"],
             params: one::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::enable(),
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, context.webhooks.enable(p.id).await)
+                    told(&context, &call.params, context.webhooks.enable(p.id).await)
                 })
             },
         },
@@ -129,12 +137,12 @@ fn endpoints() -> Vec<Method<Context>> {
             summary: "Send nothing to a webhook, and keep what it would get",
             tags: &["webhook"],
             params: one::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::disable(),
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, context.webhooks.disable(p.id).await)
+                    told(&context, &call.params, context.webhooks.disable(p.id).await)
                 })
             },
         },
@@ -149,13 +157,13 @@ fn secrets() -> Vec<Method<Context>> {
             summary: "Let a new secret sign, beside the old one for a while",
             tags: &["webhook"],
             params: rotate_secret::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::rotate_secret(),
             handler: |context, call| {
                 boxed(async move {
                     let p = rotate_secret::Params::read(&call.params)?;
                     let rotated = context.webhooks.rotate(p.id, p.secret, p.grace_seconds);
-                    told(&context, rotated.await)
+                    told(&context, &call.params, rotated.await)
                 })
             },
         },
@@ -165,14 +173,14 @@ fn secrets() -> Vec<Method<Context>> {
             summary: "Show the secrets of a webhook; who asked is logged",
             tags: &["webhook"],
             params: one::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::webhooks::secret(),
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
                     let (principal, correlation) = (call.caller.principal, call.caller.correlation);
                     let shown = context.webhooks.secret(p.id, &principal, &correlation);
-                    told(&context, shown.await)
+                    told(&context, &call.params, shown.await)
                 })
             },
         },
@@ -187,13 +195,17 @@ fn sending() -> Vec<Method<Context>> {
             summary: "Send a message that only tests",
             tags: &["webhook"],
             params: one::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::test(),
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
                     let made = context.webhooks.test(p.id).await;
-                    told(&context, made.map(|id| json!({"delivery_id": id})))
+                    told(
+                        &context,
+                        &call.params,
+                        made.map(|id| json!({"delivery_id": id})),
+                    )
                 })
             },
         },
@@ -203,13 +215,14 @@ fn sending() -> Vec<Method<Context>> {
             summary: "Show what was sent, every attempt, and what waits",
             tags: &["webhook"],
             params: deliveries::Params::questions(),
-            changes_state: false,
+            changes: Changes::Nothing,
             about: about::webhooks::deliveries(),
             handler: |context, call| {
                 boxed(async move {
                     let p = deliveries::Params::read(&call.params)?;
                     told(
                         &context,
+                        &call.params,
                         context.webhooks.deliveries(&p.filter, p.limit).await,
                     )
                 })
@@ -221,14 +234,14 @@ fn sending() -> Vec<Method<Context>> {
             summary: "Send a message once more, now",
             tags: &["webhook"],
             params: redeliver::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::redeliver(),
             handler: |context, call| {
                 boxed(async move {
                     let p = redeliver::Params::read(&call.params)?;
                     let done = context.webhooks.redeliver(p.delivery_id, p.request_key);
                     let done = done.await.map(|id| json!({"delivery_id": id}));
-                    told(&context, done)
+                    told(&context, &call.params, done)
                 })
             },
         },
@@ -238,13 +251,17 @@ fn sending() -> Vec<Method<Context>> {
             summary: "Let deliveries that were given up begin anew",
             tags: &["webhook"],
             params: recover::Params::questions(),
-            changes_state: true,
+            changes: Changes::Webhooks,
             about: about::webhooks::recover(),
             handler: |context, call| {
                 boxed(async move {
                     let p = recover::Params::read(&call.params)?;
                     let done = context.webhooks.recover(p.id, p.which).await;
-                    told(&context, done.map(|count| json!({"recovered": count})))
+                    told(
+                        &context,
+                        &call.params,
+                        done.map(|count| json!({"recovered": count})),
+                    )
                 })
             },
         },
@@ -281,7 +298,7 @@ async fn starting<P>(
     read: Result<P, Vec<Violation>>,
     start: impl AsyncFnOnce(Caller, P, Option<CallbackId>) -> Answer,
 ) -> Result<Box<RawValue>, RpcError> {
-    let callback = callback::read(call.configuration.as_deref());
+    let callback = beside::read(call.metadata.as_deref(), call.configuration.as_deref());
     let (p, callback) = match (read, callback) {
         (Ok(p), Ok(callback)) => (p, callback),
         (read, callback) => {
@@ -295,7 +312,7 @@ async fn starting<P>(
         None => None,
         Some(callback) => {
             let kept = context.webhooks.keep_callback(callback).await;
-            Some(kept.map_err(|error| refused(context, error))?)
+            Some(kept.map_err(|error| refused(context, &call.params, error))?)
         }
     };
     let done = answer(context, start(call.caller, p, kept).await);
@@ -309,16 +326,19 @@ async fn starting<P>(
 
 fn told<T: Serialize>(
     context: &Context,
+    params: &Map<String, Value>,
     told: Result<T, Error>,
 ) -> Result<Box<RawValue>, RpcError> {
-    let told = told.map_err(|error| refused(context, error))?;
+    let told = told.map_err(|error| refused(context, params, error))?;
     to_raw_value(&told).map_err(|error| RpcError::internal(&*context.app.clock, &error))
 }
 
-fn refused(context: &Context, error: Error) -> RpcError {
+fn refused(context: &Context, params: &Map<String, Value>, error: Error) -> RpcError {
     match error {
         Error::Invalid(violations) => violations.into(),
-        Error::Unknown(field) => RpcError::webhook_not_found(field),
+        Error::Unknown(field) => {
+            RpcError::webhook_not_found(field, params.get(field).unwrap_or(&Value::Null))
+        }
         Error::Log(error) => RpcError::internal(&*context.app.clock, &error),
         Error::Store(store::Error::Database(_) | store::Error::Late) => {
             tracing::warn!(%error, "a call did not reach the store of webhooks");

@@ -5,6 +5,7 @@
 //! of positional parameters.
 
 mod as_of;
+pub mod beside;
 pub mod cancel;
 pub mod children;
 pub mod copy;

@@ -21,7 +21,7 @@ fn shown() -> Value {
 pub fn subscribe() -> About {
     let always = object(json!({"root_task_id": at("TaskId"), "cursor": cursor()}));
     About {
-        description: "Shows a task as it is, then tells what happens in its flow from exactly there on, until nothing runs any more; in a flow that never ran, until its first run has ended. Over HTTP the answer is `text/event-stream`: its first message is the JSON-RPC answer, the others are events, the last of which has `final: true`. On a socket the result has `subscription`, and the events are notifications. It stands alone: not in a batch, not without an id.",
+        description: "Shows a task as it is, then tells what happens in its flow from exactly there on, until nothing runs any more; in a flow that never ran, until its first run has ended, unless all of it was cancelled. Over HTTP the answer is `text/event-stream`: its first message is the JSON-RPC answer, the others are events, the last of which has `final: true`. On a socket the result has `subscription`, and the events are notifications. It stands alone: not in a batch, not without an id.",
         result: "subscribed",
         schema: with_optional(always, shown()),
         errors: &[ErrorKind::TaskNotFound],
@@ -42,7 +42,9 @@ pub fn resubscribe() -> About {
         "resumed": {"type": "boolean", "description": "Whether nothing is missing between `last_event_id` and the first event."},
         "cursor": cursor(),
     }));
+    let over = json!({"type": "boolean", "enum": [true], "description": "Nothing runs, and the end was told before: no event follows."});
     let mut optional = shown();
+    optional["final"] = over;
     optional["reason"] = json!({
         "type": "string",
         "enum": ["malformed", "another_log", "ahead_of_log"],

@@ -1,12 +1,13 @@
 //! `webhooks.list`.
 
-use super::super::super::reader::{Fault, Parameters, Reader, integer, text};
+use super::super::super::reader::{Fault, Kind, Parameters, Reader, Refusal, integer};
+use serde_json::{Value, json};
 use taskledger_domain::Violation;
 
 /// Webhooks in a page.
 pub const LIMIT_MAX: u32 = 100;
-/// Characters of a cursor: a number of 19 digits.
-const CURSOR_CHARS_MAX: usize = 19;
+/// Digits of a cursor: any number of them fits.
+const DIGITS_MAX: usize = 18;
 
 /// Which page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,16 +40,27 @@ pub(super) fn limit(reader: &mut Reader<'_>, description: &'static str) -> usize
 
 /// Asks for `cursor`.
 pub(super) fn cursor(reader: &mut Reader<'_>) -> Option<i64> {
-    let given = reader.optional(
-        "cursor",
-        text(CURSOR_CHARS_MAX),
-        "The `next_cursor` of an earlier page of the same list.",
-    )?;
-    let parsed = given.parse().ok().filter(|number| *number > 0);
-    if parsed.is_none() {
-        let fault = Fault::new("not a cursor", "a `next_cursor` of the same list");
-        // What the schema takes is not wrong for what it is, so nothing is shown as such.
-        reader.report("cursor", fault, &serde_json::Value::Null);
+    let description = "The `next_cursor` of an earlier page of the same list.";
+    reader.optional("cursor", Place, description)
+}
+
+/// Where a page begins: the number that the one before ended with.
+struct Place;
+
+impl Kind for Place {
+    type Out = i64;
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "pattern": "^[1-9][0-9]{0,17}$"})
     }
-    parsed
+
+    fn parse(&self, value: &Value) -> Result<i64, Refusal> {
+        let digits = value.as_str().filter(|text| {
+            text.len() <= DIGITS_MAX && text.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        digits
+            .filter(|text| !text.starts_with('0'))
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| Fault::new("not a cursor", "a `next_cursor` of the same list").into())
+    }
 }

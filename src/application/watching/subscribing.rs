@@ -1,0 +1,223 @@
+//! `tasks.subscribe` and `tasks.resubscribe`: a task at an exactly known place of the log, what happens
+//! in its flow behind that place, and where this ends.
+
+use super::Scope;
+use crate::application::App;
+use crate::application::commands::raw;
+use crate::application::error::Error;
+use crate::application::queries::Consistency;
+use crate::application::readings::failed;
+use crate::subscription::cursor::{Cursor, PARTS_ALL};
+use crate::subscription::live::Frame;
+use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, Rejection};
+use taskledger_domain::task::Status;
+use taskledger_domain::{FlowId, TaskId};
+use taskledger_projections::{RunView, Snapshot, TaskView};
+
+/// A subscription to a task.
+#[derive(Debug)]
+pub struct Subscribed {
+    /// The answer to the call.
+    pub answer: Box<RawValue>,
+    /// What happens behind it.
+    pub stream: Stream,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'a TaskView>,
+    root_task_id: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    cursor: String,
+    /// The end was told before, and nothing follows.
+    #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
+    is_final: bool,
+}
+
+/// What a subscription is about.
+#[derive(Debug, Clone, Copy)]
+struct Subject {
+    flow: FlowId,
+    task: TaskId,
+    scope: Scope,
+}
+
+/// Where a flow stands that nothing runs.
+enum Rest {
+    /// Something may run later.
+    Waits,
+    /// A run is on, or its end lies ahead: behind this event.
+    Behind(u64),
+    /// This is the last that was, or is, to be told.
+    Over(Arc<Frame>),
+}
+
+impl App {
+    /// `tasks.subscribe`: the task as it is at an exactly known place, and what happens in its flow
+    /// behind that place until nothing runs any more.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn subscribe(&self, task: TaskId, scope: Scope) -> Result<Subscribed, Error> {
+        let of = self.watched(task, scope).await?;
+        self.begun_at_snapshot(of, None).await
+    }
+
+    /// `tasks.resubscribe`: goes on behind the cursor of an earlier stream; if there is no such place,
+    /// says why and begins as [`Self::subscribe`] does.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn resubscribe(
+        &self,
+        task: TaskId,
+        scope: Scope,
+        cursor: &str,
+    ) -> Result<Subscribed, Error> {
+        let of = self.watched(task, scope).await?;
+        let Ok(cursor) = Cursor::parse(cursor) else {
+            return self.begun_at_snapshot(of, Some(Reset::Malformed)).await;
+        };
+        let (stream, reset) = self.begun(of, From::Cursor(cursor)).await?;
+        if reset.is_some() {
+            return self.begun_at_snapshot(of, reset).await;
+        }
+        let rows = self.snapshot(of).await?;
+        let (stream, is_final) = self.ending(of, stream, &rows, Some(cursor)).await?;
+        let answer = raw(&Answer {
+            task: None,
+            root_task_id: of.flow.root(),
+            run: None,
+            resumed: Some(true),
+            reason: None,
+            cursor: stream.place().to_string(),
+            is_final,
+        });
+        Ok(Subscribed { answer, stream })
+    }
+
+    async fn watched(&self, task: TaskId, scope: Scope) -> Result<Subject, Error> {
+        let flow = self
+            .await_task("task_id", task, Consistency::Strong)
+            .await?;
+        Ok(Subject { flow, task, scope })
+    }
+
+    async fn snapshot(&self, of: Subject) -> Result<Snapshot, Error> {
+        let found = self.queries.snapshot(of.task).await.map_err(failed)?;
+        found.ok_or_else(|| Rejection::not_found("task_id", of.task).into())
+    }
+
+    /// The task as it is, and the stream of what happens behind that. `reset`: why it does not go on
+    /// from elsewhere.
+    async fn begun_at_snapshot(
+        &self,
+        of: Subject,
+        reset: Option<Reset>,
+    ) -> Result<Subscribed, Error> {
+        let rows = self.snapshot(of).await?;
+        let (stream, _) = self.begun(of, From::Position(rows.position)).await?;
+        let (stream, is_final) = self.ending(of, stream, &rows, None).await?;
+        let answer = raw(&Answer {
+            task: Some(&rows.task),
+            root_task_id: of.flow.root(),
+            run: rows.task.run,
+            resumed: reset.map(|_| false),
+            reason: reset.map(Reset::as_str),
+            cursor: stream.place().to_string(),
+            is_final,
+        });
+        Ok(Subscribed { answer, stream })
+    }
+
+    async fn begun(&self, of: Subject, from: From) -> Result<(Stream, Option<Reset>), Error> {
+        let filter = Filter {
+            flow: Some(of.flow),
+            task: match of.scope {
+                Scope::Task => Some(of.task),
+                Scope::Flow => None,
+            },
+            ..Filter::default()
+        };
+        let live = self.live.clone();
+        Ok(Stream::begin(live, filter, from, Until::NothingRuns).await?)
+    }
+
+    /// The stream with its end, and whether the watcher, who goes on from `resumed`, was told of that end
+    /// before. To be called when the stream has begun, so that a run that begins meanwhile is seen by one
+    /// of both.
+    async fn ending(
+        &self,
+        of: Subject,
+        stream: Stream,
+        rows: &Snapshot,
+        resumed: Option<Cursor>,
+    ) -> Result<(Stream, bool), Error> {
+        if rows.open_runs > 0 {
+            // Whatever had ended up to here, something was on.
+            return Ok((stream.ending_after(rows.position), false));
+        }
+        let last = match self.rest(of, rows).await? {
+            Rest::Waits => return Ok((stream, false)),
+            Rest::Behind(position) => return Ok((stream.ending_after(position), false)),
+            Rest::Over(last) => last,
+        };
+        let of_run = last.ended.is_some();
+        if of_run && last.cursor > stream.place() {
+            return Ok((stream.ending_after(last.cursor.position - 1), false));
+        }
+        // As the last event of another stream, or as the end of an earlier one.
+        let told = resumed.is_some_and(|place| {
+            (of_run && place == last.cursor) || (place.parts > PARTS_ALL && last.cursor <= place)
+        });
+        Ok(if told {
+            (stream.ending_silently(rows.position), true)
+        } else {
+            (stream.ending_with(last, rows.position), false)
+        })
+    }
+
+    /// Where a flow stands in which, as the rows say, nothing runs. Cost: O(tasks) in the read models
+    /// when it never ran, else O(events behind the last start or end of a run).
+    async fn rest(&self, of: Subject, rows: &Snapshot) -> Result<Rest, Error> {
+        if self.queries.has_run(of.flow).await.map_err(failed)? {
+            let of_runs =
+                |event: &Event| matches!(event, Event::RunStarted(_) | Event::RunEnded(_));
+            let last = self.latest(of.flow, of_runs).await?;
+            return Ok(match last {
+                None => Rest::Waits,
+                Some(last) => match Frame::of(&last).next() {
+                    Some(end) if end.ended.is_some_and(|run| run.others == 0) => Rest::Over(end),
+                    Some(_) | None => Rest::Behind(last.position),
+                },
+            });
+        }
+        let (subject, is_over) = match of.scope {
+            Scope::Task => (of.task, rows.task.row.status == Status::Cancelled),
+            Scope::Flow => {
+                let summary = self.queries.flow_summary(of.flow).await.map_err(failed)?;
+                let counts = summary.map(|summary| summary.counts);
+                let is_over =
+                    counts.is_some_and(|c| c.pending == 0 && c.in_progress == 0 && c.failed == 0);
+                (of.flow.root(), is_over)
+            }
+        };
+        if !is_over {
+            return Ok(Rest::Waits);
+        }
+        let ends = |event: &Event| matches!(event, Event::TaskCancelled(e) if e.task_id == subject);
+        let end = self.latest(of.flow, ends).await?;
+        let end = end.and_then(|end| Frame::at_rest(&end));
+        Ok(end.map_or(Rest::Waits, Rest::Over))
+    }
+}

@@ -1,0 +1,90 @@
+//! A row of the method table, and what handlers are given.
+
+use super::encode::Outcome;
+use super::reader::Question;
+use crate::application::caller::{ANONYMOUS, Caller};
+use crate::transport::openrpc::about::About;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// One row of the method table.
+pub struct Method<C> {
+    /// The exact name. Names that begin with `rpc.` are reserved by JSON-RPC.
+    pub name: &'static str,
+    /// A short name for people; also in the agent card.
+    pub title: &'static str,
+    /// One sentence; also in the agent card.
+    pub summary: &'static str,
+    /// Words to find it by; also in the agent card.
+    pub tags: &'static [&'static str],
+    /// The parameters in the order in which positional parameters are taken.
+    pub params: Vec<Question>,
+    /// What a call may change.
+    pub changes: Changes,
+    /// What the OpenRPC document says of it besides.
+    pub about: About,
+    /// What is done.
+    pub handler: Handler<C>,
+}
+
+impl<C> Method<C> {
+    /// Whether a call may change something: then it runs to its end when the caller goes away.
+    #[must_use]
+    pub fn changes_state(&self) -> bool {
+        match self.changes {
+            Changes::Nothing => false,
+            Changes::Flows | Changes::Webhooks => true,
+        }
+    }
+}
+
+/// What a call may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    /// It reads.
+    Nothing,
+    /// Tasks and runs, by events of their flow, with which an idempotency key is kept.
+    Flows,
+    /// What is sent to whom. That lies beside the log, and no keys are kept with it.
+    Webhooks,
+}
+
+/// Turns a call into the text of its result.
+pub type Handler<C> = fn(Arc<C>, Call) -> BoxFuture<'static, Outcome>;
+
+/// One call of a known method. Cheap to clone: one that may have to be sent on is kept meanwhile.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Parameters by name, not yet checked.
+    pub params: Arc<Map<String, Value>>,
+    /// The envelope's `metadata`.
+    pub metadata: Option<Arc<Map<String, Value>>>,
+    /// The envelope's `configuration`.
+    pub configuration: Option<Arc<Value>>,
+    /// Who calls.
+    pub caller: Caller,
+}
+
+/// What a transport knows of the sender of a body.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Who calls.
+    pub principal: Arc<str>,
+    /// The id of the request.
+    pub correlation: Arc<str>,
+    /// A valid W3C `traceparent`.
+    pub traceparent: Option<Arc<str>>,
+}
+
+impl Origin {
+    /// An unnamed sender.
+    #[must_use]
+    pub fn anonymous(correlation: Arc<str>) -> Self {
+        Self {
+            principal: Arc::from(ANONYMOUS),
+            correlation,
+            traceparent: None,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What only a socket has: its methods, and the notifications that it gets.
+
+use super::document::param;
+use super::schemas::object;
+use crate::subscription::notice::Kind;
+use crate::transport::jsonrpc::reader::{Parameters, Question};
+use crate::transport::ws::{PATH, RESET, Subscribe, Unsubscribe};
+use serde_json::{Value, json};
+
+/// The member `x-socket` of the document. Its methods cannot be among the others: they are answered
+/// nowhere else.
+pub(super) fn described() -> Value {
+    json!({
+        "path": PATH,
+        "description": "A WebSocket that takes every method of this document, and these. A call whose answer is the beginning of a stream has `subscription` in its result.",
+        "methods": [
+            method(
+                "subscribe",
+                "Tell what happens, from a place of the log on, until `unsubscribe`",
+                &Subscribe::questions(),
+                &object(json!({"subscription": name(), "cursor": cursor()})),
+            ),
+            method(
+                "unsubscribe",
+                "End a subscription of this socket",
+                &Unsubscribe::questions(),
+                &object(json!({"success": {"type": "boolean", "enum": [true]}})),
+            ),
+        ],
+        "notifications": [
+            notification(
+                "event",
+                "Something has happened; or, with `reset`, the subscription begins elsewhere than asked for.",
+                json!({"subscription": name(), "event": {"type": "string", "enum": events()}, "id": cursor(), "data": {"type": "object"}}),
+            ),
+            notification(
+                "place",
+                "Nothing for this subscription has happened up to this place, which it may go on from.",
+                json!({"subscription": name(), "id": cursor()}),
+            ),
+            notification(
+                "end",
+                "The subscription has ended by itself.",
+                json!({"subscription": name()}),
+            ),
+        ],
+    })
+}
+
+fn name() -> Value {
+    json!({"type": "string", "description": "Names the subscription on this socket."})
+}
+
+fn cursor() -> Value {
+    json!({"type": "string", "minLength": 1, "description": "A place, for `last_event_id`."})
+}
+
+fn events() -> Vec<&'static str> {
+    let told = Kind::ALL.into_iter().map(Kind::as_str);
+    told.chain([RESET]).collect()
+}
+
+fn method(name: &str, summary: &str, params: &[Question], result: &Value) -> Value {
+    json!({
+        "name": name,
+        "summary": summary,
+        "paramStructure": "by-name",
+        "params": params.iter().map(param).collect::<Vec<_>>(),
+        "result": {"name": "result", "required": true, "schema": result},
+    })
+}
+
+fn notification(name: &str, description: &str, params: Value) -> Value {
+    json!({"name": name, "description": description, "params": object(params)})
+}

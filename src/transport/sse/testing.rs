@@ -1,0 +1,50 @@
+//! A log in memory, and a stream that tells nothing of what happens in it.
+
+use crate::store::memory::MemoryStore;
+use crate::store::{Append, EventStore, NewEvent};
+use crate::subscription::live::Live;
+use crate::subscription::notice::Kind;
+use crate::subscription::stream::{Filter, From, Stream, Until};
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, TaskProgressed};
+use taskledger_domain::task::Progress;
+use taskledger_domain::testing::{START, id};
+use taskledger_domain::{EventId, Metadata};
+use tokio_util::sync::CancellationToken;
+
+/// Appends progress, behind so many events.
+pub(crate) async fn append(store: &MemoryStore, version: u64) {
+    let task_id = id("task");
+    let metadata = Metadata {
+        actor: Arc::from("test"),
+        correlation: Arc::from("test"),
+        causation: None,
+        trace: None,
+    };
+    let event = Event::TaskProgressed(TaskProgressed {
+        task_id,
+        attempt: 1,
+        progress: Progress::ZERO,
+    });
+    let event_id = EventId(id(&format!("event {version}")).0);
+    let append = Append {
+        stream: task_id.as_flow(),
+        expected: version,
+        events: vec![NewEvent::new(event_id, START, metadata, event)],
+        claims: Vec::new(),
+        fence: None,
+    };
+    store.append(append).await.unwrap();
+}
+
+/// What fails from now on, of a log that is followed until `ending`.
+pub(crate) async fn of_failures(store: &Arc<MemoryStore>, ending: &CancellationToken) -> Stream {
+    let (service, live) = Live::new(store.clone());
+    tokio::spawn(service.run(ending.clone()));
+    let filter = Filter {
+        kinds: Some(vec![Kind::Failed]),
+        ..Filter::default()
+    };
+    let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
+    begun.unwrap().0
+}

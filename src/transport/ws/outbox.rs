@@ -1,0 +1,141 @@
+//! The way to the writer of one socket: messages in a bounded queue, and answers within so many bytes.
+//!
+//! A socket takes an answer whole, so an answer is in memory until its peer has taken it. Those of one
+//! socket share their bytes: a peer that asks much and takes nothing stops its own calls.
+
+use axum::extract::ws::Message;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Messages that wait to be written, of all subscriptions and calls of a socket. Who produces more
+/// waits; what happens meanwhile stays in the log.
+const MESSAGES_MAX: usize = 32;
+/// Bytes of answers of a socket that wait to be written, and of one long answer: a tree of 100,000 tasks.
+pub(super) const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes in which answers are counted.
+const UNIT_BYTES: usize = 1024;
+const UNITS: usize = ANSWERS_BYTES_MAX / UNIT_BYTES;
+
+/// A message and its part of the bytes, given back when it was written.
+pub(super) struct Outgoing {
+    pub(super) message: Message,
+    _share: Option<OwnedSemaphorePermit>,
+}
+
+/// Bytes for a long answer.
+pub(super) struct Share(OwnedSemaphorePermit);
+
+/// See the module. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Outbox {
+    queue: mpsc::Sender<Outgoing>,
+    units: Arc<Semaphore>,
+}
+
+/// Nobody writes any more.
+pub(super) struct Closed;
+
+impl Outbox {
+    /// A way, and its other end.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Outgoing>) {
+        let (queue, outgoing) = mpsc::channel(MESSAGES_MAX);
+        let units = Arc::new(Semaphore::new(UNITS));
+        (Self { queue, units }, outgoing)
+    }
+
+    /// Hands over a message that is no answer, when there is room.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub(super) async fn tell(&self, message: Message) -> Result<(), Closed> {
+        self.put(message, None).await
+    }
+
+    /// Hands over a message if there is room at once.
+    pub(super) fn try_tell(&self, message: Message) -> bool {
+        let outgoing = Outgoing {
+            message,
+            _share: None,
+        };
+        self.queue.try_send(outgoing).is_ok()
+    }
+
+    /// Hands over an answer, when there is room. A socket that is gone gets none.
+    pub(super) async fn answer(&self, answer: Vec<u8>) {
+        let share = self.share(answer.len()).await;
+        self.answer_with(answer, share).await;
+    }
+
+    /// Waits until a long answer may be gathered.
+    pub(super) async fn room(&self) -> Share {
+        self.share(ANSWERS_BYTES_MAX).await
+    }
+
+    /// Hands over an answer that was gathered in its share.
+    pub(super) async fn answer_with(&self, answer: Vec<u8>, mut share: Share) {
+        let needed = units(answer.len());
+        let surplus = share.0.num_permits().saturating_sub(needed);
+        drop(share.0.split(surplus));
+        let text = String::from_utf8(answer).expect("answers are JSON texts");
+        let _ = self.put(Message::text(text), Some(share.0)).await;
+    }
+
+    async fn share(&self, bytes: usize) -> Share {
+        let count = u32::try_from(units(bytes)).expect("the units fit");
+        let share = self.units.clone().acquire_many_owned(count).await;
+        Share(share.expect("the semaphore is never closed"))
+    }
+
+    async fn put(
+        &self,
+        message: Message,
+        share: Option<OwnedSemaphorePermit>,
+    ) -> Result<(), Closed> {
+        let outgoing = Outgoing {
+            message,
+            _share: share,
+        };
+        self.queue.send(outgoing).await.map_err(|_| Closed)
+    }
+}
+
+/// Never more than there are: an answer that is too large waits for all of them.
+fn units(bytes: usize) -> usize {
+    bytes.div_ceil(UNIT_BYTES).clamp(1, UNITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[tokio::test]
+    async fn answers_that_nobody_takes_leave_no_room_for_others() {
+        // given: a peer that takes nothing
+        let (out, mut outgoing) = Outbox::new();
+        out.answer(vec![b'1'; ANSWERS_BYTES_MAX - UNIT_BYTES]).await;
+        let mut cx = Context::from_waker(Waker::noop());
+        // when
+        let mut second = pin!(out.answer(vec![b'2'; 2 * UNIT_BYTES]));
+        assert_eq!(second.as_mut().poll(&mut cx), Poll::Pending);
+        // then: what is no answer goes on
+        assert!(out.tell(Message::text("event")).await.is_ok());
+        // when the first one was written
+        drop(outgoing.recv().await);
+        // then
+        second.await;
+        assert_eq!(out.units.available_permits(), UNITS - 2);
+    }
+
+    #[tokio::test]
+    async fn what_a_long_answer_did_not_need_is_given_back() {
+        let (out, mut outgoing) = Outbox::new();
+        let share = out.room().await;
+        assert_eq!(out.units.available_permits(), 0);
+        out.answer_with(b"short".to_vec(), share).await;
+        assert_eq!(out.units.available_permits(), UNITS - 1);
+        drop(outgoing.recv().await);
+        assert_eq!(out.units.available_permits(), UNITS);
+    }
+}
