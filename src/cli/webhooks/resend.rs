@@ -1,7 +1,6 @@
 //! `taskledger webhooks redeliver` and `recover`
 
-use super::{Output, Params, Request, one};
-use crate::cli::output::member;
+use super::{Output, Params, Request, messages, one};
 use serde_json::Value;
 use std::io;
 
@@ -65,8 +64,7 @@ impl Recover {
 }
 
 fn recovered(result: &Value, out: &mut Output) -> io::Result<()> {
-    out.line(format!(
-        "{} messages begin anew",
-        member(result, "recovered")
-    ))
+    let count = result.get("recovered").unwrap_or(&Value::Null);
+    let verb = if count == 1 { "begins" } else { "begin" };
+    out.line(format!("{} {verb} anew", messages(count)))
 }
