@@ -221,11 +221,7 @@ fn the_server_itself_is_not_a_receiver() {
         "http://127.0.0.1:9000",
         "http://127.5.5.5:9000",
     ] {
-        assert_eq!(
-            Target::parse(own, &policy),
-            Err(AddressError::Blocked),
-            "{own}"
-        );
+        assert_eq!(Target::parse(own, &policy), Err(AddressError::Own), "{own}");
     }
     for other in [
         "http://127.0.0.1:8001/",

@@ -170,5 +170,9 @@ async fn what_comes_while_another_is_under_way_begins_as_long_as_there_is_room()
 
     let longest = waited.iter().max().copied().unwrap_or_default();
     assert!(longest <= Duration::from_millis(150), "{waited:?}");
-    assert_eq!(world.receivers.under_way(), 1, "the first is still there");
+    world
+        .until(SECOND, "only the first is still there", |w| {
+            w.receivers.under_way() == 1
+        })
+        .await;
 }
