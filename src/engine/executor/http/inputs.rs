@@ -381,10 +381,9 @@ impl<'a> Reader<'a> {
         };
         let (mut ranges, mut texts) = (Vec::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
-            let text = match item {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let text = item
+                .as_str()
+                .map_or_else(|| item.to_string(), str::to_owned);
             match range(&text) {
                 Some(range) => {
                     ranges.push(range);
