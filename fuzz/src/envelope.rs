@@ -184,7 +184,7 @@ fn dispatcher() -> &'static Table {
                 summary: "",
                 tags: &[],
                 params: <$params>::questions(),
-                changes_state: true,
+                changes: Changes::Flows,
                 about: about::health(), // nobody reads it here
                 handler: |_, call| {
                     let read = <$params>::read(&call.params).map(|_| RawValue::TRUE.to_owned().into());

@@ -1,8 +1,10 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
 use super::ownership::Partitions;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
+use taskledger_domain::Violation;
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{EventId, FlowId, Metadata, TaskId};
@@ -17,6 +19,10 @@ pub trait Executors: Send + Sync + fmt::Debug + 'static {
     fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str;
     /// Attempts that may run at once.
     fn slot_limit(&self, method: &str) -> usize;
+    /// What an executor itself finds wrong with inputs, at paths from their root. Must be quick.
+    fn check(&self, _method: &str, _inputs: &Map<String, Value>) -> Vec<Violation> {
+        Vec::new()
+    }
     /// What inputs must conform to.
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>>;
 }

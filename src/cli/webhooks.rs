@@ -8,6 +8,7 @@ mod deliveries;
 mod headers;
 mod list;
 mod one;
+mod options;
 mod reseal;
 mod resend;
 mod rotate;
@@ -44,7 +45,7 @@ enum Command {
     RotateSecret(rotate::Args),
     /// Show what signs; the server logs who has asked
     Secret(one::Args),
-    /// Send a message of the type `webhook.test` at once
+    /// Send a message of the type `webhook.test` once, and show what comes of it
     Test(one::Args),
     Deliveries(deliveries::Args),
     Redeliver(resend::Redeliver),
@@ -75,7 +76,7 @@ impl Command {
             Self::Delete(args) => args.request("webhooks.delete", one::deleted),
             Self::RotateSecret(args) => args.request()?,
             Self::Secret(args) => args.request("webhooks.secret", one::secret),
-            Self::Test(args) => args.request("webhooks.test", one::queued),
+            Self::Test(args) => args.request("webhooks.test", one::tested),
             Self::Deliveries(args) => args.request(),
             Self::Redeliver(args) => args.request(),
             Self::Recover(args) => args.request(),

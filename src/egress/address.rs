@@ -1,8 +1,9 @@
 //! A URL that was checked: the only thing that the client sends requests to.
 
+use super::nets;
 use super::policy::{Policy, Wanted};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use url::{Host, Url};
 
 /// Characters of a URL: what proxies and servers agree on.
@@ -46,6 +47,11 @@ pub enum AddressError {
         /// The port.
         port: u16,
     },
+    /// The server would call itself.
+    #[error(
+        "the address is one that this server listens on (blocked_address), expected that of a receiver"
+    )]
+    Own,
     /// The host is not allowed; for an address that is written as digits, the class is all that is told.
     #[error("the address is not allowed (blocked_address), expected a public one")]
     Blocked,
@@ -119,6 +125,11 @@ impl Target {
 
     /// Checks it again, against a policy that may not be the one of before.
     pub(super) fn check(&self, policy: &Policy) -> Result<(), AddressError> {
+        if let Some(address) = self.literal
+            && policy.is_own(SocketAddr::new(nets::unmapped(address), self.port))
+        {
+            return Err(AddressError::Own);
+        }
         if self.is_plain() && !policy.may_be_plain(&self.host, self.literal) {
             return Err(AddressError::Scheme {
                 scheme: self.url.scheme().to_owned(),
@@ -184,6 +195,25 @@ impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({self})")
     }
+}
+
+/// A text that should be a URL, for its author to recognize: without credentials, and without what comes
+/// behind a `?`, which may be a key.
+#[must_use]
+pub fn without_secrets(text: &str) -> String {
+    const HIDDEN: &str = "***";
+    let (front, rest) = match text.find(['?', '#']) {
+        Some(at) => (&text[..at], text[at..].starts_with('?').then_some(HIDDEN)),
+        None => (text, None),
+    };
+    let scheme_end = front.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, place) = front.split_at(scheme_end);
+    let (user, place) = match place.rsplit_once('@') {
+        Some((_, place)) => ("***@", place),
+        None => ("", place),
+    };
+    let query = rest.map_or(String::new(), |hidden| format!("?{hidden}"));
+    format!("{scheme}{user}{place}{query}")
 }
 
 /// Enough of a text to recognize it by, without what comes behind a `?`.

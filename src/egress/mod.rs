@@ -16,7 +16,7 @@ mod policy;
 mod tests;
 mod tls;
 
-pub use address::{AddressError, Target, URL_CHARS_MAX};
+pub use address::{AddressError, Target, URL_CHARS_MAX, without_secrets};
 pub use client::{Egress, Incoming, Limits, Options, Outgoing};
 pub use error::{BuildError, Class, Error};
 pub use lookup::{Lookup, LookupError, SystemLookup};

@@ -71,7 +71,7 @@ impl Policy {
         self.deny_hosts.iter().any(|pattern| pattern.matches(host))
     }
 
-    fn is_own(&self, address: SocketAddr) -> bool {
+    pub(super) fn is_own(&self, address: SocketAddr) -> bool {
         self.own.iter().any(|own| {
             own.port() == address.port()
                 && (nets::unmapped(own.ip()) == address.ip()

@@ -1,7 +1,7 @@
 //! What is decided without a connection.
 
 use super::policy::Wanted;
-use super::{AddressError, HostPattern, Policy, Target};
+use super::{AddressError, HostPattern, Policy, Target, without_secrets};
 use std::net::IpAddr;
 
 const HTTPS: Wanted<'_> = Wanted {
@@ -16,6 +16,47 @@ fn address(text: &str) -> IpAddr {
 
 fn pattern(text: &str) -> HostPattern {
     text.parse().unwrap()
+}
+
+#[test]
+fn the_servers_own_address_is_refused_in_words_of_its_own() {
+    let policy = Policy {
+        allow_nets: vec!["127.0.0.0/8".parse().unwrap()],
+        own: vec!["127.0.0.1:8000".parse().unwrap()],
+        ..Policy::default()
+    };
+    for (url, refused) in [
+        ("http://127.0.0.1:8000/", Some(AddressError::Own)),
+        ("http://[::ffff:127.0.0.1]:8000/", Some(AddressError::Own)),
+        ("http://127.0.0.1:8001/", None),
+        ("http://127.0.0.2:8000/", None),
+    ] {
+        assert_eq!(Target::parse(url, &policy).err(), refused, "{url}");
+    }
+    // It is said although nothing there would be allowed anyway.
+    let strict = Policy {
+        allow_nets: Vec::new(),
+        ..policy
+    };
+    let own = Target::parse("http://127.0.0.1:8000/", &strict);
+    assert_eq!(own, Err(AddressError::Own));
+}
+
+#[test]
+fn a_url_is_shown_without_credentials_and_query() {
+    for (url, shown) in [
+        ("https://a.example/x", "https://a.example/x"),
+        (
+            "https://me:pw@a.example/x?key=1#f",
+            "https://***@a.example/x?***",
+        ),
+        ("https://a.example/#token", "https://a.example/"),
+        ("me:pw@a.example", "***@a.example"),
+        ("no url", "no url"),
+        ("", ""),
+    ] {
+        assert_eq!(without_secrets(url), shown);
+    }
 }
 
 #[test]
@@ -180,11 +221,7 @@ fn the_server_itself_is_not_a_receiver() {
         "http://127.0.0.1:9000",
         "http://127.5.5.5:9000",
     ] {
-        assert_eq!(
-            Target::parse(own, &policy),
-            Err(AddressError::Blocked),
-            "{own}"
-        );
+        assert_eq!(Target::parse(own, &policy), Err(AddressError::Own), "{own}");
     }
     for other in [
         "http://127.0.0.1:8001/",

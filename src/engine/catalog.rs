@@ -2,7 +2,9 @@
 
 use super::executor::{Registered, Registry};
 use crate::application::ports::Executors;
+use serde_json::{Map, Value};
 use std::sync::Arc;
+use taskledger_domain::Violation;
 use taskledger_domain::task::inputs::CompiledSchema;
 
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
@@ -45,6 +47,10 @@ impl Executors for Catalog {
     }
     fn slot_limit(&self, method: &str) -> usize {
         self.0.effective_limit(method).unwrap_or(UNKNOWN_SLOTS)
+    }
+    fn check(&self, method: &str, inputs: &Map<String, Value>) -> Vec<Violation> {
+        let executor = self.0.get(method).map(Registered::executor);
+        executor.map_or_else(Vec::new, |executor| executor.check(inputs))
     }
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
         self.0.get(method)?.input_schema().cloned()

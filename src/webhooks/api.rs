@@ -4,21 +4,32 @@
 //! what is shown of an endpoint. Secrets and values of headers are shown by [`Webhooks::create`],
 //! [`Webhooks::rotate`] and [`Webhooks::secret`] alone. May not: know JSON-RPC, SQL.
 
+mod checks;
 mod view;
 
-pub use view::{Deliveries, Listed, Page, Secrets, View, WithSecret};
+use checks::{is_disabled, too_many_secrets};
+pub use view::{Deliveries, Listed, Page, Secrets, Tested, View, WithSecret};
 
 use super::callback::Callback;
 use super::delivery::Secret;
 use super::endpoint::{Endpoint, EndpointId, EventName, Filter, Life, Ordering};
 use super::keys::KeysError;
 use super::secret::{self, Signature};
-use super::store::{self, Change, Created, DeliveryFilter, New, Recover, Redelivered, Store};
-use crate::egress::{Policy, Target};
+use super::store::{
+    self, Change, Created, DeliveryFilter, New, OLD_KEYS_MAX, Recover, Redelivered, Rotated, Store,
+};
+use crate::egress::Policy;
 use crate::store::EventStore;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
+use tokio::time::{Instant, sleep};
+
+/// How long a test is waited for: longer than an attempt takes by default, shorter than a call may.
+const TEST_WAIT: Duration = Duration::from_secs(20);
+/// Pause between two looks at it; another server may make the attempt.
+const TEST_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -123,12 +134,22 @@ impl Webhooks {
         self.store.clock().now()
     }
 
+    fn shown(&self, endpoint: Endpoint) -> View {
+        View::of(endpoint, self.now())
+    }
+
     /// `webhooks.create`
     ///
     /// # Errors
     /// [`Error`].
     pub async fn create(&self, new: NewWebhook) -> Result<WithSecret, Error> {
         let url = self.allowed(&["url".into()], &new.url)?;
+        if let Some(flow) = new.filter.flow {
+            self.exists(flow).await?;
+        }
+        if let Some(secret) = &new.secret {
+            self.is_its_own(secret).await?;
+        }
         let clock = self.store.clock();
         let secret = new
             .secret
@@ -146,7 +167,7 @@ impl Webhooks {
         };
         let webhook = self.made(&new, "url").await?;
         Ok(WithSecret {
-            webhook: webhook.into(),
+            webhook: self.shown(webhook),
             secret: secret.0.to_string(),
         })
     }
@@ -177,7 +198,7 @@ impl Webhooks {
             Created::Yes(endpoint) => Ok(*endpoint),
             Created::Full(max) => {
                 let expected = format!("at most {max}; delete one first");
-                let fault = Violation::of(field, "too many webhooks", expected, &Value::Null);
+                let fault = Violation::of(field, "too many webhooks", expected, &max.into());
                 Err(Error::Invalid(vec![fault]))
             }
             Created::Taken => {
@@ -194,7 +215,7 @@ impl Webhooks {
     /// [`Error`].
     pub async fn get(&self, id: EndpointId) -> Result<View, Error> {
         let found = self.store.get(id).await?;
-        found.map(View::from).ok_or(Error::Unknown("id"))
+        found.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
     }
 
     /// `webhooks.list`; `after` is the cursor of the page before.
@@ -206,7 +227,7 @@ impl Webhooks {
         let more = rows.len() > limit;
         rows.truncate(limit);
         let last = rows.last().map(|(no, _)| no.to_string());
-        let webhooks = rows.into_iter().map(|(_, found)| found.into()).collect();
+        let webhooks = rows.into_iter().map(|(_, it)| self.shown(it)).collect();
         Ok(Page {
             rows: Listed { webhooks },
             next_cursor: last.filter(|_| more),
@@ -222,6 +243,9 @@ impl Webhooks {
             Some(url) => Some(self.allowed(&["url".into()], url)?),
             None => None,
         };
+        if let Some(Some(flow)) = change.flow {
+            self.exists(flow).await?;
+        }
         let change = Change {
             url,
             description: change.description.map(Arc::from),
@@ -233,7 +257,7 @@ impl Webhooks {
             headers: change.headers,
         };
         let changed = self.store.update(id, &change, self.now()).await?;
-        changed.map(View::from).ok_or(Error::Unknown("id"))
+        changed.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
     }
 
     /// `webhooks.delete`: how many deliveries were cancelled.
@@ -251,7 +275,7 @@ impl Webhooks {
     /// [`Error`].
     pub async fn enable(&self, id: EndpointId) -> Result<View, Error> {
         let enabled = self.store.enable(id, self.now()).await?;
-        enabled.map(View::from).ok_or(Error::Unknown("id"))
+        enabled.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
     }
 
     /// `webhooks.disable`
@@ -260,7 +284,9 @@ impl Webhooks {
     /// [`Error`].
     pub async fn disable(&self, id: EndpointId) -> Result<View, Error> {
         let disabled = self.store.disable(id, self.now()).await?;
-        disabled.map(View::from).ok_or(Error::Unknown("id"))
+        disabled
+            .map(|it| self.shown(it))
+            .ok_or(Error::Unknown("id"))
     }
 
     /// `webhooks.rotate_secret`
@@ -278,15 +304,20 @@ impl Webhooks {
             Some(_) => Signature::Pair,
             None => Signature::Shared,
         };
+        if let Some(own) = &own {
+            self.is_its_own(own).await?;
+        }
         let secret = own.unwrap_or_else(|| secret::fresh(self.store.clock(), signature));
         let now = self.now();
         let old_until = Timestamp(now.0 + i64::from(grace_seconds) * 1_000_000);
-        let rotated = self.store.rotate(id, &secret, old_until, now).await?;
-        rotated.ok_or(Error::Unknown("id"))?;
-        Ok(WithSecret {
-            webhook: self.get(id).await?,
-            secret: secret.0.to_string(),
-        })
+        match self.store.rotate(id, &secret, old_until, now).await? {
+            Rotated::Yes(webhook) => Ok(WithSecret {
+                webhook: self.shown(*webhook),
+                secret: secret.0.to_string(),
+            }),
+            Rotated::Full { until } => Err(too_many_secrets(id, OLD_KEYS_MAX, until)),
+            Rotated::Unknown => Err(Error::Unknown("id")),
+        }
     }
 
     /// `webhooks.secret`. Who has asked is logged.
@@ -321,17 +352,36 @@ impl Webhooks {
         })
     }
 
-    /// `webhooks.test`: the delivery.
+    /// `webhooks.test`: sends once, and tells what came of it, or after a while what it waits for.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn test(&self, id: EndpointId) -> Result<i64, Error> {
+    pub async fn test(&self, id: EndpointId) -> Result<Tested, Error> {
         let found = self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
         if found.disabled.is_some() {
             return Err(is_disabled("id", &Value::from(id.to_string())));
         }
         let made = self.store.test(id, self.now()).await?;
-        made.ok_or(Error::Unknown("id"))
+        let delivery = made.ok_or(Error::Unknown("id"))?;
+        let begun = Instant::now();
+        loop {
+            let tested = self.tested(delivery).await?;
+            let goes_on = &*tested.state == "waiting" && tested.waits_for.is_none();
+            if !goes_on || begun.elapsed() >= TEST_WAIT {
+                return Ok(tested);
+            }
+            sleep(TEST_LOOK_EVERY).await;
+        }
+    }
+
+    async fn tested(&self, delivery: i64) -> Result<Tested, Error> {
+        let filter = DeliveryFilter {
+            below: Some(delivery.saturating_add(1)),
+            ..DeliveryFilter::default()
+        };
+        let newest = self.store.deliveries(&filter, 1).await?.pop();
+        let found = newest.filter(|view| view.id == delivery);
+        found.map(Tested::from).ok_or(Error::Unknown("id"))
     }
 
     /// `webhooks.deliveries`
@@ -343,8 +393,10 @@ impl Webhooks {
         filter: &DeliveryFilter,
         limit: usize,
     ) -> Result<Page<Deliveries>, Error> {
-        if let Some(id) = filter.endpoint {
-            self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
+        if let Some(id) = filter.endpoint
+            && !self.store.knew(id).await?
+        {
+            return Err(Error::Unknown("id"));
         }
         let mut deliveries = self.store.deliveries(filter, limit + 1).await?;
         let more = deliveries.len() > limit;
@@ -365,6 +417,7 @@ impl Webhooks {
         delivery: i64,
         request_key: Option<Arc<str>>,
     ) -> Result<i64, Error> {
+        let key = request_key.as_deref().map_or(Value::Null, Value::from);
         let done = self.store.redeliver(delivery, request_key, self.now());
         match done.await? {
             Redelivered::Queued(id) => Ok(id),
@@ -373,7 +426,7 @@ impl Webhooks {
                 "request_key",
                 format!("used for delivery {id} already"),
                 "a key of its own for each delivery",
-                &Value::Null,
+                &key,
             )])),
             Redelivered::Unknown => Err(Error::Unknown("delivery_id")),
             Redelivered::Disabled => Err(is_disabled("delivery_id", &delivery.into())),
@@ -388,30 +441,4 @@ impl Webhooks {
         let done = self.store.recover(id, which, self.now()).await?;
         done.ok_or(Error::Unknown("id"))
     }
-
-    /// The URL as it is kept.
-    fn allowed(
-        &self,
-        path: &[taskledger_domain::violation::PathSegment],
-        url: &str,
-    ) -> Result<Arc<str>, Error> {
-        match Target::parse(url, &self.policy) {
-            Ok(target) => Ok(Arc::from(target.url().as_str())),
-            Err(error) => {
-                let text = error.to_string();
-                let (reason, expected) = text
-                    .rsplit_once(", expected ")
-                    .unwrap_or((&text, "the URL of a receiver that is allowed"));
-                // What is refused may hold a password.
-                let fault = Violation::new(path, reason, expected, &Value::Null);
-                Err(Error::Invalid(vec![fault]))
-            }
-        }
-    }
-}
-
-fn is_disabled(field: &str, actual: &Value) -> Error {
-    let reason = "the webhook is disabled";
-    let expected = "one that is enabled; call `webhooks.enable` first";
-    Error::Invalid(vec![Violation::of(field, reason, expected, actual)])
 }

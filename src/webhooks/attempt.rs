@@ -130,7 +130,7 @@ pub async fn attempt(
         detail: None,
         remote: None,
         response: None,
-        by_hand: due.by_hand,
+        cause: due.cause,
     };
     let failed = Outcome::Failed { retry_after: None };
     let headers = match headers(endpoint, due, now) {

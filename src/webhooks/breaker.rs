@@ -53,6 +53,41 @@ pub fn is_open(health: &Health, now: Timestamp) -> bool {
     health.open_until.is_some_and(|until| now < until)
 }
 
+/// What the breaker of an endpoint does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Everything goes through.
+    Closed,
+    /// Nothing does until a time.
+    Open {
+        /// When this pause began.
+        since: Timestamp,
+        /// When it ends.
+        until: Timestamp,
+    },
+    /// The next attempt decides.
+    HalfOpen {
+        /// When the pause before it began.
+        since: Timestamp,
+    },
+}
+
+/// What the breaker does at `now`.
+#[must_use]
+pub fn state(health: &Health, now: Timestamp) -> State {
+    let Some(until) = health.open_until else {
+        return State::Closed;
+    };
+    let pause = pause_ms(health.openings.saturating_sub(1));
+    let pause = i64::try_from(pause).expect("the longest pause is an hour");
+    let since = Timestamp(until.0 - pause * 1_000);
+    if now < until {
+        State::Open { since, until }
+    } else {
+        State::HalfOpen { since }
+    }
+}
+
 /// Whether the endpoint has to prove itself, by one attempt at a time.
 #[must_use]
 pub const fn on_probation(health: &Health) -> bool {
@@ -181,6 +216,23 @@ mod tests {
         assert_eq!(open.open_until, Some(at(4_000 + PAUSE_MS_FIRST)));
         assert!(is_open(&open, at(4_000)) && !is_open(&open, at(64_000)));
         assert!(on_probation(&open));
+    }
+
+    #[test]
+    fn what_the_breaker_does_can_be_told_at_any_time() {
+        let attempts: Vec<_> = (0..5).map(|n| (n * 1_000, Failed)).collect();
+        assert_eq!(
+            state(&last(&attempts[..4]).health, at(9_000)),
+            State::Closed
+        );
+        let open = last(&attempts).health;
+        let (since, until) = (at(4_000), at(64_000));
+        assert_eq!(state(&open, at(63_999)), State::Open { since, until });
+        assert_eq!(state(&open, until), State::HalfOpen { since });
+        // The probe fails: the pause after it is twice as long.
+        let again = judge(&open, until, Failed).health;
+        let (since, until) = (until, at(184_000));
+        assert_eq!(state(&again, since), State::Open { since, until });
     }
 
     #[test]

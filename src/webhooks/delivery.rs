@@ -88,6 +88,60 @@ pub struct Window {
     pub failures: u32,
 }
 
+/// What an attempt is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The schedule.
+    Scheduled,
+    /// An order by hand: neither uses nor resets the schedule.
+    Manual,
+    /// A schedule that was begun anew by hand.
+    Recovered,
+    /// A test: it is tried once, whatever comes of it.
+    Test,
+}
+
+impl Cause {
+    const ALL: [Self; 4] = [Self::Scheduled, Self::Manual, Self::Recovered, Self::Test];
+
+    /// The name in the log of deliveries.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Manual => "manual",
+            Self::Recovered => "recovered",
+            Self::Test => "test",
+        }
+    }
+
+    /// The number in the store.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::Scheduled => 0,
+            Self::Manual => 1,
+            Self::Recovered => 2,
+            Self::Test => 3,
+        }
+    }
+
+    /// The cause with this number.
+    #[must_use]
+    pub fn of_number(number: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.number() == number)
+    }
+
+    /// Whether it was asked for by itself, beside any schedule.
+    #[must_use]
+    pub const fn by_hand(self) -> bool {
+        match self {
+            Self::Manual | Self::Test => true,
+            Self::Scheduled | Self::Recovered => false,
+        }
+    }
+}
+
 /// A message that is due.
 #[derive(Debug, Clone)]
 pub struct Due {
@@ -101,8 +155,8 @@ pub struct Due {
     pub body: Bytes,
     /// Attempts of the schedule so far.
     pub attempts: u32,
-    /// Asked for by hand: neither uses nor resets the schedule.
-    pub by_hand: bool,
+    /// Why it is sent now.
+    pub cause: Cause,
     /// W3C `traceparent` of what led here.
     pub traceparent: Option<Arc<str>>,
 }
@@ -124,8 +178,8 @@ pub struct Attempt {
     pub remote: Option<Arc<str>>,
     /// The beginning of the answer's body.
     pub response: Option<Arc<str>>,
-    /// Asked for by hand.
-    pub by_hand: bool,
+    /// What it was made for.
+    pub cause: Cause,
 }
 
 /// What becomes of a delivery after an attempt.
@@ -135,7 +189,7 @@ pub enum Next {
     Delivered,
     /// It is tried again.
     RetryAt(Timestamp),
-    /// The schedule is over.
+    /// The schedule is over, or it was a test.
     Dead,
     /// As before: the attempt was made by hand and failed, or the endpoint refuses everything now.
     Unchanged,

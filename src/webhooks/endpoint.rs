@@ -1,5 +1,6 @@
 //! Where to send what.
 
+use super::delivery::Health;
 use crate::subscription::notice::Kind;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -145,6 +146,15 @@ impl DisabledReason {
     }
 }
 
+/// How long a secret signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct KeyTimes {
+    /// Since when it signs.
+    pub created_at: Timestamp,
+    /// Until when; `None`: the present one.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// An endpoint as its owner sees it. Secrets and values of headers are not in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
@@ -164,16 +174,19 @@ pub struct Endpoint {
     pub schedule: Option<Arc<[u32]>>,
     /// Names of the headers of its own.
     pub header_names: Vec<Arc<str>>,
+    /// Of each secret that signs, the newest first; none: nothing does.
+    pub key_times: Vec<KeyTimes>,
     /// What receivers check signatures with, for a pair of keys; `None`: the secret that both know.
     pub public_key: Option<Arc<str>>,
     /// Events above this position are sent.
     pub since: Position,
     /// Why and since when it gets nothing; `None`: it is enabled.
     pub disabled: Option<(DisabledReason, Timestamp)>,
-    /// Since when everything has failed; `None`: the last attempt arrived, or there was none.
-    pub failing_since: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed by its owner.
+    /// When its owner changed it last: its members, its secret, or whether it is enabled. What becomes
+    /// of attempts does not count.
     pub updated_at: Timestamp,
+    /// How it fares.
+    pub health: Health,
 }

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use hmac::Mac as _;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io::Write as _;
@@ -94,7 +95,11 @@ pub enum KeysError {
 #[derive(Clone, Default)]
 pub struct Keyring {
     keys: Vec<(Arc<str>, XChaCha20Poly1305)>,
+    /// Of each key, what digests are made with.
+    digesters: Vec<Digester>,
 }
+
+type Digester = hmac::Hmac<Sha256>;
 
 /// A value that can only be read with its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +129,7 @@ impl Keyring {
     /// # Errors
     /// [`KeysError::Malformed`], [`KeysError::Count`].
     pub fn parse(text: &str) -> Result<Self, KeysError> {
-        let mut keys = Vec::new();
+        let (mut keys, mut digesters) = (Vec::new(), Vec::new());
         for (line, text) in (1..).zip(text.lines().map(str::trim)) {
             if text.is_empty() || text.starts_with('#') {
                 continue;
@@ -134,12 +139,13 @@ impl Keyring {
                 .ok()
                 .and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok())
                 .ok_or(KeysError::Malformed { line })?;
+            digesters.push(digester(&bytes));
             keys.push((name(&bytes), XChaCha20Poly1305::new(&bytes.into())));
         }
         if keys.is_empty() || keys.len() > KEYS_MAX {
             return Err(KeysError::Count { found: keys.len() });
         }
-        Ok(Self { keys })
+        Ok(Self { keys, digesters })
     }
 
     /// Reads a key file, which nobody but its owner may be able to read.
@@ -187,6 +193,21 @@ impl Keyring {
     #[must_use]
     pub fn knows(&self, key_id: &str) -> bool {
         self.keys.iter().any(|(id, _)| **id == *key_id)
+    }
+
+    /// A digest of a value, made with the key that seals: who has the database alone cannot try
+    /// values out.
+    #[must_use]
+    pub fn digest(&self, value: &str) -> Option<Vec<u8>> {
+        self.digests(value).next()
+    }
+
+    /// The digests that a value may be known by, one for each key.
+    pub fn digests(&self, value: &str) -> impl Iterator<Item = Vec<u8>> {
+        self.digesters.iter().map(move |digester| {
+            let digest = digester.clone().chain_update(value);
+            digest.finalize().into_bytes().to_vec()
+        })
     }
 
     /// Seals a value for `row`.
@@ -239,6 +260,14 @@ impl Keyring {
 }
 
 /// A name that tells nothing of the key.
+fn digester(key: &[u8; KEY_BYTES]) -> Digester {
+    let own = Sha256::new()
+        .chain_update(b"taskledger secret digest")
+        .chain_update(key)
+        .finalize();
+    Digester::new_from_slice(&own).expect("a digest takes keys of any length")
+}
+
 fn name(key: &[u8; KEY_BYTES]) -> Arc<str> {
     let digest = Sha256::new()
         .chain_update(b"taskledger key name")

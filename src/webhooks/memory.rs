@@ -3,8 +3,8 @@
 //! Owns nothing that lasts. It can be made to fail, and shows everything that it was told.
 
 use super::delivery::{
-    Attempt, Deliveries, DeliveryId, Due, Health, Key, Lease, Leased, Next, Recorded, Secret, Told,
-    Unavailable,
+    Attempt, Cause, Deliveries, DeliveryId, Due, Health, Key, Lease, Leased, Next, Recorded,
+    Secret, Told, Unavailable,
 };
 use super::endpoint::{DisabledReason, EndpointId, EventName, Ordering};
 use async_trait::async_trait;
@@ -358,7 +358,11 @@ impl Deliveries for MemoryDeliveries {
                 task: row.task,
                 body: row.body.clone().unwrap_or_else(|| id.0.to_string().into()),
                 attempts: row.attempts,
-                by_hand: row.by_hand,
+                cause: if row.by_hand {
+                    Cause::Manual
+                } else {
+                    Cause::Scheduled
+                },
                 traceparent: None,
             }
         });
@@ -380,7 +384,7 @@ impl Deliveries for MemoryDeliveries {
         let Some(row) = rows.deliveries.get_mut(&told.delivery) else {
             return Ok(Recorded::Gone);
         };
-        if told.attempt.by_hand {
+        if told.attempt.cause.by_hand() {
             row.by_hand = false;
         } else if told.next != Next::Unchanged {
             row.attempts += 1;

@@ -177,19 +177,21 @@ impl Outbox {
 
     /// Finds the place to go on from.
     async fn begin(&self, before: Option<Interest>) -> Result<Stand, Stopped> {
-        let (state, wanted) = loop {
+        let known = before.as_ref().map(Interest::generation);
+        let wanted = loop {
             let head = self.log.head().await?;
-            let (mut state, wanted) = self.store.wanted().await?;
-            let Some(to) = self.elsewhere(state, head).await? else {
-                break (state, wanted);
+            let mut wanted = self.store.wanted(known).await?;
+            let Some(to) = self.elsewhere(wanted.state, head).await? else {
+                break wanted;
             };
             // What is wanted must be what was wanted when the place was moved.
-            let moved = self.store.take(&nothing(state, to), self.now()).await?;
-            if moved == Taken::Yes {
-                state.position = Some(to);
-                break (state, wanted);
+            let only_moves = nothing(wanted.state, to);
+            if self.store.take(&only_moves, self.now()).await? == Taken::Yes {
+                wanted.state.position = Some(to);
+                break wanted;
             }
         };
+        let state = wanted.state;
         let place = state.position.unwrap_or(0);
         self.position.send_replace(place);
         Ok(Stand {

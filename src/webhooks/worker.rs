@@ -27,7 +27,7 @@ use room::Room;
 use std::sync::Arc;
 use std::time::Duration;
 use steady::Steady;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -99,6 +99,8 @@ struct Shared {
     counters: Counters,
     /// A turn has ended.
     ended: Notify,
+    /// Something may have become due, also for endpoints that have their turn.
+    hints: watch::Sender<()>,
 }
 
 /// The worker, which has not begun.
@@ -132,6 +134,7 @@ impl Service {
             holdings: Holdings::default(),
             counters: Counters::default(),
             ended: Notify::new(),
+            hints: watch::Sender::new(()),
             options: Options {
                 timeout: options.timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
                 ..options

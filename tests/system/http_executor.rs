@@ -17,6 +17,14 @@ async fn started(method: &str, inputs: &Value, server: &Server) -> Value {
     run["root_task_id"].clone()
 }
 
+/// What is wrong with the inputs of a task that is refused.
+async fn refused(server: &Server, inputs: Value) -> Value {
+    let task = json!({"name": "call", "schemas": {"method": "http_executor"}, "inputs": inputs});
+    let refusal = server.api.refusal("tasks.create", task).await;
+    assert_eq!(refusal.code, -32602);
+    refusal.data
+}
+
 /// The task, once its run has ended.
 async fn ran(server: &Server, inputs: Value) -> Value {
     let root = started("http_executor", &inputs, server).await;
@@ -95,12 +103,13 @@ async fn a_private_address_is_refused_unless_it_is_allowed() {
     let (folder, receiver) = (Folder::new(), Receiver::start().await);
     let server = Server::start(&folder).await;
     let url = format!("https://{}/", receiver.address());
-    let task = ran(&server, json!({"url": url})).await;
-    assert_eq!(task["status"], "failed");
-    let error = task["error"].as_str().unwrap();
-    assert!(
-        error.contains("the address is not allowed (blocked_address)"),
-        "{error}"
+    let refused = refused(&server, json!({"url": url})).await;
+    assert_eq!(
+        (&refused["reason"], &refused["actual"]),
+        (
+            &json!("the address is not allowed (blocked_address)"),
+            &json!(url)
+        )
     );
     assert_eq!(receiver.connections(), 0);
     server.stop().await;
@@ -126,12 +135,15 @@ async fn an_allowed_name_may_be_private_and_a_denied_one_is_not_called() {
     for (name, status) in [
         ("a.internal", "completed"),
         ("localhost", "completed"),
-        ("b.internal", "failed"),
+        // Where it leads is known when it is looked up.
         ("a.example", "failed"),
     ] {
         let task = ran(&server, json!({"url": receiver.url_of(name, "/")})).await;
         assert_eq!(task["status"], status, "{name}: {task}");
     }
+    let denied = receiver.url_of("b.internal", "/");
+    let refused = refused(&server, json!({"url": denied})).await;
+    assert_eq!(refused["actual"], json!(denied), "{refused}");
     assert_eq!(receiver.requests().len(), 2);
     server.stop().await;
 }
@@ -149,9 +161,12 @@ async fn a_server_does_not_call_itself() {
         .args(folder.storage())
         .args(ALLOWED);
     let server = Server::spawn(command, folder.path()).await;
-    let task = ran(&server, json!({"url": format!("http://{address}/health")})).await;
-    let error = task["error"].as_str().unwrap();
-    assert!(error.contains("blocked_address"), "{error}");
+    let own = json!({"url": format!("http://{address}/health")});
+    let refused = refused(&server, own.clone()).await;
+    let told = refused["reason"].as_str().unwrap();
+    assert!(told.contains("this server listens on"), "{told}");
+    let webhook = server.api.refusal("webhooks.create", own).await;
+    assert_eq!(webhook.data["reason"], refused["reason"]);
     server.stop().await;
 }
 
@@ -164,6 +179,8 @@ async fn mistakes_in_the_inputs_are_told_at_once() {
         json!({"url": "https://example.com", "method": "TRACE"}),
         json!({"url": "https://example.com", "headers": {"Host": "other.example"}}),
         json!({"url": "https://example.com", "headers": {"a": "b\r\nc: d"}}),
+        json!({"url": "https://example.com", "expect_status": ["500-200"]}),
+        json!({"url": "ftp://example.com"}),
     ] {
         for method in ["http_executor", "rest_executor"] {
             let task = json!({"name": "t", "schemas": {"method": method}, "inputs": inputs});

@@ -140,8 +140,9 @@ async fn a_webhook_is_made_tried_changed_and_deleted(folder: Folder) {
     assert!(!list.to_string().contains("seven"), "never shown: {list}");
     assert!(webhooks(&["list"]).await.done().contains("enabled"));
 
-    let test = as_json(&["test", id]).await;
-    let received = receive(&listener).await;
+    let test = ["test", id];
+    let (test, received) = tokio::join!(as_json(&test), receive(&listener));
+    assert_eq!(test["attempt"]["trigger"], "test");
     assert_eq!(received.headers["x-tenant"], "seven");
     let checked = run_with(
         [

@@ -169,7 +169,10 @@ async fn a_test_is_sent_again_once_and_not_while_disabled() {
     let world = World::start().await;
     let made = world.call("webhooks.create", json!({"url": URL})).await;
     let id = made["id"].clone();
-    let delivery = world.call("webhooks.test", json!({"id": id})).await;
+    let tested = world.call("webhooks.test", json!({"id": id})).await;
+    assert_eq!(tested["attempt"]["trigger"], "test", "{tested}");
+    assert_eq!(tested["state"], "dead", "nobody is there: {tested}");
+    let delivery = json!({"delivery_id": tested["delivery_id"]});
     let found = world.deliveries(json!({"id": id}), 1).await;
     assert_eq!(
         (&found[0]["id"], &found[0]["type"]),
@@ -271,5 +274,106 @@ async fn an_execution_that_is_refused_leaves_no_callback() {
     let faults = wrong["error"]["data"]["errors"].as_array().unwrap();
     let fields: Vec<_> = faults.iter().map(|fault| &fault["field"]).collect();
     assert_eq!(fields, ["tasks", "url", "method"]);
+    world.server.close().await;
+}
+
+#[tokio::test]
+async fn a_webhook_of_a_flow_that_does_not_exist_is_refused() {
+    let world = World::start().await;
+    const LEAF: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let nobody = "0f8fad5b-d9cb-469f-a165-70867728950e";
+    let made = world
+        .call(
+            "tasks.create",
+            json!({"name": "root", "children": [{"id": LEAF, "name": "leaf"}]}),
+        )
+        .await;
+    let url = |flow: &Value| json!({"url": URL, "flow_id": flow});
+    for flow in [json!(nobody), json!(LEAF)] {
+        let refused = world.refused("webhooks.create", url(&flow)).await;
+        assert_eq!(refused["data"]["field"], "flow_id", "{refused}");
+        assert_eq!(refused["data"]["actual"], flow);
+        assert_eq!(refused["data"]["reason"], "there is no such flow");
+    }
+    let kept = world.call("webhooks.create", url(&made["id"])).await;
+    assert_eq!(kept["flow_id"], made["id"]);
+    let change = json!({"id": kept["id"], "flow_id": nobody});
+    let refused = world.refused("webhooks.update", change).await;
+    assert_eq!(refused["data"]["field"], "flow_id");
+    world.server.close().await;
+}
+
+#[tokio::test]
+async fn two_webhooks_share_no_secret() {
+    let world = World::start().await;
+    let secret = format!("whsec_{}", "A".repeat(32));
+    let own = json!({"url": URL, "secret": secret});
+    let first = world.call("webhooks.create", own.clone()).await;
+    let refused = world.refused("webhooks.create", own.clone()).await;
+    assert_eq!(refused["data"]["field"], "secret");
+    assert!(!refused.to_string().contains("AAAA"), "{refused}");
+    let other = world.call("webhooks.create", json!({"url": URL})).await;
+    let rotate = |id: &Value| json!({"id": id, "secret": secret});
+    for id in [&first["id"], &other["id"]] {
+        let refused = world.refused("webhooks.rotate_secret", rotate(id)).await;
+        assert_eq!(refused["data"]["field"], "secret");
+    }
+    // Executions are many, and their caller's secret is one.
+    for _ in 0..2 {
+        let execute = json!({"method": "tasks.execute", "params": {"tasks": [{"name": "a"}]},
+            "configuration": {"push_notification_config": {"url": URL, "secret": secret}}});
+        let started = world.send(execute).await;
+        assert!(started.get("error").is_none(), "{started}");
+    }
+    world
+        .call("webhooks.delete", json!({"id": first["id"]}))
+        .await;
+    world.call("webhooks.create", own).await;
+    world.server.close().await;
+}
+
+#[tokio::test]
+async fn a_rotation_tells_how_many_secrets_sign_and_refuses_one_too_many() {
+    let world = World::start().await;
+    let made = world.call("webhooks.create", json!({"url": URL})).await;
+    assert_eq!(made["secrets"].as_array().unwrap().len(), 1);
+    let rotate = json!({"id": made["id"]});
+    for n in 2..=6 {
+        let rotated = world.call("webhooks.rotate_secret", rotate.clone()).await;
+        assert_eq!(rotated["secrets"].as_array().unwrap().len(), n);
+        assert_eq!(rotated["secrets"][0]["expires_at"], Value::Null);
+    }
+    let shown = world.call("webhooks.get", rotate.clone()).await;
+    let first_end = shown["secrets"][5]["expires_at"].as_str().unwrap();
+    let refused = world
+        .refused("webhooks.rotate_secret", rotate.clone())
+        .await;
+    let expected = refused["data"]["expected"].as_str().unwrap();
+    assert!(expected.contains(first_end), "{expected}");
+    assert_eq!(world.call("webhooks.get", rotate.clone()).await, shown);
+    let at_once = json!({"id": made["id"], "grace_seconds": 0});
+    let rotated = world.call("webhooks.rotate_secret", at_once).await;
+    assert_eq!(rotated["secrets"].as_array().unwrap().len(), 1);
+    world.server.close().await;
+}
+
+#[tokio::test]
+async fn what_is_refused_is_shown_unless_it_is_secret() {
+    let world = World::start().await;
+    for (url, shown) in [
+        ("https://10.0.0.1/hook", "https://10.0.0.1/hook"),
+        ("http://127.0.0.1:9/?key=hunter2", "http://127.0.0.1:9/?***"),
+        ("https://me:hunter2@a.example/x", "https://***@a.example/x"),
+        ("ftp://a.example/#hunter2", "ftp://a.example/"),
+        ("no url", "no url"),
+    ] {
+        let refused = world.refused("webhooks.create", json!({"url": url})).await;
+        assert_eq!(refused["data"]["actual"], shown, "{refused}");
+        assert!(!refused.to_string().contains("hunter2"), "{refused}");
+        let execute = json!({"method": "tasks.execute", "params": {"tasks": [{"name": "a"}]},
+            "configuration": {"push_notification_config": {"url": url}}});
+        let refused = world.send(execute).await;
+        assert_eq!(refused["error"]["data"]["actual"], shown, "{refused}");
+    }
     world.server.close().await;
 }

@@ -60,6 +60,30 @@ async fn every_2xx_is_delivered_and_its_body_kept() {
 }
 
 #[tokio::test]
+async fn every_other_status_is_a_failure_and_is_tried_again() {
+    for status in [400, 404, 418, 429, 500, 502, 503, 504] {
+        let answer = Answer::status(status).body("not now");
+        let delivery = first_attempt(answer).await;
+        assert_eq!(shown(&delivery), (false, Some(status), Some("status")));
+        assert_eq!(delivery.log[0].response.as_deref(), Some("not now"));
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_speaks_http_2_alone_is_a_failure_that_is_tried_again() {
+    // Its first frame (settings), then one that ends the connection (go away: HTTP/1.1 is required).
+    let settings: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let go_away: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13];
+    let frames = [settings.as_slice(), &go_away].concat();
+    for then in [Then::Close, Then::Reset] {
+        let delivery = first_attempt(Behaviour::raw(frames.clone(), then)).await;
+        let (delivered, status, error) = shown(&delivery);
+        assert_eq!((delivered, status), (false, None));
+        assert!(matches!(error, Some("protocol" | "reset")), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_a_failure_and_nobody_is_asked_there() {
     let elsewhere = Receiver::start().await;
     let forbidden = "http://127.0.0.2:8080/inside".to_owned();

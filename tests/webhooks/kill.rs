@@ -1,5 +1,6 @@
 //! The program is killed, stopped, or has no room: what it has promised to tell arrives all the same.
 
+use crate::in_both_places;
 use crate::program;
 use crate::receiver::{Answer, Behaviour, Receiver, Then};
 use crate::server::{Folder, Server};
@@ -9,14 +10,22 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use taskledger::clock::{Clock, SystemClock};
 
+in_both_places!(
+    a_receiver_whose_answer_was_awaited_at_a_kill_hears_again_under_the_same_id,
+    a_server_killed_at_any_moment_tells_everything_that_it_acknowledged,
+    what_waits_for_its_next_attempt_goes_on_waiting_after_a_kill,
+    what_happened_right_before_a_kill_is_told_by_the_next_server,
+);
+
 /// Reads a request, and never answers.
 fn holds() -> Behaviour {
     Behaviour::raw("", Then::Hang)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receiver_whose_answer_was_awaited_at_a_kill_hears_again_under_the_same_id() {
-    let site = Site::new(json!({})).await;
+async fn a_receiver_whose_answer_was_awaited_at_a_kill_hears_again_under_the_same_id(
+    folder: Folder,
+) {
+    let site = Site::of(folder, json!({})).await;
     site.receiver.answers([holds()]);
     let task = site.execute("held").await;
     let first = site.receiver.wait_for(1).await.remove(0);
@@ -47,13 +56,12 @@ async fn a_receiver_whose_answer_was_awaited_at_a_kill_hears_again_under_the_sam
     site.server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_killed_at_any_moment_tells_everything_that_it_acknowledged() {
-    let mut site = Site::new(json!({"ordering": "none"})).await;
+async fn a_server_killed_at_any_moment_tells_everything_that_it_acknowledged(folder: Folder) {
+    let mut site = Site::of(folder, json!({"ordering": "none"})).await;
     // Some answers are late, so that kills fall between sending and recording too.
     let late = |ms| Behaviour::Delayed(Duration::from_millis(ms), Answer::status(200));
     let mut tasks = Vec::new();
-    for round in 0..6 {
+    for round in 0..site.folder.kills(6) {
         site.receiver
             .answers([late(0), late(round * 20), late(200)]);
         for n in 0..=round * 2 {
@@ -81,9 +89,28 @@ async fn a_server_killed_at_any_moment_tells_everything_that_it_acknowledged() {
     site.server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_its_next_attempt_goes_on_waiting_after_a_kill() {
-    let site = Site::new(json!({"schedule": [0, 4, 4]})).await;
+async fn what_happened_right_before_a_kill_is_told_by_the_next_server(folder: Folder) {
+    let site = Site::of(folder, json!({})).await;
+    let one = json!({"id": site.webhook});
+    site.server.api.call("webhooks.disable", one.clone()).await;
+    let task = site.execute("noted, and taken by nobody").await;
+    site.server.api.run_of(&json!(task)).await;
+    site.delivery("it is noted", |d| d["waits_for"] == "enabling")
+        .await;
+
+    let site = site.killed().await;
+    site.server.api.call("webhooks.enable", one).await;
+
+    site.told_of(&[task]).await;
+    let delivery = site
+        .delivery("it arrives", |d| d["state"] == "delivered")
+        .await;
+    assert_eq!(delivery["log"].as_array().unwrap().len(), 1);
+    site.server.stop().await;
+}
+
+async fn what_waits_for_its_next_attempt_goes_on_waiting_after_a_kill(folder: Folder) {
+    let site = Site::of(folder, json!({"schedule": [0, 4, 4]})).await;
     site.receiver.answers([Answer::status(503).into()]);
     site.execute("shaky").await;
     let tried = |n: usize| move |d: &Value| d["log"].as_array().unwrap().len() == n;

@@ -4,9 +4,12 @@
 
 mod api;
 mod attempts;
+mod databases;
 mod faults;
 mod kill;
+mod orders;
 mod outbox;
+mod payloads;
 #[path = "../common/postgres.rs"]
 mod postgres;
 #[allow(dead_code, reason = "shared with other test programs")]
@@ -43,3 +46,22 @@ macro_rules! on_both_engines {
     };
 }
 use on_both_engines;
+
+/// Each test runs with a server whose data is in a folder, and with one whose data is on PostgreSQL.
+macro_rules! in_both_places {
+    ($($name:ident),* $(,)?) => {
+        mod folder {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name($crate::server::Folder::new()).await;
+            })*
+        }
+        mod database {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name($crate::server::Folder::with_database().await).await;
+            })*
+        }
+    };
+}
+use in_both_places;

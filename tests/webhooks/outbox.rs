@@ -9,13 +9,15 @@ use taskledger::subscription::notice::Kind;
 use taskledger::webhooks::callback::Callback;
 use taskledger::webhooks::delivery::{Deliveries, Next};
 use taskledger::webhooks::endpoint::{EndpointId, EventName, Filter};
-use taskledger::webhooks::store::Store;
+use taskledger::webhooks::store::{Change, Store};
 use taskledger_domain::{CallbackId, RunId};
 
 on_both_engines!(
     each_notice_is_noted_once_however_often_the_outbox_stops,
     two_outboxes_at_once_note_each_notice_once,
     one_event_reaches_ten_thousand_endpoints,
+    one_endpoint_among_ten_thousand_costs_what_one_costs,
+    an_outbox_at_work_learns_what_is_made_changed_and_removed,
     an_endpoint_gets_what_happens_after_it_was_made,
     an_endpoint_made_through_another_server_misses_nothing,
     an_endpoint_gets_what_its_filters_want,
@@ -93,6 +95,59 @@ async fn one_event_reaches_ten_thousand_endpoints(world: World) {
         (10_000, 10_000, 1)
     );
     assert_eq!(world.lease().await.len(), 100, "as many as were asked for");
+}
+
+async fn one_endpoint_among_ten_thousand_costs_what_one_costs(world: World) {
+    world.many_endpoints(10_000).await;
+    let known = world.store.wanted(None).await.unwrap();
+    assert_eq!((known.lasting.len(), known.is_change), (10_000, false));
+
+    world.endpoint().await;
+    let changed = world.store.wanted(Some(known.state.generation)).await;
+    let changed = changed.unwrap();
+    assert_eq!((changed.lasting.len(), changed.is_change), (1, true));
+
+    // What is gone is not told one by one.
+    let gone = world.endpoint().await;
+    world.store.delete(gone, world.now()).await.unwrap();
+    let all = world.store.wanted(Some(changed.state.generation)).await;
+    let all = all.unwrap();
+    assert_eq!((all.lasting.len(), all.is_change), (10_001, false));
+    let none = world
+        .store
+        .wanted(Some(all.state.generation))
+        .await
+        .unwrap();
+    assert_eq!((none.lasting.len(), none.is_change), (0, true));
+}
+
+async fn an_outbox_at_work_learns_what_is_made_changed_and_removed(world: World) {
+    let stays = world.endpoint().await;
+    let mut outbox = world.outbox();
+    let task = world.created(100, 0, None, None).await;
+    outbox.reaches(1).await;
+    // Made; changed so that it wants nothing of this; removed.
+    let (changes, goes) = (world.endpoint().await, world.endpoint().await);
+    world.started(100, task, 1).await;
+    outbox.reaches(2).await;
+    let only_ends: Arc<[EventName]> = Arc::from([EventName::Task(Kind::Completed)]);
+    let change = Change {
+        events: Some(Some(only_ends)),
+        ..Change::default()
+    };
+    let changed = world.store.update(changes, &change, world.now()).await;
+    assert!(changed.unwrap().is_some());
+    world.store.delete(goes, world.now()).await.unwrap();
+    world.started(100, task, 2).await;
+    outbox.reaches(3).await;
+    world.completed(100, task).await;
+    outbox.reaches(4).await;
+    outbox.stop().await;
+
+    let noted = noted(&world).await;
+    let of = |endpoint| noted.iter().filter(|(of, ..)| *of == endpoint).count();
+    // A completion is told twice: as a status and as an end.
+    assert_eq!((of(stays), of(changes), of(goes)), (5, 2, 1));
 }
 
 async fn an_endpoint_gets_what_happens_after_it_was_made(world: World) {

@@ -2,6 +2,7 @@
 
 use crate::receiver::{Receiver, Request};
 use crate::server::{Folder, Server};
+use crate::world::KEY;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -18,12 +19,39 @@ pub(crate) struct Site {
     pub(crate) webhook: Value,
 }
 
+/// What a server of this folder is started with beside its storage.
+pub(crate) fn arguments(folder: &Folder) -> Vec<String> {
+    let mut all: Vec<String> = ALLOWED.map(str::to_owned).to_vec();
+    if folder.url().is_some() {
+        let file = folder.path().join("keys");
+        if !file.exists() {
+            std::fs::write(&file, KEY).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(&file, mode).unwrap();
+        }
+        all.push("--secrets-key-file".to_owned());
+        all.push(file.to_str().unwrap().to_owned());
+    }
+    all
+}
+
+async fn started(folder: &Folder) -> Server {
+    let all = arguments(folder);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    Server::start_with(folder, &all).await
+}
+
 impl Site {
+    /// As [`Self::new`], with the data in this place.
+    pub(crate) async fn of(folder: Folder, more: Value) -> Self {
+        let receiver = Receiver::start().await;
+        let server = started(&folder).await;
+        Self::with(folder, receiver, server, more).await
+    }
+
     /// With one endpoint that is told of tasks that complete.
     pub(crate) async fn new(more: Value) -> Self {
-        let (folder, receiver) = (Folder::new(), Receiver::start().await);
-        let server = Server::start_with(&folder, &ALLOWED).await;
-        Self::with(folder, receiver, server, more).await
+        Self::of(Folder::new(), more).await
     }
 
     pub(crate) async fn with(
@@ -49,7 +77,13 @@ impl Site {
     /// Ends the server at once, and starts it anew.
     pub(crate) async fn killed(self) -> Self {
         self.server.kill().await;
-        let server = Server::start_with(&self.folder, &ALLOWED).await;
+        if self.folder.url().is_some() {
+            // As if the minute were over for which other servers leave alone what this one held.
+            let table = "taskledger_webhooks.endpoints";
+            let sql = format!("UPDATE {table} SET lease_until = 0 WHERE lease_until IS NOT NULL");
+            self.folder.execute(&sql).await;
+        }
+        let server = started(&self.folder).await;
         Self { server, ..self }
     }
 

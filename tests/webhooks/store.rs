@@ -4,9 +4,9 @@ use crate::on_both_engines;
 use crate::world::{KEY, OTHER_KEY, SECRET, TOKEN, World, id, task, told};
 use std::sync::Arc;
 use taskledger::clock::Clock;
-use taskledger::webhooks::delivery::{Deliveries, Next, Recorded, Secret};
+use taskledger::webhooks::delivery::{Cause, Deliveries, Next, Recorded, Secret};
 use taskledger::webhooks::endpoint::{DisabledReason, EndpointId, EventName, Filter, Ordering};
-use taskledger::webhooks::store::{Change, Recover, Redelivered};
+use taskledger::webhooks::store::{Change, Recover, Redelivered, Rotated};
 use taskledger_domain::Timestamp;
 
 on_both_engines!(
@@ -86,7 +86,7 @@ async fn an_endpoint_comes_back_when_its_next_message_is_due(world: World) {
     world.clock.advance_ms(300_000);
     let lease = world.only_lease().await;
     let due = world.due(&lease).await.remove(0);
-    assert_eq!((due.attempts, due.by_hand), (1, false));
+    assert_eq!((due.attempts, due.cause), (1, Cause::Scheduled));
     world.tell(&lease, &due, Next::Delivered).await;
     world.store.release(&lease).await.unwrap();
     assert_eq!(world.store.next_due().await.unwrap(), None);
@@ -277,7 +277,7 @@ async fn one_order_to_send_again_sends_once_and_leaves_the_schedule(world: World
     let lease = world.only_lease().await;
     let by_hand = world.due(&lease).await;
     assert_eq!(by_hand.len(), 1);
-    assert!(by_hand[0].by_hand);
+    assert_eq!(by_hand[0].cause, Cause::Manual);
     assert_eq!(
         (&by_hand[0].message_id, &by_hand[0].body),
         (&first.message_id, &first.body)
@@ -394,13 +394,13 @@ async fn during_a_rotation_both_secrets_sign_and_then_the_new_one(world: World) 
         let new = Secret(Arc::from(format!("whsec_new{n}")));
         let until = world.later(seconds);
         let done = world.store.rotate(endpoint, &new, until, world.now()).await;
-        done.unwrap().unwrap();
+        assert!(matches!(done.unwrap(), Rotated::Yes(_)), "{n}");
     };
     rotate(1, 60).await;
     assert_eq!(secrets().await, ["whsec_new1", SECRET]);
     world.clock.advance_ms(60_000);
     assert_eq!(secrets().await, ["whsec_new1"]);
-    for n in 2..10 {
+    for n in 2..7 {
         rotate(n, 3600).await;
     }
     assert_eq!(

@@ -158,30 +158,70 @@ impl World {
         let columns = "id, url, description, is_callback, ordering, since, created_at, updated_at, \
             run_ended, failures, window_attempts, window_failures, openings, lease_token";
         let values = "'https://receiver.example/', '', 0, 'task', 0, 0, 0, 0, 0, 0, 0, 0, 0";
+        self.execute(
+            &format!(
+                "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count})
+                 INSERT INTO endpoints ({columns}) SELECT randomblob(16), {values} FROM n"
+            ),
+            &format!(
+                "INSERT INTO taskledger_webhooks.endpoints ({columns})
+                 SELECT uuid_send(gen_random_uuid()), {values} FROM generate_series(1, {count})"
+            ),
+        )
+        .await;
+    }
+
+    /// Deliveries to an endpoint that have arrived just now; nothing else was ever sent.
+    pub(crate) async fn ended_deliveries(&self, endpoint: EndpointId, count: i64) {
+        let (id, now) = (endpoint.0.simple(), self.now().0);
+        let messages = "(no, id, type, body, created_at)";
+        let message = |body: &str| format!("n, 'm' || n, 'task_completed', {body}, {now}");
+        let deliveries = "(endpoint, message, is_progress, state, attempts, created_at, ended_at)";
+        let delivery = format!("n, 0, 'delivered', 1, {now}, {now}");
+        let numbers = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count})"
+        );
+        let (lite, full) = (message("x'7b7d'"), message("'\\x7b7d'::BYTEA"));
+        self.execute(
+            &format!(
+                "{numbers} INSERT INTO messages {messages} SELECT {lite} FROM n;
+                 {numbers} INSERT INTO deliveries {deliveries}
+                    SELECT (SELECT no FROM endpoints WHERE id = x'{id}'), {delivery} FROM n;
+                 UPDATE state SET messages = {count}"
+            ),
+            &format!(
+                "SET search_path = taskledger_webhooks;
+                 INSERT INTO messages {messages} SELECT {full} FROM generate_series(1, {count}) AS n;
+                 INSERT INTO deliveries {deliveries}
+                    SELECT (SELECT no FROM endpoints WHERE id = '\\x{id}'::BYTEA), {delivery}
+                    FROM generate_series(1, {count}) AS n;
+                 UPDATE state SET messages = {count}"
+            ),
+        )
+        .await;
+    }
+
+    /// Does this in the tables, behind the back of the store.
+    async fn execute(&self, sqlite: &str, postgres: &str) {
         match &self.place {
             Place::Folder(folder) => {
                 let url = format!("sqlite://{}/webhooks.db", folder.path().display());
                 let mut db = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url)
                     .await
                     .unwrap();
-                let sql = format!(
-                    "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count})
-                     INSERT INTO endpoints ({columns}) SELECT randomblob(16), {values} FROM n"
-                );
-                let sql = sqlx::AssertSqlSafe(sql);
-                sqlx::Executor::execute(&mut db, sql).await.unwrap();
-            }
-            Place::Database(database) => {
-                let url = database.url();
-                let mut db = <sqlx::PgConnection as sqlx::Connection>::connect(url)
+                let sql = sqlx::AssertSqlSafe(sqlite.to_owned());
+                sqlx::Executor::execute(&mut db, sqlx::raw_sql(sql))
                     .await
                     .unwrap();
-                let sql = format!(
-                    "INSERT INTO taskledger_webhooks.endpoints ({columns})
-                     SELECT uuid_send(gen_random_uuid()), {values} FROM generate_series(1, {count})"
-                );
-                let sql = sqlx::AssertSqlSafe(sql);
-                sqlx::Executor::execute(&mut db, sql).await.unwrap();
+            }
+            Place::Database(database) => {
+                let mut db = <sqlx::PgConnection as sqlx::Connection>::connect(database.url())
+                    .await
+                    .unwrap();
+                let sql = sqlx::AssertSqlSafe(postgres.to_owned());
+                sqlx::Executor::execute(&mut db, sqlx::raw_sql(sql))
+                    .await
+                    .unwrap();
             }
         }
     }
@@ -400,7 +440,7 @@ impl World {
                 detail: None,
                 remote: Some(Arc::from("192.0.2.1:443")),
                 response: Some(Arc::from("text")),
-                by_hand: due.by_hand,
+                cause: due.cause,
             },
             next,
             health: Health::default(),

@@ -1,7 +1,7 @@
 //! `taskledger webhooks create`
 
-use super::headers::Headers;
-use super::{CliError, Ordering, Params, Request, one, secret, some};
+use super::options::Options;
+use super::{CliError, Params, Request, one, secret};
 use clap::ValueEnum;
 
 /// Have a URL told what happens
@@ -17,26 +17,8 @@ pub(super) struct Args {
     /// Where to send
     #[arg(value_name = "URL")]
     to: String,
-    /// Only these events, with commas; without it everything about tasks
-    #[arg(long, value_delimiter = ',', value_name = "EVENT")]
-    events: Vec<String>,
-    /// Only this flow, named by its root task
-    #[arg(long, value_name = "ID")]
-    flow: Option<String>,
-    /// Only flows of this user
-    #[arg(long)]
-    user: Option<String>,
-    /// For people
-    #[arg(long, value_name = "TEXT")]
-    description: Option<String>,
     #[command(flatten)]
-    headers: Headers,
-    /// What waits for what
-    #[arg(long, value_enum)]
-    ordering: Option<Ordering>,
-    /// Seconds before each attempt, with commas, instead of the server's schedule
-    #[arg(long, value_delimiter = ',', value_name = "SECONDS")]
-    schedule: Vec<u32>,
+    options: Options,
     /// A file with a secret of your own; `-` is standard input. Without it the server makes one
     #[arg(long, value_name = "FILE", conflicts_with = "signature")]
     secret_file: Option<String>,
@@ -62,15 +44,9 @@ impl Args {
         });
         Ok(Request {
             method: "webhooks.create",
-            params: Params::default()
-                .with("url", self.to)
-                .maybe("events", some(self.events))
-                .maybe("flow_id", self.flow)
-                .maybe("user_id", self.user)
-                .maybe("description", self.description)
-                .maybe("headers", self.headers.params()?)
-                .maybe("ordering", self.ordering.map(Ordering::as_str))
-                .maybe("schedule", some(self.schedule))
+            params: self
+                .options
+                .added_to(Params::default().with("url", self.to))?
                 .maybe("secret", own)
                 .maybe("signature", signature)
                 .build(),

@@ -101,9 +101,15 @@ fn row(delivery: &Value) -> Vec<String> {
             status => status,
         }
     });
+    let state = match &*member(delivery, "waits_for") {
+        "" => member(delivery, "state"),
+        "breaker" => format!("paused until {}", member(delivery, "next_at")),
+        "enabling" => "disabled".to_owned(),
+        _ => "behind another".to_owned(),
+    };
     vec![
         member(delivery, "id"),
-        member(delivery, "state"),
+        state,
         member(delivery, "attempts"),
         last.unwrap_or_else(|| "-".to_owned()),
         member(delivery, "created_at"),

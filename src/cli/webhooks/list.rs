@@ -45,8 +45,11 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
 
 fn row(webhook: &Value) -> Vec<String> {
     let disabled = webhook.get("disabled").filter(|it| it.is_object());
+    let paused = webhook.get("breaker").unwrap_or(&Value::Null);
+    let breaker = member(paused, "state");
     let state = match disabled {
         Some(disabled) => format!("disabled ({})", member(disabled, "reason")),
+        None if breaker == "open" => format!("paused until {}", member(paused, "next_try_at")),
         None if !member(webhook, "failing_since").is_empty() => "failing".to_owned(),
         None => "enabled".to_owned(),
     };

@@ -29,7 +29,44 @@ impl Args {
 /// A webhook.
 pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     const FIRST: [&str; 6] = ["id", "url", "description", "enabled", "disabled", "events"];
-    members(result, &FIRST, out)
+    let mut shown = result.clone();
+    for (name, text) in [
+        ("breaker", result.get("breaker").map(breaker)),
+        ("secrets", result.get("secrets").map(secrets)),
+    ] {
+        if let (Some(map), Some(text)) = (shown.as_object_mut(), text) {
+            map.insert(name.to_owned(), text.into());
+        }
+    }
+    members(&shown, &FIRST, out)
+}
+
+/// What keeps messages from being sent, and until when.
+fn breaker(breaker: &Value) -> String {
+    let failures = match breaker.get("failures").and_then(Value::as_u64) {
+        None | Some(0) => String::new(),
+        Some(1) => ", 1 failure".to_owned(),
+        Some(count) => format!(", {count} failures in a row"),
+    };
+    let since = member(breaker, "since");
+    let pause = match (&*member(breaker, "next_try_at"), &*since) {
+        ("", "") => String::new(),
+        ("", since) => format!(" since {since}, tried with the next message"),
+        (until, since) => format!(" since {since}, tried again at {until}"),
+    };
+    format!("{}{pause}{failures}", member(breaker, "state"))
+}
+
+/// How many sign, and how long.
+fn secrets(secrets: &Value) -> String {
+    let all = secrets.as_array().map(Vec::as_slice).unwrap_or_default();
+    let ends: Vec<String> = all.iter().map(|one| member(one, "expires_at")).collect();
+    let ends: Vec<String> = ends.into_iter().filter(|end| !end.is_empty()).collect();
+    match (all.len(), ends.is_empty()) {
+        (0, _) => "none: nothing is signed".to_owned(),
+        (count, true) => format!("{count}"),
+        (count, false) => format!("{count}, old ones until {}", ends.join(", ")),
+    }
 }
 
 /// A webhook whose secret is shown now and never again.
@@ -66,6 +103,32 @@ pub(super) fn deleted(result: &Value, out: &mut Output) -> io::Result<()> {
     let cancelled = result["cancelled"].as_u64().unwrap_or_default();
     let messages = counted(cancelled, "waiting message was", "waiting messages were");
     out.line(format!("deleted; {messages} cancelled"))
+}
+
+/// What came of a test.
+pub(super) fn tested(result: &Value, out: &mut Output) -> io::Result<()> {
+    let attempt = result.get("attempt").filter(|attempt| attempt.is_object());
+    let waits_for = member(result, "waits_for");
+    let said = match (attempt, &*member(result, "state")) {
+        (Some(attempt), "delivered") => {
+            let (status, ms) = (member(attempt, "status"), member(attempt, "duration_ms"));
+            format!("it has arrived: {status} after {ms} ms")
+        }
+        (Some(attempt), _) => {
+            let what = match &*member(attempt, "status") {
+                "" => member(attempt, "error"),
+                status => status.to_owned(),
+            };
+            format!("it has failed: {what}, {}", member(attempt, "detail"))
+        }
+        (None, _) if waits_for == "breaker" => {
+            let at = member(result, "next_at");
+            format!("it waits: nothing is sent before {at}; see `webhooks get`")
+        }
+        (None, state) => format!("it is {state}; `webhooks deliveries` shows what becomes of it"),
+    };
+    out.line(format!("delivery {}", member(result, "delivery_id")))?;
+    out.line(said)
 }
 
 /// What an order to send says.

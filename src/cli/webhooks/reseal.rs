@@ -67,7 +67,11 @@ pub(super) async fn reseal(args: &Args, out: &mut Output) -> Result<ExitCode, Cl
     if out.is_json() {
         out.value(&json!({ "resealed": count }))?;
     } else {
-        out.line(format!("{count} values are kept under the first key now"))?;
+        let values = match count {
+            1 => "1 value is".to_owned(),
+            count => format!("{count} values are"),
+        };
+        out.line(format!("{values} kept under the first key now"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

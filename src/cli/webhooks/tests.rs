@@ -169,11 +169,68 @@ fn what_was_done_is_a_sentence() {
         "deleted; 2 waiting messages were cancelled\n"
     );
     assert_eq!(
+        shown("delete|w", &json!({"success": true, "cancelled": 1})),
+        "deleted; 1 waiting message was cancelled\n"
+    );
+    assert_eq!(
+        shown("recover|w|--since|S", &json!({"recovered": 1})),
+        "1 message begins anew\n"
+    );
+    assert_eq!(
         shown("recover|w|--since|S", &json!({"recovered": 3})),
         "3 messages begin anew\n"
     );
-    let queued = shown("test|w", &json!({"delivery_id": 7}));
+    let queued = shown("redeliver|7", &json!({"delivery_id": 7}));
     assert!(queued.starts_with("delivery_id      7\n"), "{queued}");
+}
+
+#[test]
+fn what_came_of_a_test_is_a_sentence() {
+    let attempt = |status: Value, error: Value| json!({"status": status, "error": error, "detail": "d", "duration_ms": 31});
+    for (answer, said) in [
+        (
+            json!({"state": "delivered", "attempt": attempt(json!(204), Value::Null)}),
+            "it has arrived: 204 after 31 ms",
+        ),
+        (
+            json!({"state": "dead", "attempt": attempt(json!(500), json!("status"))}),
+            "it has failed: 500, d",
+        ),
+        (
+            json!({"state": "dead", "attempt": attempt(Value::Null, json!("timeout"))}),
+            "it has failed: timeout, d",
+        ),
+        (
+            json!({"state": "waiting", "waits_for": "breaker", "next_at": "T", "attempt": null}),
+            "it waits: nothing is sent before T; see `webhooks get`",
+        ),
+        (
+            json!({"state": "waiting", "waits_for": null, "attempt": null}),
+            "it is waiting; `webhooks deliveries` shows what becomes of it",
+        ),
+    ] {
+        let mut answer = answer;
+        answer["delivery_id"] = json!(7);
+        assert_eq!(shown("test|w", &answer), format!("delivery 7\n{said}\n"));
+    }
+}
+
+#[test]
+fn a_breaker_and_old_secrets_are_told_in_words() {
+    let answer = json!({"id": "w",
+        "breaker": {"state": "open", "failures": 5, "since": "A", "next_try_at": "B"},
+        "secrets": [{"created_at": "C", "expires_at": null}, {"created_at": "D", "expires_at": "E"}]});
+    let said = shown("get|w", &answer);
+    let open = "breaker          open since A, tried again at B, 5 failures in a row\n";
+    assert!(said.contains(open), "{said}");
+    assert!(
+        said.contains("secrets          2, old ones until E\n"),
+        "{said}"
+    );
+    let answer = json!({"id": "w", "breaker": {"state": "closed", "failures": 0}, "secrets": []});
+    let said = shown("get|w", &answer);
+    assert!(said.contains("breaker          closed\n"), "{said}");
+    assert!(said.contains("none: nothing is signed\n"), "{said}");
 }
 
 #[test]
@@ -182,6 +239,8 @@ fn lists_are_tables() {
         {"id": "a", "url": "http://a", "events": null, "enabled": true, "failing_since": null},
         {"id": "b", "url": "http://b", "events": ["task_failed", "task_completed"], "failing_since": "T"},
         {"id": "c", "url": "http://c", "events": null, "disabled": {"reason": "gone", "at": "T"}},
+        {"id": "d", "url": "http://d", "events": null, "failing_since": "S",
+            "breaker": {"state": "open", "next_try_at": "T"}},
     ], "next_cursor": "3"});
     assert_eq!(
         shown("list", &answer),
@@ -189,18 +248,22 @@ fn lists_are_tables() {
          a   enabled          all about tasks             http://a\n\
          b   failing          task_failed,task_completed  http://b\n\
          c   disabled (gone)  all about tasks             http://c\n\
+         d   paused until T   all about tasks             http://d\n\
          next page: --cursor 3\n"
     );
     let answer = json!({"deliveries": [
         {"id": 2, "state": "waiting", "attempts": 1, "created_at": "T", "type": "task_failed", "task_id": "t",
-            "log": [{"status": null, "error": "timeout"}]},
+            "log": [{"status": null, "error": "timeout"}], "waits_for": null},
+        {"id": 3, "state": "waiting", "attempts": 0, "created_at": "T", "type": "task_failed", "task_id": "t",
+            "log": [], "waits_for": "breaker", "next_at": "U"},
         {"id": 1, "state": "delivered", "attempts": 2, "created_at": "T", "type": "webhook.test", "task_id": null,
             "log": [{"status": 500, "error": "status"}, {"status": 204, "error": null}]},
     ]});
     assert_eq!(
         shown("deliveries", &answer),
-        "ID  STATE      ATTEMPTS  LAST     CREATED  TYPE          TASK\n\
-         2   waiting    1         timeout  T        task_failed   t\n\
-         1   delivered  2         204      T        webhook.test\n"
+        "ID  STATE           ATTEMPTS  LAST     CREATED  TYPE          TASK\n\
+         2   waiting         1         timeout  T        task_failed   t\n\
+         3   paused until U  0         -        T        task_failed   t\n\
+         1   delivered       2         204      T        webhook.test\n"
     );
 }

@@ -1,7 +1,7 @@
 //! `taskledger webhooks update`
 
-use super::headers::Headers;
-use super::{CliError, Ordering, Params, Request, one, some};
+use super::options::Options;
+use super::{CliError, Params, Request, one, some};
 use clap::ValueEnum;
 
 /// Change a webhook; what is not given stays as it is
@@ -17,26 +17,8 @@ pub(super) struct Args {
     /// Where to send from now on
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Only these events, with commas
-    #[arg(long, value_delimiter = ',', value_name = "EVENT")]
-    events: Vec<String>,
-    /// Only this flow, named by its root task
-    #[arg(long, value_name = "ID")]
-    flow: Option<String>,
-    /// Only flows of this user
-    #[arg(long)]
-    user: Option<String>,
-    /// For people
-    #[arg(long, value_name = "TEXT")]
-    description: Option<String>,
     #[command(flatten)]
-    headers: Headers,
-    /// What waits for what
-    #[arg(long, value_enum)]
-    ordering: Option<Ordering>,
-    /// Seconds before each attempt, with commas
-    #[arg(long, value_delimiter = ',', value_name = "SECONDS")]
-    schedule: Vec<u32>,
+    options: Options,
     /// What is taken back to its default, with commas
     #[arg(long, value_enum, value_delimiter = ',')]
     clear: Vec<Clear>,
@@ -76,16 +58,9 @@ impl Args {
         let clear = self.clear.into_iter().map(Clear::as_str).collect();
         Ok(Request {
             method: "webhooks.update",
-            params: Params::default()
-                .with("id", self.id)
-                .maybe("url", self.to)
-                .maybe("events", some(self.events))
-                .maybe("flow_id", self.flow)
-                .maybe("user_id", self.user)
-                .maybe("description", self.description)
-                .maybe("headers", self.headers.params()?)
-                .maybe("ordering", self.ordering.map(Ordering::as_str))
-                .maybe("schedule", some(self.schedule))
+            params: self
+                .options
+                .added_to(Params::default().with("id", self.id).maybe("url", self.to))?
                 .maybe("clear", some(clear))
                 .build(),
             show: one::show,

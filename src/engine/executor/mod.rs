@@ -27,7 +27,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{FlowId, RunId, TaskId, Timestamp};
+use taskledger_domain::{FlowId, RunId, TaskId, Timestamp, Violation};
 use tokio_util::sync::CancellationToken;
 
 /// How many attempts of one executor may run at once on this server.
@@ -146,6 +146,13 @@ impl ProgressReporter {
 pub trait Executor: Send + Sync + 'static {
     /// What it is. Called once, at registration.
     fn describe(&self) -> Description;
+
+    /// What is wrong with inputs, beyond what a schema can say or in better words; at paths from their
+    /// root. Asked of executors that have a schema, when a task is created, so it must be quick and
+    /// must not wait.
+    fn check(&self, _inputs: &Map<String, Value>) -> Vec<Violation> {
+        Vec::new()
+    }
 
     /// Runs one attempt. The result must be a JSON object.
     ///

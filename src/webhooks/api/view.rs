@@ -1,8 +1,11 @@
 //! What is shown of endpoints and deliveries.
 
-use crate::webhooks::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Life, Ordering};
+use crate::webhooks::breaker;
+use crate::webhooks::endpoint::{
+    DisabledReason, Endpoint, EndpointId, EventName, KeyTimes, Life, Ordering,
+};
 use crate::webhooks::secret::Signature;
-use crate::webhooks::store::DeliveryView;
+use crate::webhooks::store::{AttemptView, DeliveryView, WaitsFor};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +35,8 @@ pub struct View {
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled: Option<Disabled>,
     failing_since: Option<Timestamp>,
+    breaker: Breaker,
+    secrets: Vec<KeyTimes>,
     since: u64,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -41,6 +46,56 @@ pub struct View {
 struct Disabled {
     reason: DisabledReason,
     at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Breaker {
+    state: &'static str,
+    /// Failed attempts since the last one that arrived.
+    failures: u32,
+    /// Since when it lets nothing through.
+    since: Option<Timestamp>,
+    /// When the next attempt may be made, if not now.
+    next_try_at: Option<Timestamp>,
+}
+
+impl Breaker {
+    fn of(endpoint: &Endpoint, now: Timestamp) -> Self {
+        let (state, since, next_try_at) = match breaker::state(&endpoint.health, now) {
+            breaker::State::Closed => ("closed", None, None),
+            breaker::State::Open { since, until } => ("open", Some(since), Some(until)),
+            breaker::State::HalfOpen { since } => ("half_open", Some(since), None),
+        };
+        Self {
+            state,
+            failures: endpoint.health.failures,
+            since,
+            next_try_at,
+        }
+    }
+}
+
+/// What has become of a test so far.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tested {
+    pub(super) delivery_id: i64,
+    pub(super) state: Arc<str>,
+    pub(super) waits_for: Option<WaitsFor>,
+    pub(super) next_at: Option<Timestamp>,
+    /// The one attempt, if it was made.
+    pub(super) attempt: Option<AttemptView>,
+}
+
+impl From<DeliveryView> for Tested {
+    fn from(mut view: DeliveryView) -> Self {
+        Self {
+            delivery_id: view.id,
+            state: view.state,
+            waits_for: view.waits_for,
+            next_at: view.next_at,
+            attempt: view.log.pop(),
+        }
+    }
 }
 
 /// An endpoint with its secret, which is shown once.
@@ -93,8 +148,11 @@ pub struct Deliveries {
     pub(super) deliveries: Vec<DeliveryView>,
 }
 
-impl From<Endpoint> for View {
-    fn from(endpoint: Endpoint) -> Self {
+impl View {
+    /// The endpoint as it is at `now`.
+    pub(super) fn of(endpoint: Endpoint, now: Timestamp) -> Self {
+        let breaker = Breaker::of(&endpoint, now);
+        let signs = |times: &KeyTimes| times.expires_at.is_none_or(|until| until > now);
         let signature = match endpoint.public_key {
             Some(_) => Signature::Pair,
             None => Signature::Shared,
@@ -123,7 +181,9 @@ impl From<Endpoint> for View {
             disabled: endpoint
                 .disabled
                 .map(|(reason, at)| Disabled { reason, at }),
-            failing_since: endpoint.failing_since,
+            failing_since: endpoint.health.failing_since,
+            breaker,
+            secrets: endpoint.key_times.into_iter().filter(signs).collect(),
             since: endpoint.since,
             created_at: endpoint.created_at,
             updated_at: endpoint.updated_at,

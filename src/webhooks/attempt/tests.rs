@@ -1,7 +1,7 @@
 //! What leaves, and what is made of answers.
 
 use super::*;
-use crate::webhooks::delivery::{DeliveryId, Health, Key, Lease, Secret};
+use crate::webhooks::delivery::{Cause, DeliveryId, Health, Key, Lease, Secret};
 use crate::webhooks::endpoint::{EndpointId, Ordering};
 use std::sync::Mutex;
 use uuid::Uuid;
@@ -78,7 +78,7 @@ fn due() -> Due {
         task: None,
         body: Bytes::from_static(b"{}"),
         attempts: 0,
-        by_hand: false,
+        cause: Cause::Scheduled,
         traceparent: Some(Arc::from("00-1-2-01")),
     }
 }

@@ -5,8 +5,8 @@ use crate::store::{Error, EventStore};
 use crate::subscription::notice::Notice;
 use crate::subscription::users::Users;
 use crate::webhooks::endpoint::EventName;
-use crate::webhooks::store::{Recipient, Started, Wanted};
-use std::collections::HashMap;
+use crate::webhooks::store::{Recipient, Started, Wanted, WantedNow};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, Recorded, RunId};
@@ -20,19 +20,21 @@ pub(super) struct Interest {
     by_flow: HashMap<FlowId, Vec<Wanted>>,
     by_user: HashMap<Arc<str>, Vec<Wanted>>,
     runs: HashMap<FlowId, Vec<Run>>,
+    /// Of what lasting endpoints want.
+    generation: i64,
+    /// The highest number of a lasting endpoint.
+    newest: i64,
 }
 
 impl Interest {
-    /// What these endpoints want. Cost: O(endpoints), and the histories of the flows of callbacks
-    /// whose runs go on, unless they were known `before`.
+    /// What these endpoints want; if only what has changed is `found`, the others want what they
+    /// wanted `before`. Cost: O(what is found), and the histories of the flows of callbacks whose runs
+    /// go on, unless they were known `before`.
     pub(super) async fn new(
         log: Arc<dyn EventStore>,
-        wanted: Vec<Wanted>,
+        found: WantedNow,
         before: Option<Self>,
     ) -> Result<Self, Error> {
-        let known = before.map(|before| before.runs).unwrap_or_default();
-        let known = known.into_values().flatten();
-        let mut known: HashMap<RunId, Run> = known.map(|run| (run.id, run)).collect();
         let mut interest = Self {
             users: Users::new(log.clone()),
             log,
@@ -40,23 +42,71 @@ impl Interest {
             by_flow: HashMap::new(),
             by_user: HashMap::new(),
             runs: HashMap::new(),
+            generation: found.state.generation,
+            newest: 0,
         };
-        for wanted in wanted {
-            if let Some((run, flow)) = wanted.run {
-                let run = match known.remove(&run) {
-                    Some(run) => Some(run),
-                    None => runs::found(&interest.log, wanted.to, run, flow).await?,
-                };
-                interest.runs.entry(flow).or_default().extend(run);
-            } else if let Some(flow) = wanted.filter.flow {
-                interest.by_flow.entry(flow).or_default().push(wanted);
-            } else if let Some(user) = wanted.filter.user.clone() {
-                interest.by_user.entry(user).or_default().push(wanted);
-            } else {
-                interest.any.push(wanted);
+        let mut known: HashMap<RunId, Run> = HashMap::new();
+        if let Some(before) = before {
+            let runs = before.runs.into_values().flatten();
+            known.extend(runs.map(|run| (run.id, run)));
+            if found.is_change {
+                interest.any = before.any;
+                interest.by_flow = before.by_flow;
+                interest.by_user = before.by_user;
+                interest.newest = before.newest;
             }
         }
+        for wanted in found.runs {
+            let Some((run, flow)) = wanted.run else {
+                continue;
+            };
+            let run = match known.remove(&run) {
+                Some(run) => Some(run),
+                None => runs::found(&interest.log, wanted.to, run, flow).await?,
+            };
+            interest.runs.entry(flow).or_default().extend(run);
+        }
+        interest.forget(&found.lasting);
+        for wanted in found.lasting {
+            interest.add(wanted);
+        }
         Ok(interest)
+    }
+
+    /// The generation of what it knows of lasting endpoints.
+    pub(super) const fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    fn add(&mut self, wanted: Wanted) {
+        self.newest = self.newest.max(wanted.to.endpoint);
+        if let Some(flow) = wanted.filter.flow {
+            self.by_flow.entry(flow).or_default().push(wanted);
+        } else if let Some(user) = wanted.filter.user.clone() {
+            self.by_user.entry(user).or_default().push(wanted);
+        } else {
+            self.any.push(wanted);
+        }
+    }
+
+    /// Drops what these endpoints wanted until now. Cost: O(1) for new ones, O(endpoints) otherwise.
+    fn forget(&mut self, changed: &[Wanted]) {
+        let newest = self.newest;
+        let known = changed.iter().map(|wanted| wanted.to.endpoint);
+        let known: HashSet<i64> = known.filter(|endpoint| *endpoint <= newest).collect();
+        if known.is_empty() {
+            return;
+        }
+        let stays = |wanted: &Wanted| !known.contains(&wanted.to.endpoint);
+        self.any.retain(stays);
+        self.by_flow.retain(|_, list| {
+            list.retain(stays);
+            !list.is_empty()
+        });
+        self.by_user.retain(|_, list| {
+            list.retain(stays);
+            !list.is_empty()
+        });
     }
 
     /// To be told of every event, in order.

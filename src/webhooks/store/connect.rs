@@ -20,10 +20,16 @@ pub const WEBHOOKS_FILE: &str = "webhooks.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "webhooks",
-    steps: &[(
-        "0001_webhooks",
-        include_str!("../../../migrations/postgres/webhooks/0001_webhooks.sql"),
-    )],
+    steps: &[
+        (
+            "0001_webhooks",
+            include_str!("../../../migrations/postgres/webhooks/0001_webhooks.sql"),
+        ),
+        (
+            "0002_endpoints_that_are_gone",
+            include_str!("../../../migrations/postgres/webhooks/0002_endpoints_that_are_gone.sql"),
+        ),
+    ],
 };
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite/webhooks");
 

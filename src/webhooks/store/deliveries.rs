@@ -3,7 +3,7 @@
 use super::row::{self, health};
 use super::{Error, Store, connect, for_update};
 use crate::webhooks::delivery::{
-    Deliveries, DeliveryId, Due, Health, Lease, Leased, Next, Recorded, Told, Unavailable,
+    Cause, Deliveries, DeliveryId, Due, Health, Lease, Leased, Next, Recorded, Told, Unavailable,
 };
 use crate::webhooks::endpoint::EndpointId;
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ impl From<Error> for Unavailable {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) no: i64,
+    pub(super) lasts: bool,
     pub(super) token: i64,
     pub(super) disabled: bool,
     pub(super) open_until: Option<Timestamp>,
@@ -174,7 +175,7 @@ impl Store {
         if let Some(row) = tx.fetch_optional(LEASED, args).await? {
             let no = Columns::of(&row).int()?;
             let rows_max = i64::try_from(limit + under_way.len()).unwrap_or(i64::MAX);
-            for (text, by_hand) in [(DUE_BY_HAND, true), (DUE, false)] {
+            for text in [DUE_BY_HAND, DUE] {
                 let mut args = tx.args();
                 args.int(no);
                 args.time(now);
@@ -187,8 +188,8 @@ impl Store {
                         task: c.opt_id()?.map(TaskId),
                         body: Bytes::copy_from_slice(c.bytes()?),
                         attempts: c.number()?,
-                        by_hand,
                         traceparent: c.opt_text()?,
+                        cause: row::cause(c.int()?)?,
                     };
                     if found.len() < limit && !under_way.contains(&due.id) {
                         found.push(due);
@@ -223,7 +224,7 @@ impl Store {
         args.int(told.delivery.0);
         args.time(told.attempt.at);
         args.int(i64::from(told.attempt.duration_ms));
-        args.int(i64::from(told.attempt.by_hand));
+        args.int(told.attempt.cause.number());
         args.int(told.attempt.status.map(i64::from));
         if tx.fetch_optional(KNOWN, args).await?.is_some() {
             // The answer of its commit was lost.
@@ -285,6 +286,7 @@ pub(super) async fn hold(tx: &mut Tx<'_>, id: EndpointId) -> Result<Option<Held>
         token: c.int()?,
         disabled: c.opt_word()?.is_some(),
         open_until: c.opt_time()?,
+        lasts: c.int()? == 0,
     }))
 }
 
@@ -342,7 +344,7 @@ async fn note_attempt(tx: &mut Tx<'_>, told: &Told) -> Result<(), Error> {
     args.text(attempt.detail.clone());
     args.text(attempt.remote.clone());
     args.text(attempt.response.clone());
-    args.int(i64::from(attempt.by_hand));
+    args.int(attempt.cause.number());
     tx.execute(INSERT_ATTEMPT, args).await?;
     Ok(())
 }
@@ -354,14 +356,14 @@ async fn change(
     is_open: bool,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let counted = i64::from(!told.attempt.by_hand);
+    let counted = i64::from(told.attempt.cause != Cause::Manual);
     // One that was ended meanwhile (cancelled, superseded) stays so, unless it has arrived.
     let (state, next_at) = match told.next {
         Next::Delivered => (Some("delivered"), None),
         Next::Dead if is_open => (Some("dead"), None),
         Next::RetryAt(at) if is_open => (None, Some(at)),
         Next::Dead | Next::RetryAt(_) | Next::Unchanged => {
-            if told.attempt.by_hand {
+            if told.attempt.cause.by_hand() {
                 let mut args = tx.args();
                 args.int(told.delivery.0);
                 let text = "UPDATE deliveries SET hand_at = NULL WHERE id = $1";
@@ -377,7 +379,7 @@ async fn change(
     args.time(next_at);
     args.int(counted);
     args.time(ends.then_some(now));
-    args.int(i64::from(told.attempt.by_hand || ends));
+    args.int(i64::from(told.attempt.cause.by_hand() || ends));
     tx.execute(CHANGE, args).await?;
     Ok(ends && is_open)
 }
@@ -415,7 +417,7 @@ async fn note_health(
     Ok(())
 }
 
-pub(super) const DISABLE: &str = "UPDATE endpoints
+const DISABLE: &str = "UPDATE endpoints
     SET disabled_reason = $2, disabled_at = $3, next_at = NULL WHERE no = $1";
 
 // Both rely on `endpoints_next`.
@@ -450,14 +452,16 @@ static RENEW: LazyLock<MultiRow> = LazyLock::new(|| {
 const LEASED: &str = "SELECT no FROM endpoints
     WHERE id = $1 AND lease_token = $2 AND disabled_reason IS NULL";
 const HOLD: &str =
-    "SELECT no, lease_token, disabled_reason, open_until FROM endpoints WHERE id = $1";
+    "SELECT no, lease_token, disabled_reason, open_until, is_callback FROM endpoints WHERE id = $1";
 const RELEASE: &str = "UPDATE endpoints SET lease_owner = NULL, lease_until = NULL WHERE no = $1";
 // By `deliveries_by_hand` and `deliveries_due`.
-const DUE_BY_HAND: &str = "SELECT d.id, m.id, d.task_id, m.body, d.attempts, m.traceparent
+const DUE_BY_HAND: &str = "SELECT d.id, m.id, d.task_id, m.body, d.attempts, m.traceparent,
+        CASE WHEN m.type = 'webhook.test' AND d.state = 'waiting' THEN CAST(3 AS BIGINT) ELSE 1 END
     FROM deliveries d JOIN messages m ON m.no = d.message
     WHERE d.endpoint = $1 AND d.hand_at <= $2
     ORDER BY d.hand_at, d.id LIMIT $3";
-const DUE: &str = "SELECT d.id, m.id, d.task_id, m.body, d.attempts, m.traceparent
+const DUE: &str = "SELECT d.id, m.id, d.task_id, m.body, d.attempts, m.traceparent,
+        CASE WHEN d.recovered = 1 THEN CAST(2 AS BIGINT) ELSE 0 END
     FROM deliveries d JOIN messages m ON m.no = d.message
     WHERE d.endpoint = $1 AND d.next_at <= $2 AND d.hand_at IS NULL
     ORDER BY d.next_at, d.message LIMIT $3";
@@ -467,7 +471,7 @@ const FIRST_BY_HAND: &str =
     "SELECT min(hand_at) FROM deliveries WHERE endpoint = $1 AND hand_at IS NOT NULL";
 /// An attempt that was recorded already. By the primary key: a delivery has few.
 const KNOWN: &str = "SELECT 1 FROM attempts WHERE delivery = $1 AND at = $2 AND duration_ms = $3
-    AND by_hand = $4 AND status IS NOT DISTINCT FROM $5";
+    AND cause = $4 AND status IS NOT DISTINCT FROM $5";
 const DELIVERY: &str = "SELECT state, lane FROM deliveries WHERE id = $1 AND endpoint = $2";
 // By `deliveries_lane`.
 const PROMOTE: &str = "UPDATE deliveries SET next_at = $3
@@ -476,7 +480,7 @@ const PROMOTE: &str = "UPDATE deliveries SET next_at = $3
         ORDER BY message LIMIT 1)";
 const INSERT_ATTEMPT: &str =
     "INSERT INTO attempts (delivery, number, at, duration_ms, status, error,
-        detail, remote, response, by_hand)
+        detail, remote, response, cause)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const CHANGE: &str = "UPDATE deliveries SET state = $2, next_at = $3, attempts = attempts + $4,
         ended_at = $5, hand_at = CASE WHEN $6 = 1 THEN NULL ELSE hand_at END

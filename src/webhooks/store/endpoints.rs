@@ -1,14 +1,14 @@
 //! Endpoints: made, shown, changed, deleted.
 
-use super::deliveries::{DISABLE, hold, look_again};
+use super::deliveries::{hold, look_again};
 use super::intake::hold_state;
 use super::lanes::reorder;
 use super::row::{ENDPOINT, endpoint, events_text, schedule_text};
-use super::sweep::{cancel_open, remove};
+use super::sweep::{cancel_open, remember, remove};
 use super::{Error, Store, connect};
-use crate::webhooks::delivery::{Key, Secret};
+use crate::webhooks::delivery::Secret;
 use crate::webhooks::endpoint::{
-    DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering,
+    Endpoint, EndpointId, EventName, Filter, KeyTimes, Life, Ordering,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -19,8 +19,6 @@ use taskledger_projections::sql::{Columns, MultiRow, Tx};
 pub const ENDPOINTS_MAX: i64 = 20_000;
 /// Callbacks whose executions have not ended: each is looked at when a server starts.
 pub const CALLBACKS_MAX: i64 = 200_000;
-/// Old keys of an endpoint that still sign: each adds a signature to each message.
-pub const OLD_KEYS_MAX: i64 = 5;
 
 /// An endpoint to be made.
 #[derive(Debug, Clone)]
@@ -84,6 +82,13 @@ static HEADER_NAMES: LazyLock<MultiRow> = LazyLock::new(|| {
         ") ORDER BY endpoint, name",
     )
 });
+static KEY_TIMES: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "SELECT endpoint, created_at, expires_at FROM endpoint_keys WHERE endpoint IN (",
+        1,
+        ") ORDER BY endpoint, number DESC",
+    )
+});
 
 impl Store {
     /// Makes an endpoint, which gets the events above `head`, the end of the log that its caller saw
@@ -118,15 +123,19 @@ impl Store {
             raise_generation(&mut tx).await?;
             state.position.map_or(head, |position| position.max(head))
         };
-        let (count, max) = if is_callback {
-            (COUNT_CALLBACKS, CALLBACKS_MAX)
+        let (room, count, max) = if is_callback {
+            (&self.room_of_callbacks, COUNT_CALLBACKS, CALLBACKS_MAX)
         } else {
-            (COUNT_LASTING, ENDPOINTS_MAX)
+            (&self.room_of_lasting, COUNT_LASTING, ENDPOINTS_MAX)
         };
-        let args = tx.args();
-        if Columns::of(&tx.fetch_one(count, args).await?).int()? >= max {
-            tx.rollback().await?;
-            return Ok(Created::Full(max));
+        if !room.take() {
+            let args = tx.args();
+            let there = Columns::of(&tx.fetch_one(count, args).await?).int()?;
+            if there >= max {
+                tx.rollback().await?;
+                return Ok(Created::Full(max));
+            }
+            room.counted(there, max);
         }
         if one(&mut tx, new.id).await?.is_some() {
             tx.rollback().await?;
@@ -147,7 +156,11 @@ impl Store {
         self.put_headers(&mut tx, (no, new.id), &new.headers)
             .await?;
         if let Some(secret) = &new.secret {
-            self.put_key(&mut tx, (no, new.id), secret, now).await?;
+            let digest = (!is_callback)
+                .then(|| self.keys.digest(&secret.0))
+                .flatten();
+            self.put_key(&mut tx, (no, new.id), (secret, digest), now)
+                .await?;
         }
         let made = one(&mut tx, new.id).await?;
         tx.commit().await?;
@@ -188,7 +201,7 @@ impl Store {
                 .map(|row| endpoint(&mut Columns::of(row)))
                 .collect();
             let mut found = found?;
-            with_header_names(&mut tx, &mut found).await?;
+            with_parts(&mut tx, &mut found).await?;
             tx.commit().await?;
             Ok(found)
         };
@@ -281,7 +294,13 @@ impl Store {
                 return Ok(None);
             };
             let cancelled = cancel_open(&mut tx, held.no, now).await?;
+            remember(&mut tx, held.no, now).await?;
             remove(&mut tx, held.no).await?;
+            if held.lasts {
+                let args = tx.args();
+                tx.execute("UPDATE state SET removal = generation", args)
+                    .await?;
+            }
             tx.commit().await?;
             Ok(Some(cancelled))
         };
@@ -289,135 +308,26 @@ impl Store {
         self.now_wanted();
         Ok(deleted)
     }
-
-    /// Lets an endpoint be sent to again, with a clean slate; `None`: there is none.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn enable(&self, id: EndpointId, now: Timestamp) -> Result<Option<Endpoint>, Error> {
-        let work = async {
-            let mut tx = self.write().await?;
-            let Some(mut held) = hold(&mut tx, id).await? else {
-                tx.rollback().await?;
-                return Ok(None);
-            };
-            let mut args = tx.args();
-            args.int(held.no);
-            args.time(now);
-            tx.execute(ENABLE, args).await?;
-            held.disabled = false;
-            held.open_until = None;
-            look_again(&mut tx, held).await?;
-            let found = one(&mut tx, id).await?;
-            connect::announce(&mut tx).await?;
-            tx.commit().await?;
-            Ok(found.map(|(_, endpoint)| endpoint))
-        };
-        let enabled = self.order(work).await?;
-        self.now_due();
-        Ok(enabled)
-    }
-
-    /// Stops sending to an endpoint; what it would get is kept for it. `None`: there is none.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn disable(&self, id: EndpointId, now: Timestamp) -> Result<Option<Endpoint>, Error> {
-        let work = async {
-            let mut tx = self.write().await?;
-            let Some(held) = hold(&mut tx, id).await? else {
-                tx.rollback().await?;
-                return Ok(None);
-            };
-            if !held.disabled {
-                let mut args = tx.args();
-                args.int(held.no);
-                args.name(DisabledReason::Requested.as_str());
-                args.time(now);
-                tx.execute(DISABLE, args).await?;
-            }
-            let found = one(&mut tx, id).await?;
-            tx.commit().await?;
-            Ok(found.map(|(_, endpoint)| endpoint))
-        };
-        self.order(work).await
-    }
-
-    /// The keys that sign at `now`, the newest first; `None`: there is no such endpoint.
-    ///
-    /// # Errors
-    /// [`Error`]; [`Error::Keys`] when they do not open.
-    pub async fn signing_keys(
-        &self,
-        id: EndpointId,
-        now: Timestamp,
-    ) -> Result<Option<Vec<Key>>, Error> {
-        let work = async {
-            let mut tx = self.read().await?;
-            let Some((no, _)) = one(&mut tx, id).await? else {
-                return Ok(None);
-            };
-            let mut secrets = self.secrets(&mut tx, &[(no, id)], now).await?;
-            tx.commit().await?;
-            let found = secrets.remove(&no);
-            let found = found.ok_or_else(|| Error::Damaged("a secret does not open".to_owned()))?;
-            Ok(Some(found.keys))
-        };
-        self.order(work).await
-    }
-
-    /// Lets a new secret sign; the present one signs too until `old_until`, and of the older ones the
-    /// newest [`OLD_KEYS_MAX`] in all. `None`: there is no such endpoint.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn rotate(
-        &self,
-        id: EndpointId,
-        secret: &Secret,
-        old_until: Timestamp,
-        now: Timestamp,
-    ) -> Result<Option<()>, Error> {
-        let work = async {
-            let mut tx = self.write().await?;
-            let Some(held) = hold(&mut tx, id).await? else {
-                tx.rollback().await?;
-                return Ok(None);
-            };
-            let mut args = tx.args();
-            args.int(held.no);
-            args.time(old_until);
-            tx.execute(LET_EXPIRE, args).await?;
-            self.put_key(&mut tx, (held.no, id), secret, now).await?;
-            let mut args = tx.args();
-            args.int(held.no);
-            args.time(now);
-            tx.execute(ERASE_EXPIRED, args).await?;
-            let mut args = tx.args();
-            args.int(held.no);
-            args.int(OLD_KEYS_MAX + 1);
-            tx.execute(ERASE_OLDEST, args).await?;
-            tx.commit().await?;
-            Ok(Some(()))
-        };
-        self.order(work).await
-    }
 }
 
 /// One endpoint with its number.
-async fn one(tx: &mut Tx<'_>, id: EndpointId) -> Result<Option<(i64, Endpoint)>, Error> {
+pub(super) async fn one(tx: &mut Tx<'_>, id: EndpointId) -> Result<Option<(i64, Endpoint)>, Error> {
     let mut args = tx.args();
     args.id(id.0);
     let text = format!("SELECT {ENDPOINT} FROM endpoints WHERE id = $1");
     let row = tx.fetch_optional(sqlx::AssertSqlSafe(text), args).await?;
     let Some(row) = row else { return Ok(None) };
     let mut found = vec![endpoint(&mut Columns::of(&row))?];
-    with_header_names(tx, &mut found).await?;
+    with_parts(tx, &mut found).await?;
     Ok(found.pop())
 }
 
-async fn with_header_names(tx: &mut Tx<'_>, found: &mut [(i64, Endpoint)]) -> Result<(), Error> {
+/// Reads what is known of headers and keys.
+async fn with_parts(tx: &mut Tx<'_>, found: &mut [(i64, Endpoint)]) -> Result<(), Error> {
     let rows = HEADER_NAMES
+        .fetch(tx, found, |(no, _), args| args.int(*no))
+        .await?;
+    let keys = KEY_TIMES
         .fetch(tx, found, |(no, _), args| args.int(*no))
         .await?;
     let mut by_number: HashMap<i64, &mut Endpoint> =
@@ -428,6 +338,15 @@ async fn with_header_names(tx: &mut Tx<'_>, found: &mut [(i64, Endpoint)]) -> Re
             endpoint.header_names.push(c.text()?);
         }
     }
+    for row in &keys {
+        let mut c = Columns::of(row);
+        if let Some(endpoint) = by_number.get_mut(&c.int()?) {
+            endpoint.key_times.push(KeyTimes {
+                created_at: c.time()?,
+                expires_at: c.opt_time()?,
+            });
+        }
+    }
     Ok(())
 }
 
@@ -435,6 +354,9 @@ fn bind_filter(args: &mut taskledger_projections::sql::Args, filter: &Filter) {
     args.text(filter.events.as_deref().map(|e| Arc::from(events_text(e))));
     args.opt_id(filter.flow.map(|flow| flow.0));
     args.text(filter.user.clone());
+    let events = filter.events.as_deref().unwrap_or_default();
+    let asks = |event: &EventName| EventName::ABOUT_ENDPOINTS.contains(event);
+    args.int(i64::from(events.iter().any(asks)));
 }
 
 /// The state is held.
@@ -449,19 +371,11 @@ const COUNT_CALLBACKS: &str =
     "SELECT count(*) FROM endpoints WHERE is_callback = 1 AND run_ended = 0";
 const COUNT_LASTING: &str = "SELECT count(*) FROM endpoints WHERE is_callback = 0";
 const INSERT: &str = "INSERT INTO endpoints (id, url, description, events, flow_id, user_id,
-        is_callback, ordering, schedule, since, created_at, updated_at, run_ended, failures,
-        window_attempts, window_failures, openings, lease_token)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, 0, 0, 0, 0, 0, 0) RETURNING no";
+        about_endpoints, is_callback, ordering, schedule, since, created_at, updated_at, generation,
+        run_ended, failures, window_attempts, window_failures, openings, lease_token)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, (SELECT generation FROM state),
+        0, 0, 0, 0, 0, 0) RETURNING no";
 const UPDATE: &str = "UPDATE endpoints SET url = $2, description = $3, events = $4, flow_id = $5,
-        user_id = $6, ordering = $7, schedule = $8, updated_at = $9
+        user_id = $6, about_endpoints = $7, ordering = $8, schedule = $9, updated_at = $10,
+        generation = (SELECT generation FROM state)
     WHERE no = $1";
-const ENABLE: &str =
-    "UPDATE endpoints SET disabled_reason = NULL, disabled_at = NULL, failures = 0,
-        failing_since = NULL, window_since = NULL, window_attempts = 0, window_failures = 0,
-        open_until = NULL, openings = 0, updated_at = $2
-    WHERE no = $1";
-const LET_EXPIRE: &str = "UPDATE endpoint_keys SET expires_at = $2
-    WHERE endpoint = $1 AND (expires_at IS NULL OR expires_at > $2)";
-const ERASE_EXPIRED: &str = "DELETE FROM endpoint_keys WHERE endpoint = $1 AND expires_at <= $2";
-const ERASE_OLDEST: &str = "DELETE FROM endpoint_keys WHERE endpoint = $1 AND number NOT IN (
-        SELECT number FROM endpoint_keys WHERE endpoint = $1 ORDER BY number DESC LIMIT $2)";

@@ -1,86 +1,16 @@
-//! The log of deliveries, and what people order by hand.
+//! What people order by hand: to send again, to begin anew, to test.
 
 use super::deliveries::{hold, look_again};
 use super::intake::{Recipient, hold_state, put_one};
 use super::{Error, Store, connect};
 use crate::webhooks::endpoint::{EndpointId, EventName};
-use serde::Serialize;
 use serde_json::json;
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
-use taskledger_domain::{TaskId, Timestamp};
-use taskledger_projections::sql::{Args, Columns, MultiRow, Tx};
+use taskledger_domain::Timestamp;
+use taskledger_projections::sql::{Columns, MultiRow, Tx};
 
 /// Deliveries that one transaction of a recovery changes.
 const RECOVER_ROWS: i64 = 1000;
-
-/// Which deliveries to show.
-#[derive(Debug, Clone, Default)]
-pub struct DeliveryFilter {
-    /// Only of this endpoint.
-    pub endpoint: Option<EndpointId>,
-    /// Only in this state.
-    pub state: Option<&'static str>,
-    /// Only about this task.
-    pub task: Option<TaskId>,
-    /// Only made at this time or after it.
-    pub since: Option<Timestamp>,
-    /// Only made before this time.
-    pub until: Option<Timestamp>,
-    /// Below this id: the page before ended there.
-    pub below: Option<i64>,
-}
-
-/// A delivery as its owner sees it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeliveryView {
-    /// Its id.
-    pub id: i64,
-    /// The endpoint; null when it is gone.
-    pub endpoint_id: Option<EndpointId>,
-    /// `webhook-id`.
-    pub webhook_id: Arc<str>,
-    /// What it tells.
-    #[serde(rename = "type")]
-    pub kind: Arc<str>,
-    /// About which task.
-    pub task_id: Option<TaskId>,
-    /// `waiting`, `delivered`, `dead`, `cancelled`, `superseded`.
-    pub state: Arc<str>,
-    /// Attempts of the schedule.
-    pub attempts: u32,
-    /// Not before this time is the next one; null when none follows, or another message is first.
-    pub next_at: Option<Timestamp>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// All attempts, oldest first.
-    pub log: Vec<AttemptView>,
-}
-
-/// An attempt as the owner of the endpoint sees it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AttemptView {
-    /// From 1.
-    pub number: u32,
-    /// When it began.
-    pub at: Timestamp,
-    /// How long it took.
-    pub duration_ms: u32,
-    /// The status of the answer.
-    pub status: Option<u16>,
-    /// What went wrong.
-    pub error: Option<Arc<str>>,
-    /// More about it.
-    pub detail: Option<Arc<str>>,
-    /// Where it went.
-    pub remote: Option<Arc<str>>,
-    /// The beginning of the answer.
-    pub response: Option<Arc<str>>,
-    /// `scheduled` or `manual`.
-    pub trigger: &'static str,
-}
 
 /// What became of an order to send a message again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,49 +36,7 @@ pub struct Recover {
     pub all: bool,
 }
 
-static ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| {
-    MultiRow::new(
-        "SELECT delivery, number, at, duration_ms, status, error, detail, remote, response, by_hand
-         FROM attempts WHERE delivery IN (",
-        1,
-        ") ORDER BY delivery, number",
-    )
-});
-
 impl Store {
-    /// Deliveries with their attempts, newest first. Cost: O(limit) and what the filter passes over.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn deliveries(
-        &self,
-        filter: &DeliveryFilter,
-        limit: usize,
-    ) -> Result<Vec<DeliveryView>, Error> {
-        self.order(async {
-            let mut tx = self.read().await?;
-            let mut args = tx.args();
-            let wheres = conditions(filter, &mut args);
-            args.int(i64::try_from(limit).unwrap_or(i64::MAX));
-            let text = format!(
-                "SELECT d.id, e.id, m.id, m.type, d.task_id, d.state, d.attempts, d.next_at, d.hand_at,
-                    d.created_at, d.ended_at
-                 FROM deliveries d JOIN messages m ON m.no = d.message
-                 LEFT JOIN endpoints e ON e.no = d.endpoint
-                 {wheres} ORDER BY d.id DESC LIMIT ${}",
-                args.len()
-            );
-            let rows = tx.fetch_all(sqlx::AssertSqlSafe(text), args).await?;
-            let views: Result<Vec<_>, Error> =
-                rows.iter().map(|row| view(&mut Columns::of(row))).collect();
-            let mut views = views?;
-            with_attempts(&mut tx, &mut views).await?;
-            tx.commit().await?;
-            Ok(views)
-        })
-        .await
-    }
-
     /// Makes a delivery due by hand, once for each `request_key`. Its schedule goes on beside.
     ///
     /// # Errors
@@ -286,7 +174,8 @@ impl Store {
         Ok(Some((found.len() as u64, last)))
     }
 
-    /// Makes a message that tests an endpoint, due at once. Its delivery; `None`: no such endpoint.
+    /// Makes a message that tests an endpoint, due at once and tried once. Its delivery; `None`: no such
+    /// endpoint.
     ///
     /// # Errors
     /// [`Error`].
@@ -307,8 +196,7 @@ impl Store {
             let no = put_one(&mut tx, message, now).await?;
             let mut args = tx.args();
             args.int(no);
-            let text = "SELECT id FROM deliveries WHERE message = $1";
-            let delivery = Columns::of(&tx.fetch_one(text, args).await?).int()?;
+            let delivery = Columns::of(&tx.fetch_one(TRY_ONCE, args).await?).int()?;
             tx.commit().await?;
             Ok(Some(delivery))
         };
@@ -340,115 +228,30 @@ async fn first_time(
     Ok(None)
 }
 
-fn conditions(filter: &DeliveryFilter, args: &mut Args) -> String {
-    let mut wheres = Vec::new();
-    let mut add = |args: &Args, condition: &str| {
-        wheres.push(format!("{condition} ${}", args.len()));
-    };
-    if let Some(endpoint) = filter.endpoint {
-        args.id(endpoint.0);
-        add(args, "d.endpoint = (SELECT no FROM endpoints WHERE id =");
-    }
-    if let Some(task) = filter.task {
-        args.id(task.0);
-        add(args, "d.task_id =");
-    }
-    if let Some(state) = filter.state {
-        args.name(state);
-        add(args, "d.state =");
-    }
-    if let Some(since) = filter.since {
-        args.time(since);
-        add(args, "d.created_at >=");
-    }
-    if let Some(until) = filter.until {
-        args.time(until);
-        add(args, "d.created_at <");
-    }
-    if let Some(below) = filter.below {
-        args.int(below);
-        add(args, "d.id <");
-    }
-    if wheres.is_empty() {
-        return String::new();
-    }
-    if filter.endpoint.is_some() {
-        wheres[0].push(')');
-    }
-    format!("WHERE {}", wheres.join(" AND "))
-}
-
-fn view(c: &mut Columns<'_>) -> Result<DeliveryView, Error> {
-    let id = c.int()?;
-    let endpoint_id = c.opt_id()?.map(EndpointId);
-    let webhook_id = c.text()?;
-    let kind = c.text()?;
-    let task_id = c.opt_id()?.map(TaskId);
-    let state = c.text()?;
-    let attempts = c.number()?;
-    let (next_at, hand_at) = (c.opt_time()?, c.opt_time()?);
-    Ok(DeliveryView {
-        id,
-        endpoint_id,
-        webhook_id,
-        kind,
-        task_id,
-        state,
-        attempts,
-        next_at: hand_at.or(next_at),
-        created_at: c.time()?,
-        ended_at: c.opt_time()?,
-        log: Vec::new(),
-    })
-}
-
-async fn with_attempts(tx: &mut Tx<'_>, views: &mut [DeliveryView]) -> Result<(), Error> {
-    let rows = ATTEMPTS
-        .fetch(tx, views, |view, args| args.int(view.id))
-        .await?;
-    let mut by_id: HashMap<i64, &mut DeliveryView> =
-        views.iter_mut().map(|view| (view.id, view)).collect();
-    for row in &rows {
-        let mut c = Columns::of(row);
-        let delivery = c.int()?;
-        let attempt = AttemptView {
-            number: c.number()?,
-            at: c.time()?,
-            duration_ms: c.number()?,
-            status: c.opt_int()?.and_then(|status| u16::try_from(status).ok()),
-            error: c.opt_text()?,
-            detail: c.opt_text()?,
-            remote: c.opt_text()?,
-            response: c.opt_text()?,
-            trigger: match c.int()? {
-                0 => "scheduled",
-                _ => "manual",
-            },
-        };
-        if let Some(view) = by_id.get_mut(&delivery) {
-            view.log.push(attempt);
-        }
-    }
-    Ok(())
-}
-
 const ENDPOINT_OF: &str = "SELECT e.id FROM deliveries d JOIN endpoints e ON e.no = d.endpoint
     WHERE d.id = $1";
 const BY_HAND: &str = "UPDATE deliveries SET hand_at = $2 WHERE id = $1";
 const REQUEST: &str = "SELECT delivery FROM requests WHERE key = $1";
 const INSERT_REQUEST: &str = "INSERT INTO requests (key, delivery, created_at) VALUES ($1, $2, $3)";
 // By `deliveries_endpoint` and `deliveries_dead`.
-const RECOVERABLE: &str = "SELECT id, lane FROM deliveries
-    WHERE endpoint = $1 AND id > $2 AND state IN ('dead', 'delivered') AND created_at >= $3 AND created_at < $4
-    ORDER BY id LIMIT $5";
-const RECOVERABLE_DEAD: &str = "SELECT id, lane FROM deliveries
-    WHERE endpoint = $1 AND id > $2 AND state = 'dead' AND created_at >= $3 AND created_at < $4
-    ORDER BY id LIMIT $5";
+const RECOVERABLE: &str =
+    "SELECT d.id, d.lane FROM deliveries d JOIN messages m ON m.no = d.message
+    WHERE d.endpoint = $1 AND d.id > $2 AND d.state IN ('dead', 'delivered')
+      AND d.created_at >= $3 AND d.created_at < $4 AND m.type <> 'webhook.test'
+    ORDER BY d.id LIMIT $5";
+const RECOVERABLE_DEAD: &str =
+    "SELECT d.id, d.lane FROM deliveries d JOIN messages m ON m.no = d.message
+    WHERE d.endpoint = $1 AND d.id > $2 AND d.state = 'dead'
+      AND d.created_at >= $3 AND d.created_at < $4 AND m.type <> 'webhook.test'
+    ORDER BY d.id LIMIT $5";
+/// A test has no schedule.
+const TRY_ONCE: &str = "UPDATE deliveries SET hand_at = next_at, next_at = NULL
+    WHERE message = $1 RETURNING id";
 static REVIVE: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH told (id, at) AS (",
         2,
-        ") UPDATE deliveries SET state = 'waiting', attempts = 0, next_at = told.at, ended_at = NULL
+        ") UPDATE deliveries SET state = 'waiting', attempts = 0, recovered = 1, next_at = told.at, ended_at = NULL
            FROM told WHERE deliveries.id = told.id",
     )
 });

@@ -1,11 +1,12 @@
 //! What the outbox writes: messages, deliveries and its own place, in one transaction.
 
 use super::lanes::lane;
-use super::row::{filter, ordering};
+use super::row::ordering;
+use super::wants::wanted;
 use super::{Error, Store, connect, for_update};
 use crate::subscription::notice::Kind;
 use crate::webhooks::delivery::Told;
-use crate::webhooks::endpoint::{EndpointId, EventName, Filter, Ordering};
+use crate::webhooks::endpoint::{EndpointId, EventName, Ordering};
 use axum::body::Bytes;
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
@@ -19,19 +20,6 @@ pub struct State {
     pub position: Option<Position>,
     /// Rises whenever what endpoints want has changed.
     pub generation: i64,
-}
-
-/// What an endpoint wants.
-#[derive(Debug, Clone)]
-pub struct Wanted {
-    /// The endpoint.
-    pub to: Recipient,
-    /// What of it.
-    pub filter: Filter,
-    /// Events above this position.
-    pub since: Position,
-    /// The run of a callback, and its flow; `None`: a lasting endpoint.
-    pub run: Option<(RunId, FlowId)>,
 }
 
 /// Where a message goes.
@@ -100,23 +88,6 @@ pub enum Taken {
 }
 
 impl Store {
-    /// Where the outbox is, and what is wanted. Cost: O(endpoints).
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn wanted(&self) -> Result<(State, Vec<Wanted>), Error> {
-        let work = async {
-            let mut tx = self.read().await?;
-            let state = state(&mut tx).await?;
-            let args = tx.args();
-            let rows = tx.fetch_all(WANTED, args).await?;
-            tx.commit().await?;
-            let wanted = rows.iter().map(|row| wanted(&mut Columns::of(row)));
-            Ok((state, wanted.collect::<Result<_, Error>>()?))
-        };
-        self.order(work).await
-    }
-
     /// Where the outbox is.
     ///
     /// # Errors
@@ -276,7 +247,7 @@ pub(super) async fn hold_state(tx: &mut Tx<'_>) -> Result<State, Error> {
     read_state(&mut Columns::of(&row))
 }
 
-async fn state(tx: &mut Tx<'_>) -> Result<State, Error> {
+pub(super) async fn state(tx: &mut Tx<'_>) -> Result<State, Error> {
     let args = tx.args();
     let row = tx.fetch_one(STATE, args).await?;
     read_state(&mut Columns::of(&row))
@@ -293,21 +264,6 @@ fn stored(position: Option<Position>) -> i64 {
     position.map_or(-1, taskledger_projections::sql::int)
 }
 
-fn wanted(c: &mut Columns<'_>) -> Result<Wanted, Error> {
-    let endpoint = c.int()?;
-    let filter = filter(c)?;
-    let ordering = ordering(c.word()?)?;
-    let since = c.number()?;
-    let run = c.opt_id()?.map(RunId);
-    let flow = c.opt_id()?.map(FlowId);
-    Ok(Wanted {
-        to: Recipient { endpoint, ordering },
-        filter,
-        since,
-        run: run.zip(flow),
-    })
-}
-
 /// Writes one message that comes from no event, whose number is made here. The state is held.
 pub(super) async fn put_one(
     tx: &mut Tx<'_>,
@@ -322,7 +278,7 @@ pub(super) async fn put_one(
 }
 
 /// One row of `deliveries`.
-struct Row<'a> {
+struct Given<'a> {
     no: i64,
     message: &'a Message,
     to: Recipient,
@@ -339,9 +295,9 @@ async fn put(
         return Ok(());
     }
     let numbered: Vec<(i64, &Message)> = (first..).zip(messages).collect();
-    let rows: Vec<Row<'_>> = numbered
+    let rows: Vec<Given<'_>> = numbered
         .iter()
-        .flat_map(|&(no, message)| message.to.iter().map(move |&to| Row { no, message, to }))
+        .flat_map(|&(no, message)| message.to.iter().map(move |&to| Given { no, message, to }))
         .collect();
     let mut endpoints: Vec<i64> = rows.iter().map(|row| row.to.endpoint).collect();
     endpoints.sort_unstable();
@@ -403,12 +359,10 @@ const STATE: &str = "SELECT position, generation FROM state";
 const MOVE: &str = "UPDATE state SET position = $1, messages = messages + $2
     WHERE position = $3 AND generation = $4 RETURNING messages";
 const NEXT_MESSAGE: &str = "UPDATE state SET messages = messages + 1 RETURNING messages";
-const WANTED: &str = "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow
-    FROM endpoints WHERE is_callback = 0 OR (run_id IS NOT NULL AND run_ended = 0) ORDER BY no";
-// Few endpoints ask for it, and endpoints seldom fail.
+// By `endpoints_about`.
 const ABOUT_ENDPOINTS: &str =
     "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow
-    FROM endpoints WHERE is_callback = 0 AND no <> $1 AND events LIKE '%\"webhook.endpoint.%' ORDER BY no";
+    FROM endpoints WHERE about_endpoints = 1 AND no <> $1 ORDER BY no";
 const CALLBACK: &str = "SELECT no, ordering FROM endpoints WHERE id = $1 AND is_callback = 1";
 const START: &str = "UPDATE endpoints SET run_id = $2, run_flow = $3 WHERE no = $1";
 const END: &str = "UPDATE endpoints SET run_ended = 1 WHERE no = $1";

@@ -12,19 +12,28 @@ mod endpoints;
 mod inspect;
 mod intake;
 mod lanes;
+mod room;
+mod rotation;
 mod row;
+mod shown;
 mod sweep;
+mod switch;
 mod vault;
+mod wants;
 
 pub use connect::{OpenError, STEPS, WEBHOOKS_FILE};
-pub use endpoints::{CALLBACKS_MAX, Change, Created, ENDPOINTS_MAX, New, OLD_KEYS_MAX};
-pub use inspect::{DeliveryFilter, DeliveryView, Recover, Redelivered};
-pub use intake::{Intake, Message, Recipient, Started, State, Taken, Wanted};
+pub use endpoints::{CALLBACKS_MAX, Change, Created, ENDPOINTS_MAX, New};
+pub use inspect::{Recover, Redelivered};
+pub use intake::{Intake, Message, Recipient, Started, State, Taken};
+pub use rotation::{OLD_KEYS_MAX, Rotated};
+pub use shown::{AttemptView, DeliveryFilter, DeliveryView, WaitsFor};
 pub use sweep::{KEPT_DAYS, KEPT_PER_ENDPOINT, Swept};
+pub use wants::{Wanted, WantedNow};
 
 use super::keys::{Keyring, KeysError};
 use crate::clock::SharedClock;
 use connect::{Connections, Listener};
+use room::Room;
 use std::time::Duration;
 use taskledger_projections as projections;
 use taskledger_projections::sql::Tx;
@@ -83,6 +92,8 @@ pub struct Store {
     /// Endpoints want something else now.
     wanted: Notify,
     listener: tokio::sync::Mutex<Option<Listener>>,
+    room_of_lasting: Room,
+    room_of_callbacks: Room,
 }
 
 impl std::fmt::Debug for Store {
@@ -100,6 +111,8 @@ impl Store {
             due: Notify::new(),
             wanted: Notify::new(),
             listener: tokio::sync::Mutex::new(None),
+            room_of_lasting: Room::default(),
+            room_of_callbacks: Room::default(),
         }
     }
 

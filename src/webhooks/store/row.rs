@@ -1,7 +1,7 @@
 //! Endpoints as rows.
 
 use super::Error;
-use crate::webhooks::delivery::{Health, Window};
+use crate::webhooks::delivery::{Cause, Health, Window};
 use crate::webhooks::endpoint::{
     DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering,
 };
@@ -11,9 +11,10 @@ use taskledger_projections::sql::Columns;
 
 /// Columns that [`endpoint`] reads, in its order.
 pub(super) const ENDPOINT: &str = "no, id, url, description, events, flow_id, user_id, is_callback, \
-    run_id, ordering, schedule, public_key, since, disabled_reason, disabled_at, failing_since, created_at, updated_at";
+    run_id, ordering, schedule, public_key, since, disabled_reason, disabled_at, created_at, updated_at, \
+    failures, failing_since, window_since, window_attempts, window_failures, open_until, openings";
 
-/// An endpoint without the names of its headers, and its number.
+/// An endpoint without its keys and the names of its headers, and its number.
 pub(super) fn endpoint(c: &mut Columns<'_>) -> Result<(i64, Endpoint), Error> {
     let no = c.int()?;
     let id = EndpointId(c.id()?);
@@ -41,12 +42,13 @@ pub(super) fn endpoint(c: &mut Columns<'_>) -> Result<(i64, Endpoint), Error> {
         ordering,
         schedule,
         header_names: Vec::new(),
+        key_times: Vec::new(),
         public_key,
         since,
         disabled: reason.map(|reason| (reason, disabled_at.unwrap_or(Timestamp(0)))),
-        failing_since: c.opt_time()?,
         created_at: c.time()?,
         updated_at: c.time()?,
+        health: health(c)?,
     };
     Ok((no, endpoint))
 }
@@ -74,6 +76,10 @@ pub(super) fn health(c: &mut Columns<'_>) -> Result<Health, Error> {
         open_until: c.opt_time()?,
         openings: c.number()?,
     })
+}
+
+pub(super) fn cause(number: i64) -> Result<Cause, Error> {
+    Cause::of_number(number).ok_or_else(|| Error::Damaged(format!("{number} is no cause")))
 }
 
 fn events(text: &str) -> Result<Arc<[EventName]>, Error> {

@@ -83,6 +83,11 @@ impl Store {
         args.time(Timestamp(now.0 - KEPT_DAYS * 24 * 60 * MINUTE));
         tx.execute("DELETE FROM requests WHERE created_at < $1", args)
             .await?;
+        // Their deliveries ended at the latest when they went, and are gone by now.
+        let mut args = tx.args();
+        args.time(Timestamp(now.0 - (KEPT_DAYS + 1) * 24 * 60 * MINUTE));
+        tx.execute("DELETE FROM removed_endpoints WHERE removed_at < $1", args)
+            .await?;
         tx.commit().await?;
         Ok(erased)
     }
@@ -142,7 +147,10 @@ impl Store {
         let mut args = tx.args();
         args.time(Timestamp(now.0 - FINISHED_MINUTES * MINUTE));
         args.int(SLICE);
-        let removed = tx.execute(FINISHED, args).await?;
+        args.time(now);
+        let removed = tx.execute(REMEMBER_FINISHED, args).await?;
+        let args = tx.args();
+        tx.execute(FINISHED, args).await?;
         tx.commit().await?;
         Ok(removed)
     }
@@ -199,6 +207,15 @@ pub(super) async fn cancel_open(
     args.int(endpoint);
     tx.execute(FORGET_HANDS, args).await?;
     Ok(cancelled)
+}
+
+/// Keeps the id of an endpoint that is about to be removed, for its deliveries.
+pub(super) async fn remember(tx: &mut Tx<'_>, endpoint: i64, now: Timestamp) -> Result<(), Error> {
+    let mut args = tx.args();
+    args.int(endpoint);
+    args.time(now);
+    tx.execute(REMEMBER, args).await?;
+    Ok(())
 }
 
 /// Removes an endpoint with its secrets.
@@ -275,12 +292,16 @@ const FINISHED_HEADERS: &str = "DELETE FROM endpoint_headers WHERE endpoint IN (
         SELECT no FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
             SELECT 1 FROM deliveries d
             WHERE d.endpoint = e.no AND (d.state = 'waiting' OR d.hand_at IS NOT NULL)))";
-const FINISHED: &str = "DELETE FROM endpoints WHERE no IN (
-        SELECT no FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
-            SELECT 1 FROM deliveries d
-            WHERE d.endpoint = e.no
-              AND (d.state = 'waiting' OR d.hand_at IS NOT NULL OR d.ended_at >= $1))
-        LIMIT $2)";
+const REMEMBER: &str = "INSERT INTO removed_endpoints (no, id, removed_at)
+    SELECT no, id, $2 FROM endpoints WHERE no = $1";
+const REMEMBER_FINISHED: &str = "INSERT INTO removed_endpoints (no, id, removed_at)
+    SELECT no, id, $3 FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
+        SELECT 1 FROM deliveries d
+        WHERE d.endpoint = e.no
+          AND (d.state = 'waiting' OR d.hand_at IS NOT NULL OR d.ended_at >= $1))
+    LIMIT $2";
+const FINISHED: &str = "DELETE FROM endpoints WHERE is_callback = 1 AND run_ended = 1
+    AND no IN (SELECT no FROM removed_endpoints)";
 const UNUSED: &str = "SELECT no FROM endpoints
     WHERE is_callback = 1 AND run_ended = 0 AND run_id IS NULL AND created_at < $1 ORDER BY no LIMIT $2";
 const CANCEL: &str = "UPDATE deliveries

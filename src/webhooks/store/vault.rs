@@ -101,12 +101,12 @@ impl Store {
         Ok((name, value))
     }
 
-    /// Adds a key that signs from now on.
+    /// Adds a key that signs from now on; it is known by its digest, if there is one.
     pub(super) async fn put_key(
         &self,
         tx: &mut Tx<'_>,
         (no, id): (i64, EndpointId),
-        secret: &Secret,
+        (secret, digest): (&Secret, Option<Vec<u8>>),
         now: Timestamp,
     ) -> Result<(), Error> {
         let mut args = tx.args();
@@ -122,6 +122,7 @@ impl Store {
         args.text(sealed.key_id);
         args.bytes(sealed.bytes);
         args.time(now);
+        args.bytes(digest);
         tx.execute(INSERT_KEY, args).await?;
         let mut args = tx.args();
         args.int(no);
@@ -205,6 +206,9 @@ impl Store {
                 args.text(new.key_id);
                 args.bytes(new.bytes);
                 args.text(old.key_id);
+                if is_key {
+                    args.bytes(self.keys.digest(&value.0));
+                }
                 done += tx.execute(update, args).await?;
             }
         }
@@ -221,8 +225,9 @@ fn sealed(c: &mut Columns<'_>) -> Result<Sealed, Error> {
     })
 }
 
-const INSERT_KEY: &str = "INSERT INTO endpoint_keys (endpoint, number, key_id, sealed, created_at)
-    VALUES ($1, $2, $3, $4, $5)";
+const INSERT_KEY: &str =
+    "INSERT INTO endpoint_keys (endpoint, number, key_id, sealed, created_at, digest)
+    VALUES ($1, $2, $3, $4, $5, $6)";
 const INSERT_HEADER: &str = "INSERT INTO endpoint_headers (endpoint, name, key_id, sealed)
     VALUES ($1, $2, $3, $4)";
 const OLD_KEYS: &str = "SELECT k.endpoint, e.id, k.key_id, k.sealed, k.number
@@ -231,7 +236,8 @@ const OLD_KEYS: &str = "SELECT k.endpoint, e.id, k.key_id, k.sealed, k.number
 const OLD_HEADERS: &str = "SELECT h.endpoint, e.id, h.key_id, h.sealed, h.name
     FROM endpoint_headers h JOIN endpoints e ON e.no = h.endpoint
     WHERE h.key_id <> $1 LIMIT $2";
-const RESEAL_KEY: &str = "UPDATE endpoint_keys SET key_id = $3, sealed = $4
+const RESEAL_KEY: &str = "UPDATE endpoint_keys SET key_id = $3, sealed = $4,
+        digest = CASE WHEN (SELECT is_callback FROM endpoints WHERE no = $1) = 0 THEN $6 END
     WHERE endpoint = $1 AND number = $2 AND key_id = $5";
 const RESEAL_HEADER: &str = "UPDATE endpoint_headers SET key_id = $3, sealed = $4
     WHERE endpoint = $1 AND name = $2 AND key_id = $5";

@@ -2,7 +2,7 @@
 
 use crate::webhooks::attempt::Outcome;
 use crate::webhooks::breaker;
-use crate::webhooks::delivery::{Next, Told};
+use crate::webhooks::delivery::{Cause, Next, Told};
 use crate::webhooks::endpoint::EndpointId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -55,7 +55,7 @@ impl Counters {
             Outcome::Failed { .. } | Outcome::Gone => &self.failed,
         }
         .fetch_add(1, Relaxed);
-        if told.next == Next::Dead {
+        if told.next == Next::Dead && told.attempt.cause != Cause::Test {
             self.dead.fetch_add(1, Relaxed);
         }
         let mut open = self.open();

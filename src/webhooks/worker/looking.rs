@@ -41,6 +41,9 @@ pub(super) async fn look(
         // Listening begins before looking, so that nothing falls between the two.
         let mut changed = shared.parts.deliveries.changed();
         let hinted = futures_util::poll!(&mut changed).is_ready();
+        if hinted {
+            shared.hints.send_replace(());
+        }
         let looked = tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -57,7 +60,9 @@ pub(super) async fn look(
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = &mut changed, if !hinted => {}
+            () = &mut changed, if !hinted => {
+                shared.hints.send_replace(());
+            }
             () = shared.ended.notified() => {}
             () = sleep_until(begun + if hinted { least } else { most }) => {}
         }

@@ -8,7 +8,7 @@ mod sharing;
 use super::*;
 use crate::clock::Clock;
 use crate::egress::{self, Class, Incoming};
-use crate::webhooks::delivery::DeliveryId;
+use crate::webhooks::delivery::{Cause, DeliveryId};
 use crate::webhooks::endpoint::EndpointId;
 use crate::webhooks::memory::{Delivery, MemoryDeliveries, State};
 use async_trait::async_trait;

@@ -14,8 +14,9 @@ use crate::webhooks::endpoint::EventName;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// Messages that are read at once: what an endpoint sends in a moment, and not so many that they are old
@@ -23,8 +24,11 @@ use tokio_util::sync::CancellationToken;
 const READ_MAX: usize = 16;
 /// What was read is read again after this time: it may have been cancelled or replaced.
 const FRESH: Duration = Duration::from_secs(2);
-/// How often new messages are looked for while attempts are under way.
+/// How often new messages are looked for while attempts are under way, if no hint says that there are any.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The shortest pause between two looks of one endpoint, however many hints come: they are of all
+/// endpoints together, and hundreds may be at work.
+const GATHER: Duration = Duration::from_millis(100);
 /// After this time nothing new is begun, so that changes of the endpoint (keys, headers, its address)
 /// are read.
 const TURN: Duration = Duration::from_secs(10);
@@ -32,6 +36,20 @@ const TURN: Duration = Duration::from_secs(10);
 const OVERTIME: Duration = Duration::from_secs(3);
 
 type Made = (Attempt, Outcome);
+
+/// When it is worth while to look again, after a look at `read`.
+async fn new_messages(hints: &mut watch::Receiver<()>, read: Instant) {
+    let hinted = async {
+        if hints.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        sleep_until(read + GATHER).await;
+    };
+    tokio::select! {
+        () = hinted => {}
+        () = sleep(LOOK_EVERY) => {}
+    }
+}
 
 /// Why a turn is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +76,8 @@ pub(super) struct Turn {
     read: Instant,
     /// There was nothing more when it was last looked.
     drained: bool,
+    /// Something may have become due somewhere.
+    hints: watch::Receiver<()>,
     running: JoinSet<Made>,
     under_way: HashMap<Id, Due>,
 }
@@ -66,7 +86,6 @@ impl Turn {
     pub(super) fn new(shared: Arc<Shared>, endpoint: Leased, holding: Arc<Holding>) -> Self {
         Self {
             host: shared.room.host(&endpoint.url),
-            shared,
             health: endpoint.health,
             endpoint: Arc::new(endpoint),
             holding,
@@ -75,6 +94,8 @@ impl Turn {
             queue: VecDeque::new(),
             read: Instant::now(),
             drained: false,
+            hints: shared.hints.subscribe(),
+            shared,
             running: JoinSet::new(),
             under_way: HashMap::new(),
         }
@@ -133,7 +154,7 @@ impl Turn {
                 }
                 () = stop.cancelled(), if willing => {}
                 place = shared.room.enter(&self.host), if wants => self.begin(place, stop).await,
-                () = sleep(LOOK_EVERY), if !wants => self.drained = false,
+                () = new_messages(&mut self.hints, self.read), if !wants => self.drained = false,
             }
         }
     }
@@ -248,7 +269,7 @@ impl Turn {
             detail: None,
             remote: None,
             response: None,
-            by_hand: due.by_hand,
+            cause: due.cause,
         };
         (attempt, Outcome::Failed { retry_after: None })
     }

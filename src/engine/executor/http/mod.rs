@@ -5,9 +5,10 @@
 //! secrecy of what a task names. Inputs are recorded, with their headers and credentials, and whoever may
 //! read the task may read them.
 //!
-//! `request` reads inputs, `schema` describes them, `answer` makes a result or a failure.
+//! `inputs` reads inputs into a `request`, `schema` describes them, `answer` makes a result or a failure.
 
 mod answer;
+mod inputs;
 mod request;
 mod schema;
 #[cfg(test)]
@@ -17,8 +18,10 @@ use super::{Concurrency, Description, Executor, ExecutorError, Job};
 use crate::egress::{Egress, Error};
 use async_trait::async_trait;
 use request::Request;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
+use taskledger_domain::Violation;
+use taskledger_domain::violation::PathSegment;
 
 /// Its name in `schemas.method`.
 const NAME: &str = "http_executor";
@@ -62,8 +65,14 @@ impl Executor for HttpExecutor {
         }
     }
 
+    fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
+        let read = Request::read(inputs, self.egress.policy());
+        read.err().unwrap_or_default()
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
-        let request = Request::read(&job.inputs, self.egress.policy())?;
+        let request = Request::read(&job.inputs, self.egress.policy());
+        let request = request.map_err(|faults| ExecutorError::new(told(&faults)))?;
         let outgoing = request.outgoing(&job);
         let sending = self.egress.send(outgoing);
         let answered = tokio::select! {
@@ -78,6 +87,29 @@ impl Executor for HttpExecutor {
             Err(error) => Err(unanswered(&request, &error)),
         }
     }
+}
+
+/// Faults as the text of a failed attempt.
+fn told(faults: &[Violation]) -> String {
+    let one = |fault: &Violation| {
+        let path: Vec<String> = fault
+            .path
+            .iter()
+            .map(|segment| match segment {
+                PathSegment::Key(key) => key.escape_debug().to_string(),
+                PathSegment::Index(index) => index.to_string(),
+            })
+            .collect();
+        let (
+            path,
+            Violation {
+                reason, expected, ..
+            },
+        ) = (path.join("."), fault);
+        format!("`{path}`: {reason}, expected {expected}")
+    };
+    let all: Vec<String> = faults.iter().map(one).collect();
+    all.join("; ")
 }
 
 fn unanswered(request: &Request, error: &Error) -> ExecutorError {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::Violation;
 
 struct Nowhere;
 
@@ -29,7 +30,8 @@ fn executor() -> HttpExecutor {
 }
 
 fn read(inputs: &Value) -> Result<Request, String> {
-    Request::read(inputs.as_object().unwrap(), &Policy::default()).map_err(|error| error.0)
+    Request::read(inputs.as_object().unwrap(), &Policy::default())
+        .map_err(|faults| super::told(&faults))
 }
 
 fn request(inputs: &Value) -> Request {
@@ -149,7 +151,7 @@ fn mistakes_are_told_by_the_schema_and_by_the_executor() {
         (json!({"auth": {"type": "bearer"}}), "`auth.token`"),
         (
             json!({"auth": {"type": "bearer", "token": "a\nb"}}),
-            "`auth`",
+            "`auth.token`",
         ),
         (
             json!({"auth": {"type": "header", "name": "Host", "value": "x"}}),
@@ -166,8 +168,8 @@ fn mistakes_are_told_by_the_schema_and_by_the_executor() {
             "`response_bytes_max`",
         ),
         (json!({"expect_status": []}), "`expect_status`"),
-        (json!({"expect_status": ["6xx"]}), "`expect_status`"),
-        (json!({"expect_status": [99]}), "`expect_status`"),
+        (json!({"expect_status": ["6xx"]}), "`expect_status.0`"),
+        (json!({"expect_status": [99]}), "`expect_status.0`"),
     ] {
         let mut inputs = more;
         inputs["url"] = json!(URL);
@@ -185,6 +187,108 @@ fn mistakes_are_told_by_the_schema_and_by_the_executor() {
             .unwrap_err()
             .contains("both name `authorization`")
     );
+}
+
+/// What is told of inputs when a task is created: place, reason, expected.
+fn checked(more: &Value) -> Vec<(String, String, String)> {
+    let mut inputs = json!({"url": URL});
+    for (name, value) in more.as_object().unwrap() {
+        inputs[name] = value.clone();
+    }
+    let faults = executor().check(inputs.as_object().unwrap());
+    let place = |v: &Violation| serde_json::to_string(&v.path).unwrap();
+    let one = |v: Violation| (place(&v), v.reason, v.expected);
+    faults.into_iter().map(one).collect()
+}
+
+#[test]
+fn each_mistake_is_told_at_its_place_with_what_would_be_accepted() {
+    assert_eq!(checked(&json!({})), []);
+    for (more, place, accepted) in [
+        (
+            json!({"json": 1, "body": "x"}),
+            r#"["body"]"#,
+            "one of `json`, `body` and `form`",
+        ),
+        (
+            json!({"timeout": 1, "timeout_seconds": 1}),
+            r#"["timeout"]"#,
+            "one of them",
+        ),
+        (
+            json!({"headers": {"Host": "x"}}),
+            r#"["headers","Host"]"#,
+            "the client sets host, content-length",
+        ),
+        (
+            json!({"expect_status": ["500-200"]}),
+            r#"["expect_status",0]"#,
+            "not above its last",
+        ),
+        (
+            json!({"expect_status": [200, "6xx"]}),
+            r#"["expect_status",1]"#,
+            "a class such as \"4xx\"",
+        ),
+        (
+            json!({"auth": {"type": "digest"}}),
+            r#"["auth","type"]"#,
+            "`basic`, `bearer` or `header`",
+        ),
+        (
+            json!({"auth": {"type": "basic", "username": "u"}}),
+            r#"["auth","password"]"#,
+            "`username` and `password`",
+        ),
+        (
+            json!({"auth": {"type": "bearer", "token": "t", "tokn": 1}}),
+            r#"["auth","tokn"]"#,
+            "`type` and `token`",
+        ),
+        (
+            json!({"params": {"a": {}}}),
+            r#"["params","a"]"#,
+            "a text, a number, a boolean, or a list",
+        ),
+        (
+            json!({"url": "ftp://example.com/"}),
+            r#"["url"]"#,
+            "`https`",
+        ),
+        (
+            json!({"url": "http://example.com/"}),
+            r#"["url"]"#,
+            "the operator allows `http`",
+        ),
+        (
+            json!({"url": "https://10.0.0.1/"}),
+            r#"["url"]"#,
+            "a public one",
+        ),
+        (
+            json!({"url": "https://[::1]/"}),
+            r#"["url"]"#,
+            "a public one",
+        ),
+    ] {
+        let found = checked(&more);
+        assert_eq!(found.len(), 1, "{more}: {found:?}");
+        assert_eq!(found[0].0, place, "{more}");
+        assert!(found[0].2.contains(accepted), "{more}: {found:?}");
+    }
+    let several = json!({"url": "https://10.0.0.1/", "timeout": -1, "method": "TRACE"});
+    assert_eq!(checked(&several).len(), 3);
+}
+
+#[test]
+fn what_is_wrong_repeats_no_credentials() {
+    let inputs = json!({
+        "url": "https://user:hunter2@example.com/?key=hunter2", "headers": {"Host": "hunter2", "a": "hunter2\n"},
+        "auth": {"type": "bearer", "token": "hunter2\n", "password": "hunter2"}
+    });
+    let faults = executor().check(inputs.as_object().unwrap());
+    assert_eq!(faults.len(), 5, "{faults:?}");
+    assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn sending() -> Vec<Method<Context>> {
         Method {
             name: "webhooks.test",
             title: "Test Webhook",
-            summary: "Send a message that only tests",
+            summary: "Send a message that only tests, once, and say what came of it",
             tags: &["webhook"],
             params: one::Params::questions(),
             changes: Changes::Webhooks,
@@ -200,12 +200,7 @@ fn sending() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    let made = context.webhooks.test(p.id).await;
-                    told(
-                        &context,
-                        &call.params,
-                        made.map(|id| json!({"delivery_id": id})),
-                    )
+                    told(&context, &call.params, context.webhooks.test(p.id).await)
                 })
             },
         },

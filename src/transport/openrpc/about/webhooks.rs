@@ -24,7 +24,20 @@ fn text_or_null(description: &str) -> Value {
     json!({"type": ["string", "null"], "description": description})
 }
 
+fn breaker() -> Value {
+    object(json!({
+        "state": {"type": "string", "enum": ["closed", "open", "half_open"], "description": "`open`: after failures nothing is sent for a while. `half_open`: the next attempt decides."},
+        "failures": {"type": "integer", "minimum": 0, "description": "Failed attempts in a row."},
+        "since": time_or_null("When the present pause began."),
+        "next_try_at": time_or_null("When it ends."),
+    }))
+}
+
 fn webhook() -> Value {
+    let signing = object(json!({
+        "created_at": time(),
+        "expires_at": time_or_null("Signs until then; null: the present secret."),
+    }));
     let webhook = object(json!({
         "id": at("TaskId"),
         "url": {"type": "string"},
@@ -39,9 +52,11 @@ fn webhook() -> Value {
         "signature": {"type": "string", "enum": ["v1", "v1a"]},
         "enabled": {"type": "boolean"},
         "failing_since": time_or_null("Since when nothing has arrived."),
+        "breaker": breaker(),
+        "secrets": {"type": "array", "items": signing, "description": "How long each secret signs, the present one first; none: nothing is signed."},
         "since": {"type": "integer", "minimum": 0, "description": "Events above this position are sent."},
         "created_at": time(),
-        "updated_at": time(),
+        "updated_at": {"type": "string", "format": "date-time", "description": "When it was last updated, enabled or disabled by a call, or given a new secret; what becomes of deliveries does not count."},
     }));
     let disabled = object(json!({
         "reason": {"type": "string", "enum": ["requested", "gone", "failing"]},
@@ -69,6 +84,8 @@ fn hook() -> Value {
         "id": HOOK, "url": URL, "description": "for the examples", "events": null, "flow_id": null,
         "user_id": null, "kind": "lasting", "ordering": "task", "schedule": null, "headers": {},
         "signature": "v1", "enabled": true, "failing_since": null, "since": 10,
+        "breaker": {"state": "closed", "failures": 0, "since": null, "next_try_at": null},
+        "secrets": [{"created_at": TIME, "expires_at": null}],
         "created_at": TIME, "updated_at": TIME,
     })
 }
@@ -81,8 +98,8 @@ fn changed(members: Value) -> Value {
     hook
 }
 
-fn delivery() -> Value {
-    let attempt = object(json!({
+fn attempt() -> Value {
+    object(json!({
         "number": {"type": "integer", "minimum": 1},
         "at": time(),
         "duration_ms": {"type": "integer", "minimum": 0},
@@ -91,20 +108,31 @@ fn delivery() -> Value {
         "detail": text_or_null("More about it."),
         "remote": text_or_null("The address it went to."),
         "response": text_or_null("The beginning of the answer."),
-        "trigger": {"type": "string", "enum": ["scheduled", "manual"]},
-    }));
+        "trigger": {"type": "string", "enum": ["scheduled", "manual", "recovered", "test"], "description": "`manual`: by `webhooks.redeliver`; `recovered`: of a schedule that `webhooks.recover` has begun anew."},
+    }))
+}
+
+fn waits_for() -> Value {
+    json!({"type": ["string", "null"], "enum": ["earlier_message", "breaker", "enabling", null],
+        "description": "What must happen first: an earlier message ends, the breaker lets something through, the webhook is enabled."})
+}
+
+const STATES: [&str; 5] = ["waiting", "delivered", "dead", "cancelled", "superseded"];
+
+fn delivery() -> Value {
     object(json!({
         "id": {"type": "integer", "minimum": 1},
-        "endpoint_id": text_or_null("The webhook; null when it was deleted."),
+        "endpoint_id": text_or_null("The webhook, also when it was deleted."),
         "webhook_id": {"type": "string", "description": "What receivers know repetitions by."},
         "type": {"type": "string"},
         "task_id": text_or_null("The task that it is about."),
-        "state": {"type": "string", "enum": ["waiting", "delivered", "dead", "cancelled", "superseded"]},
+        "state": {"type": "string", "enum": STATES},
         "attempts": {"type": "integer", "minimum": 0, "description": "Of the schedule."},
-        "next_at": time_or_null("Not before this time is the next attempt; null when none follows, or another message must arrive first."),
+        "next_at": time_or_null("Not before this time is the next attempt; null when none follows, or `waits_for` says more."),
+        "waits_for": waits_for(),
         "created_at": time(),
         "ended_at": time_or_null("When it ended."),
-        "log": {"type": "array", "items": attempt},
+        "log": {"type": "array", "items": attempt()},
     }))
 }
 
@@ -145,7 +173,8 @@ pub fn create() -> About {
     about(
         "Sends everything that happens from now on, as far as the filters want it, by signed POST \
          requests (Standard Webhooks) until each has arrived or its schedule is over. The secret is \
-         in the answer.",
+         in the answer. `http` is for receivers that the operator allows: an address is looked at now, a \
+         name with each attempt, since its addresses may change.",
         "webhook",
         with_secret(),
         &[],
@@ -251,7 +280,8 @@ pub fn disable() -> About {
 #[must_use]
 pub fn rotate_secret() -> About {
     about(
-        "Lets a new secret sign. The old one signs too until the grace is over; at most five old ones do.",
+        "Lets a new secret sign. The old one signs too until the grace is over, and older ones no longer than that. At most \
+         five old ones do: one more is refused until the first of them ends.",
         "webhook",
         with_secret(),
         UNKNOWN,
@@ -293,12 +323,26 @@ pub fn secret() -> About {
 #[must_use]
 pub fn test() -> About {
     about(
-        "Sends a message `webhook.test` to a webhook at once, whatever it filters. `webhooks.deliveries` \
-         shows what became of it.",
-        "delivery",
-        of_delivery(),
+        "Sends a message `webhook.test` to a webhook at once, whatever it filters, and never again. Waits for \
+         what comes of it, for 20 seconds at most, and not for a breaker that is open: then `attempt` is \
+         null, and `webhooks.deliveries` shows it later.",
+        "test",
+        object(json!({
+            "delivery_id": {"type": "integer", "minimum": 1},
+            "state": {"type": "string", "enum": STATES, "description": "`dead`: it has failed."},
+            "waits_for": waits_for(),
+            "next_at": time_or_null("When it will be sent, if it was not."),
+            "attempt": {"anyOf": [attempt(), {"type": "null"}]},
+        })),
         UNKNOWN,
-        ("one", json!({"id": HOOK}), json!({"delivery_id": 2})),
+        (
+            "one that arrives",
+            json!({"id": HOOK}),
+            json!({"delivery_id": 2, "state": "delivered", "waits_for": null, "next_at": null, "attempt": {
+                "number": 1, "at": TIME, "duration_ms": 31, "status": 204, "error": null, "detail": null,
+                "remote": "192.0.2.1:443", "response": null, "trigger": "test",
+            }}),
+        ),
     )
 }
 
@@ -317,7 +361,7 @@ pub fn deliveries() -> About {
             json!({"deliveries": [{
                 "id": 1, "endpoint_id": HOOK, "webhook_id": "bb0e8400-e29b-41d4-a716-446655440000",
                 "type": "webhook.test", "task_id": null, "state": "waiting", "attempts": 0,
-                "next_at": TIME, "created_at": TIME, "ended_at": null, "log": [],
+                "next_at": TIME, "waits_for": null, "created_at": TIME, "ended_at": null, "log": [],
             }]}),
         ),
     )
@@ -345,7 +389,7 @@ pub fn redeliver() -> About {
 pub fn recover() -> About {
     about(
         "Lets deliveries of a webhook begin their schedule anew, in their order: those that were given \
-         up, or all of a time.",
+         up, or all of a time. Tests are not among them.",
         "recovered",
         object(json!({"recovered": {"type": "integer", "minimum": 0}})),
         UNKNOWN,

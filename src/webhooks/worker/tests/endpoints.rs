@@ -199,7 +199,7 @@ async fn an_attempt_by_hand_neither_uses_nor_resets_the_schedule() {
 
     let after = world.store.delivery(message);
     assert_eq!((after.attempts, after.next_at), (1, before.next_at));
-    assert!(after.log[1].by_hand && !after.by_hand);
+    assert!(after.log[1].cause == Cause::Manual && !after.by_hand);
     let dead = world.ends(message, State::Dead, HOUR).await;
     assert_eq!((dead.attempts, dead.log.len()), (2, 3));
     // A dead one stays dead when it fails by hand, and has arrived when it arrives.

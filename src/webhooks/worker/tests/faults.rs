@@ -21,8 +21,8 @@ async fn a_message_that_arrives_is_sent_once_and_logged() {
     assert_eq!(delivery.log.len(), 1);
     let attempt = &delivery.log[0];
     assert_eq!(
-        (attempt.status, attempt.error, attempt.by_hand),
-        (Some(200), None, false)
+        (attempt.status, attempt.error, attempt.cause),
+        (Some(200), None, Cause::Scheduled)
     );
     assert_eq!(attempt.duration_ms, 10);
     assert_eq!(delivery.attempts, 1);

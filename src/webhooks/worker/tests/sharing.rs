@@ -139,3 +139,40 @@ async fn endpoints_that_wait_for_minutes_for_a_place_are_served_in_the_end() {
         assert_eq!(delivery.log.len(), 1);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_while_another_is_under_way_begins_as_long_as_there_is_room() {
+    let world = World::new();
+    let slow = |n| {
+        if n == 1 {
+            Does::Hangs
+        } else {
+            Does::Answers(200)
+        }
+    };
+    let endpoint = world.endpoint(1, "slow", slow);
+    world.about(endpoint, 1);
+    world
+        .until(SECOND, "the first is under way", |w| w.seen().len() == 1)
+        .await;
+
+    let mut waited = Vec::new();
+    // At several distances from whatever looks at its own pace.
+    for (n, pause_ms) in (2..).zip([5, 130, 250, 370, 510, 777]) {
+        sleep(Duration::from_millis(pause_ms)).await;
+        let begun = Instant::now();
+        world.about(endpoint, n);
+        world
+            .until(SECOND * 5, "it is sent", |w| w.seen().len() == n as usize)
+            .await;
+        waited.push(world.seen()[n as usize - 1].at - begun);
+    }
+
+    let longest = waited.iter().max().copied().unwrap_or_default();
+    assert!(longest <= Duration::from_millis(150), "{waited:?}");
+    world
+        .until(SECOND, "only the first is still there", |w| {
+            w.receivers.under_way() == 1
+        })
+        .await;
+}

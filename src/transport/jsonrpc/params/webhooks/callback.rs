@@ -1,6 +1,6 @@
 //! `configuration.push_notification_config` of `tasks.execute`. spec: interface / Push Notifications
 
-use super::kinds::{headers_at, headers_schema, own_secret};
+use super::kinds::{HIDDEN, headers_at, headers_schema, own_secret};
 use crate::webhooks::URL_CHARS_MAX;
 use crate::webhooks::callback::Callback;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub fn schema() -> Value {
             "url": {"type": "string", "minLength": 1, "maxLength": URL_CHARS_MAX},
             "headers": headers_schema(),
             "method": {"type": ["string", "null"], "enum": ["POST", null]},
-            "secret": {"type": ["string", "null"], "description": "`whsec_...`: what signs; without it nothing does."},
+            "secret": {"type": ["string", "null"], "description": "`whsec_...` or `whsk_...`: what signs. Without it the notices carry no signature, and a receiver cannot tell who sent them: give one, or a header that only you know."},
         },
     })
 }
@@ -57,13 +57,12 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
     let given = |member: &str| map.get(member).filter(|value| !value.is_null());
     let url = given("url").and_then(Value::as_str).map(Arc::from);
     if url.is_none() {
-        let reason = if given("url").is_some() {
-            "not a string"
-        } else {
-            "missing"
+        let (reason, actual) = match given("url") {
+            Some(given) => ("not a string", without_texts(given)),
+            None => ("missing", Value::Null),
         };
         let expected = "the URL of the receiver";
-        violations.push(Violation::new(&path("url"), reason, expected, &Value::Null));
+        violations.push(Violation::new(&path("url"), reason, expected, &actual));
     }
     let headers = given("headers").map(|headers| headers_at(headers, &path("headers")));
     let headers = headers.unwrap_or_else(|| Ok(Vec::new()));
@@ -78,8 +77,8 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
         .map_err(|mut faults| violations.append(&mut faults));
     for name in map.keys().filter(|name| !MEMBERS.contains(&name.as_str())) {
         let expected = format!("one of {}", MEMBERS.join(", "));
-        // It may be a token.
-        let fault = Violation::new(&path(name), "unknown parameter", expected, &Value::Null);
+        let actual = without_texts(&map[name]);
+        let fault = Violation::new(&path(name), "unknown parameter", expected, &actual);
         violations.push(fault);
     }
     match (url, headers, secret) {
@@ -89,6 +88,14 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
             secret,
         })),
         _ => Err(violations),
+    }
+}
+
+/// What was given, as far as it cannot be a token.
+fn without_texts(given: &Value) -> Value {
+    match given {
+        Value::Null | Value::Bool(_) | Value::Number(_) => given.clone(),
+        Value::String(_) | Value::Array(_) | Value::Object(_) => HIDDEN.into(),
     }
 }
 
@@ -123,5 +130,11 @@ mod tests {
         assert_eq!(found, ["url", "webhook-id", "method", "secret", "token"]);
         assert!(!format!("{violations:?}").contains("hunter2"));
         assert_eq!(violations[0].path.len(), 3);
+        let shown = |n: usize| violations[n].actual.clone();
+        // A violation hides what is named like a secret by itself.
+        assert_eq!((shown(2), shown(4)), (json!("GET"), json!("[redacted]")));
+        let odd = of(json!({"url": 7, "retries": 3})).unwrap_err();
+        let shown: Vec<_> = odd.iter().map(|v| v.actual.clone()).collect();
+        assert_eq!(shown, [json!(7), json!(3)]);
     }
 }

@@ -21,14 +21,18 @@ impl Parameters for Params {
         let url = reader.required(
             "url",
             text(URL_CHARS_MAX),
-            "Where to send: `https`, unless the operator allows the receiver `http`.",
+            "Where to send: `https`, or `http` where the operator allows it. Whether a name leads to an address that is allowed is looked at with each attempt.",
         );
         let events = reader.optional(
             "events",
             Events,
             "Only these; without it everything about tasks. What becomes of other webhooks is told only to those that name it.",
         );
-        let flow = reader.optional("flow_id", TASK_ID, "Only this flow: the id of its root.");
+        let flow = reader.optional(
+            "flow_id",
+            TASK_ID,
+            "Only this flow, which exists: the id of its root.",
+        );
         let user = reader.optional(
             "user_id",
             text(KEY_CHARS_MAX),
@@ -55,7 +59,7 @@ impl Parameters for Params {
         let secret = reader.optional(
             "secret",
             OwnSecret,
-            "A secret of your own, `whsec_` with 24 to 64 bytes in base64; without it one is made.",
+            "A secret of your own, `whsec_` with 24 to 64 bytes in base64, that no other webhook signs with; without it one is made.",
         );
         let signature = reader.with_default(
             "signature",

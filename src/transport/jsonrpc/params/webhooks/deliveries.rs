@@ -3,6 +3,7 @@
 use super::super::super::reader::{Choice, Parameters, Reader, TASK_ID, TIMESTAMP, choice};
 use super::kinds::Id;
 use super::list::{cursor, limit};
+use super::recover::before;
 use crate::webhooks::store::DeliveryFilter;
 use taskledger_domain::Violation;
 
@@ -22,6 +23,11 @@ impl Parameters for Params {
         let task = reader.optional("task_id", TASK_ID, "Only about this task.");
         let since = reader.optional("since", TIMESTAMP, "Only made at this time or after it.");
         let until = reader.optional("until", TIMESTAMP, "Only made before this time.");
+        if let (Some(since), Some(until)) = (since, until)
+            && until <= since
+        {
+            reader.report("until", before(since), &until.to_string().into());
+        }
         let limit = limit(&mut reader, "Deliveries in the page, at most.");
         let below = cursor(&mut reader);
         reader.finish(|| {

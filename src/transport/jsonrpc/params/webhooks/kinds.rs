@@ -18,7 +18,7 @@ const SECRET_CHARS_MAX: usize = 128;
 /// Characters of a description.
 pub(super) const DESCRIPTION_CHARS_MAX: usize = 255;
 /// Stands for what must not be repeated.
-const HIDDEN: &str = "***";
+pub(super) const HIDDEN: &str = "***";
 
 /// The id of an endpoint.
 #[derive(Debug, Clone, Copy)]

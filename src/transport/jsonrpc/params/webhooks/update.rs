@@ -24,7 +24,7 @@ impl Parameters for Params {
         let id = reader.required("id", Id, "The webhook.");
         let url = reader.optional("url", text(URL_CHARS_MAX), "Where to send from now on.");
         let events = reader.optional("events", Events, "Only these from now on.");
-        let flow = reader.optional("flow_id", TASK_ID, "Only this flow from now on.");
+        let flow = reader.optional("flow_id", TASK_ID, "Only this flow from now on; it exists.");
         let user = reader.optional(
             "user_id",
             text(KEY_CHARS_MAX),
