@@ -1,6 +1,10 @@
 //! A minimal HTTP/1.1 client on a connection that stays open: the load generator shares the
-//! machine with the server, so it must cost little.
+//! machine with the server, so it must cost little. Requests are encoded before the clock starts, and
+//! of an answer only the framing and a few bytes are looked at.
 
+mod body;
+
+use body::{Body, Kept};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,11 +14,49 @@ use tokio::net::TcpStream;
 const BUSY: &str = r#""code":-32013,"#;
 /// Before a busy server is asked again: shorter than it asks for, to measure when it is ready.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
+/// Read at once.
+const READ_BYTES: usize = 128 * 1024;
+
+/// A request, head and body, as it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Request(Vec<u8>);
+
+impl Request {
+    /// A call of a method.
+    pub(crate) fn call(method: &str, params: &Value) -> Self {
+        Self::post(&call(method, params))
+    }
+
+    /// A `POST` of this body.
+    pub(crate) fn post(body: &str) -> Self {
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        Self([head.as_bytes(), body.as_bytes()].concat())
+    }
+}
+
+/// The body of a call.
+pub(crate) fn call(method: &str, params: &Value) -> String {
+    serde_json::json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1}).to_string()
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Answer {
+    /// A result, of so many bytes.
+    Result(usize),
+    /// The server asks to come back.
+    Busy,
+}
 
 /// One connection.
 pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
+    body: Vec<u8>,
+    kept: Kept,
 }
 
 impl Client {
@@ -25,16 +67,15 @@ impl Client {
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
         Ok(Self {
             stream,
-            buffer: Vec::with_capacity(64 * 1024),
+            buffer: Vec::with_capacity(READ_BYTES),
+            body: Vec::new(),
+            kept: Kept::default(),
         })
     }
 
     /// Calls a method and returns its result.
     pub(crate) async fn call(&mut self, method: &str, params: &Value) -> Result<Value, String> {
-        let body =
-            serde_json::json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
-                .to_string();
-        let answer = self.post(&body).await?;
+        let answer = self.post(&call(method, params)).await?;
         let mut answer: Value = serde_json::from_slice(answer).map_err(|e| e.to_string())?;
         match answer.get_mut("result") {
             Some(result) => Ok(result.take()),
@@ -62,61 +103,75 @@ impl Client {
 
     /// Posts a body and returns the answer's.
     pub(crate) async fn post(&mut self, body: &str) -> Result<&[u8], String> {
-        let head = format!(
-            "POST / HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        let request = [head.as_bytes(), body.as_bytes()].concat();
-        self.stream
-            .write_all(&request)
-            .await
-            .map_err(|e| e.to_string())?;
-        self.buffer.clear();
-        loop {
-            self.more().await?;
-            let Some(end) = find(&self.buffer, b"\r\n\r\n") else {
-                continue;
-            };
-            match body_length(&self.buffer[..end])? {
-                Some(length) if self.buffer.len() < end + 4 + length => {}
-                Some(length) => return Ok(&self.buffer[end + 4..end + 4 + length]),
-                None => {
-                    self.buffer.drain(..end + 4);
-                    self.chunks().await?;
-                    return Ok(&self.buffer);
-                }
-            }
+        let mut whole = std::mem::take(&mut self.body);
+        whole.clear();
+        let sent = self
+            .exchange(&Request::post(body), |piece| whole.extend_from_slice(piece))
+            .await;
+        self.body = whole;
+        sent.map(|()| self.body.as_slice())
+    }
+
+    /// Sends a call, or a batch of them, and looks whether the answer begins with a result.
+    pub(crate) async fn send(&mut self, request: &Request) -> Result<Answer, String> {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        let sent = self.exchange(request, |piece| kept.take(piece)).await;
+        self.kept = kept;
+        sent?;
+        let kept = &self.kept;
+        if kept.begins_with_result() {
+            Ok(Answer::Result(kept.bytes()))
+        } else if kept.first().contains(BUSY) {
+            Ok(Answer::Busy)
+        } else {
+            Err(kept.first().into_owned())
         }
     }
 
-    /// Reads a body in chunks, of which the beginning is in the buffer, and leaves it there whole.
-    async fn chunks(&mut self) -> Result<(), String> {
-        let (mut read_to, mut body_len) = (0, 0);
-        loop {
-            let size = match find(&self.buffer[read_to..], b"\r\n") {
-                None => {
-                    self.more().await?;
-                    continue;
-                }
-                Some(end) => {
-                    let line = String::from_utf8_lossy(&self.buffer[read_to..read_to + end]);
-                    let size = usize::from_str_radix(line.trim(), 16)
-                        .map_err(|e| format!("{line}: {e}"))?;
-                    read_to += end + 2;
-                    size
-                }
-            };
-            while self.buffer.len() < read_to + size + 2 {
-                self.more().await?;
-            }
-            self.buffer.copy_within(read_to..read_to + size, body_len);
-            body_len += size;
-            read_to += size + 2;
-            if size == 0 {
-                self.buffer.truncate(body_len);
-                return Ok(());
-            }
+    /// Sends a call that is answered with a stream of events and reads that to its end, which must be the
+    /// end of a run that completed.
+    pub(crate) async fn follow(&mut self, request: &Request) -> Result<Answer, String> {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        let sent = self.exchange(request, |piece| kept.take(piece)).await;
+        self.kept = kept;
+        sent?;
+        let last = self.kept.last();
+        let event = last.rsplit("data:").next().unwrap_or_default();
+        if event.contains(r#""final":true"#) && event.contains(r#""status":"completed""#) {
+            return Ok(Answer::Result(self.kept.bytes()));
         }
+        if self.kept.first().contains(BUSY) {
+            return Ok(Answer::Busy);
+        }
+        Err(format!("a run did not complete: {}", self.kept.last()))
+    }
+
+    /// Sends, and gives the body of the answer in pieces.
+    async fn exchange(
+        &mut self,
+        request: &Request,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), String> {
+        self.stream
+            .write_all(&request.0)
+            .await
+            .map_err(|e| e.to_string())?;
+        self.buffer.clear();
+        let (mut body, begin) = loop {
+            self.more().await?;
+            if let Some(found) = Body::begin(&self.buffer)? {
+                break found;
+            }
+        };
+        let mut ended = body.read(&self.buffer[begin..], &mut take)?;
+        while !ended {
+            self.buffer.clear();
+            self.more().await?;
+            ended = body.read(&self.buffer, &mut take)?;
+        }
+        Ok(())
     }
 
     async fn more(&mut self) -> Result<(), String> {
@@ -129,27 +184,5 @@ impl Client {
             return Err("the server closed the connection".to_owned());
         }
         Ok(())
-    }
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|w| w == needle)
-}
-
-/// Bytes of the body; `None` when it comes in chunks.
-fn body_length(head: &[u8]) -> Result<Option<usize>, String> {
-    let head = std::str::from_utf8(head).map_err(|e| e.to_string())?;
-    let field = |wanted: &str| {
-        head.lines()
-            .filter_map(|line| line.split_once(':'))
-            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
-            .map(|(_, value)| value.trim())
-    };
-    if field("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
-        return Ok(None);
-    }
-    match field("content-length").map(str::parse) {
-        Some(Ok(length)) => Ok(Some(length)),
-        _ => Err(format!("an answer of unknown length: {head}")),
     }
 }

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
+/// The row that holds it.
+pub(crate) const SYNC: &str = "disk: append 4 KiB + fdatasync, p50";
 /// Appends in one round.
 const APPENDS: usize = 300;
 

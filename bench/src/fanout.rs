@@ -2,14 +2,14 @@
 //! are and how late they are, what one costs, and whether readers that have stopped reading concern
 //! the others. In the same run nginx with nchan, by the same client.
 
-mod frames;
+pub(crate) mod frames;
 mod nginx;
 mod publisher;
 mod subscribers;
 mod tally;
-mod target;
+pub(crate) mod target;
 
-use crate::Args;
+use crate::args::Args;
 use crate::process;
 use crate::report::Report;
 use nginx::Nginx;
@@ -63,22 +63,16 @@ impl Step {
 /// Its name, its unit, and where it is found.
 type Figure = (&'static str, &'static str, fn(&Step) -> f64);
 
-/// The names of the parts that can be asked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts {
-    pub(crate) server: bool,
-    pub(crate) stalled: bool,
-    pub(crate) nginx: bool,
+/// What can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Server,
+    Stalled,
+    Nginx,
 }
 
-impl Parts {
-    pub(crate) fn any(self) -> bool {
-        self.server || self.stalled || self.nginx
-    }
-}
-
-/// The scenario, or parts of it.
-pub(crate) async fn fanout(args: &Args, parts: Parts, report: &mut Report) -> Result<(), String> {
+/// A part of the scenario.
+pub(crate) async fn fanout(args: &Args, part: Part, report: &mut Report) -> Result<(), String> {
     let most = args.subscribers.iter().copied().max().unwrap_or(0);
     process::open_files(most as u64 + FILES_BESIDE)?;
     report.row(
@@ -86,24 +80,29 @@ pub(crate) async fn fanout(args: &Args, parts: Parts, report: &mut Report) -> Re
         "",
         &[process::load()?],
     );
-    for readers in args.subscribers.iter().copied() {
-        if parts.server {
-            let target = Target::ours(args, readers).await?;
-            measure(args, &target, readers, report).await?;
-            target.stop().await?;
+    match part {
+        Part::Server => {
+            for readers in args.subscribers.iter().copied() {
+                let target = Target::ours(args, readers).await?;
+                measure(args, &target, readers, report).await?;
+                target.stop().await?;
+            }
         }
-        if parts.nginx && Nginx::is_installed() {
-            let target = Target::nginx(args).await?;
-            measure(args, &target, readers, report).await?;
-            target.stop().await?;
-        } else if parts.nginx {
+        Part::Nginx if Nginx::is_installed() => {
+            for readers in args.subscribers.iter().copied() {
+                let target = Target::nginx(args).await?;
+                measure(args, &target, readers, report).await?;
+                target.stop().await?;
+            }
+        }
+        Part::Nginx => {
             eprintln!("nginx with nchan is left out; Debian: nginx libnginx-mod-nchan");
         }
-    }
-    if parts.stalled
-        && let Some(readers) = args.subscribers.first()
-    {
-        stalled(args, *readers, report).await?;
+        Part::Stalled => {
+            if let Some(readers) = args.subscribers.first() {
+                stalled(args, *readers, report).await?;
+            }
+        }
     }
     report.row(
         "fan-out: load of the machine after",
@@ -143,7 +142,7 @@ async fn measure(
         let (best, most) = climb(args, target, &subscribers, readers, burst).await?;
         report.row(name("most deliveries"), "1/s", &[most.per_second]);
         let mut steps = vec![best];
-        for _ in 1..args.rounds {
+        for _ in 1..args.rounds() {
             steps.push(step(args, target, &subscribers, readers, burst, best.offered).await?);
         }
         let mut row = |what: String, unit, figure: fn(&Step) -> f64| {
@@ -220,7 +219,9 @@ async fn step(
         burst,
         events_per_second: offered / readers as f64,
         // At least a few bursts.
-        seconds: (args.seconds as f64).max(3.0 * f64::from(burst) * readers as f64 / offered),
+        seconds: args
+            .seconds()
+            .max(3.0 * f64::from(burst) * readers as f64 / offered),
     };
     let (before, cpu) = (subscribers.figures().await?, target.cpu_seconds()?);
     let published = publish(target.address(), target.source(), pace).await?;
@@ -273,7 +274,7 @@ async fn stalled(args: &Args, readers: usize, report: &mut Report) -> Result<(),
         tokio::time::sleep(SETTLE).await;
         memory.push(target.memory_kib()? / 1024.0);
         let mut steps = Vec::new();
-        for _ in 0..args.rounds {
+        for _ in 0..args.rounds() {
             steps.push(step(args, &target, &subscribers, readers, 1, SHARE).await?);
         }
         memory.push(target.memory_kib()? / 1024.0);

@@ -1,7 +1,10 @@
 //! What the storage can do at best, measured in the same run: rows like those of the log, inserted
-//! by the plain driver in durable batches, without checks, read models or HTTP.
+//! by the plain driver in durable batches, without checks, read models or HTTP. And what HTTP does at
+//! best without storage (`door`).
 
-use crate::Args;
+pub(crate) mod door;
+
+use crate::args::Args;
 use crate::place::Place;
 use crate::report::{Report, percentile};
 use rusqlite::params;
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// Rows in a batch: what a committer gathers from so many callers that wait.
-const BATCHES: [usize; 3] = [1, 16, 64];
+const BATCHES: [usize; 5] = [1, 16, 64, 256, 1_000];
 /// The payload: the size of the event of the measured task.
 const PAYLOAD_BYTES: usize = 420;
 
@@ -48,14 +51,14 @@ pub(crate) async fn limit(args: &Args, report: &mut Report) -> Result<(), String
     let place = Place::fresh(args, "limit").await?;
     for batch in BATCHES {
         let (mut rate, mut p50) = (Vec::new(), Vec::new());
-        for _ in 0..args.rounds {
+        for _ in 0..args.rounds() {
             let round = match place.database() {
-                Some(url) => postgres(url, batch, args.seconds)
+                Some(url) => postgres(url, batch, args.seconds())
                     .await
                     .map_err(|e| e.to_string())?,
                 None => {
                     let file = place.folder().join("limit.db");
-                    sqlite(&file, batch, args.seconds).map_err(|e| e.to_string())?
+                    sqlite(&file, batch, args.seconds()).map_err(|e| e.to_string())?
                 }
             };
             rate.push(round.per_second);
@@ -65,10 +68,11 @@ pub(crate) async fn limit(args: &Args, report: &mut Report) -> Result<(), String
         report.row(name.replace("rate", "p50"), "ms", &p50);
         report.row(name, "rows/s", &rate);
     }
-    place.remove().await
+    place.remove().await?;
+    door::door(args, report).await
 }
 
-async fn postgres(url: &str, batch: usize, seconds: u64) -> Result<Measured, sqlx::Error> {
+async fn postgres(url: &str, batch: usize, seconds: f64) -> Result<Measured, sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     db.execute("DROP TABLE IF EXISTS rows_like_the_log").await?;
     let table = TABLE.replace("{bytes}", "BYTEA");
@@ -76,7 +80,7 @@ async fn postgres(url: &str, batch: usize, seconds: u64) -> Result<Measured, sql
     db.execute(INDEX).await?;
     let payload = "x".repeat(PAYLOAD_BYTES);
     let (mut times, mut position) = (Vec::new(), 0_i64);
-    let (began, limit) = (Instant::now(), Duration::from_secs(seconds));
+    let (began, limit) = (Instant::now(), Duration::from_secs_f64(seconds));
     while began.elapsed() < limit {
         let sent = Instant::now();
         let positions: Vec<i64> = (0..batch as i64).map(|n| position + n).collect();
@@ -103,7 +107,7 @@ async fn postgres(url: &str, batch: usize, seconds: u64) -> Result<Measured, sql
     Ok(measured(times, batch, took))
 }
 
-fn sqlite(file: &std::path::Path, batch: usize, seconds: u64) -> rusqlite::Result<Measured> {
+fn sqlite(file: &std::path::Path, batch: usize, seconds: f64) -> rusqlite::Result<Measured> {
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
@@ -114,7 +118,7 @@ fn sqlite(file: &std::path::Path, batch: usize, seconds: u64) -> rusqlite::Resul
     db.execute_batch(INDEX)?;
     let payload = "x".repeat(PAYLOAD_BYTES);
     let (mut times, mut position) = (Vec::new(), 0_i64);
-    let (began, limit) = (Instant::now(), Duration::from_secs(seconds));
+    let (began, limit) = (Instant::now(), Duration::from_secs_f64(seconds));
     while began.elapsed() < limit {
         let sent = Instant::now();
         let transaction = db.transaction()?;

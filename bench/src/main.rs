@@ -1,91 +1,94 @@
 //! Measures a taskledger server: client and server are two processes, writes are durable, figures
-//! are medians of several rounds. Prints a Markdown table, or JSON with `--json`.
+//! are medians of several rounds. `bench/README.md` says how it is used and what its figures mean.
 //!
-//! ```text
-//! cargo build --release && cargo run --release -p taskledger-bench
-//! .ci/with-postgres --durable sh -c 'target/release/taskledger-bench --nodes 3 \
-//!     --database-url "$TASKLEDGER_TEST_POSTGRES"'
-//! target/release/taskledger-bench --only fanout --rounds 3
-//! ```
-//!
-//! `fanout` needs more than 10,000 open files (`ulimit -Hn`). nginx with nchan is measured in the same
-//! run when it is installed (Debian: `nginx libnginx-mod-nchan`), by the same client and on the same
-//! machine; nchan keeps events in memory, this server makes them durable before it tells anybody.
-//! Delays: from the server's decision here, from the publisher's request there, to the reader.
+//! Here: the table of scenarios. `args` says what can be asked for, `scenarios` what is measured,
+//! `limit` and `disk` what the machine can do at best, `report` what comes of it.
 
+mod args;
 mod client;
 mod disk;
 mod fanout;
-mod large_tree;
+mod history;
 mod limit;
+mod load;
+mod machine;
+mod meter;
 mod moment;
 mod nodes;
 mod place;
+mod postgres;
 mod process;
 mod report;
 mod scenarios;
 mod server;
 mod webhooks;
 
+use args::Args;
 use clap::Parser;
-use nodes::Nodes;
+use fanout::Part;
+use machine::Machine;
 use report::Report;
-use std::path::PathBuf;
+use scenarios::long_log::LongLog;
+use scenarios::{
+    create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, workflow,
+};
 use std::process::ExitCode;
 
-/// Measure a server
-#[derive(Debug, Parser)]
-struct Args {
-    /// The program to measure
-    #[arg(long, default_value = "target/release/taskledger")]
-    program: PathBuf,
-    /// Folder for the data of the server; a fresh one below it is used and removed
-    #[arg(long, default_value = "target/bench-data")]
-    data_dir: PathBuf,
-    /// A Postgres server; a fresh database on it is used and removed. Without, the embedded store
-    #[arg(long)]
-    database_url: Option<String>,
-    /// Servers that share the database, and the connections
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
-    nodes: u16,
-    /// Rounds of each scenario; the median counts
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// Seconds of each round with load
-    #[arg(long, default_value_t = 3)]
-    seconds: u64,
-    /// Only scenarios whose name contains this: limit, start, large-tree, create, get, chain, fan;
-    /// and these, which run only when they are asked for: fanout-server, fanout-stalled, fanout-nginx, webhooks
-    #[arg(long)]
-    only: Option<String>,
-    /// Readers of one stream, for `fanout`
-    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
-    subscribers: Vec<usize>,
-    /// Seconds that readers are left alone, for `fanout`: heartbeats come every 15
-    #[arg(long, default_value_t = 32)]
-    idle_seconds: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+/// Something to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scenario {
+    Limit,
+    Start,
+    Create,
+    Get,
+    Tree,
+    Chain,
+    Fan,
+    Independent,
+    Mixed,
+    Trace,
+    List,
+    ColdStart,
+    Rebuild,
+    Replay,
+    Growth,
+    LargeTree,
+    FanoutServer,
+    FanoutStalled,
+    FanoutNginx,
+    Webhooks,
 }
 
+/// Names, whether they run unasked, and what they measure; in the order in which they run, because
+/// limits come first, and what shares the long log changes it last.
+#[rustfmt::skip]
+const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
+    ("limit", true, Scenario::Limit, "what storage and HTTP do at best: plain inserts, a POST that stores nothing"),
+    ("start", true, Scenario::Start, "start on an empty store, idle memory"),
+    ("create", true, Scenario::Create, "tasks.create: 1 to 256 connections, batches of 100, trees of 1,000"),
+    ("get", true, Scenario::Get, "tasks.get"),
+    ("tree", true, Scenario::Tree, "tasks.tree of 1,000 and 100,000 tasks"),
+    ("chain", true, Scenario::Chain, "100 tasks, one after the other, to the end of the stream"),
+    ("fan", true, Scenario::Fan, "500 and 10,000 tasks between two, creation included"),
+    ("independent", true, Scenario::Independent, "2,000 tasks, each submitted and awaited, 64 in flight"),
+    ("mixed", true, Scenario::Mixed, "80 % reads, 20 % writes"),
+    ("wfinstances", true, Scenario::Trace, "recorded workflows (--trace), or the example of the repository"),
+    ("list", true, Scenario::List, "tasks.list with 1,000, 100,000 and 1,000,000 tasks: pages, filters"),
+    ("cold-start", true, Scenario::ColdStart, "start on the long log, its files not in memory"),
+    ("rebuild", true, Scenario::Rebuild, "read models from the long log"),
+    ("replay", true, Scenario::Replay, "reading the log: verify, a stream from the beginning, loading flows"),
+    ("growth", true, Scenario::Growth, "cost of a command as flows and logs grow"),
+    ("large-tree", false, Scenario::LargeTree, "one tree of 100,000 tasks through its life, and what others feel of it"),
+    ("fanout-server", false, Scenario::FanoutServer, "thousands of readers of one stream"),
+    ("fanout-stalled", false, Scenario::FanoutStalled, "the same beside readers that do not read"),
+    ("fanout-nginx", false, Scenario::FanoutNginx, "the same of nginx with nchan, if it is installed"),
+    ("webhooks", false, Scenario::Webhooks, "10,000 endpoints, deliveries, receivers that never answer"),
+];
+
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let result = runtime
-        .map_err(|e| e.to_string())
-        .and_then(|runtime| runtime.block_on(run(&args)));
-    match result {
-        Ok(report) => {
-            if args.json {
-                println!("{}", report.json());
-            } else {
-                print!("{}", report.markdown());
-            }
-            ExitCode::SUCCESS
-        }
+    let mut args = Args::parse();
+    match run(&mut args) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("bench: {error}");
             ExitCode::FAILURE
@@ -93,85 +96,128 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(args: &Args) -> Result<Report, String> {
-    if args.nodes > 1 && args.database_url.is_none() {
-        return Err("--nodes needs --database-url: a folder has one server".to_owned());
+fn run(args: &mut Args) -> Result<ExitCode, String> {
+    if args.serve_limit {
+        return limit::door::serve().map(|()| ExitCode::SUCCESS);
     }
-    let mut report = Report::default();
-    let wanted = |name: &str| {
-        args.only
-            .as_ref()
-            .is_none_or(|only| name.contains(only.as_str()))
+    if args.list {
+        for (name, unasked, _, about) in SCENARIOS {
+            let mark = if *unasked {
+                ""
+            } else {
+                " (only when asked for)"
+            };
+            println!("{name:15} {about}{mark}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let wanted = wanted(&args.only)?;
+    if let Some(code) = postgres::provide(args)? {
+        return Ok(code);
+    }
+    if args.nodes > 1 && args.database_url.is_none() {
+        return Err("--nodes needs Postgres: a folder has one server".to_owned());
+    }
+    // The load generator gets one thread: the server needs the other cores more.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| e.to_string())?;
+    runtime.block_on(measure(args, &wanted))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Scenarios by their names; `fanout` means all that begin with `fanout-`.
+fn wanted(only: &[String]) -> Result<Vec<Scenario>, String> {
+    let is = |name: &str, asked: &str| {
+        name.strip_prefix(asked)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
+    let unknown = |asked: &&String| !SCENARIOS.iter().any(|(name, ..)| is(name, asked));
+    if let Some(asked) = only.iter().find(unknown) {
+        return Err(format!("there is no scenario `{asked}`; see --list"));
+    }
+    let chosen = SCENARIOS.iter().filter(|(name, unasked, ..)| match only {
+        [] => *unasked,
+        some => some.iter().any(|asked| is(name, asked)),
+    });
+    Ok(chosen.map(|(_, _, scenario, _)| *scenario).collect())
+}
+
+async fn measure(args: &Args, wanted: &[Scenario]) -> Result<(), String> {
     std::fs::create_dir_all(&args.data_dir)
         .map_err(|e| format!("{}: {e}", args.data_dir.display()))?;
-    report.row(
-        "disk: append 4 KiB + fdatasync, p50",
-        "us",
-        &disk::sync_us(&args.data_dir, args.rounds)?,
-    );
-    if wanted("limit") {
-        limit::limit(args, &mut report).await?;
-    }
-    if wanted("start") {
-        scenarios::start(args, &mut report).await?;
-    }
-    if wanted("large-tree") {
-        large_tree::large_tree(args, &mut report).await?;
-    }
-    let asked = |name: &str| args.only.is_some() && wanted(name);
-    let parts = fanout::Parts {
-        server: asked("fanout-server"),
-        stalled: asked("fanout-stalled"),
-        nginx: asked("fanout-nginx"),
-    };
-    if parts.any() {
-        fanout::fanout(args, parts, &mut report).await?;
-    }
-    if asked("webhooks") {
-        webhooks::webhooks(args, &mut report).await?;
-    }
-    let under_load = ["create", "get", "chain", "fan"];
-    if !under_load.into_iter().any(wanted) {
-        return Ok(report);
-    }
-    let nodes = Nodes::start(args, "load").await?;
-    for connections in [1, 16, 64] {
-        if wanted("create") {
-            scenarios::create(args, &nodes, connections, &mut report).await?;
+    let machine = Machine::describe(&args.program, &args.data_dir, args.stored())?;
+    eprintln!("{}", machine.text());
+    let mut report = Report::default();
+    let sync = disk::sync_us(&args.data_dir, args.rounds())?;
+    report.row(disk::SYNC, "us", &sync);
+    let mut long_log = LongLog::default();
+    let mut failed = None;
+    for scenario in wanted {
+        if let Err(error) = one(args, *scenario, &mut long_log, &mut report).await {
+            failed = Some(format!("{scenario:?}: {error}"));
+            break;
         }
     }
-    for connections in [1, 16, 64] {
-        report.ratio(
-            format!("tasks.create, {connections} connections: rate against the limit"),
-            &format!("tasks.create, {connections} connections: rate"),
-            &limit::rate_name(args, connections),
-        );
+    long_log.remove().await?;
+    // Figures that were measured are shown even if a later scenario failed.
+    report.judge();
+    print!("{}", report.markdown(&machine));
+    if let Some(file) = &args.json {
+        std::fs::write(file, report.json(&machine))
+            .map_err(|e| format!("{}: {e}", file.display()))?;
     }
-    if wanted("get") {
-        scenarios::get(args, &nodes, 64, &mut report).await?;
+    failed.map_or(Ok(()), Err)
+}
+
+async fn one(
+    args: &Args,
+    scenario: Scenario,
+    long_log: &mut LongLog,
+    report: &mut Report,
+) -> Result<(), String> {
+    match scenario {
+        Scenario::Limit => limit::limit(args, report).await,
+        Scenario::Start => start::start(args, report).await,
+        Scenario::Create => create::create(args, report).await,
+        Scenario::Get => read::get(args, report).await,
+        Scenario::Tree => read::tree(args, report).await,
+        Scenario::Chain => workflow::chains(args, report).await,
+        Scenario::Fan => workflow::fans(args, report).await,
+        Scenario::Independent => workflow::independent(args, report).await,
+        Scenario::Mixed => mixed::mixed(args, report).await,
+        Scenario::Trace => trace::traces(args, report).await,
+        Scenario::List => list::list(args, long_log, report).await,
+        Scenario::ColdStart => start::cold_start(args, long_log, report).await,
+        Scenario::Rebuild => rebuild::rebuild(args, long_log, report).await,
+        Scenario::Replay => replay::replay(args, long_log, report).await,
+        Scenario::Growth => growth::growth(args, long_log, report).await,
+        Scenario::LargeTree => large_tree::large_tree(args, report).await,
+        Scenario::FanoutServer => fanout::fanout(args, Part::Server, report).await,
+        Scenario::FanoutStalled => fanout::fanout(args, Part::Stalled, report).await,
+        Scenario::FanoutNginx => fanout::fanout(args, Part::Nginx, report).await,
+        Scenario::Webhooks => webhooks::webhooks(args, report).await,
     }
-    if wanted("chain") {
-        scenarios::workflow(
-            args,
-            &nodes,
-            "chain of 100",
-            scenarios::chain(100),
-            &mut report,
-        )
-        .await?;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCENARIOS, Scenario, wanted};
+
+    fn names(only: &[&str]) -> Result<Vec<Scenario>, String> {
+        let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+        wanted(&only)
     }
-    if wanted("fan") {
-        scenarios::workflow(
-            args,
-            &nodes,
-            "fan-out 500 with fan-in",
-            scenarios::fan(500),
-            &mut report,
-        )
-        .await?;
+
+    #[test]
+    fn scenarios_are_chosen_by_their_names() {
+        let unasked = SCENARIOS.iter().filter(|(_, unasked, ..)| *unasked).count();
+        assert_eq!(names(&[]).map(|all| all.len()), Ok(unasked));
+        assert_eq!(names(&["fan"]), Ok(vec![Scenario::Fan]));
+        assert_eq!(names(&["fanout"]).map(|all| all.len()), Ok(3));
+        let in_order = Ok(vec![Scenario::Limit, Scenario::List]);
+        assert_eq!(names(&["list", "limit"]), in_order);
+        assert!(names(&["creat"]).is_err());
     }
-    report.row("memory after the load", "MB", &[nodes.memory_mb()?]);
-    nodes.stop().await?;
-    Ok(report)
 }

@@ -1,7 +1,8 @@
 //! Servers that share one place: one, or several nodes of one database.
 
-use crate::Args;
+use crate::args::Args;
 use crate::place::Place;
+use crate::process;
 use crate::server::Server;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ const SETTLE: Duration = Duration::from_secs(6);
 pub(crate) struct Nodes {
     place: Place,
     servers: Vec<Server>,
+    postmaster: Option<u32>,
 }
 
 impl Nodes {
@@ -26,7 +28,15 @@ impl Nodes {
         name: &str,
         arguments: &[&str],
     ) -> Result<Self, String> {
-        let place = Place::fresh(args, name).await?;
+        Self::start_on(args, Place::fresh(args, name).await?, arguments).await
+    }
+
+    /// The same on a place that is there.
+    pub(crate) async fn start_on(
+        args: &Args,
+        place: Place,
+        arguments: &[&str],
+    ) -> Result<Self, String> {
         let mut servers = Vec::new();
         for _ in 0..args.nodes {
             servers.push(Server::start_with(&args.program, &place, arguments).await?);
@@ -34,7 +44,17 @@ impl Nodes {
         if servers.len() > 1 {
             tokio::time::sleep(SETTLE).await;
         }
-        Ok(Self { place, servers })
+        let postmaster = place.postmaster().await?;
+        Ok(Self {
+            place,
+            servers,
+            postmaster,
+        })
+    }
+
+    /// Where they keep what they know.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The first of them, for what needs only one.
@@ -42,9 +62,9 @@ impl Nodes {
         &self.servers[0]
     }
 
-    /// Where the `n`-th connection goes.
-    pub(crate) fn address(&self, n: usize) -> &str {
-        &self.servers[n % self.servers.len()].address
+    /// Where the connections of a load go, in turn.
+    pub(crate) fn targets(&self) -> Vec<String> {
+        self.addresses().map(str::to_owned).collect()
     }
 
     /// Where each of them listens.
@@ -62,9 +82,32 @@ impl Nodes {
         self.servers.iter().map(Server::cpu_seconds).sum()
     }
 
+    /// The most resident memory that all of them had, each at its own time.
+    pub(crate) fn peak_memory_mb(&self) -> Result<f64, String> {
+        self.servers.iter().map(Server::peak_memory_mb).sum()
+    }
+
+    /// Seconds of processor time of the database so far, if it is on this machine.
+    pub(crate) fn database_cpu_seconds(&self) -> Result<Option<f64>, String> {
+        self.postmaster.map(process::family_cpu_seconds).transpose()
+    }
+
     /// Ends them and removes the place.
     pub(crate) async fn stop(self) -> Result<(), String> {
+        self.kill().remove().await
+    }
+
+    /// Ends them as a crash does, and keeps the place.
+    pub(crate) fn kill(self) -> Place {
         self.servers.into_iter().for_each(Server::stop);
-        self.place.remove().await
+        self.place
+    }
+
+    /// Lets them finish what they do, and keeps the place.
+    pub(crate) async fn end(self) -> Result<Place, String> {
+        for server in self.servers {
+            server.end().await?;
+        }
+        Ok(self.place)
     }
 }

@@ -1,6 +1,10 @@
 //! Where a server under measurement keeps its data: a fresh folder, or a fresh database.
 
-use crate::Args;
+mod import;
+mod sizes;
+
+use crate::args::Args;
+use crate::process;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
 use std::path::PathBuf;
@@ -52,6 +56,24 @@ impl Place {
         self.database.as_ref().map(|d| d.url.as_str())
     }
 
+    /// The first process of its database, if that is on this machine.
+    pub(crate) async fn postmaster(&self) -> Result<Option<u32>, String> {
+        let Some(url) = self.database() else {
+            return Ok(None);
+        };
+        let asked = async {
+            let mut db = PgConnection::connect(url).await?;
+            let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+                .fetch_one(&mut db)
+                .await?;
+            // Looked for while the connection is open: then the process is running.
+            let found = u32::try_from(pid).ok().and_then(postmaster_of);
+            db.close().await?;
+            Ok(found)
+        };
+        asked.await.map_err(|e: sqlx::Error| e.to_string())
+    }
+
     /// Removes it; no server may be running on it.
     pub(crate) async fn remove(self) -> Result<(), String> {
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -59,6 +81,15 @@ impl Place {
             Some(database) => database.remove().await,
             None => Ok(()),
         }
+    }
+}
+
+/// Who started this process of Postgres; nothing if it is on another machine.
+fn postmaster_of(backend: u32) -> Option<u32> {
+    let name = std::fs::read_to_string(format!("/proc/{backend}/comm")).ok()?;
+    match name.trim() {
+        "postgres" => process::parent(backend).ok(),
+        _ => None,
     }
 }
 

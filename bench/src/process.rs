@@ -21,22 +21,59 @@ fn field(pid: u32, file: &str, name: &str) -> Result<f64, String> {
     }
 }
 
+/// Resident memory at its highest, in KiB.
+pub(crate) fn peak_memory_kib(pid: u32) -> Result<f64, String> {
+    field(pid, "status", "VmHWM:")
+}
+
 /// Seconds of processor time so far.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64, String> {
-    /// Clock ticks a second: fixed at 100 in what Linux shows to programs.
-    const TICKS: f64 = 100.0;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|e| e.to_string())?;
-    let fields: Vec<&str> = stat
-        .rsplit(") ")
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .collect();
-    let ticks = |at: usize| {
-        let field = fields.get(at).and_then(|field| field.parse::<f64>().ok());
-        field.unwrap_or(0.0)
-    };
-    Ok((ticks(11) + ticks(12)) / TICKS)
+    let stat = Stat::read(pid)?;
+    Ok(stat.seconds(11) + stat.seconds(12))
+}
+
+/// Seconds of processor time of a process and of its children, those that have ended included.
+pub(crate) fn family_cpu_seconds(pid: u32) -> Result<f64, String> {
+    let stat = Stat::read(pid)?;
+    let own: f64 = (11..=14).map(|at| stat.seconds(at)).sum();
+    // A child that has ended meanwhile is among those of its parent at the next look.
+    let running = children(pid)?
+        .into_iter()
+        .filter_map(|child| cpu_seconds(child).ok());
+    Ok(own + running.sum::<f64>())
+}
+
+/// Seconds of processor time of the children of a process that have ended.
+pub(crate) fn reaped_cpu_seconds(pid: u32) -> Result<f64, String> {
+    let stat = Stat::read(pid)?;
+    Ok(stat.seconds(13) + stat.seconds(14))
+}
+
+/// The process that started this one.
+pub(crate) fn parent(pid: u32) -> Result<u32, String> {
+    let stat = Stat::read(pid)?;
+    let parent = stat.0.get(1).and_then(|field| field.parse().ok());
+    parent.ok_or_else(|| format!("/proc/{pid}/stat names no parent"))
+}
+
+/// The fields of `/proc/PID/stat` behind the name.
+struct Stat(Vec<String>);
+
+impl Stat {
+    fn read(pid: u32) -> Result<Self, String> {
+        let path = format!("/proc/{pid}/stat");
+        let stat = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+        let fields = stat.rsplit(") ").next().unwrap_or_default();
+        Ok(Self(fields.split(' ').map(str::to_owned).collect()))
+    }
+
+    /// A time, which is told in ticks.
+    fn seconds(&self, at: usize) -> f64 {
+        /// Clock ticks a second: fixed at 100 in what Linux shows to programs.
+        const TICKS: f64 = 100.0;
+        let field = self.0.get(at).and_then(|field| field.parse::<f64>().ok());
+        field.unwrap_or(0.0) / TICKS
+    }
 }
 
 /// Processes that this one has started, and that still run.

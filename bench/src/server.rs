@@ -7,6 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// From the start of the process to its first answer, at most: the log may be long.
+const START_PATIENCE: Duration = Duration::from_secs(120);
+/// What a server may take to end by itself.
+const END_PATIENCE: Duration = Duration::from_secs(30);
+
 /// A running server.
 pub(crate) struct Server {
     child: Child,
@@ -48,15 +53,20 @@ impl Server {
             address,
             started_in: Duration::ZERO,
         };
-        while began.elapsed() < Duration::from_secs(30) {
+        while began.elapsed() < START_PATIENCE {
             if let Ok(mut client) = Client::connect(&server.address).await {
                 client.call("system.health", &serde_json::json!({})).await?;
                 server.started_in = began.elapsed();
                 return Ok(server);
             }
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("the server has ended: {status}"));
+            }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        Err("the server did not answer within 30 s".to_owned())
+        Err(format!(
+            "the server did not answer within {START_PATIENCE:?}"
+        ))
     }
 
     /// Resident memory.
@@ -67,6 +77,26 @@ impl Server {
     /// Seconds of processor time so far.
     pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
         process::cpu_seconds(self.child.id())
+    }
+
+    /// Resident memory at its highest.
+    pub(crate) fn peak_memory_mb(&self) -> Result<f64, String> {
+        Ok(process::peak_memory_kib(self.child.id())? / 1024.0)
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn end(mut self) -> Result<(), String> {
+        let asked = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(asked, rustix::process::Signal::TERM)
+            .map_err(|e| e.to_string())?;
+        let began = Instant::now();
+        while began.elapsed() < END_PATIENCE {
+            if self.child.try_wait().map_err(|e| e.to_string())?.is_some() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Err(format!("the server did not end within {END_PATIENCE:?}"))
     }
 
     pub(crate) fn stop(mut self) {

@@ -3,13 +3,13 @@
 
 mod receiver;
 
-use crate::Args;
-use crate::client::Client;
+use crate::args::Args;
+use crate::client::{Client, Request};
+use crate::load::{Call, Round, Until, load};
 use crate::moment::now_us;
 use crate::nodes::Nodes;
 use crate::process;
 use crate::report::{Report, percentile};
-use crate::scenarios::{Round, load};
 use receiver::Receiver;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -58,14 +58,19 @@ async fn appends(args: &Args, report: &mut Report) -> Result<(), String> {
     let receiver = Receiver::start()?;
     let nodes = Nodes::start_with(args, "webhooks", &ALLOW).await?;
     let mut client = Client::connect(&nodes.first().address).await?;
-    let body = json!({"jsonrpc": "2.0", "method": "tasks.create", "id": 1, "params": task("many")});
-    let body = body.to_string();
-    load(&nodes, CONNECTIONS, 1, |_| body.clone()).await?;
+    let calls = Call::again(Request::call("tasks.create", &task("many")));
+    let targets = nodes.targets();
+    let append = |seconds| {
+        load(&targets, CONNECTIONS, Until::Seconds(seconds), |_| {
+            calls.clone()
+        })
+    };
+    append(args.warm_up()).await?;
 
     let mut rounds: Vec<(&str, Vec<Round>)> = Vec::new();
     let mut plain = Vec::new();
-    for _ in 0..args.rounds {
-        plain.push(load(&nodes, CONNECTIONS, args.seconds, |_| body.clone()).await?);
+    for _ in 0..args.rounds() {
+        plain.push(append(args.seconds()).await?);
     }
     rounds.push(("no endpoint", plain));
 
@@ -79,16 +84,16 @@ async fn appends(args: &Args, report: &mut Report) -> Result<(), String> {
         endpoint(&mut client, &url, Some("watched")).await?;
     }
     let mut idle = Vec::new();
-    for _ in 0..args.rounds {
-        idle.push(load(&nodes, CONNECTIONS, args.seconds, |_| body.clone()).await?);
+    for _ in 0..args.rounds() {
+        idle.push(append(args.seconds()).await?);
     }
     rounds.push(("10,000 endpoints that want other events", idle));
 
     let (mut told, mut rates) = (Vec::new(), Vec::new());
-    for _ in 0..args.rounds {
+    for _ in 0..args.rounds() {
         let began = now_us();
         client.call("tasks.create", &task("watched")).await?;
-        told.push(load(&nodes, CONNECTIONS, args.seconds, |_| body.clone()).await?);
+        told.push(append(args.seconds()).await?);
         let all = |received: &receiver::Received| received.delays_ms.len() >= ENDPOINTS;
         if !receiver.wait(PATIENCE, all).await {
             return Err(format!(
@@ -109,9 +114,9 @@ async fn appends(args: &Args, report: &mut Report) -> Result<(), String> {
                 &figures,
             );
         };
-        row("rate", "1/s", |r| r.per_second);
-        row("p50", "ms", |r| r.p50_ms);
-        row("p99", "ms", |r| r.p99_ms);
+        row("rate", "1/s", Round::per_second);
+        row("p50", "ms", Round::p50_ms);
+        row("p99", "ms", Round::p99_ms);
     }
     report.row(
         "webhooks: one event to 10,000 endpoints under that load, deliveries",
@@ -133,7 +138,7 @@ async fn neighbours(args: &Args, report: &mut Report) -> Result<(), String> {
     healthy(args, &mut client, &receiver, "100 receivers", report).await?;
 
     let mut rates = Vec::new();
-    for _ in 0..args.rounds {
+    for _ in 0..args.rounds() {
         let began = now_us();
         for _ in 0..BURST {
             client.call("tasks.create", &task("all")).await?;
@@ -170,8 +175,8 @@ async fn healthy(
     report: &mut Report,
 ) -> Result<usize, String> {
     let (mut p50, mut p99, mut unanswered) = (Vec::new(), Vec::new(), 0);
-    for _ in 0..args.rounds {
-        let events = u64::from(EVENTS_PER_SECOND) * args.seconds;
+    for _ in 0..args.rounds() {
+        let events = (f64::from(EVENTS_PER_SECOND) * args.seconds()).ceil() as u64;
         let mut pace = tokio::time::interval(Duration::from_secs(1) / EVENTS_PER_SECOND);
         for _ in 0..events {
             pace.tick().await;

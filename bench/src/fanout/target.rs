@@ -2,7 +2,7 @@
 
 use super::nginx::Nginx;
 use super::publisher::Source;
-use crate::Args;
+use crate::args::Args;
 use crate::place::Place;
 use crate::server::Server;
 

@@ -1,7 +1,7 @@
 //! A tree of 100,000 tasks: created in bulk, executed, read, copied and cancelled, while somebody
 //! else reads a task that has nothing to do with it.
 
-use crate::Args;
+use crate::args::Args;
 use crate::client::Client;
 use crate::place::Place;
 use crate::report::{Report, percentile};

@@ -1,0 +1,168 @@
+//! Workflows of tasks that do nothing, from their submission to the end of the stream of events with
+//! which the submission is answered.
+
+use super::create::caught_up;
+use crate::args::Args;
+use crate::client::{Client, Request};
+use crate::load::{Call, Until, load};
+use crate::meter::{Cost, Meter};
+use crate::nodes::Nodes;
+use crate::report::{Figures, Report};
+use crate::{disk, limit};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Tasks of the chain.
+const CHAIN: usize = 100;
+/// Tasks that wait for one and that one waits for.
+const FANS: [usize; 2] = [500, 10_000];
+/// Tasks that have nothing to do with each other, of a round, and those under way at once.
+const INDEPENDENT: usize = 2_000;
+const IN_FLIGHT: usize = 64;
+/// Events of a task in a large flow: created, started, completed.
+const EVENTS_OF_TASK: f64 = 3.0;
+/// Those of a task in a flow of its own: also the beginning and the end of its run.
+const EVENTS_OF_LONE_TASK: f64 = 5.0;
+
+/// `len` tasks, each waiting for the one before.
+fn chain(len: usize) -> Value {
+    let mut tasks = vec![json!({"id": "root", "name": "chain"})];
+    for k in 0..len {
+        let waits: Vec<Value> = k
+            .checked_sub(1)
+            .map(|before| json!({"id": format!("t{before}")}))
+            .into_iter()
+            .collect();
+        tasks.push(
+            json!({"id": format!("t{k}"), "parent_id": "root", "name": format!("task {k}"),
+            "schemas": {"method": "echo_executor"}, "inputs": {"k": k}, "dependencies": waits}),
+        );
+    }
+    json!({ "tasks": tasks, "use_streaming": true })
+}
+
+/// One task, `width` tasks that wait for it, one that waits for all of them.
+fn fan(width: usize) -> Value {
+    let task = |id: String, waits: Vec<Value>| json!({"id": id, "parent_id": "root", "name": id, "schemas": {"method": "echo_executor"}, "dependencies": waits});
+    let mut tasks = vec![
+        json!({"id": "root", "name": "fan"}),
+        task("first".to_owned(), vec![]),
+    ];
+    tasks.extend((0..width).map(|k| task(format!("t{k}"), vec![json!({"id": "first"})])));
+    tasks.push(task(
+        "last".to_owned(),
+        (0..width).map(|k| json!({"id": format!("t{k}")})).collect(),
+    ));
+    json!({ "tasks": tasks, "use_streaming": true })
+}
+
+/// A chain of 100.
+pub(crate) async fn chains(args: &Args, report: &mut Report) -> Result<(), String> {
+    let nodes = Nodes::start(args, "chain").await?;
+    let mut figures = run(args, &nodes, &chain(CHAIN), CHAIN).await?;
+    // A microsecond each, told in milliseconds.
+    figures.limit("submission to end", disk::SYNC, CHAIN as f64 / 1e3);
+    report.figures(&format!("chain of {CHAIN}"), figures);
+    nodes.stop().await
+}
+
+/// Fan-out with fan-in.
+pub(crate) async fn fans(args: &Args, report: &mut Report) -> Result<(), String> {
+    for width in FANS {
+        let nodes = Nodes::start(args, "fan").await?;
+        let mut figures = run(args, &nodes, &fan(width), width).await?;
+        let limit = limit::rate_name(args, 1_000);
+        figures.limit("tasks", limit, 1.0 / EVENTS_OF_TASK);
+        let name = format!("fan-out of {width} with fan-in");
+        report.figures(&name, figures);
+        report.row(
+            format!("{name}: memory of the server, most"),
+            "MB",
+            &[nodes.peak_memory_mb()?],
+        );
+        nodes.stop().await?;
+    }
+    Ok(())
+}
+
+/// A workflow of so many tasks, several times.
+pub(crate) async fn run(
+    args: &Args,
+    nodes: &Nodes,
+    params: &Value,
+    tasks: usize,
+) -> Result<Figures, String> {
+    let request = Request::call("tasks.execute", params);
+    let mut client = Client::connect(&nodes.first().address).await?;
+    let mut figures = Figures::default();
+    let mut costs: Option<Cost> = None;
+    // The first one warms up. More rounds than elsewhere, because they are short.
+    let rounds = 2 * args.rounds();
+    for round in 0..=rounds {
+        let meter = Meter::start(nodes).await?;
+        let began = Instant::now();
+        client.follow(&request).await?;
+        let took = began.elapsed().as_secs_f64();
+        let cost = meter.stop().await?;
+        caught_up(nodes).await?;
+        if round == 0 {
+            continue;
+        }
+        figures.add("submission to end", "ms", took * 1e3);
+        figures.add("tasks", "1/s", tasks as f64 / took);
+        figures.add("syncs", "", cost.commits);
+        costs = Some(costs.map_or(cost, |costs| costs.and(cost)));
+    }
+    if let Some(costs) = costs {
+        // The system counts processor time in steps that are long beside one workflow.
+        figures.cpu(&costs, "task", (tasks * rounds) as f64);
+        figures.syncs(&costs, "task", (tasks * rounds) as f64);
+    }
+    Ok(figures)
+}
+
+/// Tasks in flows of their own, each submitted and awaited.
+pub(crate) async fn independent(args: &Args, report: &mut Report) -> Result<(), String> {
+    let nodes = Nodes::start(args, "independent").await?;
+    let params = json!({"use_streaming": true, "tasks": [
+        {"name": "no-op", "schemas": {"method": "echo_executor"}, "inputs": {"k": 1}}]});
+    let calls: Arc<[Call]> = Arc::new([Call {
+        request: Request::call("tasks.execute", &params),
+        kind: 0,
+        follow: true,
+    }]);
+    let targets = nodes.targets();
+    let round = || {
+        load(&targets, IN_FLIGHT, Until::Calls(INDEPENDENT), |_| {
+            calls.clone()
+        })
+    };
+    round().await?;
+    let mut figures = Figures::default();
+    let mut costs: Option<Cost> = None;
+    let rounds = 2 * args.rounds();
+    for _ in 0..rounds {
+        caught_up(&nodes).await?;
+        let meter = Meter::start(&nodes).await?;
+        let load = round().await?;
+        let cost = meter.stop().await?;
+        figures.add("rate", "tasks/s", load.per_second());
+        super::create::latency(&mut figures, &load);
+        costs = Some(costs.map_or(cost, |costs| costs.and(cost)));
+    }
+    if let Some(costs) = costs {
+        figures.cpu(&costs, "task", (INDEPENDENT * rounds) as f64);
+        figures.syncs(&costs, "task", (INDEPENDENT * rounds) as f64);
+    }
+    let limit = limit::rate_name(args, IN_FLIGHT);
+    figures.limit("rate", limit, 1.0 / EVENTS_OF_LONE_TASK);
+    let name = format!("independent tasks, {IN_FLIGHT} in flight");
+    report.figures(&name, figures);
+    report.row(
+        format!("{name}: memory of the server, most"),
+        "MB",
+        &[nodes.peak_memory_mb()?],
+    );
+    nodes.stop().await
+}
