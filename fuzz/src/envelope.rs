@@ -18,7 +18,7 @@ use taskledger::transport::jsonrpc::params::{
     tree, update,
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
-use taskledger::transport::jsonrpc::{Dispatcher, Method, Origin};
+use taskledger::transport::jsonrpc::{Changes, Dispatcher, Method, Origin};
 use taskledger::transport::openrpc::about;
 
 /// Elements of a batch. Stated here again, because the rules are.
