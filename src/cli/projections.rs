@@ -8,7 +8,7 @@ use crate::server::{Database, READ_MODELS_FILE, Storage};
 use crate::store::lock::{DataDirLock, LockError};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
-use crate::subscription::rebuild::{beside, rebuild};
+use crate::subscription::rebuild::beside;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::Path;
@@ -132,8 +132,11 @@ async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, C
     let (models, _) = ReadModels::open(&options)
         .await
         .map_err(|e| CliError::failed(&e))?;
-    let done = rebuild(store.clone(), &models, |at, head| progress.at(at, head)).await;
+    let models = Arc::new(models);
+    let done = beside(store.clone(), &models, |at, head| progress.at(at, head)).await;
     store.close().await;
-    models.close().await.map_err(|e| CliError::failed(&e))?;
+    if let Ok(models) = Arc::try_unwrap(models) {
+        models.close().await.map_err(|e| CliError::failed(&e))?;
+    }
     done.map_err(|e| CliError::failed(&e))
 }

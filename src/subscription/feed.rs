@@ -17,8 +17,9 @@ pub struct Feed {
     store: Arc<dyn EventStore>,
     head: watch::Receiver<Position>,
     after: Position,
-    /// Events to ask for next.
+    /// Events to ask for next, and at most.
     limit: usize,
+    limit_max: usize,
 }
 
 impl Feed {
@@ -31,7 +32,15 @@ impl Feed {
             head,
             after,
             limit: BATCH_EVENTS_MAX,
+            limit_max: BATCH_EVENTS_MAX,
         }
+    }
+
+    /// The same with other batches, for whoever has nobody waiting.
+    #[must_use]
+    pub const fn in_batches_of(mut self, events: usize) -> Self {
+        (self.limit, self.limit_max) = (events, events);
+        self
     }
 
     /// Position of the last event that was handed out.
@@ -78,7 +87,7 @@ impl Feed {
                 self.after = page.next;
                 continue;
             }
-            self.limit = next_limit(&page.events);
+            self.limit = next_limit(&page.events, self.limit_max);
             self.after = page.next;
             return Ok(Some(page.events));
         }
@@ -86,10 +95,10 @@ impl Feed {
 }
 
 /// As many events as would make [`BATCH_BYTES_AIM`] if they were like these.
-fn next_limit(events: &[Arc<Recorded>]) -> usize {
+fn next_limit(events: &[Arc<Recorded>], limit_max: usize) -> usize {
     let bytes: usize = events.iter().map(|e| payload_bytes(&e.event)).sum();
     let mean = bytes / events.len().max(1);
-    (BATCH_BYTES_AIM / mean.max(1)).clamp(1, BATCH_EVENTS_MAX)
+    (BATCH_BYTES_AIM / mean.max(1)).clamp(1, limit_max)
 }
 
 /// Bytes of the texts of an event that may be large.

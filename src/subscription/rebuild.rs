@@ -13,6 +13,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// Events in one batch of a rebuild beside the serving rows: nobody waits for them, and a task whose
+/// start and end are in the batch of its creation is written once. As many as a page of the log has.
+const BATCH_EVENTS: usize = 10_000;
 /// Pause before the next try to swap, when somebody was reading.
 const SWAP_PAUSE: Duration = Duration::from_millis(250);
 /// Tries to swap: with [`SWAP_PAUSE`] some five minutes, more than the longest answers take.
@@ -90,11 +93,14 @@ async fn fold_and_swap(
     mut progress: impl FnMut(Position, Position) + Send,
 ) -> Result<Position, Error> {
     let head = store.head().await?;
-    let mut feed = Feed::new(store, 0);
+    let mut feed = Feed::new(store, 0).in_batches_of(BATCH_EVENTS);
     let (mut reached, mut tries) = (0, 0);
+    let mut page = feed.ready().await?;
     loop {
-        while let Some(events) = feed.ready().await? {
-            reached = rebuild.apply(&events).await?;
+        while let Some(events) = page {
+            // The next page is read and decoded while this one is folded.
+            let (folded, next) = tokio::join!(rebuild.apply(&events), feed.ready());
+            (reached, page) = (folded?, next?);
             progress(reached, head.max(reached));
             // Where others append all the time, the end of the log may never be seen.
             if reached >= read_models.checkpoint().await.unwrap_or(Position::MAX) {
@@ -110,6 +116,9 @@ async fn fold_and_swap(
             return Err(Error::NotSwapped(swapped));
         }
         tokio::time::sleep(SWAP_PAUSE).await;
+        if page.is_none() {
+            page = feed.ready().await?;
+        }
     }
 }
 

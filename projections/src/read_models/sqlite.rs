@@ -5,7 +5,7 @@ use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
-use sqlx::Connection;
+use sqlx::{AssertSqlSafe, Connection};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
 };
@@ -60,13 +60,28 @@ pub(super) async fn open(path: &Path) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// An empty file where a rebuild works.
-pub(super) async fn make_next(path: &Path) -> Result<(), Error> {
+/// An empty file where a rebuild works, without the indexes that the fold does not look into; and the
+/// statements that make those.
+pub(super) async fn make_next(path: &Path) -> Result<Vec<String>, Error> {
     let next = next_path(path);
     let mut db = replace(&next).await?;
     begin(&mut db).await?;
-    Ok(db.close().await?)
+    let indexes: Vec<(String, String)> = sqlx::query_as(INDEXES_OF_QUERIES)
+        .fetch_all(&mut db)
+        .await?;
+    for (name, _) in &indexes {
+        let drop = AssertSqlSafe(format!("DROP INDEX {name}"));
+        sqlx::query(drop).execute(&mut db).await?;
+    }
+    db.close().await?;
+    Ok(indexes.into_iter().map(|(_, sql)| sql).collect())
 }
+
+/// All indexes of the tasks but those by which the fold finds its rows.
+const INDEXES_OF_QUERIES: &str = "SELECT name, sql
+    FROM sqlite_master
+    WHERE type = 'index' AND tbl_name = 'tasks' AND sql IS NOT NULL
+        AND name NOT IN ('tasks_id', 'tasks_flow_ordinal', 'tasks_waiting')";
 
 /// The file beside `path` that a rebuild fills.
 pub(super) fn next_path(path: &Path) -> PathBuf {

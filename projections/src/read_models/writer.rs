@@ -5,7 +5,7 @@ use super::{postgres, sqlite};
 use crate::sql::{Engine, Tx};
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
-use sqlx::Connection;
+use sqlx::{AssertSqlSafe, Connection};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -275,6 +275,24 @@ impl Writer {
         checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
         self.projector.apply(&mut tx, new).await?;
         tx.commit().await
+    }
+
+    /// Runs statements without parameters in one transaction.
+    pub(super) async fn execute(&mut self, statements: &[String]) -> Result<(), Error> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        self.settled().await?;
+        self.unsettled = true;
+        let conn = self.conn.as_mut().expect("settled made it");
+        let mut tx = conn.begin().await?;
+        for statement in statements {
+            let args = tx.args();
+            tx.execute(AssertSqlSafe(statement.clone()), args).await?;
+        }
+        tx.commit().await?;
+        self.unsettled = false;
+        Ok(())
     }
 
     /// Empties all tables and goes back to position 0.

@@ -17,6 +17,9 @@ use std::sync::Arc;
 use taskledger_domain::Recorded;
 use working_set::{CACHED_TASKS_MAX, WorkingSet};
 
+/// Tasks kept in memory between large batches, those of several of them: 32 MB.
+const CACHED_TASKS_IN_LARGE_BATCHES_MAX: usize = 65_536;
+
 /// Folds events into the tables, batch by batch; keeps a bounded cache of the rows it wrote.
 pub struct TaskProjector {
     set: WorkingSet,
@@ -35,6 +38,15 @@ impl Default for TaskProjector {
 }
 
 impl TaskProjector {
+    /// A projector of large batches, which keeps more between them.
+    #[must_use]
+    pub fn in_large_batches() -> Self {
+        Self {
+            cached_tasks_max: CACHED_TASKS_IN_LARGE_BATCHES_MAX,
+            ..Self::default()
+        }
+    }
+
     /// A projector that keeps nothing between batches and gives every run to its tasks in SQL:
     /// slower, with the same rows. For comparison in tests.
     #[must_use]
