@@ -138,7 +138,8 @@ fn said(recorded: &Recorded) -> Option<User> {
         | Event::TaskFailed(_)
         | Event::TaskRequeued(_)
         | Event::TaskCancelled(_)
-        | Event::RunEnded(_) => return None,
+        | Event::RunEnded(_)
+        | Event::FlowArchived(_) => return None,
     };
     Some(user.as_deref().map(Arc::from))
 }

@@ -70,7 +70,8 @@ impl Frame {
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
             | Event::TaskCancelled(_)
-            | Event::RunEnded(_) => None,
+            | Event::RunEnded(_)
+            | Event::FlowArchived(_) => None,
         };
         Self {
             cursor,

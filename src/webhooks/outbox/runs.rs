@@ -91,7 +91,8 @@ pub(super) async fn found(
         | Event::TaskFailed(_)
         | Event::TaskRequeued(_)
         | Event::TaskCancelled(_)
-        | Event::RunEnded(_) => {}
+        | Event::RunEnded(_)
+        | Event::FlowArchived(_) => {}
     })
     .await?;
     Ok(covered.map(|covered| {
