@@ -85,7 +85,7 @@ impl Retention {
         let mut done = Done::default();
         self.drop_what_was_left(policy, stop, &mut done).await?;
         let mut batch = Batch::new(policy.archive.clone(), self.clock.clone());
-        let upto = self.last_before(policy.age).await?;
+        let upto = self.last_before(policy.age, stop).await?;
         let mut after = 0;
         loop {
             let (flows, next) = self.candidates(policy, after, upto).await?;
@@ -119,7 +119,8 @@ impl Retention {
     /// [`Error`].
     pub async fn dry_run(&self, policy: &Policy) -> Result<Done, Error> {
         let mut done = Done::default();
-        let upto = self.last_before(policy.age).await?;
+        let stop = CancellationToken::new();
+        let upto = self.last_before(policy.age, &stop).await?;
         let mut after = 0;
         loop {
             let (flows, next) = self.candidates(policy, after, upto).await?;
@@ -135,9 +136,13 @@ impl Retention {
         }
     }
 
-    /// Position of the last event that the log took longer ago than `age`.
-    /// Cost: O(log events of the log) looks.
-    async fn last_before(&self, age: Duration) -> Result<Position, Error> {
+    /// Position of the last event that the log took longer ago than `age`; the read models show it, if
+    /// they come so far in time. Cost: O(log events of the log) looks.
+    async fn last_before(
+        &self,
+        age: Duration,
+        stop: &CancellationToken,
+    ) -> Result<Position, Error> {
         let micros = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
         let before = Timestamp(self.clock.now().0.saturating_sub(micros));
         let (mut low, mut high) = (0, self.store.head().await?);
@@ -149,6 +154,11 @@ impl Retention {
                 Some(event) if event.recorded_at <= before => low = middle + 1,
                 Some(_) | None => high = middle,
             }
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            // What they do not show is for a later pass.
+            _ = self.projections.wait_for(low, SEEN_WAIT) => {}
         }
         Ok(low)
     }
