@@ -63,6 +63,9 @@ pub trait Follower: Send + Sync {
     async fn position(&self) -> Result<Position, String>;
 }
 
+/// Hears of flows that are gone.
+pub type Forget = Arc<dyn Fn(&HashSet<FlowId>) + Send + Sync>;
+
 /// What archiving works on.
 #[derive(Clone)]
 pub struct Retention {
@@ -77,7 +80,7 @@ pub struct Retention {
     /// Who else reads the log.
     pub follower: Arc<dyn Follower>,
     /// Told of flows that are gone, so that nothing of them is remembered.
-    pub forget: Arc<dyn Fn(&HashSet<FlowId>) + Send + Sync>,
+    pub forget: Forget,
     /// Time, and names of files.
     pub clock: SharedClock,
 }

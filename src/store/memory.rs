@@ -116,13 +116,12 @@ impl State {
                 .insert(claim.key, (claim.value, claim.expires_at));
         }
         let mut recorded = Vec::with_capacity(append.events.len());
-        let mut version = self.version(append.stream);
-        if version == 0 {
+        let before = self.version(append.stream);
+        if before == 0 {
             self.flows.push(append.stream);
         }
         let stream = self.streams.entry(append.stream).or_default();
-        for new in append.events {
-            version += 1;
+        for (version, new) in (before + 1..).zip(append.events) {
             self.head += 1;
             let event = Arc::new(Recorded {
                 position: self.head,
