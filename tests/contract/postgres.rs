@@ -49,7 +49,7 @@ async fn a_database_of_a_newer_program_is_refused() {
             error,
             OpenError::Newer {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             }
         ),

@@ -77,7 +77,7 @@ impl<'e> Gone<'e> {
 const _: () = assert!(BUCKET_MICROS == 600_000_000, "the text below says so too");
 
 /// By the index tasks_flow_ordinal. The divisor is [`BUCKET_MICROS`].
-pub(super) static CELLS: LazyLock<MultiRow> = LazyLock::new(|| {
+static CELLS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "SELECT c.user_id, c.bucket, c.status, c.priority, c.is_root, COUNT(*)
         FROM (
@@ -91,17 +91,16 @@ pub(super) static CELLS: LazyLock<MultiRow> = LazyLock::new(|| {
     )
 });
 /// By primary key; the tasks by the index tasks_flow_ordinal.
-pub(super) static BODIES: LazyLock<MultiRow> =
-    LazyLock::new(|| below("task_bodies", "created_position"));
-pub(super) static ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| below("attempts", "task_no"));
+static BODIES: LazyLock<MultiRow> = LazyLock::new(|| below("task_bodies", "created_position"));
+static ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| below("attempts", "task_no"));
 /// By the index tasks_flow_ordinal.
-pub(super) static TASKS: LazyLock<MultiRow> = LazyLock::new(|| by("tasks", "flow_no"));
+static TASKS: LazyLock<MultiRow> = LazyLock::new(|| by("tasks", "flow_no"));
 /// By primary key.
-pub(super) static SUMMARIES: LazyLock<MultiRow> = LazyLock::new(|| by("flow_summary", "flow_no"));
-pub(super) static OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| by("open_runs", "flow_no"));
-pub(super) static ROOTLESS: LazyLock<MultiRow> = LazyLock::new(|| by("rootless_flows", "flow_id"));
+static SUMMARIES: LazyLock<MultiRow> = LazyLock::new(|| by("flow_summary", "flow_no"));
+static OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| by("open_runs", "flow_no"));
+static ROOTLESS: LazyLock<MultiRow> = LazyLock::new(|| by("rootless_flows", "flow_id"));
 /// By the index runs_id.
-pub(super) static RUNS: LazyLock<MultiRow> = LazyLock::new(|| by("runs", "run_id"));
+static RUNS: LazyLock<MultiRow> = LazyLock::new(|| by("runs", "run_id"));
 
 fn by(table: &str, key: &str) -> MultiRow {
     MultiRow::new(&format!("DELETE FROM {table} WHERE {key} IN ("), 1, ")")
@@ -113,4 +112,19 @@ fn below(table: &str, key: &str) -> MultiRow {
             SELECT t.created_position FROM tasks t WHERE t.flow_no IN ("
     );
     MultiRow::new(&head, 1, "))")
+}
+
+/// All of them with the kinds of their parameters, the one that counts first.
+#[cfg(test)]
+pub(super) fn statements() -> [(&'static MultiRow, &'static str); 8] {
+    [
+        (&CELLS, "i"),
+        (&BODIES, "i"),
+        (&ATTEMPTS, "i"),
+        (&TASKS, "i"),
+        (&SUMMARIES, "i"),
+        (&OPEN_RUNS, "i"),
+        (&RUNS, "b"),
+        (&ROOTLESS, "b"),
+    ]
 }

@@ -388,6 +388,7 @@ const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)
 
 #[cfg(test)]
 mod tests {
+    use super::super::archive;
     use super::*;
     use crate::sql::Engine;
     use crate::{Options, ReadModels};
@@ -427,19 +428,14 @@ mod tests {
             COVER.text(Engine::Sqlite),
             COVERED,
             NEXT_ATTEMPT,
-            super::super::archive::BODIES.text(Engine::Sqlite),
-            super::super::archive::ATTEMPTS.text(Engine::Sqlite),
-            super::super::archive::TASKS.text(Engine::Sqlite),
-            super::super::archive::SUMMARIES.text(Engine::Sqlite),
-            super::super::archive::OPEN_RUNS.text(Engine::Sqlite),
-            super::super::archive::RUNS.text(Engine::Sqlite),
-            super::super::archive::ROOTLESS.text(Engine::Sqlite),
             super::super::load::FLOWS.text(Engine::Sqlite),
             super::super::load::TASKS.text(Engine::Sqlite),
             super::super::load::WHOLE_FLOWS.text(Engine::Sqlite),
             super::super::load::RUNS.text(Engine::Sqlite),
         ];
-        for sql in statements {
+        let archive = archive::statements().into_iter().skip(1);
+        let archive = archive.map(|(statement, _)| statement.text(Engine::Sqlite));
+        for sql in statements.into_iter().chain(archive) {
             let mut tx = models.read().await.expect("a reader");
             let args = tx.args();
             let plan = tx.plan(sql, args).await.expect("a plan");
@@ -477,20 +473,12 @@ mod tests {
             (&*DELETE_ROOTLESS, "b"),
             (&*COVER, "biii"),
             (&*super::super::counts::DELETE_FALLEN, "titii"),
-            (&*super::super::archive::CELLS, "i"),
-            (&*super::super::archive::BODIES, "i"),
-            (&*super::super::archive::ATTEMPTS, "i"),
-            (&*super::super::archive::TASKS, "i"),
-            (&*super::super::archive::SUMMARIES, "i"),
-            (&*super::super::archive::OPEN_RUNS, "i"),
-            (&*super::super::archive::RUNS, "b"),
-            (&*super::super::archive::ROOTLESS, "b"),
             (&*super::super::load::FLOWS, "b"),
             (&*super::super::load::TASKS, "b"),
             (&*super::super::load::WHOLE_FLOWS, "i"),
             (&*super::super::load::RUNS, "b"),
         ];
-        for (statement, kinds) in statements {
+        for (statement, kinds) in statements.into_iter().chain(archive::statements()) {
             let plan = statement.plan(&mut tx, kinds).await;
             let walks = |step: &String| step.contains("Seq Scan on") || step.contains("Sort");
             assert!(!plan.iter().any(walks), "{plan:#?}");

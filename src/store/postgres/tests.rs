@@ -84,6 +84,7 @@ async fn every_statement_is_understood_by_the_server() {
         include_str!("import.rs"),
         include_str!("link.rs"),
         include_str!("queries.rs"),
+        include_str!("retention.rs"),
         include_str!("verify.rs"),
     ];
     let constants: usize = files.iter().map(|f| f.matches("&str =").count()).sum();
