@@ -3,10 +3,12 @@
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
+mod alone;
 mod cluster;
 mod reconcile;
 mod storage;
 
+pub use alone::Alone;
 pub use storage::{Database, READ_MODELS_FILE, Storage};
 
 use crate::application::ownership::Sole;
@@ -22,6 +24,7 @@ use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
 use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
+use crate::retention;
 use crate::store::Fence;
 use crate::store::lock::LockError;
 use crate::store::postgres;
@@ -72,6 +75,9 @@ pub enum StartError {
     /// The read models cannot be opened or made.
     #[error("the read models cannot be used")]
     ReadModels(#[from] projections::Error),
+    /// The read models have stopped before the end of the log.
+    #[error(transparent)]
+    Behind(#[from] runner::Lagging),
     /// The leases of the nodes cannot be read.
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
@@ -252,7 +258,11 @@ impl Server {
         services.spawn(following.run(stop.child_token()));
         let rebuilds = Rebuilds::new(store.clone(), queries.clone());
         let app = App {
-            directory: Directory::new(store.clone(), clock.clone(), row_cache.clone()),
+            directory: Arc::new(Directory::new(
+                store.clone(),
+                clock.clone(),
+                row_cache.clone(),
+            )),
             store,
             clock: clock.clone(),
             flows,
@@ -302,6 +312,26 @@ impl Server {
             let taking_part = cluster.take_part(url, flows, self.leaving.clone());
             self.services.spawn(taking_part);
         }
+    }
+
+    /// Archives finished flows of this server from now on. Once.
+    pub fn retain(&self, policy: retention::Policy, schedule: retention::Schedule) {
+        let app = &self.context.app;
+        let directory = app.directory.clone();
+        let service = retention::Service {
+            retention: retention::Retention {
+                store: app.store.clone(),
+                flows: app.flows.clone(),
+                queries: app.queries.clone(),
+                projections: app.projections.clone(),
+                follower: Arc::new(alone::Outgoing(self.storage.webhooks.clone())),
+                forget: Arc::new(move |gone| directory.forget(gone)),
+                clock: app.clock.clone(),
+            },
+            policy,
+            schedule,
+        };
+        self.services.spawn(service.run(self.leaving.clone()));
     }
 
     /// Cancelling it hands this server's flows over to the other nodes, if there are any. Calls that are

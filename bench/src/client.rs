@@ -30,7 +30,7 @@ impl Request {
     /// A `POST` of this body.
     pub(crate) fn post(body: &str) -> Self {
         let head = format!(
-            "POST / HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         Self([head.as_bytes(), body.as_bytes()].concat())

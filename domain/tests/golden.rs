@@ -163,6 +163,12 @@ fn full() -> Vec<Event> {
             }),
             others: 1,
         }),
+        Event::FlowArchived(FlowArchived {
+            file: "flows-20260101T000000Z-0f8fad5b.jsonl".to_owned(),
+            sha256: "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb".to_owned(),
+            events: 12,
+            runs: vec![run("run")],
+        }),
     ]
 }
 
@@ -231,6 +237,12 @@ fn min() -> Vec<Event> {
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Deadline,
             progress: Progress::ZERO,
+        }),
+        Event::FlowArchived(FlowArchived {
+            file: "f".to_owned(),
+            sha256: "s".to_owned(),
+            events: 1,
+            runs: Vec::new(),
         }),
     ]
 }

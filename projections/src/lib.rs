@@ -26,7 +26,7 @@ pub use error::{Error, with_sources};
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
-    Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
+    AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
     READING_BYTES_MAX, Reading, RunSummary, Snapshot, Start,
 };
 pub use read_models::{

@@ -100,7 +100,8 @@ impl Past {
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
             | Event::TaskCancelled(_)
-            | Event::RunEnded(_) => {}
+            | Event::RunEnded(_)
+            | Event::FlowArchived(_) => {}
         }
     }
 

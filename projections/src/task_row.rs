@@ -191,7 +191,10 @@ impl TaskRow {
             }
             Event::TaskDeleted(_) => return Change::Deleted,
             // Creation made the row, and runs are not events of one task.
-            Event::TaskCreated(_) | Event::RunStarted(_) | Event::RunEnded(_) => {
+            Event::TaskCreated(_)
+            | Event::RunStarted(_)
+            | Event::RunEnded(_)
+            | Event::FlowArchived(_) => {
                 return Change::None;
             }
         }

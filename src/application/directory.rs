@@ -1,10 +1,11 @@
-//! Which flow a task belongs to. A task never changes its flow, so what was found stays true.
+//! Which flow a task belongs to. A task never changes its flow, so what was found stays true until
+//! the flow is archived.
 
 use super::error::Error;
 use super::rows::RowCache;
 use crate::clock::SharedClock;
 use crate::store::{ClaimKey, EventStore};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use taskledger_domain::{FlowId, TaskId};
 
@@ -30,6 +31,17 @@ impl Directory {
             rows,
             found: Mutex::default(),
         }
+    }
+
+    /// Forgets what belongs to these flows, which were archived: the ids of their tasks may come again.
+    pub fn forget(&self, gone: &HashSet<FlowId>) {
+        let mut found = self
+            .found
+            .lock()
+            .expect("no code panics while it holds the directory");
+        let (flows, order) = &mut *found;
+        flows.retain(|_, flow| !gone.contains(flow));
+        order.retain(|task| flows.contains_key(task));
     }
 
     /// The flow that has or had this task; `None` when no task ever had the id. Absence is never

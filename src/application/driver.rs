@@ -452,6 +452,7 @@ impl<'a> Driver<'a> {
     fn owes_snapshot(&self) -> bool {
         self.state
             .as_ref()
+            .filter(|s| s.flow.archived().is_none())
             .is_some_and(|s| s.durable - s.snapshot > loading::snapshot_interval(s.flow.size()))
     }
 

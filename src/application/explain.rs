@@ -18,7 +18,6 @@ use reasons::{Said, Speaker};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use taskledger_domain::flow::Rejection;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
@@ -62,7 +61,7 @@ impl App {
             move |state: &taskledger_domain::flow::Flow| state.explain(task, now, &slots.view());
         let found = self.flows.look(flow, engine_metadata(), look).await?;
         let Some(explanation) = found else {
-            return Err(Rejection::not_found("task_id", task).into());
+            return Err(self.missing("task_id", task, flow).await);
         };
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;

@@ -77,6 +77,9 @@ impl App {
     /// [`Error`]; `NotFound` for a task that never existed.
     pub async fn history(&self, query: Query) -> Answer {
         let flow = self.flow_of("task_id", query.task).await?;
+        if let Some(archived) = self.archived(flow).await? {
+            return Err(Rejection::archived("task_id", query.task, &archived).into());
+        }
         let reader = StreamReader::of(&*self.store, flow);
         let mut budget = SCANNED_MAX;
         let subject = match query.scope {
@@ -325,7 +328,8 @@ impl Scan<'_> {
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
-            | Event::TaskCancelled(_) => event.task_id() == Some(subject.task),
+            | Event::TaskCancelled(_)
+            | Event::FlowArchived(_) => event.task_id() == Some(subject.task),
         };
         Ok(if yes { Takes::Yes } else { Takes::No })
     }

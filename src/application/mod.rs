@@ -4,6 +4,7 @@
 //! May use `domain`, `store` and `projections`; knows no transport and no SQL.
 //! Data comes in as typed calls from `transport` and as outcomes from `engine`.
 
+pub mod archiving;
 mod batch;
 pub mod caller;
 mod commands;
@@ -74,7 +75,7 @@ pub struct App {
     /// Long answers.
     pub readings: Readings,
     /// Tasks to flows.
-    pub directory: Directory,
+    pub directory: Arc<Directory>,
     /// Inputs against schemas.
     pub validation: Arc<Validation>,
     /// Confirmed rows.

@@ -8,6 +8,7 @@
 use super::App;
 use super::commands::{Answer, raw};
 use super::error::{Error, Failure};
+use super::placing;
 use super::queries::LongAnswer;
 use super::readings::{Source, failed};
 use super::stream_reader::StreamReader;
@@ -123,6 +124,9 @@ impl App {
         let (mut past, mut version, mut moment) = (Past::default(), 0, None);
         loop {
             let mut piece = reader.after(version).await?;
+            if let Some(gone) = piece.last().and_then(|last| placing::archived(last)) {
+                return Err(Rejection::archived("task_id", task, &gone).into());
+            }
             let whole = piece.len();
             let end = piece.iter().position(|recorded| !at.includes(recorded));
             piece.truncate(end.unwrap_or(whole));

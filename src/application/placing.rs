@@ -3,10 +3,10 @@
 use super::App;
 use super::error::Error;
 use serde_json::Value;
-use taskledger_domain::flow::{Kind, Rejection};
+use taskledger_domain::flow::{Archived, Event, Kind, Rejection};
 use taskledger_domain::task::call::{Fresh, ResolvedTasks, TaskList};
 use taskledger_domain::violation::Violation;
-use taskledger_domain::{FlowId, TaskId};
+use taskledger_domain::{FlowId, Recorded, TaskId, Version};
 
 impl App {
     /// A new id; that of a new flow is one that this node decides about, if it can be.
@@ -24,6 +24,24 @@ impl App {
             .flow_of(task)
             .await?
             .ok_or_else(|| Rejection::not_found(field, task).into())
+    }
+
+    /// Why a task that was looked for in its flow is not there. Cost: one look at the log.
+    pub(super) async fn missing(&self, field: &str, task: TaskId, flow: FlowId) -> Error {
+        match self.archived(flow).await {
+            Ok(Some(archived)) => Rejection::archived(field, task, &archived).into(),
+            Ok(None) => Rejection::not_found(field, task).into(),
+            Err(error) => error,
+        }
+    }
+
+    /// Where a flow has gone, if it was archived. Cost: one look at the log.
+    pub(super) async fn archived(&self, flow: FlowId) -> Result<Option<Archived>, Error> {
+        let last = self
+            .store
+            .read_stream_back(flow, Version::MAX, 1, usize::MAX);
+        let last = last.await?;
+        Ok(last.first().and_then(|recorded| archived(recorded)))
     }
 
     /// The flow that new tasks begin or join.
@@ -78,4 +96,15 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// What the last event of an archived flow says.
+pub(super) fn archived(recorded: &Recorded) -> Option<Archived> {
+    let Event::FlowArchived(copy) = &*recorded.event else {
+        return None;
+    };
+    Some(Archived {
+        at: recorded.time,
+        copy: copy.clone(),
+    })
 }

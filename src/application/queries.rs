@@ -9,7 +9,6 @@ use super::rows::Cached;
 use crate::subscription::rebuild;
 use serde::Serialize;
 use std::time::Duration;
-use taskledger_domain::flow::Rejection;
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{ListFilter, Order, Start, TaskView};
 
@@ -49,10 +48,10 @@ impl App {
             Cached::View(view) if self.decides(view.row.flow_id) => return Ok(raw(&view)),
             Cached::View(_) | Cached::Miss => {}
         }
-        self.await_task("task_id", task, consistency).await?;
+        let flow = self.await_task("task_id", task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
             Some(view) => Ok(raw(&view)),
-            None => Err(Rejection::not_found("task_id", task).into()),
+            None => Err(self.missing("task_id", task, flow).await),
         }
     }
 
@@ -61,9 +60,11 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn children(&self, parent: TaskId, consistency: Consistency) -> LongAnswer {
-        self.await_task("parent_id", parent, consistency).await?;
-        let read = self.readings.read(|| self.queries.children(parent)).await?;
-        read.ok_or_else(|| Rejection::not_found("parent_id", parent).into())
+        let flow = self.await_task("parent_id", parent, consistency).await?;
+        match self.readings.read(|| self.queries.children(parent)).await? {
+            Some(text) => Ok(text),
+            None => Err(self.missing("parent_id", parent, flow).await),
+        }
     }
 
     /// `tasks.tree`. spec: interface / tasks.tree
@@ -71,9 +72,11 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn tree(&self, task: TaskId, consistency: Consistency) -> LongAnswer {
-        self.await_task("task_id", task, consistency).await?;
-        let read = self.readings.read(|| self.queries.tree(task)).await?;
-        read.ok_or_else(|| Rejection::not_found("task_id", task).into())
+        let flow = self.await_task("task_id", task, consistency).await?;
+        match self.readings.read(|| self.queries.tree(task)).await? {
+            Some(text) => Ok(text),
+            None => Err(self.missing("task_id", task, flow).await),
+        }
     }
 
     /// `tasks.list`. spec: interface / tasks.list

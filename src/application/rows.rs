@@ -85,6 +85,10 @@ impl RowCache {
         let mut inner = self.inner();
         let inner = &mut *inner;
         let flow_id = first.flow;
+        let ends = |recorded: &Arc<Recorded>| matches!(*recorded.event, Event::FlowArchived(_));
+        if recorded.last().is_some_and(ends) {
+            return inner.forget(flow_id);
+        }
         if first.version == 1 {
             inner.flows.insert(
                 flow_id,

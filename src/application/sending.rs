@@ -132,7 +132,8 @@ fn weight(order: &Order) -> usize {
             | Command::Fail { .. }
             | Command::Report { .. }
             | Command::Recover { .. }
-            | Command::Wake,
+            | Command::Wake
+            | Command::Archive(_),
         )
         | None => return order.bytes,
     };

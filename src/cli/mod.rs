@@ -19,6 +19,7 @@ mod open_files;
 mod output;
 mod progress;
 mod projections;
+mod retention;
 mod run;
 mod serve;
 mod storage;
@@ -72,6 +73,7 @@ enum Command {
     Tasks(tasks::Args),
     Events(events::Args),
     Projections(projections::Args),
+    Retention(retention::Args),
     Migrate(migrate::Args),
     Conformance(conformance::Args),
     Watch(watch::Args),
@@ -115,6 +117,7 @@ impl Cli {
             Command::Tasks(args) => tasks::tasks(args, &mut out).await,
             Command::Events(args) => events::events(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
+            Command::Retention(args) => retention::retention(args, &mut out).await,
             Command::Migrate(args) => migrate::migrate(args, &mut out).await,
             Command::Conformance(args) => conformance::conformance(args, &mut out).await,
             Command::Watch(args) => watch::watch(args, &mut out).await,
@@ -175,6 +178,10 @@ mod tests {
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
             "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
+            "retention --older-than 30d --archive a --dry-run --json --data-dir d".to_owned(),
+            "retention --older-than 36h --archive a --pending --database-url postgres://h/d"
+                .to_owned(),
+            "serve --retention-age 30d --retention-archive a --retention-pending".to_owned(),
             "completions bash".to_owned(),
             "conformance".to_owned(),
             "conformance --url http://h:1 --path /tasks --executor noop --slow-executor wait"
@@ -213,6 +220,11 @@ mod tests {
             "watch --types no_such_event",
             "watch x --user u",
             "events tail --from now --last-event-id c",
+            "retention",
+            "retention --older-than 30d",
+            "retention --older-than 59m --archive a",
+            "serve --retention-age 30d",
+            "serve --retention-archive a",
             "conformance --markdown",
             "conformance --slow-inputs 1",
             "conformance --timeout 0",

@@ -5,6 +5,7 @@ use super::{CliError, file_limit, open_files};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
+use crate::retention::Schedule;
 use crate::server::{self, Server, Storage};
 use crate::transport::{http, system::Ready};
 use std::net::ToSocketAddrs as _;
@@ -83,6 +84,9 @@ async fn start_server(
         }
     };
     server.join(&config.node_url(handle.local_addr));
+    if let Some(policy) = config.retention.policy() {
+        server.retain(policy, Schedule::default());
+    }
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));

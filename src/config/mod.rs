@@ -6,6 +6,7 @@
 mod egress;
 mod engine;
 mod logging;
+mod retention;
 mod server;
 mod storage;
 mod webhooks;
@@ -13,6 +14,7 @@ mod webhooks;
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};
+pub use retention::{RetentionConfig, rest};
 pub use server::ServerConfig;
 pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};
 pub use webhooks::WebhookConfig;

@@ -1,6 +1,6 @@
 //! How the server serves.
 
-use super::{EngineConfig, LogConfig, seconds};
+use super::{EngineConfig, LogConfig, RetentionConfig, seconds};
 use crate::transport::http;
 use clap::Args;
 use std::net::SocketAddr;
@@ -96,6 +96,10 @@ pub struct ServerConfig {
     /// Where the data is and what may run.
     #[command(flatten)]
     pub engine: EngineConfig,
+
+    /// What leaves the log.
+    #[command(flatten)]
+    pub retention: RetentionConfig,
 
     /// The log.
     #[command(flatten)]

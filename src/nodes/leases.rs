@@ -11,6 +11,14 @@ pub enum Error {
     /// The database does not answer, or answers what cannot be.
     #[error("the leases of the nodes are not available: {0}")]
     Unavailable(String),
+    /// Servers run on the database, which must be left alone.
+    #[error(
+        "{servers} servers run on this database, which must be left alone meanwhile; stop them, or have them do it"
+    )]
+    InUse {
+        /// How many.
+        servers: i64,
+    },
 }
 
 /// A lease that is held.

@@ -36,6 +36,7 @@ const STEPS: Steps = Steps {
 const BEAT: &str = "SELECT node_id, node_url, its_leases, its_tokens
     FROM taskledger.beat($1, $2, $3, $4, $5)";
 const LEAVE: &str = "SELECT taskledger.leave($1)";
+const LIVING: &str = "SELECT count(*) FROM taskledger.nodes WHERE expires_at > clock_timestamp()";
 const SECRET: &str = "SELECT secret FROM taskledger.cluster";
 
 /// See the module.
@@ -77,6 +78,15 @@ impl PostgresLeases {
     /// [`Error::Unavailable`].
     pub async fn secret(&self) -> Result<Vec<u8>, Error> {
         let row = sqlx::query(SECRET).fetch_one(&self.pool).await;
+        row.and_then(|row| row.try_get(0)).map_err(unavailable)
+    }
+
+    /// Servers that live, as the database says it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn living(&self) -> Result<i64, Error> {
+        let row = sqlx::query(LIVING).fetch_one(&self.pool).await;
         row.and_then(|row| row.try_get(0)).map_err(unavailable)
     }
 

@@ -33,6 +33,11 @@ impl Cluster {
         })
     }
 
+    /// Servers that run on the database.
+    pub(super) async fn living(&self) -> Result<i64, StartError> {
+        Ok(self.leases.living().await?)
+    }
+
     /// Takes part until `stop`, as the node that others reach at `url`.
     pub(super) fn take_part(
         &self,

@@ -4,6 +4,7 @@
 //! gates that let a test force an interleaving. Deterministic: nothing happens that the script does
 //! not say.
 
+use super::retention::{Dropped, Undropped};
 use super::{Append, ClaimKey, Error, EventStore, NewEvent, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
 use std::collections::VecDeque;
@@ -343,5 +344,20 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     async fn save_snapshot(&self, stream: FlowId, snapshot: Snapshot) -> Result<(), Error> {
         self.faults.check_alive()?;
         self.inner.save_snapshot(stream, snapshot).await
+    }
+
+    async fn dropped(&self) -> Result<Dropped, Error> {
+        self.faults.check_alive()?;
+        self.inner.dropped().await
+    }
+
+    async fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        self.faults.check_alive()?;
+        self.inner.undropped(after, limit).await
+    }
+
+    async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
+        self.faults.check_alive()?;
+        self.inner.drop_archived(stream, limit).await
     }
 }

@@ -3,12 +3,15 @@
 //! Owns: a vector of events and maps beside it, under one lock. It doubles as the oracle that says
 //! what a durable backend should answer.
 
+use super::retention::{Dropped, Undropped, being_dropped, not_archived};
 use super::{Append, ClaimKey, Error, EventStore, Fence, Outcome, Page, Resolution, Snapshot};
 use crate::clock::SharedClock;
 use async_trait::async_trait;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taskledger_domain::flow::Event;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version, codec};
 use tokio::sync::watch;
 
@@ -21,9 +24,14 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct State {
-    /// Position p is at index p - 1.
-    log: Vec<Arc<Recorded>>,
-    streams: HashMap<FlowId, Vec<Arc<Recorded>>>,
+    /// By position.
+    log: BTreeMap<Position, Arc<Recorded>>,
+    /// By version.
+    streams: HashMap<FlowId, BTreeMap<Version, Arc<Recorded>>>,
+    /// Streams in order of creation.
+    flows: Vec<FlowId>,
+    head: Position,
+    dropped: Dropped,
     claims: HashMap<ClaimKey, (Arc<str>, Option<Timestamp>)>,
     fences: HashMap<Arc<str>, u64>,
     snapshots: HashMap<FlowId, Snapshot>,
@@ -62,7 +70,20 @@ impl State {
     }
 
     fn version(&self, stream: FlowId) -> Version {
-        self.streams.get(&stream).map_or(0, |s| s.len() as u64)
+        self.last(stream).map_or(0, |event| event.version)
+    }
+
+    fn last(&self, stream: FlowId) -> Option<&Arc<Recorded>> {
+        let (_, last) = self.streams.get(&stream)?.last_key_value()?;
+        Some(last)
+    }
+
+    /// The events of a stream, and of an archived one those that it is certain to have.
+    fn events(&self, stream: FlowId) -> impl DoubleEndedIterator<Item = &Arc<Recorded>> {
+        self.streams
+            .get(&stream)
+            .into_iter()
+            .flat_map(BTreeMap::values)
     }
 
     fn held(&self, key: &ClaimKey, now: Timestamp) -> Option<Arc<str>> {
@@ -95,20 +116,25 @@ impl State {
                 .insert(claim.key, (claim.value, claim.expires_at));
         }
         let mut recorded = Vec::with_capacity(append.events.len());
+        let before = self.version(append.stream);
+        if before == 0 {
+            self.flows.push(append.stream);
+        }
         let stream = self.streams.entry(append.stream).or_default();
-        for new in append.events {
+        for (version, new) in (before + 1..).zip(append.events) {
+            self.head += 1;
             let event = Arc::new(Recorded {
-                position: self.log.len() as u64 + 1,
+                position: self.head,
                 flow: append.stream,
-                version: stream.len() as u64 + 1,
+                version,
                 id: new.id,
                 time: new.time,
                 recorded_at: self.recorded_at,
                 metadata: new.metadata,
                 event: new.event,
             });
-            self.log.push(event.clone());
-            stream.push(event.clone());
+            self.log.insert(event.position, event.clone());
+            stream.insert(event.version, event.clone());
             recorded.push(event);
         }
         recorded
@@ -136,7 +162,7 @@ impl EventStore for MemoryStore {
         }
         let recorded = state.write(append);
         // Under the lock, so that the watch follows the order of the log.
-        self.head.send_replace(state.log.len() as u64);
+        self.head.send_replace(state.head);
         Ok(Outcome::Appended(recorded))
     }
 
@@ -145,9 +171,8 @@ impl EventStore for MemoryStore {
             return Err(Error::Invalid("no event ids to resolve".to_owned()));
         }
         let state = self.state();
-        let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
-        let found: Vec<_> = events
-            .iter()
+        let found: Vec<_> = state
+            .events(stream)
             .filter(|e| ids.contains(&e.id))
             .cloned()
             .collect();
@@ -166,8 +191,14 @@ impl EventStore for MemoryStore {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let state = self.state();
-        let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
-        Ok(within(slice(events, after, limit), bytes_max))
+        let events = state.events(stream).filter(|e| e.version > after);
+        // A piece is a span of versions, which may end before a gap.
+        let mut events: Vec<_> = events.take(limit).cloned().collect();
+        let dense = (0..events.len())
+            .take_while(|&i| i == 0 || events[i].version == events[i - 1].version + 1)
+            .count();
+        events.truncate(dense);
+        Ok(within(events, bytes_max))
     }
 
     async fn read_stream_back(
@@ -178,9 +209,13 @@ impl EventStore for MemoryStore {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let state = self.state();
-        let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
-        let older = events.iter().rev().skip_while(|e| e.version >= before);
-        Ok(within(older.take(limit).cloned().collect(), bytes_max))
+        let before = before.min(state.version(stream) + 1);
+        let older = state.events(stream).rev().filter(|e| e.version < before);
+        let dense = older
+            .zip((0..before).rev())
+            .take_while(|(e, v)| e.version == *v);
+        let older = dense.take(limit).map(|(e, _)| e.clone());
+        Ok(within(older.collect(), bytes_max))
     }
 
     async fn read_versions_within(
@@ -190,15 +225,20 @@ impl EventStore for MemoryStore {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let state = self.state();
-        let events = state.streams.get(&stream).map_or(&[][..], Vec::as_slice);
+        let events = state.streams.get(&stream);
+        let last = state.last(stream);
         let found: Result<Vec<_>, Error> = versions
             .iter()
             .map(|version| {
-                let index = version.checked_sub(1).and_then(|i| usize::try_from(i).ok());
-                let event = index.and_then(|i| events.get(i));
-                event.cloned().ok_or_else(|| Error::Corrupt {
-                    position: events.last().map_or(0, |e| e.position),
-                    reason: format!("stream `{stream}` has no event with version {version}"),
+                let event = events.and_then(|events| events.get(version));
+                event.cloned().ok_or_else(|| match last {
+                    Some(last) if is_end(last) && *version > 0 && *version < last.version => {
+                        being_dropped(stream)
+                    }
+                    Some(_) | None => Error::Corrupt {
+                        position: last.map_or(0, |e| e.position),
+                        reason: format!("stream `{stream}` has no event with version {version}"),
+                    },
                 })
             })
             .collect();
@@ -207,22 +247,24 @@ impl EventStore for MemoryStore {
 
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
         let state = self.state();
-        let events = slice(&state.log, after, limit);
+        let above = (Bound::Excluded(after), Bound::Unbounded);
+        let events = state.log.range(above).take(limit);
+        let events: Vec<_> = events.map(|(_, event)| event.clone()).collect();
         let next = events.last().map_or(after, |e| e.position);
         Ok(Page {
             events,
             next,
-            at_end: next >= state.log.len() as u64,
+            at_end: next >= state.head,
         })
     }
 
     async fn head(&self) -> Result<Position, Error> {
-        Ok(self.state().log.len() as u64)
+        Ok(self.state().head)
     }
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {
         let state = self.state();
-        let last = state.streams.get(&stream).and_then(|s| s.last());
+        let last = state.last(stream);
         Ok(last.map(|e| (e.version, e.position)))
     }
 
@@ -269,6 +311,49 @@ impl EventStore for MemoryStore {
         }
         Ok(())
     }
+
+    async fn dropped(&self) -> Result<Dropped, Error> {
+        Ok(self.state().dropped)
+    }
+
+    async fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        let state = self.state();
+        let skip = usize::try_from(after).unwrap_or(usize::MAX);
+        let flows = state.flows.iter().zip(1..).skip(skip);
+        let undropped = flows.filter_map(|(flow, number)| {
+            let last = state.last(*flow).filter(|last| is_end(last))?;
+            let has_first = state.streams[flow].contains_key(&1) && last.version > 1;
+            has_first.then_some(Undropped {
+                number,
+                flow: *flow,
+                end: last.position,
+            })
+        });
+        Ok(undropped.take(limit).collect())
+    }
+
+    async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
+        let mut state = self.state();
+        let state = &mut *state;
+        if !state.last(stream).is_some_and(|last| is_end(last)) {
+            return Err(not_archived(stream));
+        }
+        let events = state.events(stream).rev().skip(1).take(limit);
+        let gone: Vec<_> = events.cloned().collect();
+        for event in &gone {
+            state.log.remove(&event.position);
+            if let Some(kept) = state.streams.get_mut(&stream) {
+                kept.remove(&event.version);
+            }
+            if let Event::TaskCreated(created) = &*event.event {
+                state.claims.remove(&ClaimKey::Task(created.task_id));
+            }
+            state.dropped.events += 1;
+            state.dropped.horizon = state.dropped.horizon.max(event.position);
+        }
+        state.snapshots.remove(&stream);
+        Ok(state.streams[&stream].len() as u64 - 1)
+    }
 }
 
 /// As many as have payloads of up to `bytes_max` together, but at least one.
@@ -287,7 +372,6 @@ fn within(mut events: Vec<Arc<Recorded>>, bytes_max: usize) -> Vec<Arc<Recorded>
     events
 }
 
-fn slice(events: &[Arc<Recorded>], after: u64, limit: usize) -> Vec<Arc<Recorded>> {
-    let skip = usize::try_from(after).unwrap_or(usize::MAX);
-    events.iter().skip(skip).take(limit).cloned().collect()
+fn is_end(recorded: &Recorded) -> bool {
+    matches!(*recorded.event, Event::FlowArchived(_))
 }

@@ -12,6 +12,7 @@ pub mod faulty;
 pub mod lock;
 pub mod memory;
 pub mod postgres;
+pub mod retention;
 mod ring;
 mod row;
 pub mod sqlite;
@@ -19,6 +20,7 @@ pub mod transfer;
 pub mod verify;
 
 use async_trait::async_trait;
+use retention::{Dropped, Undropped};
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::codec::Encoded;
@@ -205,7 +207,9 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
 
     /// Up to `limit` events of a stream with versions above `after`, in order; fewer, but at least
     /// one, when their payloads are larger than `bytes_max`, so that only an empty answer says that
-    /// nothing follows. Empty for a stream that does not exist. Cost: O(events returned).
+    /// nothing follows. Empty for a stream that does not exist. Of an archived stream only the last
+    /// event is certain to be there: what was dropped before it is passed over.
+    /// Cost: O(events returned).
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Unavailable`].
@@ -217,7 +221,8 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error>;
 
-    /// The same backwards: the nearest events with versions below `before`, the newest first.
+    /// The same backwards: the nearest events with versions below `before`, the newest first. Ends
+    /// before what was dropped.
     ///
     /// # Errors
     /// As [`Self::read_stream`].
@@ -256,7 +261,7 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     ) -> Result<Vec<Arc<Recorded>>, Error>;
 
     /// Up to `limit` events of the whole log with positions above `after`, in order. Freshly
-    /// committed ones are shared from memory.
+    /// committed ones are shared from memory. Positions of dropped events are passed over.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Unavailable`].
@@ -311,4 +316,33 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`Error`]; never harmful.
     async fn save_snapshot(&self, stream: FlowId, snapshot: Snapshot) -> Result<(), Error>;
+
+    /// What is missing of the log because its flows were archived.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn dropped(&self) -> Result<Dropped, Error> {
+        Ok(Dropped::default())
+    }
+
+    /// Up to `limit` archived streams of which events are still there, in order of their numbers,
+    /// behind the one with number `after`. Cost: O(archived streams).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        let _ = (after, limit);
+        Ok(Vec::new())
+    }
+
+    /// Deletes up to `limit` events of an archived stream for ever, the newest of those before its
+    /// last one, with the claims on the ids of tasks that they created, and its snapshot. Answers
+    /// how many are left to delete. Durable when it is answered; repeating it does no harm.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless the stream ends with `FlowArchived`.
+    async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
+        let _ = limit;
+        Err(retention::not_archived(stream))
+    }
 }

@@ -63,6 +63,19 @@ impl Ring {
         drop(dropped);
     }
 
+    /// Forgets the events up to `horizon`, some of which were dropped. Cost: O(events forgotten).
+    pub(super) fn forget(&self, horizon: Position) {
+        let mut dropped = Vec::new();
+        {
+            let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            while let Some(old) = inner.events.pop_front_if(|f| f.event.position <= horizon) {
+                inner.bytes -= old.data_len + EVENT_OVERHEAD_BYTES;
+                dropped.push(old);
+            }
+        }
+        drop(dropped);
+    }
+
     /// Up to `limit` events and about `bytes_max` bytes after `after`; `None` when the first of
     /// them is no longer here (or nothing is). Cost: O(events returned).
     pub(super) fn read(

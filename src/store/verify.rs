@@ -2,6 +2,7 @@
 //!
 //! Owns: the faults, and the rules along positions and versions. Backends read the rows.
 
+use super::retention::Dropped;
 use super::row::{Damage, Row};
 use serde::Serialize;
 use std::fmt;
@@ -46,6 +47,8 @@ pub struct Report {
     pub events: u64,
     /// Streams that were looked at.
     pub streams: u64,
+    /// Events that were dropped because their flows were archived.
+    pub dropped: u64,
     /// The first [`FAULTS_LISTED_MAX`] faults.
     pub faults: Vec<Fault>,
     /// Faults beyond those.
@@ -82,6 +85,10 @@ impl Report {
 pub(super) struct Walk {
     pub(super) after: Position,
     recorded_at: Timestamp,
+    /// Missing positions of the present page, first and last of each run.
+    holes: Vec<(Position, Position)>,
+    /// Missing positions that dropped events may have had.
+    missing: u64,
 }
 
 impl Walk {
@@ -95,7 +102,7 @@ impl Walk {
             Ok(row) => row.position,
             Err(damage) => damage.position,
         };
-        self.skip_to(position, report);
+        self.skip_to(position);
         self.after = position;
         match read {
             Ok(row) => {
@@ -111,16 +118,43 @@ impl Walk {
     }
 
     /// The next row is `position`: whatever lies between is missing.
-    pub(super) fn skip_to(&mut self, position: Position, report: &mut Report) {
+    pub(super) fn skip_to(&mut self, position: Position) {
         let first = self.after + 1;
         if position > first {
-            let reason = if position == first + 1 {
+            self.holes.push((first, position - 1));
+            self.after = position - 1;
+        }
+    }
+
+    /// Ends a page. `dropped` is what the log said after the page was read.
+    pub(super) fn page_ends(&mut self, dropped: Dropped, report: &mut Report) {
+        for (first, last) in self.holes.drain(..) {
+            let may_be_dropped = last.min(dropped.horizon).saturating_sub(first - 1);
+            self.missing += may_be_dropped;
+            let first = first + may_be_dropped;
+            if first > last {
+                continue;
+            }
+            let reason = if first == last {
                 "the row is missing".to_owned()
             } else {
-                format!("the rows up to position {} are missing", position - 1)
+                format!("the rows up to position {last} are missing")
             };
             report.add(Some(first), None, reason);
-            self.after = position - 1;
+        }
+    }
+
+    /// Ends the walk. `dropped` is what the log said after it.
+    pub(super) fn ends(&self, dropped: Dropped, report: &mut Report) {
+        report.dropped = dropped.events;
+        if self.missing > dropped.events {
+            let more = self.missing - dropped.events;
+            let reason = format!(
+                "{} rows up to position {} are missing, but only {} were dropped with archived \
+                 flows: {more} are lost",
+                self.missing, dropped.horizon, dropped.events
+            );
+            report.add(None, None, reason);
         }
     }
 }
@@ -152,19 +186,32 @@ impl StreamRow {
     }
 }
 
+/// An event of a stream whose versions are looked at.
+pub(super) struct Place {
+    pub(super) version: Version,
+    pub(super) position: Position,
+    /// It says that the flow was archived, so what stood before it may be gone.
+    pub(super) is_end: bool,
+}
+
 /// Names the gaps among the versions of a stream, each with the position of its event, in order.
 pub(super) fn name_missing_versions(
-    versions: impl Iterator<Item = (Version, Position)>,
+    events: impl Iterator<Item = Place>,
     flow: Option<FlowId>,
     report: &mut Report,
 ) {
     let mut expected = 1;
-    for (version, position) in versions {
-        if version != expected {
-            let reason = format!("version {version} follows version {}", expected - 1);
-            report.add(Some(position), flow, reason);
+    let mut ended = false;
+    for event in events {
+        if ended {
+            let reason = "it follows the end of an archived flow".to_owned();
+            report.add(Some(event.position), flow, reason);
+        } else if event.version != expected && !event.is_end {
+            let reason = format!("version {} follows version {}", event.version, expected - 1);
+            report.add(Some(event.position), flow, reason);
         }
-        expected = version.saturating_add(1);
+        ended = event.is_end;
+        expected = event.version.saturating_add(1);
     }
     if expected == 1 {
         report.add(None, flow, "the stream has no events".to_owned());

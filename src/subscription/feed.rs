@@ -122,7 +122,8 @@ fn payload_bytes(event: &Event) -> usize {
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
         | Event::TaskRequeued(_)
-        | Event::RunEnded(_) => 0,
+        | Event::RunEnded(_)
+        | Event::FlowArchived(_) => 0,
     }
 }
 

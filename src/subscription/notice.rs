@@ -276,7 +276,8 @@ pub fn notices(recorded: &Recorded) -> Notices<'_> {
         | Event::DependenciesChanged(_)
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
-        | Event::RunStarted(_) => (None, None),
+        | Event::RunStarted(_)
+        | Event::FlowArchived(_) => (None, None),
     };
     Notices(first, second)
 }

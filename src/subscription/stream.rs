@@ -11,6 +11,7 @@ use crate::store::{Error, PIECE_BYTES_MAX};
 use axum::body::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
+use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
 
 /// Events that one page of history reads.
@@ -73,7 +74,7 @@ pub enum From {
     Cursor(Cursor),
 }
 
-/// Why a stream does not begin where it was asked to.
+/// Why a stream does not give all that it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
     /// What was given is no cursor.
@@ -82,6 +83,8 @@ pub enum Reset {
     Ahead,
     /// Another event is there: the cursor was made for another log.
     AnotherLog,
+    /// Events behind the place were archived: the stream goes on from there, without them.
+    Archived,
 }
 
 impl Reset {
@@ -92,6 +95,7 @@ impl Reset {
             Self::Malformed => "malformed",
             Self::Ahead => "ahead_of_log",
             Self::AnotherLog => "another_log",
+            Self::Archived => "archived",
         }
     }
 }
@@ -180,7 +184,10 @@ impl Stream {
         from: From,
         until: Until,
     ) -> Result<(Self, Option<Reset>), Error> {
-        let (place, reset) = place(&live, from).await?;
+        let (place, mut reset) = place(&live, from).await?;
+        if reset == Some(Reset::Archived) && is_whole(&live, filter.flow).await? {
+            reset = None;
+        }
         let watch = live.watch(&filter, place);
         let mut stream = Self {
             live,
@@ -447,37 +454,52 @@ impl Stream {
 /// The place to begin at.
 async fn place(live: &Live, from: From) -> Result<(Cursor, Option<Reset>), Error> {
     let store = &live.store;
-    let behind = async |position: Position| -> Result<Option<Cursor>, Error> {
-        if position == 0 {
-            return Ok(Some(Cursor::BEGINNING));
-        }
-        let page = store.read_all(position - 1, 1).await?;
-        let event = page.events.first().filter(|e| e.position == position);
-        Ok(event.map(|event| Cursor::behind(event, PARTS_ALL)))
+    let at = async |position: Position| -> Result<Option<Arc<Recorded>>, Error> {
+        let page = store.read_all(position.saturating_sub(1), 1).await?;
+        let event = page.events.into_iter().next();
+        Ok(event.filter(|e| e.position == position))
     };
     let now = async || {
-        let head = store.head().await?;
-        Ok::<_, Error>(behind(head).await?.unwrap_or_default())
+        let event = at(store.head().await?).await?;
+        let place = event.map(|event| Cursor::behind(&event, PARTS_ALL));
+        Ok::<_, Error>(place.unwrap_or_default())
     };
-    match from {
-        From::Beginning => Ok((Cursor::BEGINNING, None)),
-        From::Now => Ok((now().await?, None)),
-        From::Position(position) => match behind(position).await? {
-            Some(place) => Ok((place, None)),
-            None => Ok((now().await?, Some(Reset::Ahead))),
-        },
-        From::Cursor(Cursor::BEGINNING) => Ok((Cursor::BEGINNING, None)),
-        From::Cursor(cursor) => {
-            let page = store.read_all(cursor.position.saturating_sub(1), 1).await?;
-            let there = page
-                .events
-                .first()
-                .filter(|e| e.position == cursor.position);
-            match there {
-                Some(event) if cursor.names(event) => Ok((cursor, None)),
-                Some(_) => Ok((now().await?, Some(Reset::AnotherLog))),
-                None => Ok((now().await?, Some(Reset::Ahead))),
-            }
+    let wanted = match from {
+        From::Beginning | From::Cursor(Cursor::BEGINNING) | From::Position(0) => {
+            return Ok((Cursor::BEGINNING, None));
         }
+        From::Now => return Ok((now().await?, None)),
+        From::Position(position) => Cursor {
+            position,
+            parts: PARTS_ALL,
+            ..Cursor::BEGINNING
+        },
+        From::Cursor(cursor) => cursor,
+    };
+    // What was dropped by then is known: looked at behind the event.
+    let there = at(wanted.position).await?;
+    let horizon = store.dropped().await?.horizon;
+    let reset = (wanted.position < horizon).then_some(Reset::Archived);
+    match (there, from) {
+        (Some(event), From::Cursor(_)) if !wanted.names(&event) => {
+            Ok((now().await?, Some(Reset::AnotherLog)))
+        }
+        (Some(_), From::Cursor(_)) => Ok((wanted, reset)),
+        // By its number the place was asked for as it is, with what there is behind it.
+        (Some(event), _) => Ok((Cursor::behind(&event, PARTS_ALL), None)),
+        (None, _) if wanted.position <= horizon => Ok((wanted, reset)),
+        (None, _) => Ok((now().await?, Some(Reset::Ahead))),
     }
+}
+
+/// Whether a flow has all of its events: nothing is missing of it when others were archived.
+async fn is_whole(live: &Live, flow: Option<FlowId>) -> Result<bool, Error> {
+    let Some(flow) = flow else { return Ok(false) };
+    let last = live
+        .store
+        .read_stream_back(flow, Version::MAX, 1, usize::MAX);
+    let last = last.await?;
+    Ok(!last
+        .iter()
+        .any(|event| matches!(*event.event, Event::FlowArchived(_))))
 }

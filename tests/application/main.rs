@@ -25,6 +25,7 @@ mod ownership;
 mod readings;
 mod reads;
 mod recovery;
+mod retention;
 mod script;
 mod skew;
 mod slots;

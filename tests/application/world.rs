@@ -149,7 +149,7 @@ impl World {
         let (following, live) = Live::new(store.clone());
         tokio::spawn(following.run(stop.child_token()));
         let app = App {
-            directory: Directory::new(store.clone(), shared.clone(), rows.clone()),
+            directory: Arc::new(Directory::new(store.clone(), shared.clone(), rows.clone())),
             store,
             clock: shared,
             flows,

@@ -11,7 +11,14 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     // Settings end as the options of what they configure.
     (
         "config",
-        &["egress", "engine", "store", "transport", "webhooks"],
+        &[
+            "egress",
+            "engine",
+            "retention",
+            "store",
+            "transport",
+            "webhooks",
+        ],
     ),
     ("store", &["clock"]),
     // A client of any server: what it knows comes over HTTP.
@@ -34,6 +41,11 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("webhooks", &["clock", "egress", "store", "subscription"]),
+    // Flows that leave the log.
+    (
+        "retention",
+        &["application", "clock", "store", "subscription"],
+    ),
     // Leases and calls between nodes, behind the ports of those who need them.
     ("nodes", &["application", "store", "tls", "transport"]),
     (
@@ -45,6 +57,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "egress",
             "engine",
             "nodes",
+            "retention",
             "store",
             "subscription",
             "transport",
@@ -59,6 +72,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "config",
             "conformance",
             "engine",
+            "retention",
             "server",
             "store",
             "subscription",

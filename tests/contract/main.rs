@@ -20,6 +20,7 @@ mod sqlite;
 mod sqlite_crash;
 mod sqlite_damage;
 mod sqlite_full;
+mod sqlite_retention;
 mod suite;
 
 /// Runs the suite on one backend.
@@ -81,6 +82,13 @@ macro_rules! contract_on {
                 resolve_of_nothing_is_absent,
                 the_newest_snapshot_of_a_format_is_kept,
                 a_snapshot_of_what_does_not_exist_is_invalid,
+            },
+            dropping::{
+                only_an_archived_stream_is_dropped,
+                a_stream_is_dropped_from_its_end_and_its_last_event_stays,
+                what_was_dropped_is_passed_over_by_readers_of_the_log,
+                ids_and_snapshots_go_with_their_stream_and_others_stay,
+                archived_streams_with_events_left_are_told_in_pages,
             },
         })+
     };

@@ -21,7 +21,11 @@ async fn servers_that_open_an_empty_database_at_once_all_succeed() {
     let opened = join_all((0..4).map(|_| PostgresStore::open(options.clone()))).await;
 
     let taken: Vec<_> = migrated.into_iter().map(|m| m.unwrap().taken).collect();
-    assert_eq!(taken.concat(), ["0001_event_log"], "{taken:?}");
+    assert_eq!(
+        taken.concat(),
+        ["0001_event_log", "0002_retention"],
+        "{taken:?}"
+    );
     for (n, store) in (1..).zip(opened) {
         let written = appended(store.unwrap().append(append(flow(), 0, 1)).await.unwrap());
         assert_eq!(written[0].position, n);
@@ -45,7 +49,7 @@ async fn a_database_of_a_newer_program_is_refused() {
             error,
             OpenError::Newer {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             }
         ),
@@ -346,6 +350,33 @@ async fn the_log_cannot_be_changed_by_statements() {
     assert_eq!(store.read_all(0, 10).await.unwrap().events.len(), 2);
 }
 
+/// The one exception, and that it is no hole in the rule.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_lets_only_archived_flows_be_deleted_and_not_their_ends() {
+    let database = Database::create().await;
+    let store = open_postgres(&database, manual_clock()).await;
+    let kept = given_stream(&store, 2).await;
+    let gone = crate::suite::dropping::given_archived(&store, 2).await;
+    let mut admin = Admin::of(&database).await;
+
+    for sql in [
+        "DELETE FROM taskledger.events WHERE position IN (2, 3)",
+        "DELETE FROM taskledger.events WHERE position = 5",
+        "DELETE FROM taskledger.events",
+    ] {
+        let error = admin.try_run(sql).await.unwrap_err().to_string();
+        assert!(error.contains("append-only"), "{sql}: {error}");
+    }
+    admin
+        .run("DELETE FROM taskledger.events WHERE position IN (3, 4)")
+        .await;
+
+    let left = store.read_stream(gone, 0, 10, usize::MAX).await.unwrap();
+    assert_eq!(left.iter().map(|e| e.version).collect::<Vec<_>>(), [3]);
+    let whole = store.read_stream(kept, 0, 10, usize::MAX).await.unwrap();
+    assert_eq!(whole.len(), 2);
+}
+
 async fn corrupt_at(store: &PostgresStore, what: &str) -> Position {
     match store.read_all(0, 10).await {
         Err(Error::Corrupt { position, .. }) => position,
@@ -363,7 +394,7 @@ async fn a_damaged_or_missing_row_is_named_by_its_position() {
     let store = open_postgres(&database, manual_clock()).await;
     let mut admin = Admin::of(&database).await;
     admin
-        .run("ALTER TABLE taskledger.events DISABLE TRIGGER append_only")
+        .run("ALTER TABLE taskledger.events DISABLE TRIGGER USER")
         .await;
 
     for (column, other) in [

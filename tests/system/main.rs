@@ -35,6 +35,7 @@ mod read_models;
 #[allow(dead_code, reason = "shared with the tests of outgoing requests")]
 #[path = "../common/receiver.rs"]
 mod receiver;
+mod retention;
 #[allow(dead_code, reason = "shared with the tests of faults")]
 mod server;
 mod signals;

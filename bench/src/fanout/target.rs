@@ -19,8 +19,10 @@ impl Target {
     /// This server on a fresh place, with room for so many subscribers.
     pub(crate) async fn ours(args: &Args, subscribers: usize) -> Result<Self, String> {
         let place = Place::fresh(args, "fanout").await?;
-        let streams = (subscribers + CONNECTIONS_BESIDE).to_string();
-        let connections = (subscribers + 2 * CONNECTIONS_BESIDE).to_string();
+        let streams = subscribers + CONNECTIONS_BESIDE;
+        // Nine tenths of the connections may be streams.
+        let connections = (streams * 10 / 9 + CONNECTIONS_BESIDE).to_string();
+        let streams = streams.to_string();
         let room = ["--max-streams", &streams, "--max-connections", &connections];
         let server = Server::start_with(&args.program, &place, &room).await?;
         Ok(Self::Ours(server, place))
@@ -84,5 +86,5 @@ impl Target {
 
 /// A request for what happens from now on, or from the beginning.
 pub(crate) fn request(query: &str) -> String {
-    format!("GET /events{query} HTTP/1.1\r\nhost: bench\r\naccept: text/event-stream\r\n\r\n")
+    format!("GET /events{query} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")
 }

@@ -102,6 +102,7 @@ events! {
     TaskRequeued = 1,
     TaskCancelled = 2,
     RunEnded = 2,
+    FlowArchived = 1,
 }
 
 fn read<T: DeserializeOwned>(

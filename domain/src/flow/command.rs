@@ -1,7 +1,7 @@
 //! The orders. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
-use super::event::{FailureReason, RunKind};
+use super::event::{FailureReason, FlowArchived, RunKind};
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
 use crate::task::{Progress, Status};
@@ -75,6 +75,28 @@ pub enum Command {
     },
     /// Time has passed or a slot is free: look what is due.
     Wake,
+    /// Everything that happened was copied to an archive: end the stream.
+    Archive(Archive),
+}
+
+/// See [`Command::Archive`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// Version of the last event that was copied; the flow must not have changed since.
+    pub version: Version,
+    /// Which flows may go.
+    pub rest: Rest,
+    /// Where the copy is.
+    pub copy: FlowArchived,
+}
+
+/// How much at rest a flow must be to be archived. Nothing of it may run in either case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Every task has completed, failed or was cancelled.
+    Finished,
+    /// Tasks may be pending still: never executed, or blocked.
+    Idle,
 }
 
 /// See [`Command::Execute`].

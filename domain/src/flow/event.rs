@@ -40,10 +40,13 @@ pub enum Event {
     TaskCancelled(TaskCancelled),
     /// A run ended: nothing of it can move any more.
     RunEnded(RunEnded),
+    /// Everything before this event was copied to an archive and may be gone from the log. Always the
+    /// last event of its stream.
+    FlowArchived(FlowArchived),
 }
 
 impl Event {
-    /// The task that the event is about; `None` for `RunStarted` and `RunEnded`.
+    /// The task that the event is about; `None` for `RunStarted`, `RunEnded` and `FlowArchived`.
     #[must_use]
     pub const fn task_id(&self) -> Option<TaskId> {
         Some(match self {
@@ -61,7 +64,7 @@ impl Event {
             Self::TaskFailed(e) => e.task_id,
             Self::TaskRequeued(e) => e.task_id,
             Self::TaskCancelled(e) => e.task_id,
-            Self::RunStarted(_) | Self::RunEnded(_) => return None,
+            Self::RunStarted(_) | Self::RunEnded(_) | Self::FlowArchived(_) => return None,
         })
     }
 
@@ -84,7 +87,8 @@ impl Event {
             | Self::TaskFailed(_)
             | Self::TaskRequeued(_)
             | Self::TaskCancelled(_)
-            | Self::RunEnded(_) => None,
+            | Self::RunEnded(_)
+            | Self::FlowArchived(_) => None,
         }
     }
 }
@@ -428,6 +432,20 @@ pub struct RootAtEnd {
     pub status: Status,
     /// How far its last attempt came.
     pub progress: Progress,
+}
+
+/// See [`Event::FlowArchived`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowArchived {
+    /// Name of the file in the archive's folder.
+    pub file: String,
+    /// SHA-256 of the whole file, in hexadecimal.
+    pub sha256: String,
+    /// Events of the flow that are in it: all before this one.
+    pub events: u64,
+    /// Runs that the flow had: whoever keeps something of them finds it by these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunId>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

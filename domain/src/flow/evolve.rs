@@ -6,7 +6,7 @@
 //! its members.
 
 use super::event::{Dependency, Event, RunStarted, Specification, TaskCreated};
-use super::state::{Edge, Flow, NONE, Run, Task};
+use super::state::{Archived, Edge, Flow, NONE, Run, Task};
 use crate::task::{Progress, Status};
 use crate::{Recorded, TaskId, Timestamp};
 
@@ -70,12 +70,27 @@ impl Flow {
                 self.set_status(i, Status::Pending, time);
             }
             Event::RunEnded(e) => self.run_ended(e.run_id),
+            Event::FlowArchived(e) => {
+                // What stood before may be gone already, so what remains does not depend on it.
+                *self = Self {
+                    version: self.version,
+                    archived: Some(Box::new(Archived {
+                        at: time,
+                        copy: e.clone(),
+                    })),
+                    ..Self::default()
+                };
+            }
         }
     }
 
-    /// Rebuilds or continues a state from recorded events, in order.
+    /// Rebuilds or continues a state from recorded events, in order. Before the end of an archived
+    /// stream events may be missing.
     pub fn replay<'a>(&mut self, events: impl IntoIterator<Item = &'a Recorded>) {
         for recorded in events {
+            if matches!(*recorded.event, Event::FlowArchived(_)) {
+                self.version = self.version.max(recorded.version - 1);
+            }
             assert_eq!(
                 recorded.version,
                 self.version + 1,

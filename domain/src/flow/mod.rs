@@ -12,12 +12,13 @@ mod sound;
 pub(crate) mod state;
 mod waits;
 
-pub use command::{Capacity, Command, Done, Execute, SlotRequest, Update};
+pub use command::{Archive, Capacity, Command, Done, Execute, Rest, SlotRequest, Update};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, PriorityChanged,
-    RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState, Specification, StatusCounts,
-    TaskCancelled, TaskCompleted, TaskCreated, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed,
-    TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, UserChanged,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
+    PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState,
+    Specification, StatusCounts, TaskCancelled, TaskCompleted, TaskCreated, TaskDeleted,
+    TaskFailed, TaskMoved, TaskProgressed, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
+    UserChanged,
 };
 pub use rejection::{Kind, Rejection};
-pub use state::{Flow, TaskSummary};
+pub use state::{Archived, Flow, TaskSummary};

@@ -1,5 +1,6 @@
 //! Refusals: reasons that the caller can mend. A refused command changes nothing.
 
+use super::state::Archived;
 use crate::{TaskId, Violation};
 use serde_json::{Map, Value};
 
@@ -73,6 +74,21 @@ impl Rejection {
                 expected,
                 &Value::String(task.to_string()),
             ),
+        )
+    }
+
+    /// A task of a flow that was archived: as unknown as others, with where to look.
+    #[must_use]
+    pub fn archived(field: &str, task: TaskId, archived: &Archived) -> Self {
+        let reason = format!(
+            "Task was archived at {} in file `{}`",
+            archived.at, archived.copy.file
+        );
+        let expected = "the id of a stored task";
+        let actual = Value::String(task.to_string());
+        Self::one(
+            Kind::NotFound,
+            Violation::of(field, reason, expected, &actual),
         )
     }
 

@@ -4,7 +4,7 @@
 //! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
-use super::RunState;
+use super::{FlowArchived, RunState};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
 use hashbrown::HashMap;
@@ -227,6 +227,18 @@ pub struct Flow {
     /// Deadlines of covered tasks that are not terminal.
     #[serde(skip)]
     pub(crate) deadlines: BTreeSet<(Timestamp, u32)>,
+    /// Set by the last event of an archived flow, of which no snapshot is taken.
+    #[serde(skip)]
+    pub(crate) archived: Option<Box<Archived>>,
+}
+
+/// Where a flow has gone that was archived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archived {
+    /// When.
+    pub at: Timestamp,
+    /// What its last event says.
+    pub copy: FlowArchived,
 }
 
 /// What others may know of a task without reading its payload.
@@ -277,6 +289,12 @@ impl Flow {
     #[must_use]
     pub fn has_active_run(&self) -> bool {
         !self.runs.is_empty()
+    }
+
+    /// Where the flow has gone, if it was archived. It has no tasks then.
+    #[must_use]
+    pub fn archived(&self) -> Option<&Archived> {
+        self.archived.as_deref()
     }
 
     /// A live task. Cost: O(dependencies of the task).

@@ -75,7 +75,8 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         | Event::TaskProgressed(_)
         | Event::TaskCompleted(_)
         | Event::TaskRequeued(_)
-        | Event::RunEnded(_) => None,
+        | Event::RunEnded(_)
+        | Event::FlowArchived(_) => None,
     }
 }
 

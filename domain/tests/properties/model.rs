@@ -322,6 +322,7 @@ impl Model {
                     self.tasks.get_mut(&id).expect("a live task").run = None;
                 }
             }
+            Event::FlowArchived(_) => panic!("nobody archives here"),
         }
     }
 

@@ -4,6 +4,7 @@
     reason = "a test looks for one kind of event among all"
 )]
 
+mod archives;
 mod cancels;
 mod copies;
 mod deadlines;

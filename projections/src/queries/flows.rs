@@ -69,6 +69,15 @@ pub struct OpenRun {
     pub next_due_at: Timestamp,
 }
 
+/// A flow in which nothing runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtRest {
+    /// The flow.
+    pub flow_id: FlowId,
+    /// Tasks that have not ended.
+    pub open_tasks: u32,
+}
+
 impl ReadModels {
     /// A flow in figures; `None` when it does not exist. Cost: O(1).
     ///
@@ -162,6 +171,43 @@ impl ReadModels {
         .transpose()
     }
 
+    /// Flows in which nothing runs, oldest first, among the next `limit` of those that were created
+    /// behind `after` and have no event above `upto`. With them, where to go on; `None` behind the
+    /// last one. Cost: O(limit).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn at_rest(
+        &self,
+        after: Position,
+        upto: Position,
+        limit: u32,
+    ) -> Result<(Vec<AtRest>, Option<Position>), Error> {
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.position(after);
+        args.position(upto);
+        args.int(i64::from(limit));
+        let found = tx.fetch_all(AT_REST, args).await?;
+        let mut flows = Vec::new();
+        let mut last = None;
+        for row in &found {
+            let mut c = Columns::of(row);
+            let created_position: Position = c.number()?;
+            last = Some(created_position);
+            let flow = AtRest {
+                flow_id: FlowId(c.id()?),
+                open_tasks: c.number()?,
+            };
+            let (open_runs, last_position): (u32, Position) = (c.number()?, c.number()?);
+            if open_runs == 0 && last_position <= upto {
+                flows.push(flow);
+            }
+        }
+        let is_full = found.len() >= limit as usize;
+        Ok((flows, last.filter(|_| is_full)))
+    }
+
     /// Up to `limit` flows with a running run, oldest first, behind the one created at `after` (0
     /// for the first page). A page with fewer rows than `limit` is the last one. Cost: O(limit).
     ///
@@ -219,3 +265,9 @@ const OPEN_RUNS: &str = "SELECT flow_no, flow_id, partition, next_due_at
     WHERE flow_no > $1
     ORDER BY flow_no
     LIMIT $2";
+/// By primary key: a flow that was created behind the end of the span has no event in it.
+const AT_REST: &str = "SELECT flow_no, flow_id, pending + in_progress, open_runs, last_position
+    FROM flow_summary
+    WHERE flow_no > $1 AND flow_no <= $2
+    ORDER BY flow_no
+    LIMIT $3";

@@ -11,7 +11,7 @@ mod snapshot;
 mod totals;
 
 pub use cursor::{Cursor, Order};
-pub use flows::{Attempt, FlowSummary, OpenRun, RunSummary};
+pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List, ListFilter, Start};
 pub use reading::{READING_BYTES_MAX, Reading};
 pub use snapshot::Snapshot;

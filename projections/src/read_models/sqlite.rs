@@ -5,10 +5,10 @@ use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
-use sqlx::{AssertSqlSafe, Connection};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
 };
+use sqlx::{AssertSqlSafe, Connection};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taskledger_domain::Position;

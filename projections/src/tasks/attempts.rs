@@ -60,7 +60,8 @@ impl AttemptRow {
             | Event::RunStarted(_)
             | Event::TaskProgressed(_)
             | Event::TaskRequeued(_)
-            | Event::RunEnded(_) => return None,
+            | Event::RunEnded(_)
+            | Event::FlowArchived(_) => return None,
         })
     }
 

@@ -400,6 +400,7 @@ const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)
 
 #[cfg(test)]
 mod tests {
+    use super::super::archive;
     use super::*;
     use crate::sql::Engine;
     use crate::{Options, ReadModels};
@@ -444,7 +445,9 @@ mod tests {
             super::super::load::WHOLE_FLOWS.text(Engine::Sqlite),
             super::super::load::RUNS.text(Engine::Sqlite),
         ];
-        for sql in statements {
+        let archive = archive::statements().into_iter().skip(1);
+        let archive = archive.map(|(statement, _)| statement.text(Engine::Sqlite));
+        for sql in statements.into_iter().chain(archive) {
             let mut tx = models.read().await.expect("a reader");
             let args = tx.args();
             let plan = tx.plan(sql, args).await.expect("a plan");
@@ -487,7 +490,7 @@ mod tests {
             (&*super::super::load::WHOLE_FLOWS, "i"),
             (&*super::super::load::RUNS, "b"),
         ];
-        for (statement, kinds) in statements {
+        for (statement, kinds) in statements.into_iter().chain(archive::statements()) {
             let plan = statement.plan(&mut tx, kinds).await;
             let walks = |step: &String| step.contains("Seq Scan on") || step.contains("Sort");
             assert!(!plan.iter().any(walks), "{plan:#?}");

@@ -95,7 +95,8 @@ async fn load_tasks(
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
             | Event::TaskCancelled(_)
-            | Event::RunEnded(_) => (None, [recorded.event.task_id(), None]),
+            | Event::RunEnded(_)
+            | Event::FlowArchived(_) => (None, [recorded.event.task_id(), None]),
         };
         for id in named.into_iter().flatten() {
             if !set.tasks.contains_key(&id) && known.insert(id) {
@@ -170,7 +171,8 @@ async fn load_runs(
             | Event::TaskProgressed(_)
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
-            | Event::TaskCancelled(_) => None,
+            | Event::TaskCancelled(_)
+            | Event::FlowArchived(_) => None,
         };
         let held = event
             .task_id()

@@ -1,6 +1,7 @@
 //! The projector of tasks, and of everything that follows from them: flow summaries, runs,
 //! attempts, totals, and which flows have work that is due.
 
+mod archive;
 mod attempts;
 pub(crate) mod counts;
 mod flows;
@@ -70,7 +71,11 @@ impl Projector for TaskProjector {
         let set = &mut self.set;
         set.batch += 1;
         load::load(set, tx, events, self.limits).await?;
+        let mut gone = archive::Gone::default();
         for recorded in events {
+            if gone.takes(recorded) {
+                continue;
+            }
             let cover = set.fold(recorded).map_err(|reason| Error::Poison {
                 position: recorded.position,
                 reason,
@@ -81,6 +86,8 @@ impl Projector for TaskProjector {
             }
         }
         flush::flush(set, tx).await?;
+        // Nothing follows the end of a flow, so all of them can wait for the end of the batch.
+        gone.drop_rows(set, tx).await?;
         set.trim(self.cached_tasks_max);
         Ok(())
     }

@@ -79,6 +79,8 @@ impl WorkingSet {
             Event::TaskCreated(_) => self.create(recorded).map(|()| None),
             Event::RunStarted(e) => self.start_run(recorded, e),
             Event::RunEnded(e) => self.end_run(recorded, e).map(|()| None),
+            // Its rows are dropped, not folded.
+            Event::FlowArchived(_) => return Ok(None),
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
             | Event::UserChanged(_)
@@ -149,6 +151,13 @@ impl WorkingSet {
         self.changed_runs.clear();
         self.deleted.clear();
         self.heavy.clear();
+    }
+
+    /// Forgets tasks and runs of flows that are no longer there.
+    pub(super) fn forget_flows(&mut self, is_gone: impl Fn(FlowId) -> bool) {
+        self.tasks
+            .retain(|_, task| !is_gone(task.placed.row.flow_id));
+        self.runs.retain(|_, run| !is_gone(run.flow_id));
     }
 
     /// Ends a batch: keeps a bounded cache, the flows of this batch before older ones. Cost: O(1),

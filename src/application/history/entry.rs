@@ -56,6 +56,7 @@ types! {
     TaskRequeued = "task_requeued",
     TaskCancelled = "task_cancelled",
     RunEnded = "run_ended",
+    FlowArchived = "flow_archived",
 }
 
 impl EventType {
@@ -199,6 +200,11 @@ enum Data<'a> {
         state: RunState,
         counts: StatusCounts,
     },
+    Archived {
+        file: &'a str,
+        sha256: &'a str,
+        events: u64,
+    },
 }
 
 /// The members of a task that its executor sees.
@@ -223,7 +229,7 @@ impl<'a> Entry<'a> {
     /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
     #[must_use]
     pub fn of(recorded: &'a Recorded) -> Self {
-        let (task_id, data) = data(&recorded.event);
+        let (task_id, data) = data(&recorded.event, recorded.flow.root());
         Self {
             id: recorded.id,
             sequence: recorded.version,
@@ -239,7 +245,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn data(event: &Event) -> (TaskId, Data<'_>) {
+/// `root`: that of the event's flow.
+fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
     use Status::{Cancelled, Completed, Failed, InProgress, Pending};
     match event {
         Event::TaskCreated(e) => (
@@ -376,6 +383,14 @@ fn data(event: &Event) -> (TaskId, Data<'_>) {
                 run_id: e.run_id,
                 state: e.state,
                 counts: e.counts,
+            },
+        ),
+        Event::FlowArchived(e) => (
+            root,
+            Data::Archived {
+                file: &e.file,
+                sha256: &e.sha256,
+                events: e.events,
             },
         ),
     }

@@ -118,6 +118,10 @@ async fn read(
             Line::Event(_) if taken.is_some() => {
                 return Err(fault("an event stands behind the keys".to_owned()));
             }
+            Line::Archive(_) if number > 1 => {
+                return Err(fault("an archive begins with this line".to_owned()));
+            }
+            Line::Archive(_) => checker = Checker::of_archive(),
             Line::Event(event) => {
                 waiting += event.data.get().len();
                 events.push(checker.check(event).map_err(fault)?);
@@ -142,6 +146,7 @@ async fn read(
              between two lines, what is missing is not noticed"
         );
     }
+    checker.finish().map_err(CliError::Usage)?;
     target.write(&events).await.map_err(failed)?;
     target.write_keys(&keys).await.map_err(failed)?;
     progress.end();

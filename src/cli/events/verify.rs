@@ -32,8 +32,12 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         } else {
             "DAMAGED"
         };
+        let dropped = match report.dropped {
+            0 => String::new(),
+            dropped => format!(", {dropped} more were dropped with archived flows"),
+        };
         out.lines([format!(
-            "{verdict}: {} in {}",
+            "{verdict}: {} in {}{dropped}",
             counted(report.events, "event", "events"),
             counted(report.streams, "flow", "flows"),
         )])?;

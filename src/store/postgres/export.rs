@@ -5,8 +5,9 @@
 
 use super::queries::{ALL_EVENTS, HEAD};
 use super::row::{self, Damage};
-use super::{OpenError, Options, failure, open};
+use super::{OpenError, Options, failure, open, retention};
 use crate::store::Error;
+use crate::store::retention::{Dropped, unchanged};
 use crate::store::transfer::{ExportedEvent, ExportedKey, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source};
 use async_trait::async_trait;
 use sqlx::{PgConnection, Row as _};
@@ -26,6 +27,8 @@ pub struct Export<C = Box<PgConnection>> {
     connection: C,
     after: Position,
     head: Position,
+    /// What was missing when the export began.
+    dropped: Dropped,
     ended: bool,
     /// The last key that was given.
     key: Vec<u8>,
@@ -52,10 +55,13 @@ impl Export {
 impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
     /// As [`Export::open`], through `connection`.
     pub(super) async fn through(mut connection: C, after: Position) -> Result<Self, sqlx::Error> {
+        // In this order: what is dropped after the first look is noticed at the end.
+        let dropped = retention::dropped(&mut connection).await?;
         let head: i64 = sqlx::query_scalar(HEAD).fetch_one(&mut *connection).await?;
         Ok(Self {
             connection,
             after,
+            dropped,
             head: head.cast_unsigned(),
             ended: false,
             key: Vec::new(),
@@ -65,42 +71,70 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
     /// The next events. Those that precede a damaged row are given first; the damage is met again,
     /// as the first row of the next page.
     async fn page(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+        loop {
+            let page = self.span().await?;
+            if let Some(last) = page.last() {
+                self.after = last.position;
+                return Ok(page);
+            }
+            let fail = |e| failure::of_read(&e, 0);
+            if self.after >= self.head {
+                let dropped = retention::dropped(&mut self.connection).await;
+                unchanged(self.dropped, dropped.map_err(fail)?)?;
+                return Ok(page);
+            }
+            // What follows was dropped.
+            let next = retention::next_position(&mut self.connection, self.after).await;
+            let next = next.map_err(fail)?;
+            self.after = next.map_or(self.head, |next| (next - 1).min(self.head));
+        }
+    }
+
+    async fn span(&mut self) -> Result<Vec<ExportedEvent>, Error> {
         let last = self.after.saturating_add(PAGE_EVENTS_MAX as u64);
         let last = last.min(self.head);
         if last <= self.after {
             return Ok(Vec::new());
         }
+        let after = self.after;
+        let fail = |e| failure::of_read(&e, after);
         let rows = sqlx::query(ALL_EVENTS)
             .bind(self.after.cast_signed())
             .bind(last.cast_signed())
             .bind(i64::try_from(PAGE_BYTES_MAX).unwrap_or(i64::MAX))
             .fetch_all(&mut *self.connection)
             .await
-            .map_err(|e| failure::of_read(&e, self.after))?;
+            .map_err(fail)?;
         let mut page = Vec::with_capacity(rows.len());
         let found: Option<i64> = match rows.first() {
-            Some(row) => row
-                .try_get(1)
-                .map_err(|e| failure::of_read(&e, self.after))?,
+            Some(row) => row.try_get(1).map_err(fail)?,
             None => None,
         };
-        if found.is_none() {
-            return Err(missing(self.after + 1).into());
-        }
-        for (expected, sql) in (self.after + 1..).zip(&rows) {
-            let read = row::read(sql, 2).and_then(|row| match row.position {
-                position if position == expected => row.exported(),
-                _ => Err(missing(expected)),
+        let found = found.unwrap_or(0).cast_unsigned();
+        // Asked behind the rows, so that what is missing of them is known by now.
+        let dropped = retention::dropped(&mut self.connection).await;
+        let horizon = dropped.map_err(fail)?.horizon;
+        let mut expected = self.after + 1;
+        let found_rows = if found == 0 { &[][..] } else { &rows[..] };
+        for sql in found_rows {
+            let read = row::read(sql, 2).and_then(|row| {
+                if row.position != expected && row.position - 1 > horizon {
+                    return Err(missing(expected));
+                }
+                row.exported()
             });
             match read {
-                Ok(event) => page.push(event),
+                Ok(event) => {
+                    expected = event.position + 1;
+                    page.push(event);
+                }
                 Err(damage) if page.is_empty() => return Err(damage.into()),
-                Err(_) => break,
+                Err(_) => return Ok(page),
             }
         }
-        match page.last() {
-            Some(last) => self.after = last.position,
-            None => return Err(missing(self.after + 1).into()),
+        let is_whole = page.len() as u64 == found;
+        if page.is_empty() && is_whole && last > horizon {
+            return Err(missing(expected).into());
         }
         Ok(page)
     }

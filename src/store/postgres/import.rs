@@ -2,10 +2,11 @@
 //! broken off leaves nothing.
 
 use super::export::Export;
+use super::retention::SET;
 use super::row::{self, Row};
 use super::{OpenError, Options, failure, migrate, open};
 use crate::store::row::claim_columns;
-use crate::store::transfer::{Checked, ExportedKey, Source, StreamEnd, Target};
+use crate::store::transfer::{Checked, ExportedKey, Gaps, Source, StreamEnd, Target};
 use crate::store::{ClaimKey, Error};
 use async_trait::async_trait;
 use sqlx::{Executor, PgConnection};
@@ -62,6 +63,7 @@ pub enum ImportError {
 pub struct Import {
     connection: Box<PgConnection>,
     streams: BTreeMap<u64, (FlowId, StreamEnd)>,
+    gaps: Gaps,
     recorded_at: Timestamp,
     concluded: bool,
 }
@@ -97,6 +99,7 @@ impl Import {
         Ok(Self {
             connection: Box::new(connection),
             streams: BTreeMap::new(),
+            gaps: Gaps::default(),
             recorded_at: Timestamp(0),
             concluded: false,
         })
@@ -151,6 +154,12 @@ impl Import {
             .bind(i64::try_from(all.len()).unwrap_or(i64::MAX))
             .execute(&mut *self.connection)
             .await?;
+        let dropped = self.gaps.dropped();
+        sqlx::query(SET)
+            .bind(dropped.horizon.cast_signed())
+            .bind(dropped.events.cast_signed())
+            .execute(&mut *self.connection)
+            .await?;
         sqlx::query(TELL)
             .bind(position.to_string())
             .execute(&mut *self.connection)
@@ -173,7 +182,9 @@ impl Target for Import {
                 number: event.stream,
                 version: line.version,
                 position: line.position,
+                is_archived: false,
             };
+            self.gaps.next(line.position);
             self.streams.insert(event.stream, (line.flow_id, end));
             self.recorded_at = line.recorded_at;
             columns.push(event);

@@ -19,10 +19,16 @@ pub struct Steps {
 /// The log's own.
 const LOG: Steps = Steps {
     purpose: "log",
-    steps: &[(
-        "0001_event_log",
-        include_str!("../../../migrations/postgres/log/0001_event_log.sql"),
-    )],
+    steps: &[
+        (
+            "0001_event_log",
+            include_str!("../../../migrations/postgres/log/0001_event_log.sql"),
+        ),
+        (
+            "0002_retention",
+            include_str!("../../../migrations/postgres/log/0002_retention.sql"),
+        ),
+    ],
 };
 /// Key of the advisory lock (`tlgr`), the same for whatever a taskledger changes in a database.
 pub(super) const LOCK_KEY: i64 = 0x746c_6772;

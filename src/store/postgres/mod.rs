@@ -21,6 +21,7 @@ mod open;
 mod port;
 mod queries;
 mod reads;
+mod retention;
 mod row;
 #[cfg(test)]
 mod tests;

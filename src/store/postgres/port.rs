@@ -3,10 +3,11 @@
 //! Appends and `resolve` go to the committer, reads to the ring or to the pool.
 
 use super::committer::{Request, Resolve};
-use super::queries::{self, Range};
+use super::queries::{self, Range, Stopped};
 use super::reads::told;
-use super::{PostgresStore, closed, failure};
+use super::{PostgresStore, closed, failure, retention};
 use crate::store::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
+use crate::store::retention::{Dropped, Undropped, being_dropped};
 use crate::store::row::{claim_columns, snapshot_checksum};
 use crate::store::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
@@ -62,7 +63,22 @@ impl EventStore for PostgresStore {
                 .bind(number(bytes_max as u64))
         });
         let rows = rows.await.map_err(|e| failure::of_read(&e, 0))?;
-        queries::stream_range(&rows, stream, Range::After { after, limit }).map_err(|e| told(e, 0))
+        let range = Range::After { after, limit };
+        let read = match queries::stream_range(&rows, stream, range) {
+            Err(_) if self.is_archived(stream).await? => {
+                let prefix = queries::prefix(&rows, range);
+                if !matches!(&prefix, Ok(prefix) if prefix.is_empty()) {
+                    return prefix.map_err(|e| told(e, 0));
+                }
+                // All of the span was dropped; what is there behind it is the end.
+                let end = self.stream_head(stream).await?;
+                return self
+                    .read_versions(stream, &[end.map_or(0, |(v, _)| v)])
+                    .await;
+            }
+            read => read,
+        };
+        read.map_err(|e| told(e, 0))
     }
 
     async fn read_stream_back(
@@ -82,7 +98,11 @@ impl EventStore for PostgresStore {
         });
         let rows = rows.await.map_err(|e| failure::of_read(&e, 0))?;
         let range = Range::Before { before, limit };
-        queries::stream_range(&rows, stream, range).map_err(|e| told(e, 0))
+        let read = match queries::stream_range(&rows, stream, range) {
+            Err(_) if self.is_archived(stream).await? => queries::prefix(&rows, range),
+            read => read,
+        };
+        read.map_err(|e| told(e, 0))
     }
 
     async fn read_versions_within(
@@ -103,7 +123,11 @@ impl EventStore for PostgresStore {
         });
         let rows = rows.await.map_err(|e| failure::of_read(&e, 0))?;
         let is_bounded = bytes_max < usize::MAX;
-        queries::versions(&rows, stream, versions, is_bounded).map_err(|e| told(e, 0))
+        let read = queries::versions(&rows, stream, versions, is_bounded);
+        if read.is_err() && self.is_archived(stream).await? {
+            return Err(being_dropped(stream));
+        }
+        read.map_err(|e| told(e, 0))
     }
 
     /// A page that memory can serve ends at the head as this process knows it, and `at_end` speaks
@@ -124,21 +148,39 @@ impl EventStore for PostgresStore {
             });
         }
         let limit = limit as u64;
-        let rows = self.reads.rows(|| {
-            sqlx::query(queries::ALL_EVENTS)
-                .bind(number(after))
-                .bind(number(after.saturating_add(limit)))
-                .bind(number(PAGE_BYTES_MAX as u64))
-        });
-        let rows = rows.await.map_err(|e| failure::of_read(&e, after))?;
-        let (events, head) = queries::all(&rows, after, limit).map_err(|e| told(e, after))?;
-        self.head.note(head);
-        let next = events.last().map_or(after, |e| e.position);
-        Ok(Page {
-            events,
-            next,
-            at_end: next >= head,
-        })
+        let failed = |e| failure::of_read(&e, after);
+        let mut from = after;
+        loop {
+            let rows = self.reads.rows(|| {
+                sqlx::query(queries::ALL_EVENTS)
+                    .bind(number(from))
+                    .bind(number(from.saturating_add(limit)))
+                    .bind(number(PAGE_BYTES_MAX as u64))
+            });
+            let rows = rows.await.map_err(failed)?;
+            let read = match queries::all(&rows, from, limit, 0) {
+                // Perhaps it was dropped. Asked behind the rows, so that it is known by now.
+                Err(Stopped::Row(_)) => {
+                    let dropped = self.reads.dropped().await.map_err(failed)?;
+                    queries::all(&rows, from, limit, dropped.horizon)
+                }
+                read => read,
+            };
+            let (events, head) = read.map_err(|e| told(e, from))?;
+            self.head.note(head);
+            if events.is_empty() && from < head {
+                // All of the span was dropped.
+                let next = self.reads.next_position(from).await.map_err(failed)?;
+                from = next.map_or(head, |next| next - 1);
+                continue;
+            }
+            let next = events.last().map_or(from, |e| e.position);
+            return Ok(Page {
+                events,
+                next,
+                at_end: next >= head,
+            });
+        }
     }
 
     /// Asks the database, since other servers write as well.
@@ -268,6 +310,32 @@ impl EventStore for PostgresStore {
             )));
         }
         Ok(())
+    }
+
+    async fn dropped(&self) -> Result<Dropped, Error> {
+        let dropped = self.reads.dropped().await;
+        dropped.map_err(|e| failure::of_read(&e, 0))
+    }
+
+    async fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        let found = self.reads.undropped(after, limit).await;
+        found.map_err(|e| failure::of_read(&e, 0))
+    }
+
+    async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
+        self.queue()?;
+        let left = retention::drop_archived(self, stream, limit).await?;
+        if left == 0 {
+            self.ring.forget(self.dropped().await?.horizon);
+        }
+        Ok(left)
+    }
+}
+
+impl PostgresStore {
+    async fn is_archived(&self, stream: FlowId) -> Result<bool, Error> {
+        let found = self.reads.is_archived(stream).await;
+        found.map_err(|e| failure::of_read(&e, 0))
     }
 }
 

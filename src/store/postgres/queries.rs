@@ -221,6 +221,28 @@ pub(super) fn stream_range(
     Ok(events)
 }
 
+/// The first of the events in those rows, up to where one is missing: of an archived stream.
+pub(super) fn prefix(rows: &[PgRow], range: Range) -> Result<Vec<Arc<Recorded>>, Stopped> {
+    let Some(first) = rows.first() else {
+        return Ok(Vec::new());
+    };
+    let version = first.try_get::<i64, _>(0)?.cast_unsigned();
+    let (_, mut next) = range.expected(version);
+    let mut events = Vec::with_capacity(rows.len());
+    if first.try_get::<Option<i64>, _>(2)?.is_none() {
+        return Ok(events);
+    }
+    for sql in rows {
+        let event = row::read(sql, 3)?.decode()?;
+        if event.version != next {
+            break;
+        }
+        next = range.next(next);
+        events.push(Arc::new(event));
+    }
+    Ok(events)
+}
+
 /// The events in the rows of [`STREAM_VERSIONS`].
 pub(super) fn versions(
     rows: &[PgRow],
@@ -251,11 +273,12 @@ pub(super) fn versions(
     Ok(events)
 }
 
-/// The events in the rows of [`ALL_EVENTS`], and the head.
+/// The events in the rows of [`ALL_EVENTS`], and the head. Up to `horizon` positions may be missing.
 pub(super) fn all(
     rows: &[PgRow],
     after: Position,
     limit: u64,
+    horizon: Position,
 ) -> Result<(Vec<Arc<Recorded>>, Position), Stopped> {
     let first = rows.first().ok_or(sqlx::Error::RowNotFound)?;
     let head = first.try_get::<i64, _>(0)?.cast_unsigned();
@@ -263,19 +286,22 @@ pub(super) fn all(
         .try_get::<Option<i64>, _>(1)?
         .unwrap_or(0)
         .cast_unsigned();
-    let expected = head.saturating_sub(after).min(limit);
+    let last = after.saturating_add(limit).min(head);
     let mut events: Vec<Arc<Recorded>> = Vec::with_capacity(rows.len());
+    let mut next = after.saturating_add(1);
     if found > 0 {
-        for (next, sql) in (after + 1..).zip(rows) {
+        for sql in rows {
             let row = row::read(sql, 2)?;
-            if row.position != next {
+            if row.position != next && row.position - 1 > horizon {
                 return Err(missing_position(next));
             }
+            next = row.position + 1;
             events.push(Arc::new(row.decode()?));
         }
     }
-    if found < expected && events.len() as u64 == found {
-        return Err(missing_position(after + 1 + found));
+    // Behind what was bounded in bytes the next page will meet it.
+    if events.len() as u64 == found && next <= last && last > horizon {
+        return Err(missing_position(next));
     }
     Ok((events, head))
 }

@@ -8,7 +8,7 @@ use crate::store::Error;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{PgPool, Postgres, Row as _};
+use sqlx::{PgConnection, PgPool, Postgres, Row as _};
 use std::time::Duration;
 use taskledger_domain::Position;
 
@@ -23,12 +23,23 @@ pub(super) struct Reads {
     patience: Duration,
 }
 
-/// A connection while a statement runs on it. One whose statement was given up goes with it: the pool
+/// A connection while statements run on it. One whose statement was given up goes with it: the pool
 /// would wait for its peer, which may be dead, for as long as TCP does, and keep its place meanwhile.
-struct Lent {
+pub(super) struct Lent {
     connection: PoolConnection<Postgres>,
     /// The statement has come to its end.
     is_free: bool,
+}
+
+impl Lent {
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    /// All that was asked has come to its end.
+    pub(super) const fn came_back(&mut self) {
+        self.is_free = true;
+    }
 }
 
 impl Drop for Lent {
@@ -57,6 +68,19 @@ impl Reads {
         let _ = tokio::time::timeout(open::CLIENT_GRACE, self.pool.close()).await;
     }
 
+    /// A connection for several statements.
+    pub(super) async fn lend(&self) -> Result<Lent, sqlx::Error> {
+        Ok(Lent {
+            connection: self.pool.acquire().await?,
+            is_free: false,
+        })
+    }
+
+    /// How long an answer is waited for.
+    pub(super) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// All rows of a statement that may be repeated.
     pub(super) async fn rows<'q>(
         &self,
@@ -69,10 +93,7 @@ impl Reads {
     }
 
     async fn once(&self, asked: Asked<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
-        let mut lent = Lent {
-            connection: self.pool.acquire().await?,
-            is_free: false,
-        };
+        let mut lent = self.lend().await?;
         let asking = asked.fetch_all(&mut *lent.connection);
         // Silence is not an error of the connection: asking again would take as long again.
         let answer = open::within(self.patience, asking).await?;

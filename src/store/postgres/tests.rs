@@ -8,7 +8,7 @@
 #[path = "../../../tests/common/postgres.rs"]
 mod database;
 
-use super::{Options, PostgresStore, call, export, import, link, queries, verify};
+use super::{Options, PostgresStore, call, export, import, link, queries, retention, verify};
 use crate::clock::ManualClock;
 use crate::store::{Append, ClaimKey, EventStore, NewClaim, NewEvent};
 use database::Database;
@@ -41,6 +41,17 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("import_streams", import::INSERT_STREAMS),
     ("import_head", import::MOVE_HEAD),
     ("import_news", import::TELL),
+    ("dropped", retention::DROPPED),
+    ("next_position", retention::NEXT),
+    ("is_archived", retention::IS_ARCHIVED),
+    ("undropped", retention::UNDROPPED),
+    ("last_of_archived", retention::LAST),
+    ("lock_dropped", retention::LOCK),
+    ("delete_claims", retention::DELETE_CLAIMS),
+    ("delete_events", retention::DELETE_EVENTS),
+    ("delete_snapshot", retention::DELETE_SNAPSHOT),
+    ("count_dropped", retention::COUNT),
+    ("set_dropped", retention::SET),
     ("verify_events", verify::EVENTS),
     ("verify_streams", verify::STREAMS),
     ("verify_versions", verify::STREAM_VERSIONS),
@@ -73,6 +84,7 @@ async fn every_statement_is_understood_by_the_server() {
         include_str!("import.rs"),
         include_str!("link.rs"),
         include_str!("queries.rs"),
+        include_str!("retention.rs"),
         include_str!("verify.rs"),
     ];
     let constants: usize = files.iter().map(|f| f.matches("&str =").count()).sum();

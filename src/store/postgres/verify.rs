@@ -5,9 +5,10 @@
 
 use super::queries::HEAD;
 use super::row::{self, columns};
-use super::{OpenError, Options, open};
+use super::{OpenError, Options, open, retention};
+use crate::store::retention::Dropped;
 use crate::store::verify::{
-    PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamRow, Walk, name_missing_versions,
+    PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk, name_missing_versions,
 };
 use sqlx::{PgConnection, Row as _};
 use taskledger_domain::{FlowId, Position};
@@ -33,7 +34,9 @@ pub(super) const STREAMS: &str = "SELECT s.number, s.flow, s.version, s.last_pos
       ORDER BY s.number";
 /// By `events_by_stream`.
 pub(super) const STREAM_VERSIONS: &str =
-    "SELECT version, position FROM taskledger.events WHERE stream = $1 ORDER BY version";
+    "SELECT version, position, kind = 'FlowArchived' FROM taskledger.events
+      WHERE stream = $1
+      ORDER BY version";
 
 /// By the ends of both primary keys; one statement sees one state.
 pub(super) const END: &str = "SELECT h.position,
@@ -68,6 +71,7 @@ pub async fn verify(
         ..Report::default()
     };
     let mut walk = Walk::default();
+    let mut dropped = Dropped::default();
     while walk.after < report.head {
         let last = walk.after.saturating_add(PAGE_ROWS_MAX).min(report.head);
         let rows = sqlx::query(EVENTS)
@@ -79,9 +83,14 @@ pub async fn verify(
         for sql in &rows {
             walk.row(row::read(sql, 0), &mut report);
         }
-        walk.skip_to(last + 1, &mut report);
+        walk.skip_to(last + 1);
+        dropped = retention::dropped(&mut connection)
+            .await
+            .map_err(unusable)?;
+        walk.page_ends(dropped, &mut report);
         progress(walk.after, report.head);
     }
+    walk.ends(dropped, &mut report);
     streams(&mut connection, &mut report)
         .await
         .map_err(unusable)?;
@@ -128,13 +137,15 @@ async fn streams(connection: &mut PgConnection, report: &mut Report) -> Result<(
                 ),
             };
             if stream.check(report) {
-                let found: Vec<(i64, i64)> = sqlx::query_as(STREAM_VERSIONS)
+                let found: Vec<(i64, i64, bool)> = sqlx::query_as(STREAM_VERSIONS)
                     .bind(after)
                     .fetch_all(&mut *connection)
                     .await?;
-                let found = found
-                    .into_iter()
-                    .map(|(version, position)| (version.cast_unsigned(), position.cast_unsigned()));
+                let found = found.into_iter().map(|(version, position, is_end)| Place {
+                    version: version.cast_unsigned(),
+                    position: position.cast_unsigned(),
+                    is_end,
+                });
                 name_missing_versions(found, stream.flow, report);
             }
         }

@@ -28,6 +28,7 @@ pub(super) enum Write {
     Append(Box<Append>, Reply<Outcome>),
     RaiseFence(String, Reply<u64>),
     SaveSnapshot(FlowId, Snapshot, Reply<()>),
+    Drop(FlowId, usize, Reply<u64>),
 }
 
 /// A message to the committer.
@@ -57,6 +58,7 @@ enum Judged {
     Append(Outcome, Reply<Outcome>),
     Fence(u64, Reply<u64>),
     Snapshot(Result<(), Error>, Reply<()>),
+    Drop(Result<u64, Error>, Reply<u64>),
 }
 
 /// The committer's surroundings.
@@ -237,6 +239,13 @@ fn judge(
                     }
                 }
             }
+            Write::Drop(flow, limit, reply) => match writer.drop_archived(flow, limit) {
+                Ok(left) => judged.push(Judged::Drop(left, reply)),
+                Err(error) => {
+                    judged.push(Judged::Drop(Ok(0), reply));
+                    return Err(error);
+                }
+            },
         }
     }
     writer.sweep_when_due()
@@ -249,6 +258,7 @@ impl Judged {
             Self::Append(outcome, reply) => drop(reply.send(Ok(outcome))),
             Self::Fence(token, reply) => drop(reply.send(Ok(token))),
             Self::Snapshot(saved, reply) => drop(reply.send(saved)),
+            Self::Drop(left, reply) => drop(reply.send(left)),
         }
     }
 
@@ -257,6 +267,7 @@ impl Judged {
             Self::Append(_, reply) => drop(reply.send(Err(error))),
             Self::Fence(_, reply) => drop(reply.send(Err(error))),
             Self::Snapshot(_, reply) => drop(reply.send(Err(error))),
+            Self::Drop(_, reply) => drop(reply.send(Err(error))),
         }
     }
 }
@@ -267,6 +278,7 @@ impl Write {
             Self::Append(_, reply) => drop(reply.send(Err(error))),
             Self::RaiseFence(_, reply) => drop(reply.send(Err(error))),
             Self::SaveSnapshot(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Drop(_, _, reply) => drop(reply.send(Err(error))),
         }
     }
 }

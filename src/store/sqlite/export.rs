@@ -4,8 +4,10 @@
 
 use super::failure::of_read;
 use super::open::{self, OpenError};
+use super::retention;
 use super::row::{Row, columns};
 use crate::store::Error;
+use crate::store::retention::{Dropped, unchanged};
 use crate::store::transfer::{ExportedEvent, ExportedKey, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source};
 use async_trait::async_trait;
 use rusqlite::Connection;
@@ -32,6 +34,8 @@ pub struct Export {
     connection: Connection,
     after: Position,
     head: Position,
+    /// What was missing when the export began.
+    dropped: Dropped,
     ended: bool,
     /// The last key that was given.
     key: String,
@@ -44,14 +48,18 @@ impl Export {
     /// [`OpenError`]: there is no log, or it cannot be read.
     pub fn open(path: &Path, after: Position) -> Result<Self, OpenError> {
         let connection = open::reader(path)?;
-        let head = head(&connection).map_err(|source| OpenError::Unusable {
+        let unusable = |source| OpenError::Unusable {
             path: path.to_owned(),
             source,
-        })?;
+        };
+        // In this order: what is dropped after the first look is noticed at the end.
+        let dropped = retention::dropped(&connection).map_err(unusable)?;
+        let head = head(&connection).map_err(unusable)?;
         Ok(Self {
             connection,
             after,
             head,
+            dropped,
             ended: false,
             key: String::new(),
         })
@@ -60,13 +68,24 @@ impl Export {
     /// The next events. Those that precede a damaged row are given first; the damage is met again,
     /// as the first row of the next page.
     fn page(&mut self) -> Result<Vec<ExportedEvent>, Error> {
-        let mut page = Vec::new();
-        let read = self.read_page(&mut page);
-        match page.last() {
-            Some(last) => self.after = last.position,
-            None => read?,
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        loop {
+            let mut page = Vec::new();
+            let read = self.read_page(&mut page);
+            if let Some(last) = page.last() {
+                self.after = last.position;
+                return Ok(page);
+            }
+            read?;
+            if self.after >= self.head {
+                let dropped = retention::dropped(&self.connection).map_err(fail)?;
+                unchanged(self.dropped, dropped)?;
+                return Ok(page);
+            }
+            // What follows was dropped.
+            let next = retention::next_position(&self.connection, self.after).map_err(fail)?;
+            self.after = next.map_or(self.head, |next| (next - 1).min(self.head));
         }
-        Ok(page)
     }
 
     fn read_page(&self, page: &mut Vec<ExportedEvent>) -> Result<(), Error> {
@@ -80,19 +99,22 @@ impl Export {
         let range = (self.after.cast_signed(), last.cast_signed());
         let mut rows = statement.query(range).map_err(fail)?;
         let mut bytes = 0;
-        let mut expected = self.after;
-        while bytes < PAGE_BYTES_MAX && expected < last {
-            expected += 1;
+        let mut expected = self.after + 1;
+        while bytes < PAGE_BYTES_MAX && expected <= last {
             let sql = rows.next().map_err(fail)?;
             let row = sql.map(Row::read).transpose()?;
-            let row = row
-                .filter(|row| row.position == expected)
-                .ok_or_else(|| Error::Corrupt {
+            let found = row.as_ref().map_or(last + 1, |row| row.position);
+            if found > expected && found - 1 > retention::read_dropped(&self.connection)?.horizon {
+                return Err(Error::Corrupt {
                     position: expected,
                     reason: "the row is missing".to_owned(),
-                })?;
-            bytes += row.data.len();
-            page.push(row.exported()?);
+                });
+            }
+            expected = found + 1;
+            if let Some(row) = row {
+                bytes += row.data.len();
+                page.push(row.exported()?);
+            }
         }
         Ok(())
     }

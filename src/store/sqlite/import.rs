@@ -7,9 +7,10 @@ use super::beside::Beside;
 use super::export::Export;
 use super::failure::of_write;
 use super::open::{self, LEDGER_FILE, OpenError};
+use super::retention;
 use super::row::Row;
 use super::writer::{INSERT_EVENT, INSERT_STREAM};
-use crate::store::transfer::{Checked, ExportedKey, Source, StreamEnd, Target};
+use crate::store::transfer::{Checked, ExportedKey, Gaps, Source, StreamEnd, Target};
 use crate::store::{ClaimKey, Error, NewClaim};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
@@ -47,6 +48,7 @@ pub struct Import {
     file: PathBuf,
     log: PathBuf,
     streams: BTreeMap<u64, (FlowId, StreamEnd)>,
+    gaps: Gaps,
 }
 
 impl Import {
@@ -79,6 +81,7 @@ impl Import {
             file,
             log,
             streams: BTreeMap::new(),
+            gaps: Gaps::default(),
         })
     }
 
@@ -107,6 +110,7 @@ impl Import {
             ])?;
         }
         drop(insert);
+        retention::set_dropped(&transaction, self.gaps.dropped())?;
         transaction.commit()?;
         // All of it into the file itself, so that the one rename moves the whole log.
         self.connection
@@ -129,7 +133,9 @@ impl Target for Import {
                 number: event.stream,
                 version: event.line.version,
                 position: event.line.position,
+                is_archived: false,
             };
+            self.gaps.next(event.line.position);
             self.streams.insert(event.stream, (event.line.flow_id, end));
         }
         self.in_transaction(|connection| {

@@ -15,6 +15,7 @@ mod open;
 mod port;
 mod queries;
 mod readers;
+mod retention;
 mod row;
 pub mod verify;
 mod writer;

@@ -18,9 +18,10 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 const APPLICATION_ID: i32 = 0x746c_6772;
 
 /// The schema, step by step; the file's `user_version` counts the steps that it has taken.
-const MIGRATIONS: &[&str] = &[include_str!(
-    "../../../migrations/sqlite/log/0001_event_log.sql"
-)];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/sqlite/log/0001_event_log.sql"),
+    include_str!("../../../migrations/sqlite/log/0002_retention.sql"),
+];
 
 /// How long a statement waits for a foreign process (a backup tool, a shell) that holds the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@
 use super::committer::{Request, Write};
 use super::{SqliteStore, closed, failure};
 use crate::store::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Size};
+use crate::store::retention::{Dropped, Undropped};
 use crate::store::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -76,9 +77,8 @@ impl EventStore for SqliteStore {
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
         let readers = self.readers()?;
         let head = *self.head.borrow();
-        let last = after
-            .saturating_add(limit.min(PAGE_EVENTS_MAX) as u64)
-            .min(head);
+        let limit = limit.min(PAGE_EVENTS_MAX);
+        let last = after.saturating_add(limit as u64).min(head);
         if last <= after {
             return Ok(Page {
                 events: Vec::new(),
@@ -91,11 +91,12 @@ impl EventStore for SqliteStore {
             Some(events) => events,
             None => {
                 readers
-                    .run(move |q| q.read_all(after, last, PAGE_BYTES_MAX))
+                    .run(move |q| q.read_all(after, limit, head, PAGE_BYTES_MAX))
                     .await?
             }
         };
-        let next = events.last().map_or(after, |e| e.position);
+        // Nothing: what was the head has been dropped since, and the new one is on its way here.
+        let next = events.last().map_or(head, |e| e.position);
         Ok(Page {
             events,
             next,
@@ -155,5 +156,26 @@ impl EventStore for SqliteStore {
         self.write(Write::SaveSnapshot(stream, snapshot, reply), size)
             .await?;
         answer.await.map_err(|_| closed())?
+    }
+
+    async fn dropped(&self) -> Result<Dropped, Error> {
+        self.readers()?.run(|q| q.dropped()).await
+    }
+
+    async fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        self.readers()?
+            .run(move |q| q.undropped(after, limit))
+            .await
+    }
+
+    async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.write(Write::Drop(stream, limit, reply), Size::default())
+            .await?;
+        let left = answer.await.map_err(|_| closed())??;
+        if left == 0 {
+            self.ring.forget(self.dropped().await?.horizon);
+        }
+        Ok(left)
     }
 }

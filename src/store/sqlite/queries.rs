@@ -4,7 +4,9 @@
 //! neighbours is damage too, and is named.
 
 use super::failure::of_read;
+use super::retention;
 use super::row::{Row, columns};
+use crate::store::retention::{Dropped, Undropped, being_dropped};
 use crate::store::row::{claim_columns, snapshot_checksum};
 use crate::store::{ClaimKey, Error, Snapshot};
 use rusqlite::{Connection, OptionalExtension, Statement};
@@ -59,6 +61,7 @@ pub(super) struct Stream {
 /// Prepared statements of one connection.
 #[derive(Debug)]
 pub(super) struct Queries<'c> {
+    connection: &'c Connection,
     stream: Statement<'c>,
     stream_events: Statement<'c>,
     stream_events_back: Statement<'c>,
@@ -72,6 +75,7 @@ impl<'c> Queries<'c> {
     /// Prepares all statements.
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
+            connection,
             stream: connection.prepare(STREAM)?,
             stream_events: connection.prepare(STREAM_EVENTS)?,
             stream_events_back: connection.prepare(STREAM_EVENTS_BACK)?,
@@ -141,11 +145,29 @@ impl<'c> Queries<'c> {
         let range = (stream.number, first.cast_signed(), before.cast_signed());
         let rows = self.stream_events_back.query(range).map_err(fail)?;
         let versions = (first..before).rev();
-        checked(rows, flow, versions, stream.last_position, bytes_max)
+        let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
+        match missing {
+            Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
+            Some(_) | None => Ok(events),
+        }
     }
 
-    /// Events with versions in `after + 1 ..= last`, all of which exist; fewer, but at least one,
-    /// when they are larger than `bytes_max`.
+    fn is_archived(&self, stream: Stream) -> Result<bool, Error> {
+        retention::is_archived(self.connection, stream).map_err(|e| of_read(&e, 0))
+    }
+
+    /// See [`crate::store::EventStore::dropped`].
+    pub(super) fn dropped(&self) -> Result<Dropped, Error> {
+        retention::read_dropped(self.connection)
+    }
+
+    /// See [`crate::store::EventStore::undropped`].
+    pub(super) fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        retention::undropped(self.connection, after, limit).map_err(|e| of_read(&e, 0))
+    }
+
+    /// Events with versions in `after + 1 ..= last`, all of which exist unless the stream was
+    /// archived; fewer, but at least one, when they are larger than `bytes_max`.
     fn stream_range(
         &mut self,
         flow: FlowId,
@@ -158,7 +180,13 @@ impl<'c> Queries<'c> {
         let rows = self.stream_events.query(range);
         let rows = rows.map_err(|e| of_read(&e, 0))?;
         let versions = after + 1..=last;
-        checked(rows, flow, versions, stream.last_position, bytes_max)
+        let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
+        match missing {
+            None => Ok(events),
+            Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
+            Some(_) if events.is_empty() => self.read_versions(flow, &[stream.version], usize::MAX),
+            Some(_) => Ok(events),
+        }
     }
 
     /// See [`crate::store::EventStore::read_versions_within`].
@@ -188,6 +216,10 @@ impl<'c> Queries<'c> {
             let fail = |e: rusqlite::Error| of_read(&e, 0);
             let mut rows = self.stream_events.query(range).map_err(fail)?;
             let Some(sql) = rows.next().map_err(fail)? else {
+                drop(rows);
+                if self.is_archived(stream)? {
+                    return Err(being_dropped(flow));
+                }
                 return Err(missing_version(flow, *version, stream.last_position));
             };
             let row = Row::read(sql)?;
@@ -200,9 +232,32 @@ impl<'c> Queries<'c> {
         Ok(events)
     }
 
-    /// Events with positions in `after + 1 ..= last`, all of which exist; fewer, but at least one,
-    /// when they are larger than `bytes_max`.
+    /// Up to `limit` events with positions in `after + 1 ..= head`, all of which exist unless they
+    /// were dropped; fewer, but at least one, when they are larger than `bytes_max`.
     pub(super) fn read_all(
+        &mut self,
+        mut after: Position,
+        limit: usize,
+        head: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        while after < head {
+            let last = after.saturating_add(limit as u64).min(head);
+            let events = self.read_span(after, last, bytes_max)?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            // All of the span was dropped.
+            let next = retention::next_position(self.connection, last);
+            match next.map_err(|e| of_read(&e, after))? {
+                Some(next) if next - 1 <= self.dropped()?.horizon => after = next - 1,
+                Some(_) | None => return Err(missing_position(last + 1)),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn read_span(
         &mut self,
         after: Position,
         last: Position,
@@ -211,23 +266,26 @@ impl<'c> Queries<'c> {
         let fail = |e: rusqlite::Error| of_read(&e, after);
         let mut events: Vec<Arc<Recorded>> = Vec::new();
         let mut bytes = 0;
+        let mut expected = after + 1;
         let range = (after.cast_signed(), last.cast_signed());
         let mut rows = self.all_events.query(range).map_err(fail)?;
         while let Some(sql) = rows.next().map_err(fail)? {
             let row = Row::read(sql)?;
-            let expected = after + 1 + events.len() as u64;
-            if row.position != expected {
+            if row.position != expected
+                && row.position - 1 > retention::read_dropped(self.connection)?.horizon
+            {
                 return Err(missing_position(expected));
             }
+            expected = row.position + 1;
             bytes += row.data.len();
             if bytes > bytes_max && !events.is_empty() {
                 return Ok(events);
             }
             events.push(Arc::new(row.decode()?));
         }
-        let next = after + 1 + events.len() as u64;
-        if next <= last {
-            return Err(missing_position(next));
+        drop(rows);
+        if expected <= last && last > self.dropped()?.horizon {
+            return Err(missing_position(expected));
         }
         Ok(events)
     }
@@ -323,21 +381,33 @@ impl<'c> Queries<'c> {
     }
 }
 
-/// The events of these rows, which must have exactly these versions; fewer, but at least one, when
-/// they are larger than `bytes_max`.
+/// A version that is not there.
+struct Missing {
+    version: Version,
+    position: Position,
+}
+
+impl Missing {
+    fn of(&self, flow: FlowId) -> Error {
+        missing_version(flow, self.version, self.position)
+    }
+}
+
+/// The events of these rows, up to the first that has another than the expected version; fewer, but
+/// at least one, when they are larger than `bytes_max`.
 fn checked(
     mut rows: rusqlite::Rows<'_>,
-    flow: FlowId,
     versions: impl Iterator<Item = Version>,
     last_position: Position,
     bytes_max: usize,
-) -> Result<Vec<Arc<Recorded>>, Error> {
+) -> Result<(Vec<Arc<Recorded>>, Option<Missing>), Error> {
     let fail = |e: rusqlite::Error| of_read(&e, 0);
     let mut events = Vec::new();
     let mut bytes = 0;
-    for expected in versions {
+    for version in versions {
+        let missing = |position| Missing { version, position };
         let Some(sql) = rows.next().map_err(fail)? else {
-            return Err(missing_version(flow, expected, last_position));
+            return Ok((events, Some(missing(last_position))));
         };
         let row = Row::read(sql)?;
         bytes += row.data.len();
@@ -345,12 +415,12 @@ fn checked(
             break;
         }
         let event = row.decode()?;
-        if event.version != expected {
-            return Err(missing_version(flow, expected, event.position));
+        if event.version != version {
+            return Ok((events, Some(missing(event.position))));
         }
         events.push(Arc::new(event));
     }
-    Ok(events)
+    Ok((events, None))
 }
 
 fn missing_version(flow: FlowId, version: Version, position: Position) -> Error {

@@ -5,9 +5,11 @@
 
 use super::export::head;
 use super::open::{self, OpenError};
+use super::retention;
 use super::row::{Row, columns};
+use crate::store::retention::Dropped;
 use crate::store::verify::{
-    FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamRow, Walk,
+    FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk,
     name_missing_versions,
 };
 use rusqlite::{Connection, Statement};
@@ -35,10 +37,9 @@ const STREAMS: &str = "SELECT s.number, s.flow, s.version, s.last_position,
     ORDER BY s.number
     LIMIT ?2";
 /// By `events_by_stream`; the walk finds where a version is missing or out of order.
-const STREAM_VERSIONS: &str =
-    "SELECT version, position FROM events WHERE stream = ?1 ORDER BY version";
+const STREAM_VERSIONS: &str = "SELECT version, position, kind = 'FlowArchived' FROM events WHERE stream = ?1 ORDER BY version";
 
-/// Checks the log `path` (the file): dense positions, checksums, events that this program can
+/// Checks the log `path` (the file): dense positions, but for what was dropped, checksums, events that this program can
 /// read, times that do not run backwards, dense versions in each stream, the table of streams, and
 /// SQLite's own structures. `progress` is told the position reached and the head, now and then.
 /// Cost: O(log), in constant memory.
@@ -61,10 +62,14 @@ pub fn verify(
     };
     let mut events = connection.prepare(EVENTS).map_err(unusable)?;
     let mut walk = Walk::default();
+    let mut dropped = Dropped::default();
     while walk.after < report.head {
         page(&mut walk, &mut events, &mut report);
+        dropped = retention::dropped(&connection).map_err(unusable)?;
+        walk.page_ends(dropped, &mut report);
         progress(walk.after.min(report.head), report.head);
     }
+    walk.ends(dropped, &mut report);
     if let Err(error) = streams(&connection, &mut report) {
         report.add(None, None, format!("the streams cannot be read: {error}"));
     }
@@ -82,7 +87,7 @@ fn page(walk: &mut Walk, events: &mut Statement<'_>, report: &mut Report) {
         let reason = format!("SQLite cannot read the row: {error}");
         report.add(Some(walk.after), None, reason);
     } else {
-        walk.skip_to(last + 1, report);
+        walk.skip_to(last + 1);
     }
 }
 
@@ -132,8 +137,11 @@ fn streams(connection: &Connection, report: &mut Report) -> rusqlite::Result<()>
         }
         for (number, flow) in suspects {
             let rows = versions.query_map([number], |row| {
-                let (version, position): (i64, i64) = (row.get(0)?, row.get(1)?);
-                Ok((version.cast_unsigned(), position.cast_unsigned()))
+                Ok(Place {
+                    version: row.get::<_, i64>(0)?.cast_unsigned(),
+                    position: row.get::<_, i64>(1)?.cast_unsigned(),
+                    is_end: row.get(2)?,
+                })
             })?;
             let found: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
             name_missing_versions(found.into_iter(), flow, report);

@@ -7,6 +7,7 @@
 
 use super::beside::Beside;
 use super::queries::Queries;
+use super::retention;
 use super::row::Row;
 use crate::store::ring::Fresh;
 use crate::store::{Append, Error, NewEvent, Outcome, Snapshot};
@@ -258,6 +259,16 @@ impl<'c> Writer<'c> {
         };
         self.beside.put_snapshot(flow, known.number, snapshot)?;
         Ok(Ok(()))
+    }
+
+    /// See [`crate::store::EventStore::drop_archived`]; part of the open transaction.
+    pub(super) fn drop_archived(
+        &mut self,
+        flow: FlowId,
+        limit: usize,
+    ) -> rusqlite::Result<Result<u64, Error>> {
+        let stream = self.queries.stream(flow)?;
+        retention::drop_archived(self.connection, flow, stream, limit)
     }
 
     /// The committed events with these ids; outside of a transaction.

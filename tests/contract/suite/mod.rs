@@ -2,5 +2,6 @@
 
 pub(crate) mod appending;
 pub(crate) mod claiming;
+pub(crate) mod dropping;
 pub(crate) mod guarding;
 pub(crate) mod reading;

@@ -1,6 +1,7 @@
 //! Commands against the state: events, or a refusal. Pure: the same state, command and time give
 //! the same answer. One file per family of commands; the cost of each is stated there.
 
+mod archive;
 mod attempt;
 mod create;
 mod edit;
@@ -79,13 +80,17 @@ impl Flow {
                 Ok((attempt::recover(self, alive, now, capacity), Done::Ok))
             }
             Command::Wake => Ok((Vec::new(), Done::Ok)),
+            Command::Archive(order) => archive::archive(self, order),
         }
     }
 }
 
 /// The live task with this id, named in the member `field`.
 fn find(flow: &Flow, field: &str, id: TaskId) -> Result<u32, Rejection> {
-    flow.live(id).ok_or_else(|| Rejection::not_found(field, id))
+    flow.live(id).ok_or_else(|| match flow.archived() {
+        Some(archived) => Rejection::archived(field, id, archived),
+        None => Rejection::not_found(field, id),
+    })
 }
 
 /// A refusal because of the status of the task that was addressed.

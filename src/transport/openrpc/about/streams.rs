@@ -47,7 +47,7 @@ pub fn resubscribe() -> About {
     optional["final"] = over;
     optional["reason"] = json!({
         "type": "string",
-        "enum": ["malformed", "another_log", "ahead_of_log"],
+        "enum": ["malformed", "another_log", "ahead_of_log", "archived"],
         "description": "Why it is not resumed; then the task is shown, and the stream goes on from there.",
     });
     About {
