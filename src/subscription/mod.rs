@@ -14,4 +14,6 @@ pub mod rebuild;
 pub mod runner;
 pub mod runs;
 pub mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod users;

@@ -6,8 +6,6 @@
 
 mod body;
 mod query;
-#[cfg(test)]
-pub(crate) mod testing;
 
 pub(crate) use body::{HEARTBEAT, Opening, Telling, retry_ms};
 pub(crate) use query::Query;

@@ -169,8 +169,8 @@ impl Graph {
             let before = left.len();
             left.retain(|node| {
                 let ids = node.waits.iter().map(|wait| wait["id"].as_str());
-                let begins = ids.map(|id| ends.get(id.unwrap_or_default()).copied());
-                let begin = begins.fold(Some(0.0_f64), |most, end| Some(most?.max(end?)));
+                let mut begins = ids.map(|id| ends.get(id.unwrap_or_default()).copied());
+                let begin = begins.try_fold(0.0_f64, |most, end| Some(most.max(end?)));
                 if let Some(begin) = begin {
                     ends.insert(&node.id, begin + node.seconds);
                 }

@@ -169,10 +169,10 @@ impl<K: Send + 'static> Telling<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{append, of_failures};
     use super::*;
     use crate::clock::ManualClock;
     use crate::store::memory::MemoryStore;
+    use crate::subscription::testing::{append, of_failures};
     use axum::body::BodyDataStream;
     use futures_util::StreamExt;
     use std::sync::Arc;

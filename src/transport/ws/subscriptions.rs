@@ -196,7 +196,7 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::store::memory::MemoryStore;
     use crate::subscription::cursor::Cursor;
-    use crate::transport::sse::testing::{append, of_failures};
+    use crate::subscription::testing::{append, of_failures};
     use taskledger_domain::testing::START;
     use tokio_util::sync::CancellationToken;
 

@@ -1,0 +1,107 @@
+//! No statement of a batch walks over a table, on either engine.
+
+use super::super::archive;
+use super::*;
+use crate::sql::Engine;
+use crate::{Options, ReadModels};
+
+/// Tables, and their names within the statements.
+const STORED: [&str; 12] = [
+    "tasks",
+    "task_bodies",
+    "attempts",
+    "runs",
+    "flow_summary",
+    "rootless_flows",
+    "open_runs",
+    "t",
+    "c",
+    "s",
+    "o",
+    "r",
+];
+
+#[tokio::test]
+async fn no_statement_of_a_batch_walks_over_a_table() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let options = Options::new(folder.path().join("read_models.db"));
+    let (models, _) = ReadModels::open(&options).await.expect("a fresh file");
+    let statements = [
+        UPDATE_FIGURES.text(Engine::Sqlite),
+        UPDATE_STATE.text(Engine::Sqlite),
+        UPDATE_DEFINITION.text(Engine::Sqlite),
+        UPDATE_DEPENDENCIES.text(Engine::Sqlite),
+        UPDATE_SPECIFICATIONS.text(Engine::Sqlite),
+        DELETE_TASKS.text(Engine::Sqlite),
+        DELETE_BODIES.text(Engine::Sqlite),
+        DELETE_ATTEMPTS.text(Engine::Sqlite),
+        DELETE_FLOWS.text(Engine::Sqlite),
+        DELETE_OPEN_RUNS.text(Engine::Sqlite),
+        COVER.text(Engine::Sqlite),
+        COVERED,
+        NEXT_ATTEMPT,
+        super::super::load::FLOWS.text(Engine::Sqlite),
+        super::super::load::TASKS.text(Engine::Sqlite),
+        super::super::load::WHOLE_FLOWS.text(Engine::Sqlite),
+        super::super::load::RUNS.text(Engine::Sqlite),
+    ];
+    let archive = archive::statements().into_iter().skip(1);
+    let archive = archive.map(|(statement, _)| statement.text(Engine::Sqlite));
+    for sql in statements.into_iter().chain(archive) {
+        let mut tx = models.read().await.expect("a reader");
+        let args = tx.args();
+        let plan = tx.plan(sql, args).await.expect("a plan");
+        for step in &plan {
+            let walked = step.strip_prefix("SCAN ").and_then(|s| s.split(' ').next());
+            assert!(
+                walked.is_none_or(|name| !STORED.contains(&name)),
+                "{step} in {plan:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
+    let database = crate::test_postgres::Database::create().await;
+    let connect = database.url().parse().expect("a URL");
+    let (models, _) = ReadModels::open(&Options::postgres(connect))
+        .await
+        .expect("a fresh schema");
+    let mut tx = models.read().await.expect("a reader");
+    let state = "iiiiiitttiiiib";
+    let definition = format!("{state}bittiti");
+    let statements = [
+        (&*UPDATE_FIGURES, "iiiiii"),
+        (&*UPDATE_STATE, state),
+        (&*UPDATE_DEFINITION, definition.as_str()),
+        (&*UPDATE_DEPENDENCIES, "it"),
+        (&*UPDATE_SPECIFICATIONS, "ittt"),
+        (&*DELETE_TASKS, "i"),
+        (&*DELETE_BODIES, "i"),
+        (&*DELETE_ATTEMPTS, "i"),
+        (&*DELETE_FLOWS, "i"),
+        (&*DELETE_OPEN_RUNS, "i"),
+        (&*DELETE_ROOTLESS, "b"),
+        (&*COVER, "biii"),
+        (&*super::super::counts::DELETE_FALLEN, "titii"),
+        (&*super::super::load::FLOWS, "b"),
+        (&*super::super::load::TASKS, "b"),
+        (&*super::super::load::WHOLE_FLOWS, "i"),
+        (&*super::super::load::RUNS, "b"),
+    ];
+    for (statement, kinds) in statements.into_iter().chain(archive::statements()) {
+        let plan = statement.plan(&mut tx, kinds).await;
+        let walks = |step: &String| step.contains("Seq Scan on") || step.contains("Sort");
+        assert!(!plan.iter().any(walks), "{plan:#?}");
+    }
+    for (sql, ids) in [(COVERED, 1), (NEXT_ATTEMPT, 0)] {
+        let mut args = tx.args();
+        args.int(1);
+        // NULL would make a plan that reads nothing.
+        (0..ids).for_each(|_| args.id(uuid::Uuid::nil()));
+        let plan = tx.plan(sql, args).await.expect("a plan");
+        let by_index = |step: &String| step.contains("Index");
+        assert!(plan.iter().any(by_index), "{plan:#?}");
+    }
+}
