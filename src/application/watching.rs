@@ -1,6 +1,6 @@
 //! Streams of what happens: which one answers which wish, and where it begins.
 //!
-//! Owns: finding the flow, the run and the place that a watcher means ([`subscribing`]: with a snapshot,
+//! Owns: finding the flow, the run and the place that a watcher means (`subscribing`: with a snapshot,
 //! and with an end). What a stream then gives is `subscription::stream`'s.
 
 mod subscribing;

@@ -102,5 +102,9 @@ fn say(done: &Done, dry_run: bool, out: &mut Output) -> Result<(), CliError> {
         let late = "stay in the log until the next run: webhooks or read models are behind";
         out.line(format!("{} archived flows {late}", done.undropped_flows))?;
     }
+    if done.failed_flows > 0 {
+        let failed = "could not be archived and stay as they are; standard error says why";
+        out.line(format!("{} flows {failed}", done.failed_flows))?;
+    }
     Ok(())
 }

@@ -69,6 +69,17 @@ async fn start_server(
             config.listen
         )));
     }
+    let policy = config.retention.policy();
+    if let Some(policy) = &policy {
+        // Told now, and not by the first pass.
+        std::fs::create_dir_all(&policy.archive).map_err(|error| {
+            CliError::Usage(format!(
+                "--retention-archive: `{}` cannot be used: {error}; expected a folder, or a path where \
+                 one can be made",
+                policy.archive.display()
+            ))
+        })?;
+    }
     let server = Server::open_with(storage, registry, clock.clone(), webhooks)
         .await
         .map_err(|e| CliError::failed(&e))?;
@@ -84,7 +95,7 @@ async fn start_server(
         }
     };
     server.join(&config.node_url(handle.local_addr));
-    if let Some(policy) = config.retention.policy() {
+    if let Some(policy) = policy {
         server.retain(policy, Schedule::default());
     }
     let shutdown = server.stopped().child_token();

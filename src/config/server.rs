@@ -20,7 +20,12 @@ pub struct ServerConfig {
     pub listen: String,
 
     /// Address of this server as others see it, for the agent card
-    #[arg(long, value_name = "URL", env = "TASKLEDGER_PUBLIC_URL")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TASKLEDGER_PUBLIC_URL",
+        value_parser = public_url
+    )]
     pub public_url: Option<String>,
 
     /// Address of this server as the other nodes of its database reach it: http://HOST:PORT; where it listens unless given
@@ -157,6 +162,20 @@ fn origin(text: &str) -> Result<String, String> {
 fn host(text: &str) -> Result<String, String> {
     let expected = "expected a name or an address without a port, for example ledger.example, or *";
     http::host(text).ok_or_else(|| expected.to_owned())
+}
+
+fn public_url(text: &str) -> Result<String, String> {
+    let parsed = reqwest::Url::parse(text).ok();
+    let plain = parsed.filter(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && (url.username(), url.password()) == ("", None)
+            && (url.query(), url.fragment()) == (None, None)
+    });
+    let expected = "expected http[s]://HOST[:PORT][/PATH] and nothing else, for example https://ledger.example";
+    plain
+        .map(|_| text.to_owned())
+        .ok_or_else(|| expected.to_owned())
 }
 
 /// Nodes talk to each other without TLS.

@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use taskledger_domain::flow::Event;
-use taskledger_domain::{FlowId, Recorded, RunId, Version, codec};
+use taskledger_domain::{FlowId, Position, Recorded, RunId, Version, codec};
 use tokio::task::spawn_blocking;
 
 /// Bytes of events that are gathered for one file.
@@ -63,11 +63,13 @@ impl Batch {
         self.bytes >= BATCH_BYTES_MAX || self.flows.len() >= BATCH_FLOWS_MAX
     }
 
-    /// Copies a flow. `Some`: it was so large that it has a file of its own already.
+    /// Copies a flow, unless it has an event behind `upto`: what the read models said may be old.
+    /// `Some`: it was so large that it has a file of its own already.
     pub(super) async fn add(
         &mut self,
         store: &dyn EventStore,
         flow: FlowId,
+        upto: Position,
     ) -> Result<Option<Filed>, Error> {
         let mut copied = Copied {
             flow,
@@ -81,8 +83,8 @@ impl Batch {
                 .read_stream(flow, copied.version, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
                 .await?;
             let Some(last) = piece.last() else { break };
-            if matches!(*last.event, Event::FlowArchived(_)) {
-                // Somebody else was faster.
+            // Somebody else was faster, or it has just changed.
+            if matches!(*last.event, Event::FlowArchived(_)) || last.position > upto {
                 return Ok(None);
             }
             copied.version = last.version;

@@ -33,7 +33,7 @@ pub(super) struct Written {
 impl Writing {
     /// Begins a file for so many flows.
     pub(super) fn begin(folder: &Path, clock: &SharedClock, flows: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        make(folder)?;
         let at = clock.now();
         let id = clock.uuid().simple().to_string();
         let name = format!("flows-{}-{}.jsonl", compact(at), &id[..8]);
@@ -77,6 +77,18 @@ impl Writing {
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
         })
     }
+}
+
+/// Makes a folder with those above it, durably: what is deleted from the log may be nowhere else.
+fn make(folder: &Path) -> io::Result<()> {
+    let missing = folder.ancestors().take_while(|above| !above.exists());
+    let missing: Vec<&Path> = missing.filter(|above| *above != Path::new("")).collect();
+    fs::create_dir_all(folder)?;
+    for made in missing {
+        let above = made.parent().filter(|above| *above != Path::new(""));
+        File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 impl Drop for Writing {

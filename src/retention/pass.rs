@@ -51,6 +51,29 @@ pub struct Done {
     /// Archived flows whose events stay until the next pass, because somebody who follows the log
     /// has not come so far.
     pub undropped_flows: u64,
+    /// Flows that could not be read, ended or dropped, and stay as they are; the server's log says
+    /// why. They do not keep others from being archived.
+    pub failed_flows: u64,
+}
+
+impl Done {
+    /// Goes on without a flow if `error` is a matter of that flow alone.
+    fn without(&mut self, flow: FlowId, error: Error) -> Result<(), Error> {
+        let alone = match &error {
+            Error::Store(store::Error::Corrupt { .. } | store::Error::Invalid(_)) => true,
+            Error::Flow(app::Error::Failed(Failure::Store(store::Error::Unavailable(_)))) => false,
+            Error::Flow(_) => true,
+            Error::Store(store::Error::Unavailable(_) | store::Error::NotWritable(_))
+            | Error::ReadModels(_)
+            | Error::Archive { .. } => false,
+        };
+        if !alone {
+            return Err(error);
+        }
+        tracing::error!(flow.id = %flow, error = %error, "a flow was not archived; the others are");
+        self.failed_flows += 1;
+        Ok(())
+    }
 }
 
 /// Why a pass ended early. What is done is done; the next pass goes on.
@@ -93,8 +116,10 @@ impl Retention {
                 if stop.is_cancelled() {
                     return Ok(done);
                 }
-                if let Some(filed) = batch.add(&*self.store, flow).await? {
-                    self.end(policy, filed, stop, &mut done).await?;
+                match batch.add(&*self.store, flow, upto).await {
+                    Ok(Some(filed)) => self.end(policy, filed, stop, &mut done).await?,
+                    Ok(None) => {}
+                    Err(error) => done.without(flow, error)?,
                 }
                 if batch.is_full()
                     && let Some(filed) = batch.file().await?
@@ -213,7 +238,7 @@ impl Retention {
             }
         });
         let mut orders = futures_util::stream::iter(orders).buffer_unordered(ENDED_AT_ONCE);
-        let mut failed: Option<Error> = None;
+        let mut failed = Ok(());
         while let Some((flow, events, answer)) = orders.next().await {
             match answer {
                 Ok(end) => {
@@ -223,12 +248,14 @@ impl Retention {
                 }
                 // It has changed, or went to another node: it stays.
                 Err(app::Error::Refused(_) | app::Error::Elsewhere(_)) => done.changed_flows += 1,
-                Err(app::Error::Failed(Failure::Store(error))) => failed = Some(error.into()),
-                Err(error) => failed = Some(Error::Flow(error)),
+                Err(app::Error::Failed(Failure::Store(error))) => {
+                    failed = failed.and(done.without(flow, error.into()));
+                }
+                Err(error) => failed = failed.and(done.without(flow, Error::Flow(error))),
             }
         }
         self.drop_all(policy, ended, stop, done).await?;
-        failed.map_or(Ok(()), Err)
+        failed
     }
 
     /// Flows whose end is in the log, but not only that: a crash, or somebody who was late.
@@ -267,20 +294,30 @@ impl Retention {
             return Ok(());
         }
         let before = self.store.dropped().await?.events;
-        let mut gone = HashSet::new();
         for (flow, _) in ended {
-            let mut left = u64::MAX;
-            while left > 0 && !stop.is_cancelled() {
-                let began = Instant::now();
-                left = self.store.drop_archived(flow, DROP_EVENTS_MAX).await?;
-                if policy.pace == Pace::Gentle {
-                    sleep((began.elapsed() * GENTLE_TIMES).max(GENTLE_PAUSE_MIN)).await;
-                }
-            }
-            gone.insert(flow);
+            let dropped = self.drop_one(policy, flow, stop).await;
+            // Also when it was dropped in part: ids whose claims went with that are free.
+            (self.forget)(&HashSet::from([flow]));
+            dropped.or_else(|error| done.without(flow, error))?;
         }
-        (self.forget)(&gone);
         done.dropped_events += self.store.dropped().await?.events.saturating_sub(before);
+        Ok(())
+    }
+
+    async fn drop_one(
+        &self,
+        policy: &Policy,
+        flow: FlowId,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let mut left = u64::MAX;
+        while left > 0 && !stop.is_cancelled() {
+            let began = Instant::now();
+            left = self.store.drop_archived(flow, DROP_EVENTS_MAX).await?;
+            if policy.pace == Pace::Gentle {
+                sleep((began.elapsed() * GENTLE_TIMES).max(GENTLE_PAUSE_MIN)).await;
+            }
+        }
         Ok(())
     }
 

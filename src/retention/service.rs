@@ -55,6 +55,7 @@ impl Service {
                     dropped_events = done.dropped_events,
                     changed_flows = done.changed_flows,
                     undropped_flows = done.undropped_flows,
+                    failed_flows = done.failed_flows,
                     "finished flows were archived"
                 ),
                 Err(error) => tracing::error!(

@@ -5,6 +5,7 @@
 //! its place. So a slow reader costs no memory and loses nothing, and nobody waits for it.
 
 mod beginning;
+mod rest;
 
 pub use beginning::{From, Reset};
 
@@ -13,6 +14,7 @@ use super::live::{Chunk, Frame, Live, Watch, join};
 use super::notice::Kind;
 use crate::store::{Error, PIECE_BYTES_MAX};
 use axum::body::Bytes;
+use rest::Found;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
@@ -79,6 +81,10 @@ pub struct Stream {
     ends_after: Position,
     /// Set for a flow at rest.
     rest: Option<Rest>,
+    /// Whether the flow has never run, so that no run's end will end the stream if it is cancelled.
+    unrun: bool,
+    /// Something was cancelled in such a flow since it was last looked at.
+    cancelled: bool,
     ended: bool,
 }
 
@@ -163,6 +169,8 @@ impl Stream {
             pending: Vec::new(),
             ends_after: 0,
             rest: None,
+            unrun: false,
+            cancelled: false,
             ended: false,
         };
         stream.source = stream.log().await?;
@@ -190,12 +198,43 @@ impl Stream {
         self.resting(Rest::Known, position)
     }
 
+    /// The same stream of a flow that has never run: it also ends when nothing is left to run.
+    #[must_use]
+    pub const fn of_unrun(mut self) -> Self {
+        self.unrun = true;
+        self
+    }
+
     fn resting(mut self, rest: Rest, position: Position) -> Self {
+        self.rests(rest, position);
+        self
+    }
+
+    fn rests(&mut self, rest: Rest, position: Position) {
         self.rest = Some(rest);
         // All of it is read from the log, so that its end can be seen.
         self.watch = self.live.watch(&self.filter, Cursor::BEGINNING);
         self.watch.from = self.watch.from.max(position);
-        self
+    }
+
+    /// Ends the stream if nothing is left to run.
+    async fn look_for_rest(&mut self) -> Result<(), Error> {
+        let Some(flow) = self.filter.flow else {
+            return Ok(());
+        };
+        let found = rest::of_unrun(&*self.live.store, flow, self.filter.task).await?;
+        self.cancelled = false;
+        match found {
+            Found::Runs => self.unrun = false,
+            Found::Waits => {}
+            Found::Over { end, position } => {
+                self.unrun = false;
+                self.pending.clear();
+                self.source = Source::Unsought;
+                self.rests(Rest::Told(end), position);
+            }
+        }
+        Ok(())
     }
 
     /// Behind everything that was given, or passed over.
@@ -212,6 +251,9 @@ impl Stream {
         loop {
             if self.ended {
                 return Ok(None);
+            }
+            if self.cancelled {
+                self.look_for_rest().await?;
             }
             if self.source == Source::Live
                 && let Some(rest) = self.rest.take()
@@ -242,6 +284,8 @@ impl Stream {
                     self.chosen().await?
                 }
             };
+            let cancels = |frame: &Arc<Frame>| frame.kind == Kind::Cancelled;
+            self.cancelled |= self.unrun && batch.frames().iter().any(cancels);
             match batch {
                 Batch::Passed if self.filter.flow.is_some() => {}
                 Batch::Whole(_) | Batch::Frames(_) | Batch::Passed => return Ok(Some(batch)),

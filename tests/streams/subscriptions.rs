@@ -73,9 +73,15 @@ async fn what_was_cancelled_and_never_ran_is_answered_with_its_end(folder: Folde
     assert_eq!(told[0].json()["task_id"], ids["a"]);
     // The whole flow, watched while it ends...
     let params = json!({"task_id": ids["root"]});
-    let (begun, waiting) = call(api, "tasks.subscribe", params.clone()).await;
-    drop(waiting);
+    let (begun, mut waiting) = call(api, "tasks.subscribe", params.clone()).await;
     api.call("tasks.cancel", params.clone()).await;
+    let watched = waiting.rest().await;
+    let ends: Vec<_> = watched
+        .iter()
+        .map(|event| event.json()["final"] == true)
+        .collect();
+    assert_eq!(ends.iter().filter(|is_final| **is_final).count(), 1);
+    assert!(ends.len() > 2 && ends.last() == Some(&true));
     // ...and when it has.
     let (result, mut sse) = call(api, "tasks.subscribe", params).await;
     assert_eq!(result["task"]["status"], "cancelled");

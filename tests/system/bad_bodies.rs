@@ -104,7 +104,7 @@ async fn post_in_pieces(server: &Server, pieces: usize) -> String {
         .trim_start_matches("http://")
         .trim_end_matches('/');
     let (mut from, mut to) = TcpStream::connect(address).await.unwrap().into_split();
-    let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     let piece = format!("{PIECE_BYTES:x}\r\n{}\r\n", " ".repeat(PIECE_BYTES));
     let sending = tokio::spawn(async move {
         to.write_all(head.as_bytes()).await.unwrap();

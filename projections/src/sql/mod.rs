@@ -2,7 +2,7 @@
 //!
 //! Owns everything in which SQLite and PostgreSQL differ below the texts: a [`Tx`] is a transaction
 //! on one of them, and whoever works with it cannot tell which. SQLite is reached in two ways: readers
-//! and small stores through `sqlx`, the fold [directly](direct). Texts are shared where they can be
+//! and small stores through `sqlx`, the fold directly (`direct`). Texts are shared where they can be
 //! (`$1` works in both); where not, both stand beside each other where they are used.
 
 mod columns;

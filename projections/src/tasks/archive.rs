@@ -24,6 +24,13 @@ impl<'e> Gone<'e> {
         ends
     }
 
+    /// Whether one of them has rows that a new task may be in the way of: its ids are free.
+    pub(super) fn leaves_rows(&self, set: &WorkingSet) -> bool {
+        self.events
+            .iter()
+            .any(|recorded| set.flows.contains_key(&recorded.flow))
+    }
+
     /// Drops their rows. `set` must be flushed. Flows that are not there were dropped before, or are
     /// new to read models that were made when their events had gone. Cost: O(rows).
     pub(super) async fn drop_rows(

@@ -16,6 +16,7 @@ use crate::sql::Tx;
 use crate::{Error, Projector};
 use std::sync::Arc;
 use taskledger_domain::Recorded;
+use taskledger_domain::flow::Event;
 use working_set::{CACHED_TASKS_MAX, WorkingSet};
 
 /// Tasks kept in memory between large batches, those of several of them: 32 MB.
@@ -76,6 +77,10 @@ impl Projector for TaskProjector {
             if gone.takes(recorded) {
                 continue;
             }
+            if matches!(*recorded.event, Event::TaskCreated(_)) && gone.leaves_rows(set) {
+                flush::flush(set, tx).await?;
+                gone.drop_rows(set, tx).await?;
+            }
             let cover = set.fold(recorded).map_err(|reason| Error::Poison {
                 position: recorded.position,
                 reason,
@@ -86,7 +91,7 @@ impl Projector for TaskProjector {
             }
         }
         flush::flush(set, tx).await?;
-        // Nothing follows the end of a flow, so all of them can wait for the end of the batch.
+        // Nothing follows the end of a flow, so the others can wait for the end of the batch.
         gone.drop_rows(set, tx).await?;
         set.trim(self.cached_tasks_max);
         Ok(())

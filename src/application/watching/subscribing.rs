@@ -54,7 +54,7 @@ struct Subject {
 
 /// Where a flow stands that nothing runs.
 enum Rest {
-    /// Something may run later.
+    /// It has never run, and may.
     Waits,
     /// A run is on, or its end lies ahead: behind this event.
     Behind(u64),
@@ -168,7 +168,7 @@ impl App {
             return Ok((stream.ending_after(rows.position), false));
         }
         let last = match self.rest(of, rows).await? {
-            Rest::Waits => return Ok((stream, false)),
+            Rest::Waits => return Ok((stream.of_unrun(), false)),
             Rest::Behind(position) => return Ok((stream.ending_after(position), false)),
             Rest::Over(last) => last,
         };

@@ -79,6 +79,7 @@ async fn read(
     // All lines of the file, and whether its last one was met. From the first key on, what is taken of
     // them is counted apart: keys that have expired since are left.
     let (mut whole, mut ended) = (Tally::default(), false);
+    let mut is_archive = false;
     let mut taken: Option<Tally> = None;
     let mut buffer = Vec::new();
     while let Some(line) = next_line(&mut input, &mut buffer, number + 1)? {
@@ -121,7 +122,10 @@ async fn read(
             Line::Archive(_) if number > 1 => {
                 return Err(fault("an archive begins with this line".to_owned()));
             }
-            Line::Archive(_) => checker = Checker::of_archive(),
+            Line::Archive(_) => {
+                is_archive = true;
+                checker = Checker::of_archive();
+            }
             Line::Event(event) => {
                 waiting += event.data.get().len();
                 events.push(checker.check(event).map_err(fault)?);
@@ -139,6 +143,12 @@ async fn read(
         if let Some(size) = size {
             progress.at(bytes, size);
         }
+    }
+    if !ended && is_archive {
+        return Err(CliError::Usage(
+            "the archive was cut off: its last line, which tells what it holds, is missing"
+                .to_owned(),
+        ));
     }
     if !ended {
         eprintln!(

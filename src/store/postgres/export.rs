@@ -86,7 +86,16 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
             // What follows was dropped.
             let next = retention::next_position(&mut self.connection, self.after).await;
             let next = next.map_err(fail)?;
-            self.after = next.map_or(self.head, |next| (next - 1).min(self.head));
+            let to = next.map_or(self.head, |next| (next - 1).min(self.head));
+            if to > self.dropped.horizon {
+                let dropped = retention::dropped(&mut self.connection).await;
+                unchanged(self.dropped, dropped.map_err(fail)?)?;
+                return Err(Error::Corrupt {
+                    position: self.after + 1,
+                    reason: "the row is missing".to_owned(),
+                });
+            }
+            self.after = to;
         }
     }
 

@@ -171,7 +171,15 @@ impl EventStore for PostgresStore {
             if events.is_empty() && from < head {
                 // All of the span was dropped.
                 let next = self.reads.next_position(from).await.map_err(failed)?;
-                from = next.map_or(head, |next| next - 1);
+                let to = next.map_or(head, |next| next - 1);
+                let dropped = self.reads.dropped().await.map_err(failed)?;
+                if to > dropped.horizon {
+                    return Err(Error::Corrupt {
+                        position: from + 1,
+                        reason: "the row is missing".to_owned(),
+                    });
+                }
+                from = to;
                 continue;
             }
             let next = events.last().map_or(from, |e| e.position);
@@ -325,9 +333,7 @@ impl EventStore for PostgresStore {
     async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
         self.queue()?;
         let left = retention::drop_archived(self, stream, limit).await?;
-        if left == 0 {
-            self.ring.forget(self.dropped().await?.horizon);
-        }
+        self.ring.forget(self.dropped().await?.horizon);
         Ok(left)
     }
 }

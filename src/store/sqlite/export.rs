@@ -84,7 +84,16 @@ impl Export {
             }
             // What follows was dropped.
             let next = retention::next_position(&self.connection, self.after).map_err(fail)?;
-            self.after = next.map_or(self.head, |next| (next - 1).min(self.head));
+            let to = next.map_or(self.head, |next| (next - 1).min(self.head));
+            if to > self.dropped.horizon {
+                let dropped = retention::dropped(&self.connection).map_err(fail)?;
+                unchanged(self.dropped, dropped)?;
+                return Err(Error::Corrupt {
+                    position: self.after + 1,
+                    reason: "the row is missing".to_owned(),
+                });
+            }
+            self.after = to;
         }
     }
 

@@ -173,9 +173,7 @@ impl EventStore for SqliteStore {
         self.write(Write::Drop(stream, limit, reply), Size::default())
             .await?;
         let left = answer.await.map_err(|_| closed())??;
-        if left == 0 {
-            self.ring.forget(self.dropped().await?.horizon);
-        }
+        self.ring.forget(self.dropped().await?.horizon);
         Ok(left)
     }
 }

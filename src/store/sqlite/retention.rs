@@ -103,10 +103,9 @@ pub(super) fn drop_archived(
     }
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let (mut count, mut horizon, mut first) = (0_i64, 0_i64, stream.version.cast_signed());
-    let flow_text = flow.to_string();
+    let mut tasks = Vec::new();
     {
         let mut last = connection.prepare(LAST)?;
-        let mut delete = connection.prepare(DELETE_CLAIM)?;
         let mut rows = last.query((stream.number, first, limit))?;
         while let Some(row) = rows.next()? {
             let position: i64 = row.get(0)?;
@@ -119,8 +118,8 @@ pub(super) fn drop_archived(
                 .map_err(rusqlite::Error::from)?
             {
                 match created_task(position.cast_unsigned(), data) {
-                    Ok(task) => _ = delete.execute(params![task.0.as_bytes(), flow_text])?,
-                    // Nothing was deleted yet but claims that the flow no longer needs.
+                    Ok(task) => tasks.push(task),
+                    // Nothing was deleted yet.
                     Err(error) => return Ok(Err(error)),
                 }
             }
@@ -128,6 +127,11 @@ pub(super) fn drop_archived(
     }
     if count == 0 {
         return Ok(Ok(0));
+    }
+    let flow = flow.to_string();
+    let mut delete = connection.prepare(DELETE_CLAIM)?;
+    for task in tasks {
+        delete.execute(params![task.0.as_bytes(), flow])?;
     }
     let range = (stream.number, first, stream.version.cast_signed());
     connection.prepare(DELETE_EVENTS)?.execute(range)?;

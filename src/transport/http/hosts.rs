@@ -60,23 +60,24 @@ impl Hosts {
         let public = public.and_then(|url| Url::parse(url).ok());
         let given = &options.allowed_hosts;
         let any = given.iter().any(|name| name == ANY);
-        let names = (!any && (local.ip().is_loopback() || !given.is_empty())).then(|| {
-            let listens = options.listen.rsplit_once(':').map(|(name, _)| name);
-            let of_public = public.as_ref().and_then(Url::host_str);
-            let own = [listens, of_public].into_iter().flatten();
-            let own = own.filter_map(host).chain([shown(local.ip())]);
-            let mut names: Vec<String> = own.chain(given.iter().cloned()).collect();
-            names.sort_unstable();
-            names.dedup();
-            names
-        });
+        let names =
+            (!any && (local.ip().to_canonical().is_loopback() || !given.is_empty())).then(|| {
+                let listens = options.listen.rsplit_once(':').map(|(name, _)| name);
+                let of_public = public.as_ref().and_then(Url::host_str);
+                let own = [listens, of_public].into_iter().flatten();
+                let own = own.filter_map(host).chain([shown(local.ip())]);
+                let mut names: Vec<String> = own.chain(given.iter().cloned()).collect();
+                names.sort_unstable();
+                names.dedup();
+                names
+            });
         let mut origins = options.allowed_origins.clone();
         let of_public = public.map(|url| url.origin().ascii_serialization());
         origins.extend(of_public.and_then(|text| origin(&text)));
         if !local.ip().is_unspecified() {
             origins.extend(origin(&format!("http://{local}")));
         }
-        if local.ip().is_loopback() {
+        if local.ip().to_canonical().is_loopback() {
             origins.extend(origin(&format!("http://localhost:{}", local.port())));
         }
         Self {
@@ -116,8 +117,11 @@ impl Hosts {
         };
         let is_own = || {
             let asked = headers.get(HOST).and_then(|host| host.to_str().ok());
-            let asked = asked.and_then(|host| origin(&format!("http://{host}")));
-            asked.is_some_and(|asked| asked == given)
+            asked.is_some_and(|host| {
+                let is = |scheme| origin(&format!("{scheme}://{host}")).as_ref() == Some(&given);
+                // In front of a name of the network, a proxy may speak TLS.
+                is("http") || (is("https") && !believed(&[], host))
+            })
         };
         self.origins.contains(&given) || (self.names.is_some() && is_own())
     }
