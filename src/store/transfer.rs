@@ -278,7 +278,8 @@ pub fn exported(recorded: &Recorded) -> ExportedEvent {
 mod tests {
     use super::*;
 
-    fn line(position: Position, version: Version) -> ExportedEvent {
+    /// A line that is right by itself.
+    pub(super) fn line(position: Position, version: Version) -> ExportedEvent {
         let text = format!(
             r#"{{"position":{position},"flow_id":"0f8fad5b-d9cb-469f-a165-70867728950e","version":{version},
             "event_id":"0f8fad5b-d9cb-469f-a165-708677289501","time":"2026-01-01T00:00:00Z",

@@ -375,10 +375,9 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::store::memory::MemoryStore;
-    use crate::store::{Append, NewEvent};
+    use crate::subscription::testing::append_event;
     use taskledger_domain::flow::{Event, UserChanged};
     use taskledger_domain::testing::{START, id};
-    use taskledger_domain::{EventId, Metadata};
 
     /// Appends that the flow is `user`'s now, behind so many events.
     async fn said(store: &MemoryStore, version: u64, user: &str) -> Vec<Arc<Recorded>> {
@@ -387,21 +386,7 @@ mod tests {
             task_id,
             user_id: Some(user.to_owned()),
         });
-        let metadata = Metadata {
-            actor: Arc::from("test"),
-            correlation: Arc::from("test"),
-            causation: None,
-            trace: None,
-        };
-        let event_id = EventId(id(&format!("event {version}")).0);
-        let append = Append {
-            stream: task_id.as_flow(),
-            expected: version,
-            events: vec![NewEvent::new(event_id, START, metadata, event)],
-            claims: Vec::new(),
-            fence: None,
-        };
-        store.append(append).await.unwrap();
+        append_event(store, version, event).await;
         store.read_all(version, 1).await.unwrap().events
     }
 

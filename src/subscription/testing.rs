@@ -14,21 +14,25 @@ use tokio_util::sync::CancellationToken;
 
 /// Appends progress, behind so many events.
 pub(crate) async fn append(store: &MemoryStore, version: u64) {
-    let task_id = id("task");
+    let event = Event::TaskProgressed(TaskProgressed {
+        task_id: id("task"),
+        attempt: 1,
+        progress: Progress::ZERO,
+    });
+    append_event(store, version, event).await;
+}
+
+/// Appends an event of the one flow, behind so many.
+pub(crate) async fn append_event(store: &MemoryStore, version: u64, event: Event) {
     let metadata = Metadata {
         actor: Arc::from("test"),
         correlation: Arc::from("test"),
         causation: None,
         trace: None,
     };
-    let event = Event::TaskProgressed(TaskProgressed {
-        task_id,
-        attempt: 1,
-        progress: Progress::ZERO,
-    });
     let event_id = EventId(id(&format!("event {version}")).0);
     let append = Append {
-        stream: task_id.as_flow(),
+        stream: id("task").as_flow(),
         expected: version,
         events: vec![NewEvent::new(event_id, START, metadata, event)],
         claims: Vec::new(),

@@ -171,23 +171,9 @@ fn claims(event: &Event, flow: FlowId) -> Option<TaskId> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Line;
+    use super::super::tests::line;
     use super::*;
     use serde_json::value::RawValue;
-
-    fn line(position: Position, version: Version) -> ExportedEvent {
-        let text = format!(
-            r#"{{"position":{position},"flow_id":"0f8fad5b-d9cb-469f-a165-70867728950e","version":{version},
-            "event_id":"0f8fad5b-d9cb-469f-a165-708677289501","time":"2026-01-01T00:00:00Z",
-            "recorded_at":"2026-01-01T00:00:00Z","kind":"TaskRenamed","schema_version":1,"actor":"a",
-            "correlation":"c","causation":null,"trace":null,
-            "data":{{"task_id":"0f8fad5b-d9cb-469f-a165-70867728950e","name":"n"}}}}"#
-        );
-        match Line::parse(&text) {
-            Ok(Line::Event(event)) => event,
-            other => panic!("{other:?}"),
-        }
-    }
 
     #[test]
     fn a_log_with_a_gap_or_an_unknown_event_is_refused_with_the_member_at_fault() {
