@@ -63,7 +63,9 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
     if out.is_json() {
         out.value(&json!({"position": position}))?;
     } else {
-        out.lines([format!("rebuilt from {position} events")])?;
+        out.lines([format!(
+            "rebuilt: the read models contain the log up to position {position}"
+        )])?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,4 @@
-//! Makes the read models anew from the log: in their place when no server runs, else beside the rows
-//! that serve.
+//! Makes the read models anew from the log, beside the rows that serve.
 //!
 //! Owns the one rebuild that a server may have under way ([`Rebuilds`]), its progress and its end.
 
@@ -35,32 +34,11 @@ pub enum Error {
     NotSwapped(Swap),
 }
 
-/// Empties the read models and folds the whole log into them. `progress` is told, after each
-/// batch, the position reached and the position of the last event when the rebuild began. Nothing
-/// else may write the log or the read models meanwhile. A rebuild that is broken off leaves read
-/// models that the next start continues. Returns the position reached. Cost: O(log).
-///
-/// # Errors
-/// [`Error`]; repeating starts from the beginning.
-pub async fn rebuild(
-    store: Arc<dyn EventStore>,
-    read_models: &ReadModels,
-    mut progress: impl FnMut(Position, Position) + Send,
-) -> Result<Position, Error> {
-    let head = store.head().await?;
-    read_models.clear().await?;
-    let mut feed = Feed::new(store, 0);
-    let mut reached = 0;
-    while let Some(events) = feed.ready().await? {
-        reached = read_models.apply(&events).await?;
-        progress(reached, head.max(reached));
-    }
-    Ok(reached)
-}
-
 /// Folds the whole log into rows beside those that serve, and puts them in their place; meanwhile
-/// the old ones serve and are folded. A rebuild that is broken off, at whatever moment, leaves the
-/// old rows or the new ones. Returns the position reached. Cost: O(log).
+/// the old ones serve and are folded. `progress` is told, after each batch, the position reached and
+/// the position of the last event when the rebuild began. A rebuild that is broken off, at whatever
+/// moment, leaves the old rows or the new ones. Returns the position reached, which is at least that
+/// of the last event when it began. Cost: O(log).
 ///
 /// # Errors
 /// [`Error`]; the old rows go on serving. Repeating starts from the beginning.
@@ -103,7 +81,8 @@ async fn fold_and_swap(
             (reached, page) = (folded?, next?);
             progress(reached, head.max(reached));
             // Where others append all the time, the end of the log may never be seen.
-            if reached >= read_models.checkpoint().await.unwrap_or(Position::MAX) {
+            let enough = head.max(read_models.checkpoint().await.unwrap_or(Position::MAX));
+            if reached >= enough {
                 break;
             }
         }

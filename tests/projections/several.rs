@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 on_both_engines!(
     a_rebuild_on_a_running_server_changes_nothing_that_is_seen,
+    a_rebuild_beside_rows_that_are_behind_folds_the_whole_log,
     a_rebuild_of_a_log_that_cannot_be_folded_leaves_the_old_rows,
 );
 
@@ -198,15 +199,32 @@ async fn a_rebuild_on_a_running_server_changes_nothing_that_is_seen(engine: Engi
     node.handle.wait_for(end, PATIENCE).await.unwrap();
     let other = ground.another().await;
     let fresh = models(&other).await;
-    taskledger::subscription::rebuild::rebuild(store, &fresh, |_, _| ())
-        .await
-        .unwrap();
+    beside(store, &fresh, |_, _| ()).await.unwrap();
     assert_eq!(
         node.models.dump().await.unwrap(),
         fresh.dump().await.unwrap()
     );
     rebuilds.close().await;
     node.stop().await;
+}
+
+async fn a_rebuild_beside_rows_that_are_behind_folds_the_whole_log(engine: Engine) {
+    // More than fits into one batch.
+    const EVENTS: u64 = 25_000;
+    let log = Log::new(None);
+    for n in 1..=EVENTS {
+        log.create(n, Payload::empty());
+    }
+    let ground = Ground::new(engine).await;
+    let behind = models(&ground).await;
+
+    let mut told = Vec::new();
+    let reached = beside(log, &behind, |at, of| told.push((at, of))).await;
+
+    assert_eq!(reached.unwrap(), EVENTS);
+    assert_eq!(behind.checkpoint().await.unwrap(), EVENTS);
+    assert!(told.len() > 1, "{told:?}");
+    assert_eq!(told.last(), Some(&(EVENTS, EVENTS)));
 }
 
 async fn a_rebuild_of_a_log_that_cannot_be_folded_leaves_the_old_rows(engine: Engine) {

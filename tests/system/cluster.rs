@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use taskledger::clock::SystemClock;
 use taskledger::store::postgres::{Options as LogOptions, PostgresStore};
-use taskledger::subscription::rebuild::rebuild;
+use taskledger::subscription::rebuild::beside;
 use taskledger_projections::{Options, ReadModels};
 
 /// Partitions of flows.
@@ -119,7 +119,8 @@ async fn assert_rows_equal_a_replay(folder: &Folder) {
     let kept = rows.dump().await.unwrap();
     let place = folder.path().join("replay.db");
     let (replay, _) = ReadModels::open(&Options::new(place)).await.unwrap();
-    let reached = rebuild(store.clone(), &replay, |_, _| ()).await.unwrap();
+    let replay = Arc::new(replay);
+    let reached = beside(store.clone(), &replay, |_, _| ()).await.unwrap();
     let replayed = replay.dump().await.unwrap();
     assert!(
         kept == replayed,
@@ -127,7 +128,7 @@ async fn assert_rows_equal_a_replay(folder: &Folder) {
     );
     store.close().await;
     rows.close().await.unwrap();
-    replay.close().await.unwrap();
+    Arc::into_inner(replay).unwrap().close().await.unwrap();
 }
 
 /// Waits until so many nodes share everything evenly, as this one sees it.

@@ -11,6 +11,7 @@ use crate::read_models::{dump, dump_of_rebuilt_copy};
 use crate::server::{Folder, Server};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
@@ -24,6 +25,8 @@ const KILLS: u64 = 8;
 const CLIENTS: usize = 16;
 /// Answers before a kill, at most.
 const ANSWERS_MAX: u64 = 400;
+/// Rows that a failure shows of each side.
+const SHOWN_ROWS: usize = 20;
 /// Calls in one batch.
 const BATCH_LEN: usize = 100;
 
@@ -179,11 +182,26 @@ async fn a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what
 
     let events = check_log(&folder, &clients).await;
     assert!(clients.iter().map(Client::flows).sum::<usize>() > 0);
-    let kept = dump(&folder).await;
-    let rebuilt = dump_of_rebuilt_copy(&folder).await;
+    assert_same_rows(
+        &dump(&folder).await,
+        &dump_of_rebuilt_copy(&folder).await,
+        &events,
+    );
+}
+
+/// Shows the rows that differ, and where they come from.
+fn assert_same_rows(kept: &str, rebuilt: &str, events: &[Event]) {
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) =
+        (kept.lines().collect(), rebuilt.lines().collect());
+    let only = |rows: &BTreeSet<&str>, others: &BTreeSet<&str>| -> Vec<String> {
+        let only = rows.difference(others).take(SHOWN_ROWS);
+        only.map(|row| (*row).to_owned()).collect()
+    };
     assert!(
         kept == rebuilt,
-        "the read models differ from a replay of {} events",
-        events.len()
+        "the read models differ from a replay of {} events; only kept: {:#?}, only rebuilt: {:#?}",
+        events.len(),
+        only(&old, &new),
+        only(&new, &old)
     );
 }

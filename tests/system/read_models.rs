@@ -34,7 +34,7 @@ pub(crate) async fn dump_of_rebuilt_copy(folder: &Folder) -> String {
     program::run(import.into_iter().chain(into)).await.done();
     let rebuild = ["projections", "rebuild"];
     let said = program::run(rebuild.into_iter().chain(into)).await.done();
-    assert!(said.starts_with("rebuilt from "), "{said}");
+    assert!(said.starts_with("rebuilt: "), "{said}");
     dump(&copy).await
 }
 
