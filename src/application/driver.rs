@@ -24,7 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Recorded;
 use taskledger_domain::flow::{Command, Kind, Rejection};
-use taskledger_domain::schedule;
 use taskledger_domain::violation::Violation;
 use tokio::time::{Instant, timeout_at};
 
@@ -35,6 +34,8 @@ pub(super) const CONFLICT_ROUNDS_MAX: u32 = 3;
 pub(super) const UNKNOWN_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two questions for that fate.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(50);
+/// How often decisions are put off for ends of attempts that keep arriving.
+const GATHER_ROUNDS_MAX: u32 = 16;
 /// Milliseconds after which a flow whose turn failed is looked at again.
 const WAKE_AGAIN_MS: u64 = 1000;
 
@@ -58,6 +59,7 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
 }
 
 mod belonging;
+mod resting;
 
 type InFlight<'a> = (Batch, BoxFuture<'a, Result<Outcome, store::Error>>);
 
@@ -78,6 +80,13 @@ impl<'a> Driver<'a> {
     async fn run(mut self) {
         let mut in_flight: Option<InFlight<'a>> = None;
         loop {
+            // Also when it never comes to rest: until then it decides one command at a time.
+            if in_flight.is_none() && self.next.entries.is_empty() {
+                self.keep_snapshot();
+            }
+            if in_flight.is_none() {
+                gather_ends(self.mailbox).await;
+            }
             self.decide_waiting(in_flight.is_some()).await;
             if in_flight.is_none() && !self.next.entries.is_empty() {
                 let mut batch = std::mem::take(&mut self.next);
@@ -111,7 +120,6 @@ impl<'a> Driver<'a> {
                     if !self.is_ours() {
                         self.leave();
                     }
-                    self.keep_snapshot();
                     self.set_timer();
                     let exists = |s: &&Resident| s.flow.version() > 0;
                     let weight = self
@@ -432,40 +440,22 @@ impl<'a> Driver<'a> {
             }
         }
     }
+}
 
-    /// Stores a snapshot when loading the flow would have to read many events.
-    fn keep_snapshot(&mut self) {
-        if self.owes_snapshot()
-            && let Some(state) = &mut self.state
-        {
-            assert!(
-                state.durable == state.flow.version(),
-                "a snapshot holds durable events only"
-            );
-            state.snapshot = state.durable;
-            at_a_stretch(state.flow.size(), || {
-                self.flows.save_snapshot(self.mailbox.flow, &state.flow);
-            });
-        }
-    }
-
-    fn owes_snapshot(&self) -> bool {
-        self.state
-            .as_ref()
-            .filter(|s| s.flow.archived().is_none())
-            .is_some_and(|s| s.durable - s.snapshot > loading::snapshot_interval(s.flow.size()))
-    }
-
-    fn set_timer(&self) {
-        let Some(state) = self.state.as_ref() else {
+/// Lets attempts that are about to end come along: what a fan of short tasks reports arrives within
+/// some hundred microseconds, and each append costs a sync. Nobody waits for anything but what is
+/// ready to run, so an end that comes alone is not held up. Before they are decided, because the
+/// slots that this frees must not be taken in an append that comes first.
+async fn gather_ends(mailbox: &Mailbox) {
+    let mut ends = mailbox.ends();
+    for _ in 0..GATHER_ROUNDS_MAX {
+        if ends == 0 || ends >= Batch::EVENTS_MAX {
             return;
-        };
-        let due = if state.flow.has_active_run() {
-            schedule::next_due(&state.flow, state.settled_at, &self.flows.slots.view())
-        } else {
-            None
-        };
-        self.flows.timers.set(self.mailbox.flow, due);
+        }
+        tokio::task::yield_now().await;
+        if std::mem::replace(&mut ends, mailbox.ends()) == ends {
+            return;
+        }
     }
 }
 

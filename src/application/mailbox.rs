@@ -109,6 +109,8 @@ struct Inner {
     /// attempts that may run, and must not keep callers out.
     callers: usize,
     bytes: usize,
+    /// Ends of attempts in the queue.
+    ends: usize,
     /// A wake-up stands in the queue; another one would find nothing to do.
     wake_queued: bool,
     driven: bool,
@@ -196,6 +198,7 @@ impl Mailbox {
             inner.callers += 1;
             inner.bytes += order.bytes;
         }
+        inner.ends += usize::from(order.slot.is_some());
         inner.queue.push_back(order);
         if std::mem::replace(&mut inner.driven, true) {
             drop(inner);
@@ -226,13 +229,14 @@ impl Mailbox {
     pub(super) fn abandon(&self) -> VecDeque<Order> {
         let mut inner = self.inner();
         inner.retired = true;
-        (inner.callers, inner.bytes) = (0, 0);
+        (inner.callers, inner.bytes, inner.ends) = (0, 0, 0);
         std::mem::take(&mut inner.queue)
     }
 
     pub(super) fn pop(&self) -> Option<Order> {
         let mut inner = self.inner();
         let order = inner.queue.pop_front()?;
+        inner.ends -= usize::from(order.slot.is_some());
         if !order.engine {
             inner.callers -= 1;
             inner.bytes -= order.bytes;
@@ -241,6 +245,11 @@ impl Mailbox {
             inner.wake_queued = false;
         }
         Some(order)
+    }
+
+    /// Ends of attempts that wait to be decided.
+    pub(super) fn ends(&self) -> usize {
+        self.inner().ends
     }
 
     /// The state that the last driver left, for the next one.

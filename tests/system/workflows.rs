@@ -39,6 +39,29 @@ fn makespan_ms(events: &[Event], flow: &str) -> u64 {
     u64::try_from(at("RunEnded") - at("RunStarted")).unwrap() / 1000
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_that_come_together_are_written_together() {
+    // So many that the flow owes a snapshot right after its creation.
+    const WIDTH: u64 = 600;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let commits = async || {
+        let health = server.api.call("system.health", json!({})).await;
+        health["log"]["commits"].as_u64().expect("a number")
+    };
+    for _ in 0..3 {
+        let before = commits().await;
+        run(
+            &server,
+            &Workflow::fork_join(usize::try_from(WIDTH).unwrap(), 0),
+        )
+        .await;
+        let took = commits().await - before;
+        assert!(took < WIDTH / 4, "{took} commits");
+    }
+    server.stop().await;
+}
+
 async fn workflows_run_in_order_and_little_longer_than_their_critical_path(folder: Folder) {
     let server = Server::start(&folder).await;
     let mut random = Random::new(7);
