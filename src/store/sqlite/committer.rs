@@ -155,6 +155,9 @@ impl Committer {
                     self.ring.push(fresh);
                     self.head.send_replace(position);
                 }
+                if judged.iter().any(|j| matches!(j, Judged::Drop(Ok(_), _))) {
+                    self.ring.forget(writer.horizon());
+                }
                 drop(shares);
                 for j in judged {
                     j.answer();

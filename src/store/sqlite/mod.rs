@@ -11,6 +11,7 @@ mod committer;
 pub mod export;
 mod failure;
 pub mod import;
+mod known;
 mod open;
 mod port;
 mod queries;
@@ -30,6 +31,7 @@ use super::ring::Ring;
 use crate::clock::SharedClock;
 use crate::store::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
 use committer::{Committer, Request, Write};
+use known::KnownDropped;
 use readers::Readers;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -90,6 +92,7 @@ pub struct SqliteStore {
     ring: Arc<Ring>,
     head: watch::Receiver<Position>,
     commits: Arc<AtomicU64>,
+    dropped: KnownDropped,
     /// Payload bytes that may still enter the queue.
     queue_bytes: Arc<Semaphore>,
 }
@@ -169,6 +172,7 @@ impl SqliteStore {
             ring,
             head,
             commits,
+            dropped: KnownDropped::default(),
             queue_bytes: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
         })
     }

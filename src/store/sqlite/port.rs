@@ -45,7 +45,11 @@ impl EventStore for SqliteStore {
         limit: usize,
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
-        self.readers()?
+        let readers = self.readers()?;
+        if let Some(events) = self.ring.read_stream(stream, after, limit, bytes_max) {
+            return Ok(events);
+        }
+        readers
             .run(move |q| q.read_stream(stream, after, limit, bytes_max))
             .await
     }
@@ -57,7 +61,11 @@ impl EventStore for SqliteStore {
         limit: usize,
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
-        self.readers()?
+        let readers = self.readers()?;
+        if let Some(events) = self.ring.read_stream_back(stream, before, limit, bytes_max) {
+            return Ok(events);
+        }
+        readers
             .run(move |q| q.read_stream_back(stream, before, limit, bytes_max))
             .await
     }
@@ -68,8 +76,12 @@ impl EventStore for SqliteStore {
         versions: &[Version],
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let readers = self.readers()?;
+        if let Some(events) = self.ring.read_versions(stream, versions, bytes_max) {
+            return Ok(events);
+        }
         let versions = versions.to_vec();
-        self.readers()?
+        readers
             .run(move |q| q.read_versions(stream, &versions, bytes_max))
             .await
     }
@@ -110,7 +122,11 @@ impl EventStore for SqliteStore {
     }
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {
-        self.readers()?.run(move |q| q.stream_head(stream)).await
+        let readers = self.readers()?;
+        if let Some(last) = self.ring.last_of(stream) {
+            return Ok(Some((last.version, last.position)));
+        }
+        readers.run(move |q| q.stream_head(stream)).await
     }
 
     fn commits(&self) -> u64 {
@@ -159,7 +175,14 @@ impl EventStore for SqliteStore {
     }
 
     async fn dropped(&self) -> Result<Dropped, Error> {
-        self.readers()?.run(|q| q.dropped()).await
+        let readers = self.readers()?;
+        let ticket = match self.dropped.get() {
+            Ok(known) => return Ok(known),
+            Err(ticket) => ticket,
+        };
+        let read = readers.run(|q| q.dropped()).await?;
+        self.dropped.keep(read, ticket);
+        Ok(read)
     }
 
     async fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
@@ -170,10 +193,12 @@ impl EventStore for SqliteStore {
 
     async fn drop_archived(&self, stream: FlowId, limit: usize) -> Result<u64, Error> {
         let (reply, answer) = oneshot::channel();
+        self.dropped.begin();
         self.write(Write::Drop(stream, limit, reply), Size::default())
             .await?;
-        let left = answer.await.map_err(|_| closed())??;
-        self.ring.forget(self.dropped().await?.horizon);
-        Ok(left)
+        // Without an answer it may be done or not.
+        let answered = answer.await.map_err(|_| closed())?;
+        self.dropped.end();
+        answered
     }
 }

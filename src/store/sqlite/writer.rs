@@ -105,6 +105,12 @@ impl<'c> Writer<'c> {
         Ok(std::mem::take(&mut self.fresh))
     }
 
+    /// Up to where events may be missing because they were dropped; all of it when that cannot be read.
+    pub(super) fn horizon(&self) -> Position {
+        let dropped = self.queries.dropped();
+        dropped.map_or(self.end.position, |dropped| dropped.horizon)
+    }
+
     /// Undoes the transaction, unless SQLite has done so already.
     pub(super) fn roll_back(&mut self) -> rusqlite::Result<()> {
         self.streams.clear();
