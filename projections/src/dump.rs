@@ -1,10 +1,11 @@
 //! All rows as text, for comparing read models with each other.
 
-use crate::sql::{Row, mismatch, original};
+use crate::sql::{Columns, Engine, Row, Tx, Values, mismatch, original};
 use crate::{Error, ReadModels};
-use sqlx::{AssertSqlSafe, Column, Database, Decode, Type, TypeInfo, ValueRef};
+use rusqlite::types::Value;
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Column, Row as _, TypeInfo, ValueRef};
 use std::fmt::Write;
-use std::sync::Arc;
 
 /// Each table with the order of its rows.
 const TABLES: [(&str, &str); 10] = [
@@ -33,13 +34,17 @@ impl ReadModels {
         for (table, order) in TABLES {
             let sql = format!("SELECT * FROM {table} ORDER BY {order}");
             let args = tx.args();
-            for row in tx.fetch_all(AssertSqlSafe(sql), args).await? {
+            let rows = tx.fetch_all(AssertSqlSafe(sql), args).await?;
+            let names = match tx.engine() {
+                Engine::Sqlite => names(&mut tx, table).await?,
+                Engine::Postgres => Vec::new(),
+            };
+            for row in rows {
                 text.push_str(table);
                 match &row {
-                    Row::Sqlite(row) => write_row(row, &mut text, |stored| Arc::from(stored))?,
-                    Row::Postgres(row) => write_row(row, &mut text, original)?,
-                    // Readers have none.
-                    Row::Direct(_) => return Err(mismatch()),
+                    Row::Direct(row) => write_values(&names, row, &mut text),
+                    Row::Postgres(row) => write_row(row, &mut text)?,
+                    Row::Sqlite(_) => return Err(mismatch()),
                 }
                 text.push('\n');
             }
@@ -48,32 +53,46 @@ impl ReadModels {
     }
 }
 
-/// Writes all columns; `original` gives the text of which a stored one was made.
-fn write_row<'r, R>(
-    row: &'r R,
-    text: &mut String,
-    original: impl Fn(&str) -> Arc<str>,
-) -> Result<(), Error>
-where
-    R: sqlx::Row,
-    usize: sqlx::ColumnIndex<R>,
-    i64: Decode<'r, R::Database> + Type<R::Database>,
-    &'r [u8]: Decode<'r, R::Database> + Type<R::Database>,
-    &'r str: Decode<'r, R::Database> + Type<R::Database>,
-    <R::Database as Database>::Column: Column,
-{
+/// The columns of a table of SQLite, in order.
+async fn names(tx: &mut Tx<'_>, table: &str) -> Result<Vec<String>, Error> {
+    let sql = format!("SELECT name FROM pragma_table_info('{table}')");
+    let args = tx.args();
+    let rows = tx.fetch_all(AssertSqlSafe(sql), args).await?;
+    rows.iter()
+        .map(|row| Ok(Columns::of(row).word()?.to_owned()))
+        .collect()
+}
+
+fn write_values(names: &[String], row: &Values, text: &mut String) {
+    for (name, value) in names.iter().zip(row.values()) {
+        let written = match value {
+            Value::Null => "null".to_owned(),
+            Value::Integer(n) => n.to_string(),
+            Value::Real(n) => n.to_string(),
+            Value::Text(stored) => format!("{stored:?}"),
+            Value::Blob(bytes) => hex(bytes),
+        };
+        write_column(name, &written, text);
+    }
+}
+
+fn write_row(row: &PgRow, text: &mut String) -> Result<(), Error> {
     for (i, column) in row.columns().iter().enumerate() {
         let value = row.try_get_raw(i)?;
         let kind = value.type_info().name().to_owned();
         let written = match (value.is_null(), kind.as_str()) {
             (true, _) => "null".to_owned(),
-            (false, "INTEGER" | "INT8") => row.try_get::<i64, _>(i)?.to_string(),
-            (false, "BLOB" | "BYTEA") => hex(row.try_get(i)?),
+            (false, "INT8") => row.try_get::<i64, _>(i)?.to_string(),
+            (false, "BYTEA") => hex(row.try_get(i)?),
             (false, _) => format!("{:?}", original(row.try_get(i)?)),
         };
-        write!(text, " {}={written}", column.name()).expect("writing to a string cannot fail");
+        write_column(column.name(), &written, text);
     }
     Ok(())
+}
+
+fn write_column(name: &str, written: &str, text: &mut String) {
+    write!(text, " {name}={written}").expect("writing to a string cannot fail");
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -9,19 +9,20 @@
 mod elsewhere;
 mod options;
 mod postgres;
+mod readers;
 mod rebuild;
 mod sqlite;
 mod writer;
 
 pub use elsewhere::Elsewhere;
 pub use options::{Options, Place, Postgres, READERS_MIN, SCHEMA_DEFAULT};
+pub(crate) use readers::Reader;
 pub use rebuild::{Rebuild, Swap};
 
 use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector};
 use sqlx::postgres::PgPool;
-use sqlx::sqlite::SqlitePool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub struct ReadModels {
 enum Readers {
     Sqlite {
         /// Locked for reading as long as somebody reads, for writing by a swap.
-        serving: Arc<RwLock<SqlitePool>>,
+        serving: Arc<RwLock<readers::Readers>>,
         count: u32,
     },
     Postgres {
@@ -102,7 +103,7 @@ impl ReadModels {
             Place::File(path) => {
                 let found = sqlite::open(path).await?;
                 let readers = Readers::Sqlite {
-                    serving: Arc::new(RwLock::new(sqlite::readers(path, reader_count))),
+                    serving: Arc::new(RwLock::new(readers::Readers::new(path, reader_count))),
                     count: reader_count,
                 };
                 let writer = Writer::new(Way::File(path.clone()), None, projector);
@@ -139,8 +140,7 @@ impl ReadModels {
                 let serving = serving
                     .await
                     .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
-                let tx = serving.begin().await?;
-                Ok(Tx::reading(tx, serving))
+                Ok(Tx::reading(readers::Readers::read(serving).await?))
             }
             Readers::Postgres { queries, .. } => {
                 if self.is_foreign() {
@@ -247,7 +247,8 @@ impl ReadModels {
     /// [`Error::Unavailable`]; the data is safe in any case.
     pub async fn close(self) -> Result<(), Error> {
         match &self.readers {
-            Readers::Sqlite { serving, .. } => serving.write().await.close().await,
+            // Whoever still reads comes to the end first. The writer is the last to close.
+            Readers::Sqlite { serving, .. } => serving.write().await.close(),
             Readers::Postgres { queries, side } => {
                 let closing = async { tokio::join!(queries.close(), side.close()) };
                 // What does not answer ends with the process.

@@ -3,8 +3,8 @@
 //! Owns the second place: a schema or a file, empty at first, with a checkpoint of its own. Whatever
 //! breaks off leaves the rows that served; the leftover is removed by the next rebuild.
 
-use super::writer::{self, Way, Writer};
-use super::{Place, ReadModels, Readers, postgres, sqlite};
+use super::writer::{self, Conn, Way, Writer};
+use super::{Place, ReadModels, Readers, postgres, readers, sqlite};
 use crate::Error;
 use crate::tasks::TaskProjector;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl ReadModels {
         let (way, conn, indexes) = match &self.place {
             Place::File(path) => {
                 let indexes = sqlite::make_next(path).await?;
-                (Way::File(sqlite::next_path(path)), None, indexes)
+                (Way::NextFile(sqlite::next_path(path)), None, indexes)
             }
             Place::Postgres(place) => (
                 Way::postgres(place, &place.next_schema(), None),
@@ -116,7 +116,9 @@ impl Rebuild {
     pub async fn swap(&mut self) -> Result<Swap, Error> {
         let indexes = std::mem::take(&mut self.indexes);
         writer::with(&self.writer, |mut next| async move {
-            next.execute(&indexes).await
+            next.execute(&indexes).await?;
+            // Most of it, while nobody waits; the rest is synced when it takes its place.
+            next.way.sync()
         })
         .await?;
         let mut next = self.writer.lock().await;
@@ -133,12 +135,15 @@ impl Rebuild {
                     return Ok(Swap::InUse);
                 };
                 // From here on nobody reads, and nobody folds. Closed files have nothing beside them.
-                pool.close().await;
+                *pool = readers::Readers::new(path, *count);
                 let closed = close(&mut writer).await;
-                let closed = closed.and(close(&mut next).await);
+                let finished = match &next.conn {
+                    Some(Conn::File(conn)) => sqlite::finish_next(conn),
+                    Some(Conn::Postgres(_)) | None => Ok(()),
+                };
+                let closed = closed.and(finished).and(close(&mut next).await);
                 let next = sqlite::next_path(path);
                 let moved = closed.and_then(|()| sqlite::put_in_place(&next, path));
-                *pool = sqlite::readers(path, *count);
                 match moved {
                     Err(Error::InUse) => Ok(Swap::InUse),
                     moved => moved.map(|()| Swap::Done),

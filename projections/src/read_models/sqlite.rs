@@ -5,9 +5,7 @@ use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, Connection};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +13,9 @@ use taskledger_domain::Position;
 
 /// KiB of page cache of the writer.
 const WRITER_CACHE_KIB: u32 = 8000;
+/// KiB of page cache of a rebuild: the keys of tasks come in no order, so the pages of their index are
+/// all in use.
+const REBUILD_CACHE_KIB: u32 = 64_000;
 /// KiB of page cache of each reader.
 const READER_CACHE_KIB: u32 = 2000;
 /// Prepared statements kept by the writer: all of its statements.
@@ -25,10 +26,11 @@ const READER_STATEMENTS: usize = 48;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a query waits for a free reader. Longer waits are answered as "busy" before this.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A reader that nobody needs is closed after this time, so that an idle server is small.
-const READER_IDLE: Duration = Duration::from_secs(30);
 /// Bytes of write-ahead log that are kept after a checkpoint.
-const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
+const WAL_BYTES_KEPT: u32 = 16 * 1024 * 1024;
+/// Pages of write-ahead log after which the fold writes them to the file, which syncs both: 16 MB. What
+/// changes again and again (totals, the ends of indexes) is written once for all of them.
+const WAL_PAGES: u32 = 4096;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite/read_models");
 
@@ -90,16 +92,19 @@ pub(super) fn next_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-pub(super) fn readers(path: &Path, connections: u32) -> SqlitePool {
-    SqlitePoolOptions::new()
-        .min_connections(0)
-        .max_connections(connections.max(1))
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .idle_timeout(READER_IDLE)
-        .test_before_acquire(false) // a connection to a file in this process does not go away
-        .connect_lazy_with(
-            connect_options(path, READER_CACHE_KIB, READER_STATEMENTS).pragma("query_only", "ON"),
-        )
+/// A connection of a reader.
+pub(super) fn connect_reader(path: &Path) -> Result<rusqlite::Connection, Error> {
+    // Not read-only: readers of a write-ahead log write to the memory that they share.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.execute_batch(&format!(
+        "PRAGMA query_only = ON;
+         PRAGMA cache_size = -{READER_CACHE_KIB};
+         PRAGMA temp_store = MEMORY;"
+    ))?;
+    connection.set_prepared_statement_cache_capacity(READER_STATEMENTS);
+    Ok(connection)
 }
 
 /// The connection of the fold.
@@ -112,6 +117,7 @@ pub(super) fn connect(path: &Path) -> Result<rusqlite::Connection, Error> {
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA journal_size_limit = {WAL_BYTES_KEPT};
+         PRAGMA wal_autocheckpoint = {WAL_PAGES};
          PRAGMA cache_size = -{WRITER_CACHE_KIB};
          PRAGMA temp_store = MEMORY;"
     ))?;
@@ -119,13 +125,27 @@ pub(super) fn connect(path: &Path) -> Result<rusqlite::Connection, Error> {
     Ok(connection)
 }
 
+/// The connection of a rebuild. Its file is of no use before it is whole, so nothing is written twice
+/// for the sake of a rollback, and all of it is synced at the end.
+pub(super) fn connect_next(path: &Path) -> Result<rusqlite::Connection, Error> {
+    let connection = connect(path)?;
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = OFF;
+         PRAGMA synchronous = OFF;
+         PRAGMA cache_size = -{REBUILD_CACHE_KIB};"
+    ))?;
+    Ok(connection)
+}
+
+/// Makes of the file of a rebuild one that may serve.
+pub(super) fn finish_next(connection: &rusqlite::Connection) -> Result<(), Error> {
+    Ok(connection.execute_batch("PRAGMA journal_mode = WAL")?)
+}
+
 /// Puts a file that is closed in the place of another that is closed, so that a crash leaves one of
 /// the two.
 pub(super) fn put_in_place(next: &Path, path: &Path) -> Result<(), Error> {
-    let failed = |source| Error::File {
-        path: path.to_string_lossy().into_owned(),
-        source,
-    };
+    let failed = |source| unusable(path, source);
     // What a file that was closed leaves beside it belongs to no other; what lies beside the new one
     // holds pages of it that would be lost.
     let beside = [(path, "-wal"), (path, "-shm"), (next, "-wal")];
@@ -136,14 +156,24 @@ pub(super) fn put_in_place(next: &Path, path: &Path) -> Result<(), Error> {
             return Err(Error::InUse);
         }
     }
-    std::fs::File::open(next)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| std::fs::rename(next, path))
-        .map_err(failed)?;
+    sync(next)?;
+    std::fs::rename(next, path).map_err(failed)?;
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     std::fs::File::open(folder.unwrap_or(Path::new(".")))
         .and_then(|folder| folder.sync_all())
         .map_err(failed)
+}
+
+/// Has the disk take all of a file.
+pub(super) fn sync(path: &Path) -> Result<(), Error> {
+    std::fs::File::open(path)
+        .and_then(|file| file.sync_all())
+        .map_err(|source| unusable(path, source))
+}
+
+fn unusable(path: &Path, source: std::io::Error) -> Error {
+    let path = path.to_string_lossy().into_owned();
+    Error::File { path, source }
 }
 
 /// Removes a file with what SQLite keeps beside it.
@@ -168,7 +198,9 @@ async fn begin(db: &mut SqliteConnection) -> Result<(), Error> {
 }
 
 async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {
-    let options = connect_options(path, WRITER_CACHE_KIB, WRITER_STATEMENTS)
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal)
         .create_if_missing(true);
     let mut db = SqliteConnection::connect_with(&options).await?;
@@ -185,16 +217,6 @@ async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position
 async fn replace(path: &Path) -> Result<SqliteConnection, Error> {
     remove(path)?;
     prepare(path).await.map(|(db, _)| db)
-}
-
-fn connect_options(path: &Path, cache_kib: u32, statements: usize) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(false)
-        .busy_timeout(BUSY_TIMEOUT)
-        .statement_cache_capacity(statements)
-        .pragma("cache_size", format!("-{cache_kib}"))
-        .pragma("temp_store", "MEMORY")
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ use tokio::task::spawn_blocking;
 #[derive(Debug, Clone)]
 pub(super) enum Way {
     File(PathBuf),
+    /// A file that a rebuild fills, and that nobody reads.
+    NextFile(PathBuf),
     Postgres {
         options: Box<PgConnectOptions>,
         /// Told of every commit; nobody is told of a rebuild.
@@ -64,9 +66,17 @@ impl Way {
         }
     }
 
+    /// Has the disk take what was written of a file that is not synced as it is written.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        match self {
+            Self::NextFile(path) => sqlite::sync(path),
+            Self::File(_) | Self::Postgres { .. } => Ok(()),
+        }
+    }
+
     /// Whether whoever works on it waits on its own thread.
     pub(super) const fn blocks(&self) -> bool {
-        matches!(self, Self::File(_))
+        matches!(self, Self::File(_) | Self::NextFile(_))
     }
 
     /// Runs something that takes no longer than `statements` at their limit. A network that has
@@ -84,7 +94,7 @@ impl Way {
 
     const fn wait(&self) -> Option<Duration> {
         match self {
-            Self::File(_) => None,
+            Self::File(_) | Self::NextFile(_) => None,
             Self::Postgres { wait, .. } => Some(*wait),
         }
     }
@@ -92,6 +102,7 @@ impl Way {
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
         Ok(match self {
             Self::File(path) => Conn::File(Box::new(sqlite::connect(path)?)),
+            Self::NextFile(path) => Conn::File(Box::new(sqlite::connect_next(path)?)),
             Self::Postgres { options, .. } => {
                 Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))
             }
@@ -247,7 +258,7 @@ impl Writer {
         };
         let to = last.position;
         let channel = match &self.way {
-            Way::File(_) => None,
+            Way::File(_) | Way::NextFile(_) => None,
             Way::Postgres { channel, .. } => channel.clone(),
         };
         // From here until the commit has answered, nothing in memory is certain, also when this

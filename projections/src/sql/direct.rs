@@ -1,4 +1,4 @@
-//! SQLite without a thread between: the fold's connection, used where it is called.
+//! SQLite without a thread between: connections that are used where they are called.
 //!
 //! A statement through `sqlx` is a hop to a thread of the connection and back, about 20 µs on a small
 //! machine, so rows had to travel in large statements, which SQLite runs with a journal of their own.
@@ -8,7 +8,7 @@
 use super::{Args, Bound, Text};
 use crate::Error;
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{CachedStatement, Connection, params_from_iter};
 
 /// A transaction on a connection of its own; undone when it is dropped.
 pub(super) struct Direct<'t> {
@@ -16,7 +16,8 @@ pub(super) struct Direct<'t> {
 }
 
 /// A parameter, owned or shared.
-pub(super) enum Param {
+#[derive(Debug)]
+pub(crate) enum Param {
     Null,
     Int(i64),
     Text(Text),
@@ -29,6 +30,11 @@ pub(super) enum Param {
 pub struct Values(Vec<Value>);
 
 impl Values {
+    /// From the first column on.
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.0
+    }
+
     pub(super) fn get<'v, T: FromValue<'v>>(&'v self, index: usize) -> Result<T, Error> {
         let value = self.0.get(index).and_then(T::from_value);
         value.ok_or_else(|| Error::Damaged(format!("column {index} holds something else")))
@@ -111,18 +117,12 @@ impl<'t> Direct<'t> {
     }
 
     pub(super) fn execute(&mut self, sql: &str, params: &[Param]) -> Result<u64, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement = prepare(self.connection, sql)?;
         Ok(statement.execute(params_from_iter(params))? as u64)
     }
 
     pub(super) fn fetch_all(&mut self, sql: &str, params: &[Param]) -> Result<Vec<Values>, Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let columns = statement.column_count();
-        let read = |row: &rusqlite::Row<'_>| (0..columns).map(|i| row.get(i)).collect();
-        let rows = statement.query_map(params_from_iter(params), read)?;
-        Ok(rows
-            .map(|row| row.map(Values))
-            .collect::<Result<Vec<_>, _>>()?)
+        fetch_all(self.connection, sql, params)
     }
 
     /// Runs one statement for every row.
@@ -146,6 +146,33 @@ impl<'t> Direct<'t> {
     pub(super) fn execute_all(&mut self, sql: &str) -> Result<(), Error> {
         Ok(self.connection.execute_batch(sql)?)
     }
+}
+
+fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>, Error> {
+    let statement = connection.prepare_cached(sql)?;
+    debug_assert!(
+        (1..=statement.parameter_count()).all(|n| {
+            let name = statement.parameter_name(n);
+            name.is_none_or(|name| !name.starts_with('$') || name == format!("${n}"))
+        }),
+        "SQLite numbers `$n` in the order in which they stand in `{sql}`"
+    );
+    Ok(statement)
+}
+
+/// All rows that a statement returns.
+pub(crate) fn fetch_all(
+    connection: &Connection,
+    sql: &str,
+    params: &[Param],
+) -> Result<Vec<Values>, Error> {
+    let mut statement = prepare(connection, sql)?;
+    let columns = statement.column_count();
+    let read = |row: &rusqlite::Row<'_>| (0..columns).map(|i| row.get(i)).collect();
+    let rows = statement.query_map(params_from_iter(params), read)?;
+    Ok(rows
+        .map(|row| row.map(Values))
+        .collect::<Result<Vec<_>, _>>()?)
 }
 
 impl Drop for Direct<'_> {

@@ -1,9 +1,10 @@
 //! Statements on either engine: transactions, parameters, rows, and statements that carry many rows.
 //!
 //! Owns everything in which SQLite and PostgreSQL differ below the texts: a [`Tx`] is a transaction
-//! on one of them, and whoever works with it cannot tell which. SQLite is reached in two ways: readers
-//! and small stores through `sqlx`, the fold directly (`direct`). Texts are shared where they can be
-//! (`$1` works in both); where not, both stand beside each other where they are used.
+//! on one of them, and whoever works with it cannot tell which. SQLite is reached in two ways: small
+//! stores through `sqlx`, the fold and its readers directly (`direct`). Texts are shared where they can
+//! be (`$1` works in both, in ascending order); where not, both stand beside each other where they are
+//! used.
 
 mod columns;
 mod direct;
@@ -13,17 +14,18 @@ mod sqlite;
 
 pub use columns::Columns;
 pub(crate) use columns::json;
+use direct::Direct;
 pub use direct::Values;
-use direct::{Direct, Param};
+pub(crate) use direct::{Param, fetch_all};
 pub use multi_row::MultiRow;
 
 use crate::Error;
+use crate::read_models::Reader;
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction};
 use std::sync::Arc;
 use taskledger_domain::{Payload, Position, Timestamp};
-use tokio::sync::OwnedRwLockReadGuard;
 use uuid::Uuid;
 
 /// Which database holds the rows.
@@ -38,13 +40,12 @@ pub enum Engine {
 /// A transaction on either engine.
 pub struct Tx<'t> {
     inner: Inner<'t>,
-    /// Keeps the file of the rows in its place while it is read. Dropped after the transaction.
-    _serving: Option<OwnedRwLockReadGuard<SqlitePool>>,
 }
 
 enum Inner<'t> {
     Sqlite(Transaction<'t, Sqlite>),
     Direct(Direct<'t>),
+    Reading(Reader),
     Postgres(Transaction<'t, Postgres>),
 }
 
@@ -52,7 +53,7 @@ enum Inner<'t> {
 pub enum Row {
     /// Of SQLite.
     Sqlite(SqliteRow),
-    /// Of SQLite, read by the fold.
+    /// Of SQLite, read without a thread between.
     Direct(Values),
     /// Of PostgreSQL.
     Postgres(PgRow),
@@ -79,7 +80,6 @@ impl<'t> Tx<'t> {
     pub fn sqlite(tx: Transaction<'t, Sqlite>) -> Self {
         Self {
             inner: Inner::Sqlite(tx),
-            _serving: None,
         }
     }
 
@@ -88,18 +88,13 @@ impl<'t> Tx<'t> {
     pub(crate) fn direct(connection: &'t mut rusqlite::Connection) -> Result<Self, Error> {
         Ok(Self {
             inner: Inner::Direct(Direct::begin(connection)?),
-            _serving: None,
         })
     }
 
-    /// A transaction of a reader, with what keeps the file in its place.
-    pub(crate) fn reading(
-        tx: Transaction<'t, Sqlite>,
-        serving: OwnedRwLockReadGuard<SqlitePool>,
-    ) -> Self {
+    /// A transaction of a reader.
+    pub(crate) const fn reading(reader: Reader) -> Self {
         Self {
-            inner: Inner::Sqlite(tx),
-            _serving: Some(serving),
+            inner: Inner::Reading(reader),
         }
     }
 
@@ -108,7 +103,6 @@ impl<'t> Tx<'t> {
     pub fn postgres(tx: Transaction<'t, Postgres>) -> Self {
         Self {
             inner: Inner::Postgres(tx),
-            _serving: None,
         }
     }
 
@@ -116,7 +110,7 @@ impl<'t> Tx<'t> {
     #[must_use]
     pub fn engine(&self) -> Engine {
         match &self.inner {
-            Inner::Sqlite(_) | Inner::Direct(_) => Engine::Sqlite,
+            Inner::Sqlite(_) | Inner::Direct(_) | Inner::Reading(_) => Engine::Sqlite,
             Inner::Postgres(_) => Engine::Postgres,
         }
     }
@@ -125,8 +119,8 @@ impl<'t> Tx<'t> {
     #[must_use]
     pub fn args(&self) -> Args {
         match &self.inner {
-            Inner::Direct(_) => Args(Bound::Direct(Vec::new())),
-            Inner::Sqlite(_) | Inner::Postgres(_) => Args::of(self.engine()),
+            Inner::Sqlite(_) => Args(Bound::Sqlite(sqlx::sqlite::SqliteArguments::default())),
+            Inner::Direct(_) | Inner::Reading(_) | Inner::Postgres(_) => Args::of(self.engine()),
         }
     }
 
@@ -138,6 +132,7 @@ impl<'t> Tx<'t> {
         match self.inner {
             Inner::Sqlite(tx) => tx.commit().await?,
             Inner::Direct(tx) => tx.commit()?,
+            Inner::Reading(tx) => drop(tx),
             Inner::Postgres(tx) => tx.commit().await?,
         }
         Ok(())
@@ -152,6 +147,7 @@ impl<'t> Tx<'t> {
         match self.inner {
             Inner::Sqlite(tx) => tx.rollback().await?,
             Inner::Direct(tx) => tx.rollback()?,
+            Inner::Reading(tx) => drop(tx),
             Inner::Postgres(tx) => tx.rollback().await?,
         }
         Ok(())
@@ -175,6 +171,8 @@ impl<'t> Tx<'t> {
                     .await?
                     .rows_affected()
             }
+            // Readers do not write.
+            (Inner::Reading(_), _) => return Err(mismatch()),
             (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => return Err(mismatch()),
         })
     }
@@ -200,7 +198,13 @@ impl<'t> Tx<'t> {
                     .await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
-            (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => Err(mismatch()),
+            (Inner::Reading(reader), Bound::Direct(params)) => {
+                let rows = reader.fetch(vec![(sql.as_str().into(), params)]).await?;
+                Ok(rows.into_iter().map(Row::Direct).collect())
+            }
+            (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Reading(_) | Inner::Postgres(_), _) => {
+                Err(mismatch())
+            }
         }
     }
 
@@ -253,6 +257,7 @@ impl<'t> Tx<'t> {
         match &mut self.inner {
             Inner::Sqlite(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
             Inner::Direct(tx) => tx.execute_all(sql)?,
+            Inner::Reading(_) => return Err(mismatch()),
             Inner::Postgres(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
         }
         Ok(())
@@ -303,7 +308,7 @@ impl Args {
     /// The parameters of one row, for a reader.
     pub(crate) fn of(engine: Engine) -> Self {
         Self(match engine {
-            Engine::Sqlite => Bound::Sqlite(sqlx::sqlite::SqliteArguments::default()),
+            Engine::Sqlite => Bound::Direct(Vec::new()),
             Engine::Postgres => Bound::Postgres(postgres::Columns::single()),
         })
     }

@@ -125,7 +125,9 @@ impl MultiRow {
                         .execute(&mut **tx)
                         .await?;
                 }
-                (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => {
+                // Readers do not write.
+                (Inner::Reading(_), _)
+                | (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => {
                     return Err(super::mismatch());
                 }
             }
@@ -144,6 +146,7 @@ impl MultiRow {
         bind: impl Fn(&T, &mut Args),
     ) -> Result<Vec<Row>, Error> {
         let mut found = Vec::new();
+        let mut together = Vec::new();
         for (sql, part) in self.parts(tx.engine(), rows) {
             let args = self.bound(tx, part, &bind);
             let query = AssertSqlSafe(Arc::clone(sql));
@@ -155,16 +158,29 @@ impl MultiRow {
                 (Inner::Direct(tx), Bound::Direct(params)) => {
                     found.extend(tx.fetch_all(sql, &params)?.into_iter().map(Row::Direct));
                 }
+                (Inner::Reading(_), Bound::Direct(params)) => {
+                    together.push((Arc::clone(sql), params));
+                }
                 (Inner::Postgres(tx), Bound::Postgres(columns)) => {
                     let rows = sqlx::query_with(query, columns.into_arrays()?)
                         .fetch_all(&mut **tx)
                         .await?;
                     found.extend(rows.into_iter().map(Row::Postgres));
                 }
-                (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => {
+                (
+                    Inner::Sqlite(_) | Inner::Direct(_) | Inner::Reading(_) | Inner::Postgres(_),
+                    _,
+                ) => {
                     return Err(super::mismatch());
                 }
             }
+        }
+        // One trip to another thread for all of them.
+        if let Inner::Reading(reader) = &mut tx.inner
+            && !together.is_empty()
+        {
+            let rows = reader.fetch(together).await?;
+            found.extend(rows.into_iter().map(Row::Direct));
         }
         Ok(found)
     }
@@ -179,7 +195,7 @@ impl MultiRow {
 
     fn bound<T>(&self, tx: &Tx<'_>, rows: &[T], bind: &impl Fn(&T, &mut Args)) -> Args {
         let mut args = match &tx.inner {
-            Inner::Sqlite(_) | Inner::Direct(_) => tx.args(),
+            Inner::Sqlite(_) | Inner::Direct(_) | Inner::Reading(_) => tx.args(),
             Inner::Postgres(_) => Args(Bound::Postgres(postgres::Columns::rows(self.columns))),
         };
         for row in rows {
