@@ -5,10 +5,11 @@ use super::progress::Progress;
 use super::{Api, CliError, HttpApi, storage};
 use crate::config::StorageConfig;
 use crate::server::{Database, READ_MODELS_FILE, Storage};
+use crate::store::EventStore;
 use crate::store::lock::{DataDirLock, LockError};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
-use crate::subscription::rebuild::beside;
+use crate::subscription::rebuild::{self, beside};
 use clap::Subcommand;
 use serde_json::json;
 use std::path::Path;
@@ -114,6 +115,18 @@ async fn in_database(database: &Database, progress: &mut Progress) -> Result<Pos
     done.map_err(|e| CliError::failed(&e))
 }
 
+/// Rows that are ahead of the log belong to another one (a backup was restored): nothing of them is kept.
+async fn rebuilt(
+    store: &Arc<SqliteStore>,
+    models: &Arc<ReadModels>,
+    progress: &mut Progress,
+) -> Result<Position, rebuild::Error> {
+    if models.checkpoint().await.unwrap_or_default() > store.head().await? {
+        models.clear().await?;
+    }
+    beside(store.clone(), models, |at, head| progress.at(at, head)).await
+}
+
 /// Rebuilds the read models of a data folder that no server uses.
 async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, CliError> {
     if !folder.join(LEDGER_FILE).exists() {
@@ -135,7 +148,7 @@ async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, C
         .await
         .map_err(|e| CliError::failed(&e))?;
     let models = Arc::new(models);
-    let done = beside(store.clone(), &models, |at, head| progress.at(at, head)).await;
+    let done = rebuilt(&store, &models, progress).await;
     store.close().await;
     if let Ok(models) = Arc::try_unwrap(models) {
         models.close().await.map_err(|e| CliError::failed(&e))?;

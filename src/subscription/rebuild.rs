@@ -71,7 +71,7 @@ async fn fold_and_swap(
     mut progress: impl FnMut(Position, Position) + Send,
 ) -> Result<Position, Error> {
     let head = store.head().await?;
-    let mut feed = Feed::new(store, 0).in_batches_of(BATCH_EVENTS);
+    let mut feed = Feed::new(store.clone(), 0).in_batches_of(BATCH_EVENTS);
     let (mut reached, mut tries) = (0, 0);
     let mut page = feed.ready().await?;
     loop {
@@ -91,7 +91,9 @@ async fn fold_and_swap(
             return Ok(reached);
         }
         tries += 1;
-        if tries == SWAP_TRIES_MAX {
+        // Rows of events that the log does not have: no event will ever bring these as far.
+        let ahead = matches!(swapped, Swap::Behind(at) if at > store.head().await?);
+        if ahead || tries == SWAP_TRIES_MAX {
             return Err(Error::NotSwapped(swapped));
         }
         tokio::time::sleep(SWAP_PAUSE).await;
