@@ -300,6 +300,19 @@ mod tests {
     }
 
     #[test]
+    fn sqlite_is_compiled_without_locks_that_all_connections_share() {
+        let db = Connection::open_in_memory().unwrap();
+        let mut statement = db.prepare("PRAGMA compile_options").unwrap();
+        let options = statement.query_map([], |row| row.get(0)).unwrap();
+        let options: Vec<String> = options.map(Result::unwrap).collect();
+        let has = |name: &str| options.iter().any(|option| option == name);
+        assert!(
+            has("DEFAULT_MEMSTATUS=0") && !has("ENABLE_MEMORY_MANAGEMENT"),
+            "cargo did not see `.cargo/config.toml`: {options:?}"
+        );
+    }
+
+    #[test]
     fn the_bundled_sqlite_is_acceptable() {
         check_sqlite_version(rusqlite::version_number()).unwrap();
     }
