@@ -306,7 +306,8 @@ async fn starting<P>(
     let kept = match callback {
         None => None,
         Some(callback) => {
-            let kept = context.webhooks.keep_callback(callback).await;
+            // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
+            let kept = Box::pin(context.webhooks.keep_callback(callback)).await;
             Some(kept.map_err(|error| refused(context, &call.params, error))?)
         }
     };
@@ -314,7 +315,7 @@ async fn starting<P>(
     if let (Some(callback), Err(error)) = (kept, &done)
         && error.code != ErrorKind::Internal.row().0
     {
-        context.webhooks.drop_callback(callback).await;
+        Box::pin(context.webhooks.drop_callback(callback)).await;
     }
     done
 }
