@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 const BUSY: &str = r#""code":-32013,"#;
 /// Before a busy server is asked again: shorter than it asks for, to measure when it is ready.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
+/// A server may close a connection on which nothing was asked for longer (taskledger: ten seconds).
+const REST_MAX: Duration = Duration::from_secs(5);
 /// Read at once.
 const READ_BYTES: usize = 128 * 1024;
 
@@ -53,20 +55,28 @@ pub(crate) enum Answer {
 
 /// One connection.
 pub(crate) struct Client {
+    address: String,
     stream: TcpStream,
+    used: Instant,
     buffer: Vec<u8>,
     body: Vec<u8>,
     kept: Kept,
 }
 
+async fn open(address: &str) -> Result<TcpStream, String> {
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|e| format!("{address}: {e}"))?;
+    stream.set_nodelay(true).map_err(|e| e.to_string())?;
+    Ok(stream)
+}
+
 impl Client {
     pub(crate) async fn connect(address: &str) -> Result<Self, String> {
-        let stream = TcpStream::connect(address)
-            .await
-            .map_err(|e| format!("{address}: {e}"))?;
-        stream.set_nodelay(true).map_err(|e| e.to_string())?;
         Ok(Self {
-            stream,
+            stream: open(address).await?,
+            address: address.to_owned(),
+            used: Instant::now(),
             buffer: Vec::with_capacity(READ_BYTES),
             body: Vec::new(),
             kept: Kept::default(),
@@ -154,6 +164,9 @@ impl Client {
         request: &Request,
         mut take: impl FnMut(&[u8]),
     ) -> Result<(), String> {
+        if self.used.elapsed() > REST_MAX {
+            self.stream = open(&self.address).await?;
+        }
         self.stream
             .write_all(&request.0)
             .await
@@ -171,6 +184,7 @@ impl Client {
             self.more().await?;
             ended = body.read(&self.buffer, &mut take)?;
         }
+        self.used = Instant::now();
         Ok(())
     }
 

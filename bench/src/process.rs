@@ -5,6 +5,12 @@ pub(crate) fn memory_kib(pid: u32) -> Result<f64, String> {
     field(pid, "status", "VmRSS:")
 }
 
+/// What of it belongs to no file, in KiB: not the program's own pages, which the system may drop and read
+/// again.
+pub(crate) fn own_memory_kib(pid: u32) -> Result<f64, String> {
+    field(pid, "status", "RssAnon:")
+}
+
 /// Its share of resident memory, in KiB: what several processes use together is divided by their
 /// number.
 pub(crate) fn shared_memory_kib(pid: u32) -> Result<f64, String> {

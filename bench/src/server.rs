@@ -74,6 +74,11 @@ impl Server {
         Ok(process::memory_kib(self.child.id())? / 1024.0)
     }
 
+    /// What of it belongs to no file.
+    pub(crate) fn own_memory_mb(&self) -> Result<f64, String> {
+        Ok(process::own_memory_kib(self.child.id())? / 1024.0)
+    }
+
     /// Seconds of processor time so far.
     pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
         process::cpu_seconds(self.child.id())

@@ -13,17 +13,23 @@ use std::time::Instant;
 
 /// On an empty store, and memory when idle.
 pub(crate) async fn start(args: &Args, report: &mut Report) -> Result<(), String> {
-    let (mut starts, mut memory) = (Vec::new(), Vec::new());
+    let (mut starts, mut memory, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..args.rounds() {
         let place = Place::fresh(args, "start").await?;
         let server = Server::start(&args.program, &place).await?;
         starts.push(server.started_in.as_secs_f64() * 1e3);
         memory.push(server.memory_mb()?);
+        own.push(server.own_memory_mb()?);
         server.stop();
         place.remove().await?;
     }
     report.row("start to first answer, empty store", "ms", &starts);
     report.row("idle memory, empty store", "MB", &memory);
+    report.row(
+        "idle memory, empty store, without pages of files",
+        "MB",
+        &own,
+    );
     Ok(())
 }
 
