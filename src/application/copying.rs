@@ -151,7 +151,9 @@ impl App {
                 Plan::of(flow, task, copy_children)
             })
             .await?;
-        let plan = plan.ok_or_else(|| Rejection::not_found("task_id", task))?;
+        let Some(plan) = plan else {
+            return Err(self.missing("task_id", task, source).await);
+        };
         let originals = self.read_originals(source, &plan).await?;
         let ids: HashMap<TaskId, TaskId> = plan
             .tasks

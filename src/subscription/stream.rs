@@ -75,6 +75,8 @@ pub struct Stream {
     until: Until,
     place: Cursor,
     source: Source,
+    /// Up to here events may be missing of which the watcher was told, or was to know.
+    horizon: Position,
     /// What has come and was not chosen from yet.
     pending: Vec<Arc<Chunk>>,
     /// With [`Until::NothingRuns`], another run was on after the ends of runs up to here.
@@ -119,6 +121,8 @@ pub enum Batch {
     Frames(Vec<Arc<Frame>>),
     /// Nothing for this watcher; its place has moved on.
     Passed,
+    /// What comes is not all that was: the archive has overtaken the watcher.
+    Reset(Reset),
 }
 
 impl Batch {
@@ -128,7 +132,7 @@ impl Batch {
         match self {
             Self::Whole(chunk) => &chunk.frames,
             Self::Frames(frames) => frames,
-            Self::Passed => &[],
+            Self::Passed | Self::Reset(_) => &[],
         }
     }
 
@@ -138,7 +142,7 @@ impl Batch {
         match self {
             Self::Whole(chunk) => chunk.sse.clone(),
             Self::Frames(frames) => join(frames),
-            Self::Passed => Bytes::new(),
+            Self::Passed | Self::Reset(_) => Bytes::new(),
         }
     }
 }
@@ -154,9 +158,14 @@ impl Stream {
         from: From,
         until: Until,
     ) -> Result<(Self, Option<Reset>), Error> {
+        // Asked for first: what is dropped from now on is told when the stream comes there.
+        let horizon = live.store.dropped().await?.horizon;
         let (place, mut reset) = beginning::place(&live, from).await?;
-        if reset == Some(Reset::Archived) && beginning::is_whole(&live, filter.flow).await? {
-            reset = None;
+        if let Some(flow) = filter.flow
+            && reset.is_none_or(|reset| reset == Reset::Archived)
+        {
+            let lost = beginning::has_lost(&live, flow, place).await?;
+            reset = lost.then_some(Reset::Archived);
         }
         let watch = live.watch(&filter, place);
         let mut stream = Self {
@@ -166,6 +175,7 @@ impl Stream {
             until,
             place,
             source: Source::Unsought,
+            horizon,
             pending: Vec::new(),
             ends_after: 0,
             rest: None,
@@ -288,7 +298,9 @@ impl Stream {
             self.cancelled |= self.unrun && batch.frames().iter().any(cancels);
             match batch {
                 Batch::Passed if self.filter.flow.is_some() => {}
-                Batch::Whole(_) | Batch::Frames(_) | Batch::Passed => return Ok(Some(batch)),
+                Batch::Whole(_) | Batch::Frames(_) | Batch::Passed | Batch::Reset(_) => {
+                    return Ok(Some(batch));
+                }
             }
         }
     }
@@ -317,6 +329,9 @@ impl Stream {
                 }
             };
         }
+        if let Some(reset) = self.overtaken().await? {
+            return Ok(Batch::Reset(reset));
+        }
         events.retain(|event| event.position <= to);
         let Some(mut last) = events.last() else {
             self.source = Source::Live;
@@ -340,6 +355,22 @@ impl Stream {
             *version = last.version;
         }
         Ok(self.cut(frames))
+    }
+
+    /// Whether something between the place and the end of the log was dropped since the stream began, or
+    /// since that was told. A stream that was to end by itself ends: what would have ended it is gone.
+    async fn overtaken(&mut self) -> Result<Option<Reset>, Error> {
+        let horizon = self.live.store.dropped().await?.horizon;
+        if horizon <= self.horizon {
+            return Ok(None);
+        }
+        let lost = match self.filter.flow {
+            None => self.place.position < horizon,
+            Some(flow) => beginning::has_lost(&self.live, flow, self.place).await?,
+        };
+        self.horizon = horizon;
+        self.ended |= lost && self.until != Until::Forever;
+        Ok(lost.then_some(Reset::Archived))
     }
 
     /// The frames of live chunks that pass, behind the present place.

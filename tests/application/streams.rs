@@ -11,13 +11,14 @@ use taskledger::subscription::live::{Frame, Live};
 use taskledger::subscription::notice::Kind;
 use taskledger::subscription::stream::{Batch, Filter, From, Reset, Stream, Until};
 use taskledger_domain::flow::{
-    Event, FlowArchived, RunEnded, RunState, StatusCounts, TaskCompleted, TaskProgressed,
-    TaskRenamed,
+    Event, RunEnded, RunState, StatusCounts, TaskCompleted, TaskProgressed, TaskRenamed,
 };
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{EventId, FlowId, Payload, RunId, TaskId};
 use tokio_util::sync::CancellationToken;
+
+mod archived;
 
 /// Real time after which a test that waits has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -381,92 +382,4 @@ async fn a_stream_ends_with_the_run_after_which_nothing_runs() {
         assert_eq!(got.len(), if task.is_none() { 4 } else { 2 });
         assert_eq!(got.last().unwrap().ended.unwrap().others, 0);
     }
-}
-
-/// Ends a flow and drops what stands before.
-async fn archive(world: &World, flow: FlowId) {
-    let archived = FlowArchived {
-        file: "file".to_owned(),
-        sha256: "digest".to_owned(),
-        events: 1,
-        runs: Vec::new(),
-    };
-    world.append(flow, Event::FlowArchived(archived)).await;
-    while world.store.drop_archived(flow, 2).await.unwrap() > 0 {}
-}
-
-async fn begun(world: &World, filter: Filter, from: From) -> (Stream, Option<Reset>) {
-    Stream::begin(world.live.clone(), filter, from, Until::Forever)
-        .await
-        .unwrap()
-}
-
-async fn next_frames(stream: &mut Stream, count: usize) -> Vec<Cursor> {
-    let mut places = Vec::new();
-    while places.len() < count {
-        let batch = tokio::time::timeout(PATIENCE, stream.next()).await;
-        let batch = batch.unwrap().unwrap().unwrap();
-        places.extend(batch.frames().iter().map(|frame| frame.cursor));
-    }
-    places
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_place_before_archived_events_is_gone_on_from_and_that_is_told() {
-    let world = World::new();
-    for n in 0..30 {
-        world.append_nth(n).await;
-    }
-    let before = world.all().await;
-    archive(&world, flow(1)).await;
-    let all = world.all().await;
-    assert!(all.len() < before.len(), "something was dropped");
-
-    for place in [before[0].cursor, before[7].cursor, before[8].cursor] {
-        let (mut stream, reset) = begun(&world, Filter::default(), From::Cursor(place)).await;
-
-        assert_eq!(reset, Some(Reset::Archived), "{place:?}");
-        assert_eq!(stream.place(), place, "it goes on where it was");
-        let left: Vec<_> = all
-            .iter()
-            .map(|f| f.cursor)
-            .filter(|c| *c > place)
-            .collect();
-        assert_eq!(next_frames(&mut stream, left.len()).await, left);
-    }
-    let last = before.last().unwrap().cursor;
-    let (_, reset) = begun(&world, Filter::default(), From::Cursor(last)).await;
-    assert_eq!(reset, None, "nothing behind it was dropped");
-    let (mut stream, reset) = begun(&world, Filter::default(), From::Beginning).await;
-    assert_eq!(
-        reset, None,
-        "whoever asks for everything gets what there is"
-    );
-    assert_eq!(next_frames(&mut stream, all.len()).await.len(), all.len());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_of_a_flow_misses_nothing_when_others_were_archived() {
-    let world = World::new();
-    for n in 0..30 {
-        world.append_nth(n).await;
-    }
-    let of_flow = |flow: FlowId| Filter {
-        flow: Some(flow),
-        ..Filter::default()
-    };
-    let before = world.all().await;
-    archive(&world, flow(1)).await;
-    let own: Vec<_> = before.iter().filter(|f| f.flow == flow(2)).collect();
-    let gone: Vec<_> = before.iter().filter(|f| f.flow == flow(1)).collect();
-
-    let place = own[0].cursor;
-    let (mut stream, reset) = begun(&world, of_flow(flow(2)), From::Cursor(place)).await;
-    assert_eq!(reset, None);
-    let expected: Vec<_> = own[1..].iter().map(|f| f.cursor).collect();
-    assert_eq!(next_frames(&mut stream, expected.len()).await, expected);
-
-    let place = gone[0].cursor;
-    let (_, reset) = begun(&world, of_flow(flow(1)), From::Cursor(place)).await;
-    assert_eq!(reset, Some(Reset::Archived));
 }

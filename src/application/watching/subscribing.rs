@@ -13,7 +13,7 @@ use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, Rejection};
+use taskledger_domain::flow::Event;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::{RunView, Snapshot, TaskView};
@@ -115,7 +115,10 @@ impl App {
 
     async fn snapshot(&self, of: Subject) -> Result<Snapshot, Error> {
         let found = self.queries.snapshot(of.task).await.map_err(failed)?;
-        found.ok_or_else(|| Rejection::not_found("task_id", of.task).into())
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.missing("task_id", of.task, of.flow).await),
+        }
     }
 
     /// The task as it is, and the stream of what happens behind that. `reset`: why it does not go on

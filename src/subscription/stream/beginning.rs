@@ -87,14 +87,13 @@ pub(super) async fn place(live: &Live, from: From) -> Result<(Cursor, Option<Res
     }
 }
 
-/// Whether a flow has all of its events: nothing is missing of it when others were archived.
-pub(super) async fn is_whole(live: &Live, flow: Option<FlowId>) -> Result<bool, Error> {
-    let Some(flow) = flow else { return Ok(false) };
+/// Whether a flow was archived behind a place: what stood between is dropped, or will be.
+pub(super) async fn has_lost(live: &Live, flow: FlowId, place: Cursor) -> Result<bool, Error> {
     let last = live
         .store
         .read_stream_back(flow, Version::MAX, 1, usize::MAX);
     let last = last.await?;
-    Ok(!last
-        .iter()
-        .any(|event| matches!(*event.event, Event::FlowArchived(_))))
+    Ok(last.iter().any(|event| {
+        matches!(*event.event, Event::FlowArchived(_)) && place.position < event.position
+    }))
 }

@@ -62,13 +62,18 @@ impl Opening {
             Self::Greeting { reset, retry } => {
                 let mut text = format!("id: {place}\nretry: {retry}\n: taskledger\n\n");
                 if let Some(reset) = reset {
-                    let data = json!({"reason": reset.as_str(), "cursor": place.to_string()});
-                    text.push_str(&format!("id: {place}\nevent: reset\ndata: {data}\n\n"));
+                    text.push_str(&told_reset(place, reset));
                 }
                 text.into()
             }
         }
     }
+}
+
+/// That a stream does not show all that was.
+fn told_reset(place: Cursor, reset: Reset) -> String {
+    let data = json!({"reason": reset.as_str(), "cursor": place.to_string()});
+    format!("id: {place}\nevent: reset\ndata: {data}\n\n")
 }
 
 /// A stream that is being told.
@@ -126,6 +131,11 @@ impl<K: Send + 'static> Telling<K> {
                 next = self.stream.next() => match next {
                     Ok(None) => return None,
                     Ok(Some(Batch::Passed)) => self.failures = 0,
+                    Ok(Some(Batch::Reset(reset))) => {
+                        self.failures = 0;
+                        self.told = self.stream.place();
+                        return Some(told_reset(self.told, reset).into());
+                    }
                     Ok(Some(batch)) => {
                         self.failures = 0;
                         self.told = self.stream.place();

@@ -137,10 +137,13 @@ async fn tell(
     out: Outbox,
 ) -> Result<(), Closed> {
     let mut told = stream.place();
-    if let Some((reset, place)) = reset {
+    let reset_told = |reset: Reset, place: String| {
         let data = json!({"reason": reset.as_str(), "cursor": place});
         let params = json!({"subscription": name, "event": RESET, "id": place, "data": data});
-        out.tell(notification("event", &params)).await?;
+        notification("event", &params)
+    };
+    if let Some((reset, place)) = reset {
+        out.tell(reset_told(reset, place)).await?;
     }
     let mut silent = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     silent.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -152,6 +155,11 @@ async fn tell(
         };
         match next {
             Some(Ok(Some(Batch::Passed))) => {}
+            Some(Ok(Some(Batch::Reset(reset)))) => {
+                told = stream.place();
+                out.tell(reset_told(reset, told.to_string())).await?;
+                silent.reset();
+            }
             Some(Ok(Some(batch))) => {
                 for frame in batch.frames() {
                     out.tell(event(&name, frame)).await?;
