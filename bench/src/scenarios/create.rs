@@ -21,7 +21,7 @@ const BATCH_CONNECTIONS: usize = 16;
 const TREE_TASKS: usize = 1_000;
 const TREE_CONNECTIONS: usize = 4;
 /// Longest wait for read models that are behind after a round of load.
-pub(crate) const CATCH_UP_PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const CATCH_UP_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// The parameters of the task that is created again and again.
 pub(crate) fn measured_task() -> Value {
