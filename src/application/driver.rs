@@ -80,11 +80,11 @@ impl<'a> Driver<'a> {
     async fn run(mut self) {
         let mut in_flight: Option<InFlight<'a>> = None;
         loop {
-            // Also when it never comes to rest: until then it decides one command at a time.
-            if in_flight.is_none() && self.next.entries.is_empty() {
-                self.keep_snapshot();
-            }
             if in_flight.is_none() {
+                // Also when it never comes to rest: until then it decides one command at a time.
+                if self.next.entries.is_empty() {
+                    self.keep_snapshot();
+                }
                 gather_ends(self.mailbox).await;
             }
             self.decide_waiting(in_flight.is_some()).await;

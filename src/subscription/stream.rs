@@ -12,6 +12,7 @@ pub use beginning::{From, Reset};
 use super::cursor::{Cursor, PARTS_ALL};
 use super::live::{Chunk, Frame, Live, Watch, join};
 use super::notice::Kind;
+use crate::store::retention::Dropped;
 use crate::store::{Error, PIECE_BYTES_MAX};
 use axum::body::Bytes;
 use rest::Found;
@@ -75,8 +76,8 @@ pub struct Stream {
     until: Until,
     place: Cursor,
     source: Source,
-    /// Up to here events may be missing of which the watcher was told, or was to know.
-    horizon: Position,
+    /// What is missing of the log, as far as the watcher was told, or was to know.
+    dropped: Dropped,
     /// What has come and was not chosen from yet.
     pending: Vec<Arc<Chunk>>,
     /// With [`Until::NothingRuns`], another run was on after the ends of runs up to here.
@@ -159,12 +160,13 @@ impl Stream {
         until: Until,
     ) -> Result<(Self, Option<Reset>), Error> {
         // Asked for first: what is dropped from now on is told when the stream comes there.
-        let horizon = live.store.dropped().await?.horizon;
+        let dropped = live.store.dropped().await?;
         let (place, mut reset) = beginning::place(&live, from).await?;
         if let Some(flow) = filter.flow
             && reset.is_none_or(|reset| reset == Reset::Archived)
         {
-            let lost = beginning::has_lost(&live, flow, place).await?;
+            let lost =
+                place.position < dropped.horizon && beginning::has_lost(&live, flow, place).await?;
             reset = lost.then_some(Reset::Archived);
         }
         let watch = live.watch(&filter, place);
@@ -175,7 +177,7 @@ impl Stream {
             until,
             place,
             source: Source::Unsought,
-            horizon,
+            dropped,
             pending: Vec::new(),
             ends_after: 0,
             rest: None,
@@ -360,15 +362,17 @@ impl Stream {
     /// Whether something between the place and the end of the log was dropped since the stream began, or
     /// since that was told. A stream that was to end by itself ends: what would have ended it is gone.
     async fn overtaken(&mut self) -> Result<Option<Reset>, Error> {
-        let horizon = self.live.store.dropped().await?.horizon;
-        if horizon <= self.horizon {
+        let dropped = self.live.store.dropped().await?;
+        // Not by the horizon: what lies before it may be dropped later than what made it.
+        if dropped == self.dropped {
             return Ok(None);
         }
-        let lost = match self.filter.flow {
-            None => self.place.position < horizon,
-            Some(flow) => beginning::has_lost(&self.live, flow, self.place).await?,
-        };
-        self.horizon = horizon;
+        let lost = self.place.position < dropped.horizon
+            && match self.filter.flow {
+                None => true,
+                Some(flow) => beginning::has_lost(&self.live, flow, self.place).await?,
+            };
+        self.dropped = dropped;
         self.ended |= lost && self.until != Until::Forever;
         Ok(lost.then_some(Reset::Archived))
     }

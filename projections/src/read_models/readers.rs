@@ -117,8 +117,8 @@ async fn close_idle(idle: Weak<Mutex<Idle>>) {
     }
 }
 
-fn lock(idle: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reader {
@@ -159,7 +159,7 @@ struct Waiting(Arc<Mutex<Phase>>);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut phase = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut phase = lock(&self.0);
         if let Phase::Run(statement) = std::mem::replace(&mut *phase, Phase::Unwanted) {
             statement.interrupt();
         }
@@ -177,7 +177,7 @@ impl Lent {
             none => none.insert(sqlite::connect_reader(&self.readers.path)?),
         };
         let enter = |next| {
-            let mut phase = phase.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut phase = lock(phase);
             let wanted = !matches!(*phase, Phase::Unwanted);
             if wanted {
                 *phase = next;

@@ -95,33 +95,37 @@ pub(super) fn next_path(path: &Path) -> PathBuf {
 /// A connection of a reader.
 pub(super) fn connect_reader(path: &Path) -> Result<rusqlite::Connection, Error> {
     // Not read-only: readers of a write-ahead log write to the memory that they share.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.execute_batch(&format!(
+    let settings = format!(
         "PRAGMA query_only = ON;
-         PRAGMA cache_size = -{READER_CACHE_KIB};
-         PRAGMA temp_store = MEMORY;"
-    ))?;
-    connection.set_prepared_statement_cache_capacity(READER_STATEMENTS);
-    Ok(connection)
+         PRAGMA cache_size = -{READER_CACHE_KIB};"
+    );
+    connect_with(path, &settings, READER_STATEMENTS)
 }
 
 /// The connection of the fold.
 pub(super) fn connect(path: &Path) -> Result<rusqlite::Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
     // `synchronous`: a lost commit costs nothing, the log has the events.
-    connection.execute_batch(&format!(
+    let settings = format!(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA journal_size_limit = {WAL_BYTES_KEPT};
          PRAGMA wal_autocheckpoint = {WAL_PAGES};
-         PRAGMA cache_size = -{WRITER_CACHE_KIB};
-         PRAGMA temp_store = MEMORY;"
-    ))?;
-    connection.set_prepared_statement_cache_capacity(WRITER_STATEMENTS);
+         PRAGMA cache_size = -{WRITER_CACHE_KIB};"
+    );
+    connect_with(path, &settings, WRITER_STATEMENTS)
+}
+
+fn connect_with(
+    path: &Path,
+    settings: &str,
+    statements: usize,
+) -> Result<rusqlite::Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY")?;
+    connection.execute_batch(settings)?;
+    connection.set_prepared_statement_cache_capacity(statements);
     Ok(connection)
 }
 

@@ -104,6 +104,8 @@ async fn a_stream_that_the_archive_overtakes_is_told_so_once() {
     for n in 0..4000 {
         world.append_nth(n).await;
     }
+    // What was dropped last lies before what was dropped first.
+    archive(&world, flow(4)).await;
     let of_flow = |n| Filter {
         flow: Some(flow(n)),
         ..Filter::default()
