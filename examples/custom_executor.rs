@@ -29,6 +29,7 @@ impl Executor for WordCount {
             aliases: vec!["wc".into()],
             summary: "Counts the words of `text`.".into(),
             idempotent: true, // may run again after a crash
+            pure: true,       // needs neither time nor anything outside
             // Checked before `execute` is called, so there is no need to check again.
             input_schema: Some(json!({
                 "type": "object",

@@ -5,7 +5,7 @@ use super::mailbox::{self, Begins, Order, Reply};
 use super::ports::Started;
 use super::slots::Held;
 use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use taskledger_domain::flow::{Done, Event, Flow, Rejection};
 use taskledger_domain::schedule::{self, Effect};
@@ -39,6 +39,8 @@ pub(super) struct Batch {
     /// Of the events once they are under way, to ask what became of them.
     pub(super) ids: Vec<EventId>,
     pub(super) claims: Vec<NewClaim>,
+    /// Attempts that were decided to start, with their slots: each ends at once or becomes an effect.
+    pub(super) starts: VecDeque<(Box<Started>, Held)>,
     /// What the engine does once the events are durable.
     pub(super) effects: Vec<Consequence>,
     pub(super) bytes: usize,
@@ -116,8 +118,7 @@ impl Batch {
                         event: event_id,
                         metadata,
                     };
-                    self.effects
-                        .push(Consequence::Launch(Box::new(started), slot));
+                    self.starts.push_back((Box::new(started), slot));
                 }
                 Some(Effect::Stop { task, attempt }) => {
                     self.effects.push(Consequence::Stop(task, attempt))
@@ -149,6 +150,13 @@ impl Batch {
             expires_at,
         });
         Some(key)
+    }
+
+    /// The event of this version, if it is one of the batch that is not under way yet.
+    pub(super) fn event(&self, version: Version) -> Option<&Arc<Event>> {
+        let index = version.checked_sub(self.expected + 1)?;
+        let new = self.events.get(usize::try_from(index).ok()?)?;
+        Some(&new.event)
     }
 
     /// The append itself; the batch keeps what its conclusion needs.

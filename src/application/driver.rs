@@ -16,6 +16,7 @@ use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
 use super::ownership::Place;
 use super::stretch::{self, at_a_stretch};
 use crate::store::{self, ClaimKey, Fence, Outcome, Resolution};
+use ends::{UnderWay, gather_ends};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
@@ -34,8 +35,6 @@ pub(super) const CONFLICT_ROUNDS_MAX: u32 = 3;
 pub(super) const UNKNOWN_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two questions for that fate.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(50);
-/// How often decisions are put off for ends of attempts that keep arriving.
-const GATHER_ROUNDS_MAX: u32 = 16;
 /// Milliseconds after which a flow whose turn failed is looked at again.
 const WAKE_AGAIN_MS: u64 = 1000;
 
@@ -48,6 +47,7 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
         state,
         next: Batch::default(),
         again: VecDeque::new(),
+        under_way: UnderWay::default(),
         rounds: 0,
     };
     // A broken invariant of one flow must not leave its senders without an answer for ever: what the
@@ -59,6 +59,7 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
 }
 
 mod belonging;
+mod ends;
 mod resting;
 
 type InFlight<'a> = (Batch, BoxFuture<'a, Result<Outcome, store::Error>>);
@@ -72,6 +73,8 @@ struct Driver<'a> {
     next: Batch,
     /// To be decided (again) before anything else.
     again: VecDeque<Order>,
+    /// What is decided and may not be durable yet, apart from `next`.
+    under_way: UnderWay,
     /// Appends in a row that were not written.
     rounds: u32,
 }
@@ -96,6 +99,10 @@ impl<'a> Driver<'a> {
                 }
                 let fence = self.state.as_ref().and_then(|s| s.fence.clone());
                 let append = batch.take_append(self.mailbox.flow, fence);
+                self.under_way = UnderWay {
+                    first: append.expected + 1,
+                    events: append.events.iter().map(|e| e.event.clone()).collect(),
+                };
                 let flows: &'a Arc<Flows> = self.flows;
                 in_flight = Some((batch, Box::pin(flows.store.append(append))));
                 continue;
@@ -172,7 +179,7 @@ impl<'a> Driver<'a> {
                     "the state is resident while an append is in flight"
                 );
                 match self.load(order.begins, fence).await {
-                    Ok(Some(recovery)) => self.decide(recovery),
+                    Ok(Some(recovery)) => self.decide_with_ends(recovery),
                     Ok(None) => {}
                     Err(error) => {
                         // While it cannot be loaded it must not keep slots from others.
@@ -184,7 +191,16 @@ impl<'a> Driver<'a> {
                     }
                 }
             }
+            self.decide_with_ends(order);
+        }
+    }
+
+    /// Decides an order, and the ends of attempts that it starts and that end at once.
+    fn decide_with_ends(&mut self, order: Order) {
+        let mut next = Some(order);
+        while let Some(order) = next {
             self.decide(order);
+            next = self.end_at_once();
         }
     }
 
@@ -269,6 +285,8 @@ impl<'a> Driver<'a> {
     }
 
     async fn conclude(&mut self, batch: Batch, outcome: Result<Outcome, store::Error>) {
+        // What was not written must not be taken for what another node wrote at these versions.
+        self.under_way = UnderWay::default();
         match outcome {
             Ok(Outcome::Appended(recorded)) => self.appended(batch, &recorded),
             Ok(Outcome::Conflict { actual }) => {
@@ -347,6 +365,9 @@ impl<'a> Driver<'a> {
         self.drop_state();
         let waiting = std::mem::take(&mut self.again);
         for mut entry in batch.entries.into_iter().chain(follow_up.entries) {
+            if entry.order.of_turn {
+                continue;
+            }
             if let Some((key, value)) = lost.take_if(|(key, _)| entry.claims.contains(key)) {
                 let result = lost_claim(&entry.order, &key, &value);
                 entry.answer(result);
@@ -375,7 +396,9 @@ impl<'a> Driver<'a> {
         self.drop_state();
         self.rounds = 0;
         for entry in batch.entries.into_iter().chain(follow_up.entries) {
-            self.refuse(entry.order, error());
+            if !entry.order.of_turn {
+                self.refuse(entry.order, error());
+            }
         }
     }
 
@@ -438,23 +461,6 @@ impl<'a> Driver<'a> {
                     return self.fail(batch, || Error::OutcomeUnknown);
                 }
             }
-        }
-    }
-}
-
-/// Lets attempts that are about to end come along: what a fan of short tasks reports arrives within
-/// some hundred microseconds, and each append costs a sync. Nobody waits for anything but what is
-/// ready to run, so an end that comes alone is not held up. Before they are decided, because the
-/// slots that this frees must not be taken in an append that comes first.
-async fn gather_ends(mailbox: &Mailbox) {
-    let mut ends = mailbox.ends();
-    for _ in 0..GATHER_ROUNDS_MAX {
-        if ends == 0 || ends >= Batch::EVENTS_MAX {
-            return;
-        }
-        tokio::task::yield_now().await;
-        if std::mem::replace(&mut ends, mailbox.ends()) == ends {
-            return;
         }
     }
 }

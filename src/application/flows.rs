@@ -229,6 +229,7 @@ impl Flows {
             repeatable: None,
             engine,
             slot: None,
+            of_turn: false,
             reply: None,
             clock,
             bytes: 256,

@@ -67,6 +67,9 @@ pub struct Order {
     /// The slot of the attempt whose end it reports; free once that is decided, so that no more
     /// tasks are in progress than attempts may run.
     pub slot: Option<Held>,
+    /// The turn itself gave it, with the start of an attempt that ends at once: it is decided anew
+    /// together with that start, never by itself.
+    pub of_turn: bool,
     /// Where the answer goes, if somebody waits for it.
     pub reply: Option<oneshot::Sender<Result<Reply, Error>>>,
     /// Fresh ids for its events.

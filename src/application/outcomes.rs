@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::flows::Flows;
+use super::mailbox::Order;
 use super::ports::Started;
 use super::slots::Held;
 use std::sync::Arc;
@@ -37,6 +38,17 @@ impl Flows {
         self.insist(started, command, Some(slot), stop).await;
     }
 
+    /// What is reported of an attempt, as an order of the engine.
+    pub(super) fn order_about(&self, started: &Started, command: Command) -> Order {
+        let metadata = Metadata {
+            actor: Arc::from("engine"),
+            correlation: started.metadata.correlation.clone(),
+            causation: Some(started.event),
+            trace: started.metadata.trace.clone(),
+        };
+        self.order(Some(command), None, metadata, true)
+    }
+
     async fn insist(
         self: &Arc<Self>,
         started: &Started,
@@ -44,14 +56,8 @@ impl Flows {
         mut slot: Option<Held>,
         stop: &CancellationToken,
     ) {
-        let metadata = Metadata {
-            actor: Arc::from("engine"),
-            correlation: started.metadata.correlation.clone(),
-            causation: Some(started.event),
-            trace: started.metadata.trace.clone(),
-        };
         loop {
-            let mut order = self.order(Some(command.clone()), None, metadata.clone(), true);
+            let mut order = self.order_about(started, command.clone());
             order.slot = slot.take();
             match self.ask(started.flow, order).await {
                 Ok(_) => return,

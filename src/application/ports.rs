@@ -4,10 +4,10 @@ use super::ownership::Partitions;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
-use taskledger_domain::Violation;
+use taskledger_domain::flow::{Command, Event};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
-use taskledger_domain::{EventId, FlowId, Metadata, TaskId};
+use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Version, Violation};
 
 /// The executors of this server.
 pub trait Executors: Send + Sync + fmt::Debug + 'static {
@@ -40,8 +40,16 @@ pub struct Started {
     pub metadata: Metadata,
 }
 
+/// The events of a flow that are decided and not durable yet, by version.
+pub type Undurable<'a> = &'a dyn Fn(Version) -> Option<Arc<Event>>;
+
 /// Runs attempts. Called from a flow's turn, so it must not wait.
 pub trait Attempts: Send + Sync + fmt::Debug + 'static {
+    /// The end of an attempt whose start was decided just now, if it needs neither time nor anything
+    /// outside: both then become one append. `None`: it is to be launched when its start is durable.
+    fn end_at_once(&self, _started: &Started, _undurable: Undurable<'_>) -> Option<Command> {
+        None
+    }
     /// Runs an attempt whose start is durable; its outcome comes back as a command.
     fn launch(&self, started: Started);
     /// Stops an attempt, if it runs; its outcome is of no interest any more.

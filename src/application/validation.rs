@@ -46,16 +46,7 @@ impl Validation {
             .into_iter()
             .filter(|(_, s)| self.has_schema(s))
             .collect();
-        let bytes: usize = list
-            .iter()
-            .map(|(_, s)| {
-                s.inputs.as_str().len() + s.schemas.as_ref().map_or(0, |p| p.as_str().len())
-            })
-            .sum();
-        if bytes <= INLINE_BYTES_MAX
-            && list.iter().all(|(_, s)| self.compiles_quickly(s))
-            && let Ok(violations) = self.check_all(&list, INLINE_STEPS_MAX)
-        {
+        if let Some(violations) = self.check_inline(&list) {
             return violations;
         }
         let this = self.clone();
@@ -64,6 +55,27 @@ impl Validation {
             Ok(violations) => violations,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+
+    /// All violations of a specification, where nobody can wait; `None` when a check may take long.
+    pub fn check_at_once(&self, specification: &Specification) -> Option<Vec<Violation>> {
+        if !self.has_schema(specification) {
+            return Some(Vec::new());
+        }
+        self.check_inline(&[(Vec::new(), specification.clone())])
+    }
+
+    fn check_inline(&self, list: &[Checked]) -> Option<Vec<Violation>> {
+        let bytes: usize = list
+            .iter()
+            .map(|(_, s)| {
+                s.inputs.as_str().len() + s.schemas.as_ref().map_or(0, |p| p.as_str().len())
+            })
+            .sum();
+        if bytes > INLINE_BYTES_MAX || !list.iter().all(|(_, s)| self.compiles_quickly(s)) {
+            return None;
+        }
+        self.check_all(list, INLINE_STEPS_MAX).ok()
     }
 
     fn has_schema(&self, specification: &Specification) -> bool {

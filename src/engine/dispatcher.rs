@@ -2,13 +2,14 @@
 //!
 //! An attempt is launched from the durable append that holds its start. It is *alive* until its
 //! outcome is recorded, so that nobody takes it for interrupted in between. Its slot is free as
-//! soon as its executor has ended.
+//! soon as its executor has ended. Attempts of pure executors are not launched but ended in the turn
+//! that starts them, when what they need is at hand and small.
 
 use super::catalog::Catalog;
-use super::executor::{AttemptOutcome, TimeLimits, run_attempt};
+use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
 use super::executor::{Job, ProgressReporter};
-use super::job_source::{JobSource, MaterialError};
-use crate::application::ports::{Attempts, Started};
+use super::job_source::{JobSource, Material, MaterialError};
+use crate::application::ports::{Attempts, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
 use crate::store;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::task::Progress;
-use taskledger_domain::{FlowId, TaskId};
+use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 use taskledger_projections::partition;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,9 @@ use tokio_util::task::TaskTracker;
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause before the log is asked again for what an attempt needs.
 const PREPARE_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// Bytes of inputs and of results of dependencies up to which an attempt may end in the turn that
+/// starts it, which others wait for: some hundred microseconds of parsing and writing.
+const BYTES_AT_ONCE_MAX: usize = 64 * 1024;
 /// The smallest recorded change of progress, in millionths.
 pub const PROGRESS_STEP: u32 = 10_000;
 
@@ -120,21 +124,7 @@ impl Dispatcher {
         });
         let (task, attempt) = key;
         let slot = flows.slots().held(&started.launch.method, task, attempt);
-        let command = match outcome {
-            AttemptOutcome::Completed(result) => Some(Command::Complete {
-                task,
-                attempt,
-                result,
-            }),
-            AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
-                task,
-                attempt,
-                error,
-                reason,
-                progress,
-            }),
-            AttemptOutcome::Stopped => None,
-        };
+        let command = end_of(&started, outcome, progress);
         if let Some(command) = command {
             flows.report_end(&started, command, slot, &self.stop).await;
         }
@@ -203,37 +193,8 @@ impl Dispatcher {
                 // Never early: the run could end before the deadlines of what waits have passed.
                 .map(|at| Duration::from_millis(at.ms_since(now) + 1)),
         };
-        let ends_after = [limits.timeout, limits.deadline]
-            .into_iter()
-            .flatten()
-            .min();
         let (reporter, mut progress) = ProgressReporter::new();
-        let job = Job {
-            flow_id: started.flow,
-            run_id: started.launch.run_id,
-            task_id: started.launch.task,
-            attempt: started.launch.attempt,
-            name: material.name,
-            inputs: material.specification.inputs.to_map(),
-            params: material
-                .specification
-                .params
-                .as_ref()
-                .map(|p| p.to_map())
-                .unwrap_or_default(),
-            schemas: material
-                .specification
-                .schemas
-                .as_ref()
-                .map(|p| p.to_map())
-                .unwrap_or_default(),
-            dependencies: material.dependencies,
-            ends_at: ends_after
-                .map(|d| now.plus_ms(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))),
-            cancel,
-            progress: reporter,
-            traceparent: started.metadata.trace.clone(),
-        };
+        let job = job(started, material, limits, now, cancel, reporter);
         let outcome = tokio::select! {
             outcome = run_attempt(registered, job, limits) => outcome,
             () = self.follow_progress(flows, started, progress.clone()) => unreachable!("progress is followed for ever"),
@@ -277,7 +238,77 @@ impl Dispatcher {
     }
 }
 
+/// The command that reports how an attempt ended; none for one that was stopped.
+fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Option<Command> {
+    let (task, attempt) = (started.launch.task, started.launch.attempt);
+    match outcome {
+        AttemptOutcome::Completed(result) => Some(Command::Complete {
+            task,
+            attempt,
+            result,
+        }),
+        AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
+            task,
+            attempt,
+            error,
+            reason,
+            progress,
+        }),
+        AttemptOutcome::Stopped => None,
+    }
+}
+
+fn job(
+    started: &Started,
+    material: Material,
+    limits: TimeLimits,
+    now: Timestamp,
+    cancel: CancellationToken,
+    progress: ProgressReporter,
+) -> Job {
+    let object = |payload: Option<&Payload>| payload.map(Payload::to_map).unwrap_or_default();
+    let ends_after = [limits.timeout, limits.deadline]
+        .into_iter()
+        .flatten()
+        .min();
+    Job {
+        flow_id: started.flow,
+        run_id: started.launch.run_id,
+        task_id: started.launch.task,
+        attempt: started.launch.attempt,
+        name: material.name,
+        inputs: material.specification.inputs.to_map(),
+        params: object(material.specification.params.as_ref()),
+        schemas: object(material.specification.schemas.as_ref()),
+        dependencies: material.dependencies,
+        ends_at: ends_after.map(|d| now.plus_ms(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))),
+        cancel,
+        progress,
+        traceparent: started.metadata.trace.clone(),
+    }
+}
+
 impl Attempts for Dispatcher {
+    fn end_at_once(&self, started: &Started, undurable: Undurable<'_>) -> Option<Command> {
+        let launch = &started.launch;
+        let registered = self.catalog.get(&launch.method)?;
+        let now = self.clock.now();
+        let too_late = launch.deadline.is_some_and(|at| at <= now);
+        if !registered.description().pure || too_late || self.stop.is_cancelled() {
+            return None;
+        }
+        let material = self.source.at_hand(started, undurable, BYTES_AT_ONCE_MAX)?;
+        let faults = self.validation.check_at_once(&material.specification)?;
+        if !faults.is_empty() {
+            return None;
+        }
+        let (reporter, progress) = ProgressReporter::new();
+        let (limits, cancel) = (TimeLimits::default(), CancellationToken::new());
+        let job = job(started, material, limits, now, cancel, reporter);
+        let outcome = run_at_once(registered, job)?;
+        end_of(started, outcome, *progress.borrow())
+    }
+
     fn launch(&self, started: Started) {
         let Some(me) = self.me.upgrade() else { return };
         let cancel = self.stop.child_token();

@@ -2,7 +2,7 @@
 //! confirmed rows in memory, else from the log, some hundred at a time.
 
 use super::executor::DependencyOutcome;
-use crate::application::ports::Started;
+use crate::application::ports::{Started, Undurable};
 use crate::application::{RowCache, facts};
 use crate::store::{self, EventStore};
 use std::sync::Arc;
@@ -68,16 +68,58 @@ impl JobSource {
                 .iter()
                 .all(|dependency| dependency.status.is_terminal())
         {
-            let bytes = rows[1..].iter().map(|d| {
-                d.result.as_ref().map_or(0, |p| p.as_str().len())
-                    + d.error.as_ref().map_or(0, |e| e.len())
-            });
+            let bytes = rows[1..].iter().map(|row| outcome_bytes_of(row));
             if bytes.sum::<usize>() > DEPENDENCY_BYTES_MAX {
                 return Err(MaterialError::TooLarge);
             }
             return Ok(from_rows(&rows, launch));
         }
         self.read_log(started).await
+    }
+
+    /// The same where nobody can wait: of events that are not durable yet and of rows in memory. `None`:
+    /// they do not suffice, or it is more than `bytes_max`. Cost: O(dependencies).
+    #[must_use]
+    pub fn at_hand(
+        &self,
+        started: &Started,
+        undurable: Undurable<'_>,
+        bytes_max: usize,
+    ) -> Option<Material> {
+        let launch = &started.launch;
+        let row = |task: TaskId| self.rows.rows(started.flow, [task])?.pop();
+        let specification = match undurable(launch.spec_at) {
+            Some(event) => facts::specification(&event)?.clone(),
+            None => specification_of(&*row(launch.task)?, launch),
+        };
+        let name = |task: TaskId, name_at: Version| match undurable(name_at) {
+            Some(event) => facts::name(&event).map(str::to_owned),
+            None => row(task).map(|row| row.name.to_string()),
+        };
+        let mut left = bytes_max.checked_sub(specification.bytes())?;
+        let mut dependencies = Vec::with_capacity(launch.dependencies.len());
+        for &(id, name_at, outcome_at) in &launch.dependencies {
+            dependencies.push(match undurable(outcome_at) {
+                Some(outcome) => {
+                    left = left.checked_sub(outcome_bytes(&outcome))?;
+                    dependency(id, name(id, name_at)?, &outcome)?
+                }
+                None => {
+                    let row = row(id).filter(|row| row.status.is_terminal())?;
+                    left = left.checked_sub(outcome_bytes_of(&row))?;
+                    let name = name(id, name_at)?;
+                    DependencyOutcome {
+                        name,
+                        ..dependency_of(&row)
+                    }
+                }
+            });
+        }
+        Some(Material {
+            name: name(launch.task, launch.name_at)?,
+            specification,
+            dependencies,
+        })
     }
 
     async fn read_log(&self, started: &Started) -> Result<Material, MaterialError> {
@@ -100,12 +142,14 @@ impl JobSource {
             let events = self.store.read_versions(started.flow, &versions).await?;
             for (k, &(id, ..)) in chunk.iter().enumerate() {
                 let outcome = at(&events, 2 * k + 1)?;
-                bytes += outcome_bytes(outcome);
+                bytes += outcome_bytes(&outcome.event);
                 if bytes > DEPENDENCY_BYTES_MAX {
                     return Err(MaterialError::TooLarge);
                 }
                 let name = name_of(at(&events, 2 * k)?)?;
-                material.dependencies.push(dependency(id, name, outcome)?);
+                let dependency = dependency(id, name, &outcome.event)
+                    .ok_or_else(|| corrupt(outcome, "an outcome"))?;
+                material.dependencies.push(dependency);
             }
         }
         Ok(material)
@@ -113,27 +157,37 @@ impl JobSource {
 }
 
 fn from_rows(rows: &[Arc<TaskRow>], launch: &Launch) -> Material {
-    let row = &rows[0];
-    let dependencies = rows[1..].iter().map(|d| DependencyOutcome {
-        id: d.id,
-        name: d.name.to_string(),
-        status: d.status,
-        result: d.result.as_ref().map(|p| p.to_map()),
-        error: d.error.as_deref().map(str::to_owned),
-    });
     Material {
-        name: row.name.to_string(),
-        dependencies: dependencies.collect(),
-        specification: Specification {
-            inputs: row.inputs.clone(),
-            schemas: row.schemas.clone(),
-            params: row.params.clone(),
-            method: Some(launch.method.clone()),
-            retry: None,
-            timeout_ms: row.params.as_ref().and_then(|p| timeout_ms(&p.to_map())),
-            deadline: row.deadline,
-        },
+        name: rows[0].name.to_string(),
+        dependencies: rows[1..].iter().map(|row| dependency_of(row)).collect(),
+        specification: specification_of(&rows[0], launch),
     }
+}
+
+fn specification_of(row: &TaskRow, launch: &Launch) -> Specification {
+    Specification {
+        inputs: row.inputs.clone(),
+        schemas: row.schemas.clone(),
+        params: row.params.clone(),
+        method: Some(launch.method.clone()),
+        retry: None,
+        timeout_ms: row.params.as_ref().and_then(|p| timeout_ms(&p.to_map())),
+        deadline: row.deadline,
+    }
+}
+
+fn dependency_of(row: &TaskRow) -> DependencyOutcome {
+    DependencyOutcome {
+        id: row.id,
+        name: row.name.to_string(),
+        status: row.status,
+        result: row.result.as_ref().map(|p| p.to_map()),
+        error: row.error.as_deref().map(str::to_owned),
+    }
+}
+
+fn outcome_bytes_of(row: &TaskRow) -> usize {
+    row.result.as_ref().map_or(0, |p| p.as_str().len()) + row.error.as_ref().map_or(0, |e| e.len())
 }
 
 fn at(events: &[Arc<Recorded>], k: usize) -> Result<&Arc<Recorded>, store::Error> {
@@ -154,31 +208,28 @@ fn name_of(event: &Recorded) -> Result<String, store::Error> {
     name.map(str::to_owned)
 }
 
-fn outcome_bytes(outcome: &Recorded) -> usize {
-    if let Event::TaskCompleted(e) = outcome.event.as_ref() {
+fn outcome_bytes(outcome: &Event) -> usize {
+    if let Event::TaskCompleted(e) = outcome {
         e.result.as_str().len()
-    } else if let Event::TaskFailed(e) = outcome.event.as_ref() {
+    } else if let Event::TaskFailed(e) = outcome {
         e.error.len()
     } else {
         0
     }
 }
 
-fn dependency(
-    id: TaskId,
-    name: String,
-    outcome: &Recorded,
-) -> Result<DependencyOutcome, store::Error> {
-    let (status, result, error) = if let Event::TaskCompleted(e) = outcome.event.as_ref() {
+/// `None`: the event is no outcome.
+fn dependency(id: TaskId, name: String, outcome: &Event) -> Option<DependencyOutcome> {
+    let (status, result, error) = if let Event::TaskCompleted(e) = outcome {
         (Status::Completed, Some(e.result.to_map()), None)
-    } else if let Event::TaskFailed(e) = outcome.event.as_ref() {
+    } else if let Event::TaskFailed(e) = outcome {
         (Status::Failed, None, Some(e.error.clone()))
-    } else if let Event::TaskCancelled(e) = outcome.event.as_ref() {
+    } else if let Event::TaskCancelled(e) = outcome {
         (Status::Cancelled, None, Some(e.error.clone()))
     } else {
-        return Err(corrupt(outcome, "an outcome"));
+        return None;
     };
-    Ok(DependencyOutcome {
+    Some(DependencyOutcome {
         id,
         name,
         status,

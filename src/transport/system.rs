@@ -103,6 +103,7 @@ pub fn executors(context: &Context) -> Box<RawValue> {
                 "aliases": d.aliases,
                 "summary": d.summary,
                 "idempotent": d.idempotent,
+                "pure": d.pure,
                 "input_schema": d.input_schema,
                 "limit": registered.limit(),
             })

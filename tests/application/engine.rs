@@ -34,6 +34,7 @@ impl Executor for Gate {
             aliases: vec!["door".to_owned()],
             summary: "Waits until the test opens it.".to_owned(),
             idempotent: self.idempotent,
+            pure: false,
             input_schema: Some(json!({"properties": {"x": {"type": "number"}}})),
             concurrency: Concurrency::Fixed(1),
         }

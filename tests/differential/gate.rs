@@ -147,6 +147,7 @@ impl Executor for Gatekeeper {
             aliases: self.kind.alias.map(Into::into).into_iter().collect(),
             summary: "Waits for the script.".into(),
             idempotent: self.kind.idempotent,
+            pure: false,
             input_schema: self.kind.wants_integer.then_some(integer),
             concurrency: Concurrency::Fixed(self.kind.limit),
         }

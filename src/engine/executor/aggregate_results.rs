@@ -24,6 +24,7 @@ impl Executor for AggregateResultsExecutor {
             summary: "Gathers the results and errors of the task's dependencies by id and by name."
                 .to_owned(),
             idempotent: true,
+            pure: true,
             input_schema: None,
             concurrency: Concurrency::Waiting,
         }

@@ -16,6 +16,7 @@ impl Executor for EchoExecutor {
             aliases: Vec::new(),
             summary: "Returns its inputs as its result.".to_owned(),
             idempotent: true,
+            pure: true,
             input_schema: None,
             concurrency: Concurrency::Waiting,
         }

@@ -19,7 +19,9 @@ pub use command::CommandExecutor;
 pub use echo::EchoExecutor;
 pub use http::HttpExecutor;
 pub use registry::{Registered, Registry, RegistryBuilder, RegistryError};
-pub use run::{ABORT_GRACE, AttemptOutcome, RESULT_DEPTH_MAX, STOP_GRACE, TimeLimits, run_attempt};
+pub use run::{
+    ABORT_GRACE, AttemptOutcome, RESULT_DEPTH_MAX, STOP_GRACE, TimeLimits, run_at_once, run_attempt,
+};
 pub use sleep::SleepExecutor;
 pub use system_info::SystemInfoExecutor;
 
@@ -57,6 +59,10 @@ pub struct Description {
     pub summary: String,
     /// True: running the same attempt twice does no harm, so it may be run again after a crash.
     pub idempotent: bool,
+    /// True: the result follows from the job alone, at once. Nothing outside is read, changed or waited
+    /// for, so an attempt runs where its start is decided, and both become one append. It keeps the
+    /// thread meanwhile: what takes longer than some ten microseconds is not for this.
+    pub pure: bool,
     /// JSON Schema (draft-07) that `inputs` must conform to.
     pub input_schema: Option<Value>,
     /// How many may run at once unless the configuration says otherwise.

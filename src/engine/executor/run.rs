@@ -2,15 +2,18 @@
 //!
 //! Owns: isolation from panics, time-outs and deadlines, stopping with grace, and the checks that
 //! make an executor's answer recordable. Knows neither flows nor the log; the dispatcher calls
-//! [`run_attempt`] after the start is durable and turns the outcome into a command.
+//! [`run_attempt`] after the start is durable, or [`run_at_once`] before, and turns the outcome into a
+//! command.
 
 #[cfg(test)]
 mod tests;
 
 use super::registry::Registered;
 use super::{ExecutorError, Job};
+use futures_util::FutureExt;
 use serde_json::Value;
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use taskledger_domain::Payload;
 use taskledger_domain::flow::FailureReason;
@@ -107,6 +110,16 @@ pub async fn run_attempt(
     outcome
 }
 
+/// Runs an attempt of an executor that is pure, on this thread. `None`: it would wait for something, so
+/// it is not; it was dropped and has done nothing.
+pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
+    let running = AssertUnwindSafe(|| executor.executor().execute(job).now_or_never());
+    Some(match catch_unwind(running) {
+        Ok(answer) => answered(executor.name(), Ok(answer?)),
+        Err(panic) => panicked(executor.name(), &*panic),
+    })
+}
+
 /// Ends when the earlier of both limits is reached; never without limits.
 async fn out_of_time(limits: TimeLimits) -> AttemptOutcome {
     let timed_out = |timeout: Duration| {
@@ -139,23 +152,25 @@ fn answered(name: &str, answer: Result<Result<Value, ExecutorError>, JoinError>)
             format!("executor `{name}` failed without saying why"),
         ),
         Ok(Err(ExecutorError(text))) => AttemptOutcome::failed(FailureReason::Executor, text),
-        Err(error) => AttemptOutcome::failed(
-            FailureReason::Executor,
-            match error.try_into_panic() {
-                Ok(panic) => format!("executor `{name}` panicked: {}", panic_text(&*panic)),
-                // Nobody but this module aborts it; a runtime that shuts down does.
-                Err(_) => format!("executor `{name}` was dropped by the server"),
-            },
-        ),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => panicked(name, &*panic),
+            // Nobody but this module aborts it; a runtime that shuts down does.
+            Err(_) => AttemptOutcome::failed(
+                FailureReason::Executor,
+                format!("executor `{name}` was dropped by the server"),
+            ),
+        },
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
+fn panicked(name: &str, panic: &(dyn Any + Send)) -> AttemptOutcome {
+    let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
+        .unwrap_or("no message");
+    let text = format!("executor `{name}` panicked: {text}");
+    AttemptOutcome::failed(FailureReason::Executor, text)
 }
 
 /// A result that can be recorded and read again.

@@ -26,6 +26,7 @@ impl Executor for SleepExecutor {
             aliases: Vec::new(),
             summary: "Sleeps for `duration_ms` milliseconds.".to_owned(),
             idempotent: true,
+            pure: false,
             input_schema: Some(json!({
                 "type": "object",
                 "required": ["duration_ms"],

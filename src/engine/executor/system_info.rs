@@ -44,6 +44,7 @@ impl Executor for SystemInfoExecutor {
             aliases: Vec::new(),
             summary: "Tells about processor, memory and disk of the server.".to_owned(),
             idempotent: true,
+            pure: false,
             input_schema: Some(json!({
                 "type": "object",
                 "properties": {"resource": {"enum": ["cpu", "memory", "disk", "all"]}}

@@ -70,6 +70,7 @@ where
             aliases: Vec::new(),
             summary: "for tests".into(),
             idempotent: true,
+            pure: false,
             input_schema: Some(json!({"type": "object"})),
             concurrency: Concurrency::Waiting,
         }

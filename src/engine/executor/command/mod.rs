@@ -77,6 +77,7 @@ impl Executor for CommandExecutor {
             aliases: Vec::new(),
             summary: "Runs a program of the server's machine, without a shell.".to_owned(),
             idempotent: false,
+            pure: false,
             input_schema: Some(request::schema(&programs)),
             concurrency: Concurrency::Cores,
         }

@@ -60,6 +60,7 @@ impl Executor for HttpExecutor {
             // A request may have arrived before the server was interrupted, and most methods do
             // something.
             idempotent: false,
+            pure: false,
             input_schema: Some(schema::schema()),
             concurrency: Concurrency::Waiting,
         }

@@ -23,6 +23,7 @@ fn named(name: &str, aliases: &[&str], concurrency: Concurrency) -> Arc<Named> {
         aliases: aliases.iter().map(|&a| a.into()).collect(),
         summary: "for tests".into(),
         idempotent: true,
+        pure: false,
         input_schema: None,
         concurrency,
     }))

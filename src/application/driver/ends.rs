@@ -1,0 +1,75 @@
+//! How ends of attempts come to a turn: those that are reported, gathered; and those of pure executors,
+//! decided by the turn that starts them.
+//!
+//! What a pure executor makes of a job needs no sync between its start and its end: either both are in
+//! the log or neither is. A chain of such tasks is one append, and no other thread works on it.
+
+use super::Driver;
+use crate::application::batch::{Batch, Consequence};
+use crate::application::mailbox::{Mailbox, Order};
+use std::sync::Arc;
+use taskledger_domain::Version;
+use taskledger_domain::flow::Event;
+
+/// How often decisions are put off for ends of attempts that keep arriving.
+const GATHER_ROUNDS_MAX: u32 = 16;
+
+/// Events of the append that is under way.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    /// Version of the first.
+    pub(super) first: Version,
+    pub(super) events: Vec<Arc<Event>>,
+}
+
+impl UnderWay {
+    fn event(&self, version: Version) -> Option<&Arc<Event>> {
+        let index = version.checked_sub(self.first)?;
+        self.events.get(usize::try_from(index).ok()?)
+    }
+}
+
+impl Driver<'_> {
+    /// The end of the next attempt that ends at once, for this turn to decide; those before it are
+    /// launched when their starts are durable, and so are all when the append is full.
+    pub(super) fn end_at_once(&mut self) -> Option<Order> {
+        while let Some((started, slot)) = self.next.starts.pop_front() {
+            let undurable = |version| {
+                let event = self.next.event(version);
+                event.or_else(|| self.under_way.event(version)).cloned()
+            };
+            let end = if self.next.is_full() {
+                None
+            } else {
+                self.flows.attempts().end_at_once(&started, &undurable)
+            };
+            match end {
+                Some(command) => {
+                    let mut order = self.flows.order_about(&started, command);
+                    order.slot = Some(slot);
+                    order.of_turn = true;
+                    return Some(order);
+                }
+                None => self.next.effects.push(Consequence::Launch(started, slot)),
+            }
+        }
+        None
+    }
+}
+
+/// Lets attempts that are about to end come along: what a fan of short tasks reports arrives within
+/// some hundred microseconds, and each append costs a sync. Nobody waits for anything but what is
+/// ready to run, so an end that comes alone is not held up. Before they are decided, because the
+/// slots that this frees must not be taken in an append that comes first.
+pub(super) async fn gather_ends(mailbox: &Mailbox) {
+    let mut ends = mailbox.ends();
+    for _ in 0..GATHER_ROUNDS_MAX {
+        if ends == 0 || ends >= Batch::EVENTS_MAX {
+            return;
+        }
+        tokio::task::yield_now().await;
+        if std::mem::replace(&mut ends, mailbox.ends()) == ends {
+            return;
+        }
+    }
+}
