@@ -292,7 +292,7 @@ mod tests {
             "disk: append 4 KiB + fdatasync, p50",
             0.1,
         );
-        report.figures("chain of 100", figures);
+        report.figures("chain of 100, launched", figures);
         report.judge();
         let row = &report.rows[1];
         assert_eq!(row.median, 11.0);

@@ -1,7 +1,8 @@
 //! The application layer under forced interleavings: mailboxes, slots, idempotency, recovery, reads.
 //!
 //! Everything runs over the log in memory, wrapped so that a test can hold, refuse and lose appends.
-//! Attempts are run by a script, except in [`engine`], which uses the real dispatcher.
+//! Attempts are run by a script, except in [`engine`] and [`at_once`], which use the real dispatcher
+//! (too).
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -9,6 +10,7 @@
 )]
 
 mod as_of;
+mod at_once;
 mod bounds;
 mod claims;
 mod conflicts;

@@ -1,11 +1,13 @@
 //! Executors and attempts that do what the test says.
 
 use crate::world::soon;
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
-use taskledger::application::ports::{Attempts, Executors, Started};
+use taskledger::application::ports::{Attempts, Executors, Started, Undurable};
 use taskledger::application::{Flows, Partitions};
-use taskledger_domain::flow::{Command, FailureReason};
+use taskledger_domain::flow::{Command, Event, FailureReason};
 use taskledger_domain::task::Progress;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::testing::id;
@@ -68,9 +70,39 @@ pub(crate) struct Script {
     /// Attempts whose executors run, and how many of a lane did at most.
     under_way: Mutex<HashMap<(TaskId, u32), String>>,
     most: Mutex<HashMap<String, usize>>,
+    /// Attempts that were ended in the turn that started them.
+    ended_at_once: Mutex<Vec<(TaskId, u32)>>,
+    /// Attempts that may still be.
+    at_once_left: AtomicUsize,
 }
 
+/// The executor whose attempts end in the turn that starts them; their results are the inputs, `null` when
+/// those are durable.
+pub(crate) const SWIFT: &str = "swift";
+
 impl Attempts for Script {
+    fn end_at_once(&self, started: &Started, undurable: Undurable<'_>) -> Option<Command> {
+        let launch = &started.launch;
+        if launch.method != SWIFT {
+            return None;
+        }
+        let less = |left: usize| left.checked_sub(1);
+        self.at_once_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .ok()?;
+        let (task, attempt) = (launch.task, launch.attempt);
+        self.ended_at_once.lock().unwrap().push((task, attempt));
+        let inputs = undurable(launch.spec_at).map(|event| match &*event {
+            Event::TaskCreated(created) => created.specification.inputs.to_map(),
+            Event::TaskRespecified(e) => e.specification.inputs.to_map(),
+            other => panic!("{other:?} has no inputs"),
+        });
+        Some(Command::Complete {
+            task,
+            attempt,
+            result: Payload::parse(&json!({"inputs": inputs}).to_string()).unwrap(),
+        })
+    }
     fn launch(&self, started: Started) {
         self.alive.lock().unwrap().insert((
             started.flow,
@@ -140,7 +172,19 @@ impl Script {
             count: watch::channel(0).0,
             under_way: Mutex::default(),
             most: Mutex::default(),
+            ended_at_once: Mutex::default(),
+            at_once_left: AtomicUsize::new(usize::MAX),
         })
+    }
+
+    /// So many attempts more are ended in their turns; the others are launched.
+    pub(crate) fn end_at_once_only(&self, attempts: usize) {
+        self.at_once_left.store(attempts, Ordering::Relaxed);
+    }
+
+    /// Attempts that were ended in their turns, in order, those of turns that came to nothing included.
+    pub(crate) fn ended_at_once(&self) -> Vec<(TaskId, u32)> {
+        self.ended_at_once.lock().unwrap().clone()
     }
 
     /// Waits until so many attempts were launched in all.

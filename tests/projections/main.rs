@@ -31,6 +31,7 @@ on_both_engines!(
     a_damaged_row_of_the_log_stops_the_projection_with_its_position,
     a_store_that_is_away_for_a_while_loses_nothing,
     read_models_from_the_future_are_made_anew,
+    empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then,
 );
 
 struct Running {
@@ -53,10 +54,16 @@ async fn models(ground: &Ground) -> Arc<ReadModels> {
 }
 
 async fn start(log: &Arc<Log>, models: Arc<ReadModels>) -> Running {
+    start_filling(log, models, u64::MAX).await
+}
+
+/// With empty read models that are filled beside from so many events on.
+async fn start_filling(log: &Arc<Log>, models: Arc<ReadModels>, fill_from: u64) -> Running {
     let options = Options {
         retry_first: Duration::from_millis(1),
         retry_max: Duration::from_millis(4),
         gather: Duration::ZERO,
+        fill_from,
     };
     let store: Arc<dyn EventStore> = Arc::clone(log) as _;
     let (service, handle) = Service::new(store, Arc::clone(&models), options)
@@ -113,6 +120,12 @@ async fn rows_follow_the_log_from_its_beginning_and_as_it_grows(engine: Engine) 
 }
 
 async fn an_event_that_cannot_be_projected_stops_the_projection_with_its_position(engine: Engine) {
+    for fill_from in [u64::MAX, 1] {
+        an_event_that_cannot_be_projected_stops_it(engine, fill_from).await;
+    }
+}
+
+async fn an_event_that_cannot_be_projected_stops_it(engine: Engine, fill_from: u64) {
     let log = Log::new(None);
     log.create(1, Payload::empty());
     let task_id = TaskId(id(99));
@@ -122,7 +135,7 @@ async fn an_event_that_cannot_be_projected_stops_the_projection_with_its_positio
     );
     log.create(2, Payload::empty());
     let ground = Ground::new(engine).await;
-    let running = start(&log, models(&ground).await).await;
+    let running = start_filling(&log, models(&ground).await, fill_from).await;
     running.handle.wait_for(bad - 1, PATIENCE).await.unwrap();
     let lagging = running.handle.wait_for(bad, PATIENCE).await.unwrap_err();
     let expected = Lagging {
@@ -143,12 +156,18 @@ async fn an_event_that_cannot_be_projected_stops_the_projection_with_its_positio
 }
 
 async fn a_damaged_row_of_the_log_stops_the_projection_with_its_position(engine: Engine) {
+    for fill_from in [u64::MAX, 1] {
+        a_damaged_row_of_the_log_stops_it(engine, fill_from).await;
+    }
+}
+
+async fn a_damaged_row_of_the_log_stops_it(engine: Engine, fill_from: u64) {
     let log = Log::new(Some(4));
     for n in 1..=6 {
         log.create(n, Payload::empty());
     }
     let ground = Ground::new(engine).await;
-    let running = start(&log, models(&ground).await).await;
+    let running = start_filling(&log, models(&ground).await, fill_from).await;
     let lagging = running.handle.wait_for(6, PATIENCE).await.unwrap_err();
     assert_eq!((lagging.checkpoint, lagging.stopped), (3, true));
     assert!(matches!(
@@ -170,6 +189,34 @@ async fn a_store_that_is_away_for_a_while_loses_nothing(engine: Engine) {
     assert_eq!(log.failures.load(Ordering::SeqCst), 0);
     assert_eq!(running.handle.state(), State::Running);
     running.stop().await;
+}
+
+async fn empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then(engine: Engine) {
+    let log = Log::new(None);
+    for n in 1..=5000 {
+        log.create(n, Payload::empty());
+    }
+    let ground = Ground::new(engine).await;
+    let running = start_filling(&log, models(&ground).await, 5000).await;
+    running.handle.wait_for(1, PATIENCE).await.unwrap();
+    assert_eq!(
+        running.handle.checkpoint(),
+        5000,
+        "nothing is seen before the end"
+    );
+    assert_eq!(running.handle.state(), State::Running);
+    let position = log.rename(7);
+    running.handle.wait_for(position, PATIENCE).await.unwrap();
+    let filled = running.stop().await.dump().await.unwrap();
+
+    let other = ground.another().await;
+    let running = start_filling(&log, models(&other).await, 5002).await;
+    running.handle.wait_for(position, PATIENCE).await.unwrap();
+    assert_eq!(
+        running.stop().await.dump().await.unwrap(),
+        filled,
+        "followed from the beginning"
+    );
 }
 
 async fn read_models_from_the_future_are_made_anew(engine: Engine) {

@@ -34,6 +34,7 @@ impl Node {
             retry_first: Duration::from_millis(1),
             retry_max: Duration::from_millis(4),
             gather: Duration::ZERO,
+            fill_from: u64::MAX,
         };
         let models = models(ground).await;
         let store: Arc<dyn EventStore> = Arc::clone(log) as _;

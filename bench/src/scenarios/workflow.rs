@@ -13,6 +13,38 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Who runs the tasks. None of them does anything.
+#[derive(Clone, Copy)]
+enum Executor {
+    /// A pure one, whose attempts end in the turn that starts them.
+    Pure,
+    /// One that may wait, so that each start is durable before it is launched.
+    Launched,
+}
+
+impl Executor {
+    const ALL: [Self; 2] = [Self::Pure, Self::Launched];
+
+    /// What comes behind the names of figures.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Pure => "",
+            Self::Launched => ", launched",
+        }
+    }
+
+    /// A task that it runs, with these members too.
+    fn task(self, mut members: Value) -> Value {
+        let (method, inputs) = match self {
+            Self::Pure => ("echo_executor", json!({"k": 1})),
+            Self::Launched => ("sleep_executor", json!({"duration_ms": 0})),
+        };
+        members["schemas"] = json!({ "method": method });
+        members["inputs"] = inputs;
+        members
+    }
+}
+
 /// Tasks of the chain.
 const CHAIN: usize = 100;
 /// Tasks that wait for one and that one waits for.
@@ -26,7 +58,7 @@ const EVENTS_OF_TASK: f64 = 3.0;
 const EVENTS_OF_LONE_TASK: f64 = 5.0;
 
 /// `len` tasks, each waiting for the one before.
-fn chain(len: usize) -> Value {
+fn chain(executor: Executor, len: usize) -> Value {
     let mut tasks = vec![json!({"id": "root", "name": "chain"})];
     for k in 0..len {
         let waits: Vec<Value> = k
@@ -34,17 +66,18 @@ fn chain(len: usize) -> Value {
             .map(|before| json!({"id": format!("t{before}")}))
             .into_iter()
             .collect();
-        tasks.push(
-            json!({"id": format!("t{k}"), "parent_id": "root", "name": format!("task {k}"),
-            "schemas": {"method": "echo_executor"}, "inputs": {"k": k}, "dependencies": waits}),
-        );
+        tasks.push(executor.task(
+            json!({"id": format!("t{k}"), "parent_id": "root", "name": format!("task {k}"), "dependencies": waits}),
+        ));
     }
     json!({ "tasks": tasks, "use_streaming": true })
 }
 
 /// One task, `width` tasks that wait for it, one that waits for all of them.
-fn fan(width: usize) -> Value {
-    let task = |id: String, waits: Vec<Value>| json!({"id": id, "parent_id": "root", "name": id, "schemas": {"method": "echo_executor"}, "dependencies": waits});
+fn fan(executor: Executor, width: usize) -> Value {
+    let task = |id: String, waits: Vec<Value>| {
+        executor.task(json!({"id": id, "parent_id": "root", "name": id, "dependencies": waits}))
+    };
     let mut tasks = vec![
         json!({"id": "root", "name": "fan"}),
         task("first".to_owned(), vec![]),
@@ -60,21 +93,25 @@ fn fan(width: usize) -> Value {
 /// A chain of 100.
 pub(crate) async fn chains(args: &Args, report: &mut Report) -> Result<(), String> {
     let nodes = Nodes::start(args, "chain").await?;
-    let mut figures = run(args, &nodes, &chain(CHAIN), CHAIN).await?;
-    // A microsecond each, told in milliseconds.
-    figures.limit("submission to end", disk::SYNC, CHAIN as f64 / 1e3);
-    report.figures(&format!("chain of {CHAIN}"), figures);
+    for executor in Executor::ALL {
+        let mut figures = run(args, &nodes, &chain(executor, CHAIN), CHAIN).await?;
+        if let Executor::Launched = executor {
+            // A microsecond each, told in milliseconds.
+            figures.limit("submission to end", disk::SYNC, CHAIN as f64 / 1e3);
+        }
+        report.figures(&format!("chain of {CHAIN}{}", executor.suffix()), figures);
+    }
     nodes.stop().await
 }
 
 /// Fan-out with fan-in.
 pub(crate) async fn fans(args: &Args, report: &mut Report) -> Result<(), String> {
-    for width in FANS {
+    for (executor, width) in Executor::ALL.into_iter().flat_map(|e| FANS.map(|n| (e, n))) {
         let nodes = Nodes::start(args, "fan").await?;
-        let mut figures = run(args, &nodes, &fan(width), width).await?;
+        let mut figures = run(args, &nodes, &fan(executor, width), width).await?;
         let limit = limit::rate_name(args, 1_000);
         figures.limit("tasks", limit, 1.0 / EVENTS_OF_TASK);
-        let name = format!("fan-out of {width} with fan-in");
+        let name = format!("fan-out of {width} with fan-in{}", executor.suffix());
         report.figures(&name, figures);
         report.row(
             format!("{name}: memory of the server, most"),
@@ -124,9 +161,16 @@ pub(crate) async fn run(
 
 /// Tasks in flows of their own, each submitted and awaited.
 pub(crate) async fn independent(args: &Args, report: &mut Report) -> Result<(), String> {
+    for executor in Executor::ALL {
+        lone_tasks(args, executor, report).await?;
+    }
+    Ok(())
+}
+
+async fn lone_tasks(args: &Args, executor: Executor, report: &mut Report) -> Result<(), String> {
     let nodes = Nodes::start(args, "independent").await?;
-    let params = json!({"use_streaming": true, "tasks": [
-        {"name": "no-op", "schemas": {"method": "echo_executor"}, "inputs": {"k": 1}}]});
+    let task = executor.task(json!({"name": "no-op"}));
+    let params = json!({"use_streaming": true, "tasks": [task]});
     let calls: Arc<[Call]> = Arc::new([Call {
         request: Request::call("tasks.execute", &params),
         kind: 0,
@@ -157,7 +201,10 @@ pub(crate) async fn independent(args: &Args, report: &mut Report) -> Result<(), 
     }
     let limit = limit::rate_name(args, IN_FLIGHT);
     figures.limit("rate", limit, 1.0 / EVENTS_OF_LONE_TASK);
-    let name = format!("independent tasks, {IN_FLIGHT} in flight");
+    let name = format!(
+        "independent tasks, {IN_FLIGHT} in flight{}",
+        executor.suffix()
+    );
     report.figures(&name, figures);
     report.row(
         format!("{name}: memory of the server, most"),

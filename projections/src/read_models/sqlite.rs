@@ -136,6 +136,7 @@ pub(super) fn connect_next(path: &Path) -> Result<rusqlite::Connection, Error> {
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = OFF;
          PRAGMA synchronous = OFF;
+         PRAGMA temp_store = FILE; -- what an index of millions of rows is sorted in
          PRAGMA cache_size = -{REBUILD_CACHE_KIB};"
     ))?;
     Ok(connection)

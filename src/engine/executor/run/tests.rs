@@ -30,6 +30,26 @@ async fn an_object_completes_the_attempt() {
     assert_eq!(outcome, AttemptOutcome::Completed(expected));
 }
 
+#[test]
+fn a_pure_executor_answers_without_a_runtime_or_not_at_all() {
+    let run = |executor| run_at_once(&executor, job(json!({})));
+    let executor = registered(acting(|_| async { Ok(json!({"a": 1})) }));
+    let expected = Payload::parse(r#"{"a":1}"#).unwrap();
+    assert_eq!(run(executor), Some(AttemptOutcome::Completed(expected)));
+    let waits = registered(acting(|_| async {
+        std::future::pending::<()>().await;
+        Ok(json!({}))
+    }));
+    assert_eq!(run(waits), None);
+    let panics = registered(acting(|_| async { panic!("at once") }));
+    let (reason, error) = failure(run(panics).unwrap());
+    assert_eq!(reason, FailureReason::Executor);
+    assert_eq!(error, "executor `acting` panicked: at once");
+    let wrong = registered(acting(|_| async { Ok(json!(1)) }));
+    let (reason, _) = failure(run(wrong).unwrap());
+    assert_eq!(reason, FailureReason::InvalidResult);
+}
+
 #[tokio::test]
 async fn anything_but_an_object_is_no_result() {
     for (value, kind) in [

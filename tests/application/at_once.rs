@@ -1,0 +1,492 @@
+//! Attempts that end in the turn that starts them.
+
+use crate::script::SWIFT;
+use crate::world::{World, caller, foreign_rename, metadata, quiet, soon, updates};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use taskledger::application::{App, Error, ExecuteOptions, Target};
+use taskledger::clock::SystemClock;
+use taskledger::engine::executor::{
+    AggregateResultsExecutor, Concurrency, Description, Executor, ExecutorError, Job, Registry,
+};
+use taskledger::server::Server;
+use taskledger::store::{self, NewEvent};
+use taskledger_domain::flow::{Event, FailureReason, Specification, TaskRespecified};
+use taskledger_domain::task::call::parse_tasks;
+use taskledger_domain::testing::{START, id};
+use taskledger_domain::{EventId, FlowId, Payload, Recorded, TaskId};
+
+/// A root over tasks that wait for each other, one after the other.
+fn chain(names: &[&str]) -> Value {
+    let task = |(n, name): (usize, &&str)| {
+        let on: Vec<_> = n
+            .checked_sub(1)
+            .map(|n| json!({"id": id(names[n])}))
+            .into_iter()
+            .collect();
+        json!({"id": id(name), "name": name, "schemas": {"method": SWIFT}, "inputs": {"n": n}, "dependencies": on})
+    };
+    let children: Vec<_> = names.iter().enumerate().map(task).collect();
+    json!([{"id": id("root"), "name": "root", "children": children}])
+}
+
+async fn swift() -> World {
+    let w = World::new().await;
+    w.executors.add(SWIFT, SWIFT, 1, true);
+    w
+}
+
+fn results(history: &[Arc<Recorded>]) -> Vec<(TaskId, Value)> {
+    let result = |recorded: &Arc<Recorded>| match recorded.event.as_ref() {
+        Event::TaskCompleted(e) => {
+            Some((e.task_id, serde_json::from_str(e.result.as_str()).unwrap()))
+        }
+        _ => None,
+    };
+    history.iter().filter_map(result).collect()
+}
+
+fn stored(w: &World, name: &'static str) -> tokio::task::JoinHandle<Result<Value, Error>> {
+    w.call(move |app| async move {
+        app.execute(
+            caller(),
+            Target::Stored(id(name)),
+            ExecuteOptions::default(),
+        )
+        .await
+    })
+}
+
+#[tokio::test]
+async fn a_chain_is_one_append_and_leaves_no_slot_taken() {
+    let w = swift().await;
+    let before = w.faults.appends();
+    soon(w.execute(caller(), chain(&["a", "b", "c"])))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(w.faults.appends(), before + 1);
+    let flow = id("root").as_flow();
+    assert_eq!(
+        w.kinds(flow).await,
+        [
+            "TaskCreated",
+            "TaskCreated",
+            "TaskCreated",
+            "TaskCreated",
+            "RunStarted",
+            "TaskStarted",
+            "TaskStarted",
+            "TaskCompleted",
+            "TaskStarted",
+            "TaskCompleted",
+            "TaskStarted",
+            "TaskCompleted",
+            "TaskCompleted",
+            "RunEnded",
+        ]
+    );
+    assert_eq!((w.taken(), w.script.launches()), (0, Vec::new()));
+    let history = w.history(flow).await;
+    let expected = ["a", "b", "c"].iter().enumerate();
+    let expected = expected.map(|(n, name)| (id(name), json!({"inputs": {"n": n}})));
+    assert_eq!(results(&history)[..3], expected.collect::<Vec<_>>());
+    for pair in history[6..].windows(2) {
+        if matches!(*pair[0].event, Event::TaskStarted(_)) {
+            assert_eq!(
+                pair[1].metadata.causation,
+                Some(pair[0].id),
+                "the start is the cause"
+            );
+            assert_eq!(pair[1].metadata.correlation, pair[0].metadata.correlation);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_under_way_is_known_to_attempts_of_the_next_turn() {
+    let w = swift().await;
+    let created = w.create(
+        caller(),
+        json!({"id": id("root"), "name": "root", "schemas": {"method": SWIFT}}),
+    );
+    soon(created).await.unwrap().unwrap();
+    let mut hold = w.faults.hold_next_append();
+    let updated = w.call(|app| async move {
+        app.update(caller(), id("root"), updates(json!({"inputs": {"n": 7}})))
+            .await
+    });
+    hold.arrived().await;
+    let executed = stored(&w, "root");
+    quiet().await;
+    assert_eq!(
+        w.script.ended_at_once(),
+        [(id("root"), 1)],
+        "nobody waits for the disk"
+    );
+    assert!(!executed.is_finished(), "but for the answer");
+    hold.release();
+    soon(updated).await.unwrap().unwrap();
+    soon(executed).await.unwrap().unwrap();
+    let history = w.history(id("root").as_flow()).await;
+    assert_eq!(
+        results(&history),
+        [(id("root"), json!({"inputs": {"n": 7}}))]
+    );
+}
+
+#[tokio::test]
+async fn after_a_conflict_an_end_is_decided_anew_with_its_start() {
+    let w = swift().await;
+    let (root, flow) = (id("root"), id("root").as_flow());
+    let created = w.create(
+        caller(),
+        json!({"id": root, "name": "root", "schemas": {"method": SWIFT}}),
+    );
+    soon(created).await.unwrap().unwrap();
+    w.faults
+        .foreign_write_before_next_append(vec![foreign_rename("root")]);
+    soon(stored(&w, "root")).await.unwrap().unwrap();
+    assert_eq!(
+        w.kinds(flow).await,
+        [
+            "TaskCreated",
+            "TaskRenamed",
+            "RunStarted",
+            "TaskStarted",
+            "TaskCompleted",
+            "RunEnded"
+        ]
+    );
+    assert_eq!(w.script.ended_at_once(), [(root, 1), (root, 1)]);
+    assert_eq!(w.taken(), 0);
+}
+
+#[tokio::test]
+async fn an_end_that_was_not_written_does_not_end_an_attempt_that_is_launched() {
+    let w = swift().await;
+    let (root, flow) = (id("root"), id("root").as_flow());
+    let created = w.create(
+        caller(),
+        json!({"id": root, "name": "root", "schemas": {"method": SWIFT}}),
+    );
+    soon(created).await.unwrap().unwrap();
+    w.faults
+        .foreign_write_before_next_append(vec![foreign_rename("root")]);
+    w.script.end_at_once_only(1);
+    soon(stored(&w, "root")).await.unwrap().unwrap();
+    quiet().await;
+    assert_eq!(w.script.launches(), [(root, 1)]);
+    assert_eq!(w.kinds(flow).await.last(), Some(&"TaskStarted"));
+    w.script.complete("root").await;
+    assert_eq!(w.kinds(flow).await.last(), Some(&"RunEnded"));
+}
+
+#[tokio::test]
+async fn what_was_under_way_is_not_taken_for_what_another_server_wrote_there() {
+    let w = swift().await;
+    let (root, flow) = (id("root"), id("root").as_flow());
+    let created = w.create(
+        caller(),
+        json!({"id": root, "name": "root", "schemas": {"method": SWIFT}}),
+    );
+    soon(created).await.unwrap().unwrap();
+    let mut hold = w.faults.hold_next_append();
+    let renamed = w.rename("root", "under way");
+    hold.arrived().await;
+    let executed = stored(&w, "root");
+    quiet().await;
+    let respecified = Event::TaskRespecified(TaskRespecified {
+        task_id: root,
+        specification: Specification {
+            inputs: Payload::parse(r#"{"n": 9}"#).unwrap(),
+            schemas: Some(Payload::parse(&json!({"method": SWIFT}).to_string()).unwrap()),
+            params: None,
+            method: Some(SWIFT.to_owned()),
+            retry: None,
+            timeout_ms: None,
+            deadline: None,
+        },
+    });
+    let event = NewEvent::new(
+        EventId(id("foreign").0),
+        START,
+        metadata("foreign"),
+        respecified,
+    );
+    w.foreign_write(flow, vec![event]).await;
+    hold.release();
+    soon(renamed).await.unwrap().unwrap();
+    soon(executed).await.unwrap().unwrap();
+    let history = w.history(flow).await;
+    let durable = json!({"inputs": null});
+    assert_eq!(results(&history), [(root, durable)]);
+}
+
+#[tokio::test]
+async fn an_append_that_fails_leaves_neither_start_nor_end() {
+    let w = swift().await;
+    let refused = store::Error::NotWritable("full".to_owned());
+    w.faults.refuse_next_append(refused);
+    assert!(
+        soon(w.execute(caller(), chain(&["a", "b"])))
+            .await
+            .unwrap()
+            .is_err()
+    );
+    let flow = id("root").as_flow();
+    assert_eq!((w.history(flow).await.len(), w.taken()), (0, 0));
+    soon(w.execute(caller(), chain(&["a", "b"])))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(w.kinds(flow).await.last(), Some(&"RunEnded"));
+    assert!(w.script.launches().is_empty());
+}
+
+#[tokio::test]
+async fn beside_attempts_that_take_time_both_end() {
+    let w = swift().await;
+    let children = json!([
+        {"id": id("slow"), "name": "slow", "schemas": {"method": "work"}},
+        {"id": id("a"), "name": "a", "schemas": {"method": SWIFT}, "dependencies": [{"id": id("slow")}]},
+        {"id": id("b"), "name": "b", "schemas": {"method": SWIFT}},
+    ]);
+    let tree = json!([{"id": id("root"), "name": "root", "children": children}]);
+    soon(w.execute(caller(), tree)).await.unwrap().unwrap();
+    assert_eq!(w.script.launches(), [(id("slow"), 1)]);
+    assert_eq!(w.script.ended_at_once(), [(id("b"), 1)]);
+    w.script.complete("slow").await;
+    assert_eq!(w.script.ended_at_once(), [(id("b"), 1), (id("a"), 1)]);
+    assert_eq!(
+        w.kinds(id("root").as_flow()).await.last(),
+        Some(&"RunEnded")
+    );
+}
+
+/// Pure as it says; what it does with its inputs is not always.
+struct Swift(AtomicUsize);
+
+#[async_trait]
+impl Executor for Swift {
+    fn describe(&self) -> Description {
+        Description {
+            name: SWIFT.to_owned(),
+            aliases: Vec::new(),
+            summary: "Ends at once.".to_owned(),
+            idempotent: true,
+            pure: true,
+            input_schema: Some(json!({"properties": {"x": {"type": "number"}}})),
+            concurrency: Concurrency::Fixed(4),
+        }
+    }
+
+    async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        if job.inputs.contains_key("waits") {
+            tokio::task::yield_now().await;
+        }
+        assert!(!job.inputs.contains_key("panics"), "as the task asks");
+        if job.inputs.contains_key("fails") {
+            job.progress.report(0.5);
+            return Err(ExecutorError::new("as the task asks"));
+        }
+        Ok(json!({"name": job.name, "params": job.params, "from": job.dependencies.len()}))
+    }
+}
+
+struct Running {
+    server: Server,
+    swift: Arc<Swift>,
+}
+
+impl Running {
+    async fn at(folder: &Path) -> Self {
+        let swift = Arc::new(Swift(AtomicUsize::new(0)));
+        let registry = Registry::builder()
+            .register(swift.clone())
+            .and_then(|r| r.register(Arc::new(AggregateResultsExecutor)))
+            .and_then(|r| r.build())
+            .unwrap();
+        let server = Server::open(folder, registry, Arc::new(SystemClock::default()))
+            .await
+            .unwrap();
+        Self { server, swift }
+    }
+
+    fn app(&self) -> &App {
+        &self.server.context().app
+    }
+
+    /// Runs a tree to its end.
+    async fn run(&self, tasks: Value) -> Vec<Arc<Recorded>> {
+        let root = tasks[0]["id"].as_str().unwrap().to_owned();
+        let list = parse_tasks(&tasks).expect("valid tasks");
+        let started = self
+            .app()
+            .execute(caller(), Target::New(list), ExecuteOptions::default());
+        soon(started).await.unwrap();
+        self.ended(FlowId::parse(&root).unwrap()).await
+    }
+
+    async fn ended(&self, flow: FlowId) -> Vec<Arc<Recorded>> {
+        let mut head = self.app().store.watch();
+        loop {
+            head.mark_unchanged();
+            let read = self.app().store.read_stream(flow, 0, 10_000, usize::MAX);
+            let history = read.await.unwrap();
+            let ends = |r: &Arc<Recorded>| matches!(*r.event, Event::RunEnded(_));
+            if history.last().is_some_and(ends) {
+                return history;
+            }
+            soon(head.changed()).await.expect("the log is open");
+        }
+    }
+
+    fn calls(&self) -> usize {
+        self.swift.0.load(Ordering::Relaxed)
+    }
+}
+
+fn one(inputs: Value) -> Value {
+    json!([{"id": id(&inputs.to_string()), "name": "one", "schemas": {"method": SWIFT}, "inputs": inputs}])
+}
+
+fn failure(history: &[Arc<Recorded>]) -> Option<(FailureReason, String)> {
+    history.iter().find_map(|r| match r.event.as_ref() {
+        Event::TaskFailed(e) => Some((e.reason, e.error.clone())),
+        _ => None,
+    })
+}
+
+/// Whether start and end have the time of one turn, and not that of a launch.
+fn in_one_turn(history: &[Arc<Recorded>]) -> bool {
+    history.windows(2).all(|pair| {
+        let ends = matches!(
+            *pair[1].event,
+            Event::TaskCompleted(_) | Event::TaskFailed(_)
+        );
+        !ends || pair[1].position == pair[0].position + 1
+    })
+}
+
+#[tokio::test]
+async fn results_of_the_same_turn_are_handed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let w = Running::at(folder.path()).await;
+    let leaf = |name: &str| json!({"id": id(name), "name": name, "schemas": {"method": SWIFT}, "params": {"of": name}});
+    let all = json!({"id": id("all"), "name": "all", "schemas": {"method": "aggregate_results_executor"},
+        "dependencies": [{"id": id("a")}, {"id": id("b")}]});
+    let last = json!({"id": id("last"), "name": "last", "schemas": {"method": SWIFT}, "dependencies": [{"id": id("all")}]});
+    let tree =
+        json!([{"id": id("root"), "name": "root", "children": [leaf("a"), leaf("b"), all, last]}]);
+    let history = w.run(tree).await;
+    let results = results(&history);
+    let of = |name: &str| {
+        &results
+            .iter()
+            .find(|(task, _)| *task == id(name))
+            .unwrap()
+            .1
+    };
+    assert_eq!(
+        of("a"),
+        &json!({"name": "a", "params": {"of": "a"}, "from": 0})
+    );
+    assert_eq!(
+        of("all")["by_name"]["b"]["result"]["params"],
+        json!({"of": "b"})
+    );
+    assert_eq!(of("last")["from"], 1);
+    assert!(in_one_turn(&history));
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn what_was_stored_before_is_taken_from_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let w = Running::at(folder.path()).await;
+    let root = id("root");
+    let children = json!([
+        {"id": id("a"), "name": "a", "schemas": {"method": SWIFT}, "params": {"of": "a"}},
+        {"id": id("b"), "name": "b", "schemas": {"method": SWIFT}, "dependencies": [{"id": id("a")}]}
+    ]);
+    let tree = json!([{"id": root, "name": "root", "children": children}]);
+    let list = parse_tasks(&tree).unwrap();
+    soon(w.app().create(caller(), list)).await.unwrap();
+    let run = w
+        .app()
+        .execute(caller(), Target::Stored(root), ExecuteOptions::default());
+    soon(run).await.unwrap();
+    let history = w.ended(root.as_flow()).await;
+    assert_eq!(
+        results(&history)[0].1,
+        json!({"name": "a", "params": {"of": "a"}, "from": 0})
+    );
+    assert_eq!(results(&history)[1].1["from"], 1);
+    assert!(in_one_turn(&history) && w.calls() == 2);
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn one_that_waits_after_all_is_launched_and_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let w = Running::at(folder.path()).await;
+    let history = w.run(one(json!({"waits": true}))).await;
+    assert_eq!(results(&history).len(), 1);
+    assert_eq!(
+        w.calls(),
+        2,
+        "once in the turn, where it waited, and once by itself"
+    );
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn a_panic_and_a_failure_fail_the_task_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let w = Running::at(folder.path()).await;
+    let (reason, error) = failure(&w.run(one(json!({"panics": 1}))).await).unwrap();
+    assert_eq!(reason, FailureReason::Executor);
+    assert!(error.contains("panicked: as the task asks"), "{error}");
+    let failed = failure(&w.run(one(json!({"fails": 1}))).await);
+    assert_eq!(
+        failed,
+        Some((FailureReason::Executor, "as the task asks".to_owned()))
+    );
+    assert_eq!(w.run(one(json!({}))).await.len(), 5);
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn one_with_large_inputs_is_launched() {
+    let folder = tempfile::tempdir().unwrap();
+    let w = Running::at(folder.path()).await;
+    let history = w.run(one(json!({"text": "x".repeat(100_000)}))).await;
+    assert_eq!((results(&history).len(), w.calls()), (1, 1));
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn more_than_an_append_holds_all_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let w = Running::at(folder.path()).await;
+    let child = |n: usize| json!({"id": id(&n.to_string()), "name": n.to_string(), "schemas": {"method": SWIFT}, "inputs": {"x": n}});
+    let children: Vec<_> = (0..1500).map(child).collect();
+    let history = w
+        .run(json!([{"id": id("root"), "name": "root", "children": children}]))
+        .await;
+    assert_eq!((results(&history).len(), w.calls()), (1500 + 1, 1500));
+    assert!(
+        w.app()
+            .flows
+            .slots()
+            .usage()
+            .iter()
+            .all(|(_, taken, _)| *taken == 0)
+    );
+    w.server.close().await;
+}
