@@ -30,8 +30,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Rounds of each scenario; the median counts [default: 5, quick 3]
-    #[arg(long)]
-    rounds: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: Option<u16>,
     /// Seconds of each round with load [default: 1.5, quick 0.6]
     #[arg(long)]
     seconds: Option<f64>,
@@ -77,7 +77,7 @@ impl Args {
     /// Rounds of a scenario.
     pub(crate) fn rounds(&self) -> usize {
         let default = if self.quick { 3 } else { 5 };
-        self.rounds.unwrap_or(default).max(1)
+        usize::from(self.rounds.unwrap_or(default))
     }
 
     /// Rounds of what takes many seconds.

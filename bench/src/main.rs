@@ -32,6 +32,7 @@ use scenarios::long_log::LongLog;
 use scenarios::{
     create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, workflow,
 };
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Something to measure.
@@ -112,6 +113,7 @@ fn run(args: &mut Args) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = wanted(&args.only)?;
+    found(args)?;
     if let Some(code) = postgres::provide(args)? {
         return Ok(code);
     }
@@ -125,6 +127,22 @@ fn run(args: &mut Args) -> Result<ExitCode, String> {
         .map_err(|e| e.to_string())?;
     runtime.block_on(measure(args, &wanted))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What would otherwise be missed minutes later.
+fn found(args: &Args) -> Result<(), String> {
+    let missing = |file: &Path, error: String| format!("{}: {error}", file.display());
+    if !args.program.is_file() {
+        let hint = "no such program; build it with `cargo build --release --workspace`";
+        return Err(missing(&args.program, hint.to_owned()));
+    }
+    let folder = args.json.as_deref().and_then(Path::parent);
+    match folder {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(missing(folder, "no such folder".to_owned()))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Scenarios by their names; `fanout` means all that begin with `fanout-`.

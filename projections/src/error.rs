@@ -128,7 +128,8 @@ impl Error {
     }
 
     /// Whether the rows broke a rule of the schema: an event contradicts an earlier one.
-    pub(crate) fn is_contradiction(&self) -> bool {
+    #[must_use]
+    pub fn is_contradiction(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Sqlite(_))
             && self.has_code(&code::CONTRADICTION)
     }

@@ -29,8 +29,11 @@ pub(super) enum Decision {
     Repeats(Arc<str>),
 }
 
+/// Bytes that attempts which end at once may work through for one append: some milliseconds.
+const AT_ONCE_BYTES_MAX: usize = 512 * 1024;
+
 /// Decided commands, in order, whose answers wait for the same append.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Batch {
     /// Version of the flow before the first event.
     pub(super) expected: Version,
@@ -44,6 +47,8 @@ pub(super) struct Batch {
     /// What the engine does once the events are durable.
     pub(super) effects: Vec<Consequence>,
     pub(super) bytes: usize,
+    /// What attempts that end at once may still work through.
+    pub(super) at_once_bytes_left: usize,
     /// Claimed idempotency keys with the values of their claims.
     requests: HashMap<Arc<str>, Arc<str>>,
 }
@@ -54,6 +59,23 @@ pub(super) enum Consequence {
     /// With its slot, which is free again when the append is not written.
     Launch(Box<Started>, Held),
     Stop(TaskId, u32),
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            expected: 0,
+            entries: Vec::new(),
+            events: Vec::new(),
+            ids: Vec::new(),
+            claims: Vec::new(),
+            starts: VecDeque::new(),
+            effects: Vec::new(),
+            bytes: 0,
+            at_once_bytes_left: AT_ONCE_BYTES_MAX,
+            requests: HashMap::new(),
+        }
+    }
 }
 
 impl Batch {
@@ -157,6 +179,15 @@ impl Batch {
         let index = version.checked_sub(self.expected + 1)?;
         let new = self.events.get(usize::try_from(index).ok()?)?;
         Some(&new.event)
+    }
+
+    /// Has an attempt launched, unless its end was decided meanwhile.
+    pub(super) fn launch(&mut self, started: Box<Started>, slot: Held) {
+        let (task, attempt) = slot.attempt();
+        let ended = |effect: &Consequence| matches!(effect, Consequence::Stop(t, a) if (*t, *a) == (task, attempt));
+        if !self.effects.iter().any(ended) {
+            self.effects.push(Consequence::Launch(started, slot));
+        }
     }
 
     /// The append itself; the batch keeps what its conclusion needs.

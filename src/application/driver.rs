@@ -179,7 +179,7 @@ impl<'a> Driver<'a> {
                     "the state is resident while an append is in flight"
                 );
                 match self.load(order.begins, fence).await {
-                    Ok(Some(recovery)) => self.decide_with_ends(recovery),
+                    Ok(Some(recovery)) => self.decide_with_ends(recovery).await,
                     Ok(None) => {}
                     Err(error) => {
                         // While it cannot be loaded it must not keep slots from others.
@@ -191,16 +191,7 @@ impl<'a> Driver<'a> {
                     }
                 }
             }
-            self.decide_with_ends(order);
-        }
-    }
-
-    /// Decides an order, and the ends of attempts that it starts and that end at once.
-    fn decide_with_ends(&mut self, order: Order) {
-        let mut next = Some(order);
-        while let Some(order) = next {
-            self.decide(order);
-            next = self.end_at_once();
+            self.decide_with_ends(order).await;
         }
     }
 
@@ -255,6 +246,9 @@ impl<'a> Driver<'a> {
         let entry = match decided {
             Err(rejection) => {
                 turn.refused();
+                if order.of_turn {
+                    tracing::error!(flow.id = %self.mailbox.flow, reason = ?rejection, "an end was refused in the turn of its start");
+                }
                 Entry {
                     order,
                     decision: Decision::Refused(rejection),

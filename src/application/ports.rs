@@ -47,7 +47,13 @@ pub type Undurable<'a> = &'a dyn Fn(Version) -> Option<Arc<Event>>;
 pub trait Attempts: Send + Sync + fmt::Debug + 'static {
     /// The end of an attempt whose start was decided just now, if it needs neither time nor anything
     /// outside: both then become one append. `None`: it is to be launched when its start is durable.
-    fn end_at_once(&self, _started: &Started, _undurable: Undurable<'_>) -> Option<Command> {
+    /// `bytes_left` is what this turn may still work through, and is made less.
+    fn end_at_once(
+        &self,
+        _started: &Started,
+        _undurable: Undurable<'_>,
+        _bytes_left: &mut usize,
+    ) -> Option<Command> {
         None
     }
     /// Runs an attempt whose start is durable; its outcome comes back as a command.

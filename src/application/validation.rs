@@ -46,7 +46,7 @@ impl Validation {
             .into_iter()
             .filter(|(_, s)| self.has_schema(s))
             .collect();
-        if let Some(violations) = self.check_inline(&list) {
+        if let Some(violations) = self.check_inline(&list, INLINE_STEPS_MAX) {
             return violations;
         }
         let this = self.clone();
@@ -57,15 +57,20 @@ impl Validation {
         }
     }
 
-    /// All violations of a specification, where nobody can wait; `None` when a check may take long.
-    pub fn check_at_once(&self, specification: &Specification) -> Option<Vec<Violation>> {
+    /// All violations of a specification, where nobody can wait; `None` when a check takes more than
+    /// `steps_max` (about 15 ns each), or may.
+    pub fn check_at_once(
+        &self,
+        specification: &Specification,
+        steps_max: u64,
+    ) -> Option<Vec<Violation>> {
         if !self.has_schema(specification) {
             return Some(Vec::new());
         }
-        self.check_inline(&[(Vec::new(), specification.clone())])
+        self.check_inline(&[(Vec::new(), specification.clone())], steps_max)
     }
 
-    fn check_inline(&self, list: &[Checked]) -> Option<Vec<Violation>> {
+    fn check_inline(&self, list: &[Checked], steps_max: u64) -> Option<Vec<Violation>> {
         let bytes: usize = list
             .iter()
             .map(|(_, s)| {
@@ -75,7 +80,7 @@ impl Validation {
         if bytes > INLINE_BYTES_MAX || !list.iter().all(|(_, s)| self.compiles_quickly(s)) {
             return None;
         }
-        self.check_all(list, INLINE_STEPS_MAX).ok()
+        self.check_all(list, steps_max).ok()
     }
 
     fn has_schema(&self, specification: &Specification) -> bool {

@@ -34,6 +34,8 @@ const PREPARE_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Bytes of inputs and of results of dependencies up to which an attempt may end in the turn that
 /// starts it, which others wait for: some hundred microseconds of parsing and writing.
 const BYTES_AT_ONCE_MAX: usize = 64 * 1024;
+/// Steps of checking its inputs against schemas up to which it may: 150 microseconds.
+const STEPS_AT_ONCE_MAX: u64 = 10_000;
 /// The smallest recorded change of progress, in millionths.
 pub const PROGRESS_STEP: u32 = 10_000;
 
@@ -185,14 +187,7 @@ impl Dispatcher {
             );
         }
         let now = self.clock.now();
-        let limits = TimeLimits {
-            timeout: material.specification.timeout_ms.map(Duration::from_millis),
-            deadline: started
-                .launch
-                .deadline
-                // Never early: the run could end before the deadlines of what waits have passed.
-                .map(|at| Duration::from_millis(at.ms_since(now) + 1)),
-        };
+        let limits = limits(started, &material, now);
         let (reporter, mut progress) = ProgressReporter::new();
         let job = job(started, material, limits, now, cancel, reporter);
         let outcome = tokio::select! {
@@ -201,6 +196,43 @@ impl Dispatcher {
         };
         let last = *progress.borrow_and_update();
         (outcome, last)
+    }
+
+    /// See [`Attempts::end_at_once`].
+    fn at_once(
+        &self,
+        started: &Started,
+        undurable: Undurable<'_>,
+        bytes_left: &mut usize,
+    ) -> Option<Command> {
+        let registered = self.catalog.get(&started.launch.method)?;
+        let now = self.clock.now();
+        let too_late = started.launch.deadline.is_some_and(|at| at <= now);
+        if !registered.is_pure() || too_late || self.stop.is_cancelled() {
+            return None;
+        }
+        let bytes_max = BYTES_AT_ONCE_MAX.min(*bytes_left);
+        let (material, bytes) = self.source.at_hand(started, undurable, bytes_max)?;
+        *bytes_left -= bytes;
+        let specification = &material.specification;
+        let faults = self
+            .validation
+            .check_at_once(specification, STEPS_AT_ONCE_MAX)?;
+        if !faults.is_empty() {
+            return None;
+        }
+        let (reporter, progress) = ProgressReporter::new();
+        let limits = limits(started, &material, now);
+        let job = job(
+            started,
+            material,
+            limits,
+            now,
+            CancellationToken::new(),
+            reporter,
+        );
+        let outcome = run_at_once(registered, job)?;
+        end_of(started, outcome, *progress.borrow())
     }
 
     /// Records progress as it is reported, at most once a second and by steps of one percent.
@@ -258,6 +290,17 @@ fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Opt
     }
 }
 
+fn limits(started: &Started, material: &Material, now: Timestamp) -> TimeLimits {
+    TimeLimits {
+        timeout: material.specification.timeout_ms.map(Duration::from_millis),
+        deadline: started
+            .launch
+            .deadline
+            // Never early: the run could end before the deadlines of what waits have passed.
+            .map(|at| Duration::from_millis(at.ms_since(now) + 1)),
+    }
+}
+
 fn job(
     started: &Started,
     material: Material,
@@ -289,24 +332,15 @@ fn job(
 }
 
 impl Attempts for Dispatcher {
-    fn end_at_once(&self, started: &Started, undurable: Undurable<'_>) -> Option<Command> {
-        let launch = &started.launch;
-        let registered = self.catalog.get(&launch.method)?;
-        let now = self.clock.now();
-        let too_late = launch.deadline.is_some_and(|at| at <= now);
-        if !registered.description().pure || too_late || self.stop.is_cancelled() {
-            return None;
-        }
-        let material = self.source.at_hand(started, undurable, BYTES_AT_ONCE_MAX)?;
-        let faults = self.validation.check_at_once(&material.specification)?;
-        if !faults.is_empty() {
-            return None;
-        }
-        let (reporter, progress) = ProgressReporter::new();
-        let (limits, cancel) = (TimeLimits::default(), CancellationToken::new());
-        let job = job(started, material, limits, now, cancel, reporter);
-        let outcome = run_at_once(registered, job)?;
-        end_of(started, outcome, *progress.borrow())
+    fn end_at_once(
+        &self,
+        started: &Started,
+        undurable: Undurable<'_>,
+        bytes_left: &mut usize,
+    ) -> Option<Command> {
+        // Where it breaks, an attempt that is launched fails, and the flow lives on.
+        let end = AssertUnwindSafe(|| self.at_once(started, undurable, bytes_left));
+        std::panic::catch_unwind(end).unwrap_or(None)
     }
 
     fn launch(&self, started: Started) {

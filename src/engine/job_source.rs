@@ -26,6 +26,10 @@ pub struct Material {
 
 /// Bytes of results and errors of its dependencies that an attempt may be given.
 pub const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What an attempt weighs besides its payloads, and a dependency of it: a microsecond of work for each
+/// hundred, as payloads have it.
+const ATTEMPT_BYTES: usize = 512;
+const DEPENDENCY_BYTES: usize = 128;
 /// Dependencies whose outcomes are read at once.
 const CHUNK_DEPENDENCIES: usize = 500;
 
@@ -77,15 +81,16 @@ impl JobSource {
         self.read_log(started).await
     }
 
-    /// The same where nobody can wait: of events that are not durable yet and of rows in memory. `None`:
-    /// they do not suffice, or it is more than `bytes_max`. Cost: O(dependencies).
+    /// The same where nobody can wait: of events that are not durable yet and of rows in memory, with
+    /// what it weighs. `None`: they do not suffice, or it weighs more than `bytes_max`. Cost:
+    /// O(dependencies).
     #[must_use]
     pub fn at_hand(
         &self,
         started: &Started,
         undurable: Undurable<'_>,
         bytes_max: usize,
-    ) -> Option<Material> {
+    ) -> Option<(Material, usize)> {
         let launch = &started.launch;
         let row = |task: TaskId| self.rows.rows(started.flow, [task])?.pop();
         let specification = match undurable(launch.spec_at) {
@@ -96,17 +101,17 @@ impl JobSource {
             Some(event) => facts::name(&event).map(str::to_owned),
             None => row(task).map(|row| row.name.to_string()),
         };
-        let mut left = bytes_max.checked_sub(specification.bytes())?;
+        let mut left = bytes_max.checked_sub(ATTEMPT_BYTES + specification.bytes())?;
         let mut dependencies = Vec::with_capacity(launch.dependencies.len());
         for &(id, name_at, outcome_at) in &launch.dependencies {
             dependencies.push(match undurable(outcome_at) {
                 Some(outcome) => {
-                    left = left.checked_sub(outcome_bytes(&outcome))?;
+                    left = left.checked_sub(DEPENDENCY_BYTES + outcome_bytes(&outcome))?;
                     dependency(id, name(id, name_at)?, &outcome)?
                 }
                 None => {
                     let row = row(id).filter(|row| row.status.is_terminal())?;
-                    left = left.checked_sub(outcome_bytes_of(&row))?;
+                    left = left.checked_sub(DEPENDENCY_BYTES + outcome_bytes_of(&row))?;
                     let name = name(id, name_at)?;
                     DependencyOutcome {
                         name,
@@ -115,11 +120,12 @@ impl JobSource {
                 }
             });
         }
-        Some(Material {
+        let material = Material {
             name: name(launch.task, launch.name_at)?,
             specification,
             dependencies,
-        })
+        };
+        Some((material, bytes_max - left))
     }
 
     async fn read_log(&self, started: &Started) -> Result<Material, MaterialError> {

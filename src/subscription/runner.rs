@@ -30,9 +30,10 @@ pub struct Options {
     /// and fewer than [`GATHER_EVENTS_MAX`] have come: a transaction for each commit would cost
     /// more than the commits themselves.
     pub gather: Duration,
-    /// Events of a log from which on empty read models are filled beside, as a rebuild does it: three
-    /// times as fast as following, but nothing can be read before the end.
-    pub fill_from: u64,
+    /// Position that a log must have reached for empty read models to be filled beside, as a rebuild
+    /// does it: three times as fast as following, but nothing can be read before the end, and a server
+    /// that is stopped before begins anew.
+    pub fill_from: Position,
 }
 
 /// How often a server that does not fold asks how far the rows are, while somebody waits for them.
@@ -136,6 +137,8 @@ impl Service {
         let position = match read_models.checkpoint().await {
             // Nothing of this version is there yet.
             Err(ReadError::OtherVersion { .. }) => 0,
+            // Of another log: they are about to be emptied.
+            Ok(position) if position > *store.watch().borrow() => 0,
             other => other?,
         };
         let (checkpoint, checkpoint_seen) = watch::channel(position);
@@ -267,22 +270,26 @@ impl Service {
                 head,
                 "the read models are ahead of the log (was a backup restored?), rebuilding them"
             );
+            self.checkpoint.send_replace(0);
             if let Err(error) = self.read_models.clear().await {
                 return unfolded(&error);
             }
             position = 0;
         }
         if position == 0 && head >= self.options.fill_from {
-            position = self.fill(head).await;
+            match self.fill(head).await {
+                Ok(filled) => position = filled,
+                Err(step) => return step,
+            }
         }
         feed.seek(position);
         self.checkpoint.send_replace(position);
         Step::Done
     }
 
-    /// Fills empty rows from a long log. Returns the position reached; 0 when it could not be done: what
-    /// the reason was, following the log will meet.
-    async fn fill(&self, head: Position) -> Position {
+    /// Fills empty rows from a long log. Returns the position reached; 0 when there is an event that
+    /// cannot be folded: following the log shows all rows before it.
+    async fn fill(&self, head: Position) -> Result<Position, Step> {
         tracing::info!(head, "the read models are empty, filling them from the log");
         let progress = |position, of| self.show(State::Filling { position, of });
         let filled = rebuild::beside(self.store.clone(), &self.read_models, progress).await;
@@ -290,13 +297,14 @@ impl Service {
         match filled {
             Ok(position) => {
                 tracing::info!(position, "the read models are filled");
-                position
+                Ok(position)
             }
-            Err(error) => {
-                let reason = projections::with_sources(&error);
-                tracing::warn!(reason, "the read models could not be filled beside");
-                0
-            }
+            Err(
+                rebuild::Error::Store(store::Error::Corrupt { .. })
+                | rebuild::Error::ReadModels(ReadError::Poison { .. }),
+            ) => Ok(0),
+            Err(rebuild::Error::ReadModels(error)) if error.is_contradiction() => Ok(0),
+            Err(error) => Err(Step::Again(projections::with_sources(&error))),
         }
     }
 

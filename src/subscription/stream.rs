@@ -369,6 +369,7 @@ impl Stream {
         }
         let lost = self.place.position < dropped.horizon
             && match self.filter.flow {
+                // Or before the place: rather said once too often.
                 None => true,
                 Some(flow) => beginning::has_lost(&self.live, flow, self.place).await?,
             };

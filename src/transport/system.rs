@@ -142,7 +142,7 @@ fn projections(context: &Context) -> Check {
     let at = context.app.projections.checkpoint();
     let (ok, detail) = match context.app.projections.state() {
         State::Running => (true, format!("at {at}")),
-        State::Filling { position, of } => (true, format!("being filled, at {position} of {of}")),
+        State::Filling { position, of } => (false, format!("being filled, at {position} of {of}")),
         State::Retrying { reason } => (false, format!("at {at}, trying again: {reason}")),
         State::Failed { position, reason } => {
             (false, format!("stopped before {position}: {reason}"))

@@ -267,6 +267,25 @@ async fn beside_attempts_that_take_time_both_end() {
     );
 }
 
+#[tokio::test]
+async fn what_passes_its_deadline_in_the_turn_that_starts_it_is_not_launched() {
+    let w = swift().await;
+    w.script.take_time_of(w.clock.clone());
+    let deadline = START.plus_ms(5_000).to_string();
+    let children = json!([
+        {"id": id("a"), "name": "a", "schemas": {"method": SWIFT}},
+        {"id": id("b"), "name": "b", "schemas": {"method": "work"}, "params": {"deadline": deadline}},
+    ]);
+    let tree = json!([{"id": id("root"), "name": "root", "children": children}]);
+    soon(w.execute(caller(), tree)).await.unwrap().unwrap();
+    let kinds = w.kinds(id("root").as_flow()).await;
+    let started = kinds.iter().filter(|kind| **kind == "TaskStarted").count();
+    assert_eq!(started, 3, "root, a and b: {kinds:?}");
+    assert_eq!(w.script.ended_at_once(), [(id("a"), 1)]);
+    assert_eq!((w.script.launches(), w.taken()), (Vec::new(), 0));
+    assert_eq!(kinds.last(), Some(&"RunEnded"));
+}
+
 /// Pure as it says; what it does with its inputs is not always.
 struct Swift(AtomicUsize);
 
@@ -321,6 +340,18 @@ impl Running {
         &self.server.context().app
     }
 
+    /// Runs a tree to its end, in so many appends.
+    async fn run_in(&self, appends: u64, tasks: Value) -> Vec<Arc<Recorded>> {
+        let before = self.appends();
+        let history = self.run(tasks).await;
+        assert_eq!(self.appends() - before, appends);
+        history
+    }
+
+    fn appends(&self) -> u64 {
+        self.app().store.commits()
+    }
+
     /// Runs a tree to its end.
     async fn run(&self, tasks: Value) -> Vec<Arc<Recorded>> {
         let root = tasks[0]["id"].as_str().unwrap().to_owned();
@@ -362,17 +393,6 @@ fn failure(history: &[Arc<Recorded>]) -> Option<(FailureReason, String)> {
     })
 }
 
-/// Whether start and end have the time of one turn, and not that of a launch.
-fn in_one_turn(history: &[Arc<Recorded>]) -> bool {
-    history.windows(2).all(|pair| {
-        let ends = matches!(
-            *pair[1].event,
-            Event::TaskCompleted(_) | Event::TaskFailed(_)
-        );
-        !ends || pair[1].position == pair[0].position + 1
-    })
-}
-
 #[tokio::test]
 async fn results_of_the_same_turn_are_handed_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -383,7 +403,7 @@ async fn results_of_the_same_turn_are_handed_on() {
     let last = json!({"id": id("last"), "name": "last", "schemas": {"method": SWIFT}, "dependencies": [{"id": id("all")}]});
     let tree =
         json!([{"id": id("root"), "name": "root", "children": [leaf("a"), leaf("b"), all, last]}]);
-    let history = w.run(tree).await;
+    let history = w.run_in(1, tree).await;
     let results = results(&history);
     let of = |name: &str| {
         &results
@@ -401,7 +421,6 @@ async fn results_of_the_same_turn_are_handed_on() {
         json!({"of": "b"})
     );
     assert_eq!(of("last")["from"], 1);
-    assert!(in_one_turn(&history));
     w.server.close().await;
 }
 
@@ -417,6 +436,7 @@ async fn what_was_stored_before_is_taken_from_rows() {
     let tree = json!([{"id": root, "name": "root", "children": children}]);
     let list = parse_tasks(&tree).unwrap();
     soon(w.app().create(caller(), list)).await.unwrap();
+    let before = w.appends();
     let run = w
         .app()
         .execute(caller(), Target::Stored(root), ExecuteOptions::default());
@@ -427,7 +447,7 @@ async fn what_was_stored_before_is_taken_from_rows() {
         json!({"name": "a", "params": {"of": "a"}, "from": 0})
     );
     assert_eq!(results(&history)[1].1["from"], 1);
-    assert!(in_one_turn(&history) && w.calls() == 2);
+    assert_eq!((w.calls(), w.appends() - before), (2, 1));
     w.server.close().await;
 }
 
@@ -435,13 +455,15 @@ async fn what_was_stored_before_is_taken_from_rows() {
 async fn one_that_waits_after_all_is_launched_and_ends() {
     let folder = tempfile::tempdir().unwrap();
     let w = Running::at(folder.path()).await;
-    let history = w.run(one(json!({"waits": true}))).await;
+    let history = w.run_in(2, one(json!({"waits": true}))).await;
     assert_eq!(results(&history).len(), 1);
     assert_eq!(
         w.calls(),
         2,
         "once in the turn, where it waited, and once by itself"
     );
+    w.run_in(2, one(json!({}))).await;
+    assert_eq!(w.calls(), 3, "it is not taken for pure again");
     w.server.close().await;
 }
 
@@ -449,15 +471,15 @@ async fn one_that_waits_after_all_is_launched_and_ends() {
 async fn a_panic_and_a_failure_fail_the_task_only() {
     let folder = tempfile::tempdir().unwrap();
     let w = Running::at(folder.path()).await;
-    let (reason, error) = failure(&w.run(one(json!({"panics": 1}))).await).unwrap();
+    let (reason, error) = failure(&w.run_in(1, one(json!({"panics": 1}))).await).unwrap();
     assert_eq!(reason, FailureReason::Executor);
     assert!(error.contains("panicked: as the task asks"), "{error}");
-    let failed = failure(&w.run(one(json!({"fails": 1}))).await);
+    let failed = failure(&w.run_in(1, one(json!({"fails": 1}))).await);
     assert_eq!(
         failed,
         Some((FailureReason::Executor, "as the task asks".to_owned()))
     );
-    assert_eq!(w.run(one(json!({}))).await.len(), 5);
+    assert_eq!(w.run_in(1, one(json!({}))).await.len(), 5);
     w.server.close().await;
 }
 
@@ -465,7 +487,7 @@ async fn a_panic_and_a_failure_fail_the_task_only() {
 async fn one_with_large_inputs_is_launched() {
     let folder = tempfile::tempdir().unwrap();
     let w = Running::at(folder.path()).await;
-    let history = w.run(one(json!({"text": "x".repeat(100_000)}))).await;
+    let history = w.run_in(2, one(json!({"text": "x".repeat(100_000)}))).await;
     assert_eq!((results(&history).len(), w.calls()), (1, 1));
     w.server.close().await;
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use taskledger::application::ports::{Attempts, Executors, Started, Undurable};
 use taskledger::application::{Flows, Partitions};
+use taskledger::clock::ManualClock;
 use taskledger_domain::flow::{Command, Event, FailureReason};
 use taskledger_domain::task::Progress;
 use taskledger_domain::task::inputs::CompiledSchema;
@@ -74,6 +75,8 @@ pub(crate) struct Script {
     ended_at_once: Mutex<Vec<(TaskId, u32)>>,
     /// Attempts that may still be.
     at_once_left: AtomicUsize,
+    /// Set going forward at each of them, by ten seconds.
+    clock: Mutex<Option<Arc<ManualClock>>>,
 }
 
 /// The executor whose attempts end in the turn that starts them; their results are the inputs, `null` when
@@ -81,7 +84,12 @@ pub(crate) struct Script {
 pub(crate) const SWIFT: &str = "swift";
 
 impl Attempts for Script {
-    fn end_at_once(&self, started: &Started, undurable: Undurable<'_>) -> Option<Command> {
+    fn end_at_once(
+        &self,
+        started: &Started,
+        undurable: Undurable<'_>,
+        _: &mut usize,
+    ) -> Option<Command> {
         let launch = &started.launch;
         if launch.method != SWIFT {
             return None;
@@ -90,6 +98,9 @@ impl Attempts for Script {
         self.at_once_left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
             .ok()?;
+        if let Some(clock) = &*self.clock.lock().unwrap() {
+            clock.advance_ms(10_000);
+        }
         let (task, attempt) = (launch.task, launch.attempt);
         self.ended_at_once.lock().unwrap().push((task, attempt));
         let inputs = undurable(launch.spec_at).map(|event| match &*event {
@@ -174,7 +185,13 @@ impl Script {
             most: Mutex::default(),
             ended_at_once: Mutex::default(),
             at_once_left: AtomicUsize::new(usize::MAX),
+            clock: Mutex::default(),
         })
+    }
+
+    /// Each attempt that ends at once takes ten seconds of this clock.
+    pub(crate) fn take_time_of(&self, clock: Arc<ManualClock>) {
+        *self.clock.lock().unwrap() = Some(clock);
     }
 
     /// So many attempts more are ended in their turns; the others are launched.

@@ -220,6 +220,12 @@ async fn empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then(engin
 }
 
 async fn read_models_from_the_future_are_made_anew(engine: Engine) {
+    for fill_from in [u64::MAX, 1] {
+        read_models_from_the_future(engine, fill_from).await;
+    }
+}
+
+async fn read_models_from_the_future(engine: Engine, fill_from: u64) {
     let longer = Log::new(None);
     for n in 1..=9 {
         longer.create(n, Payload::empty());
@@ -233,7 +239,11 @@ async fn read_models_from_the_future_are_made_anew(engine: Engine) {
     for n in 101..=104 {
         restored.create(n, Payload::empty());
     }
-    let running = start(&restored, models).await;
+    let running = start_filling(&restored, models, fill_from).await;
+    assert!(
+        running.handle.checkpoint() <= 4,
+        "what is gone is not waited for"
+    );
     let mut rows = 0;
     for n in 101..=104 {
         // The handle may still show the old place, so wait for the rows themselves.

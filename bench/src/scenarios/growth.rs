@@ -45,7 +45,8 @@ pub(crate) async fn growth(
     // What was created here would change what others see.
     nodes.stop().await?;
     if args.very_long_log {
-        let (nodes, ..) = long_log::filled(args, "very_long", VERY_LONG_TASKS).await?;
+        let (nodes, made) = long_log::filled(args, "very_long", VERY_LONG_TASKS).await?;
+        made.tell(&nodes, report).await?;
         log(args, &nodes, VERY_LONG_TASKS, report).await?;
         nodes.stop().await?;
     }

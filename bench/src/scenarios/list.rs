@@ -25,7 +25,7 @@ pub(crate) async fn list(
 ) -> Result<(), String> {
     let large = long_log::tasks(args);
     for tasks in SMALL.into_iter().filter(|tasks| *tasks < large) {
-        let (nodes, ..) = long_log::filled(args, "list", tasks).await?;
+        let (nodes, _) = long_log::filled(args, "list", tasks).await?;
         queries(args, &nodes, tasks, report).await?;
         nodes.stop().await?;
     }

@@ -24,56 +24,74 @@ pub(crate) fn name(tasks: u64) -> String {
     format!("{} tasks", number(tasks as f64))
 }
 
-/// A fresh place with so many tasks, whose read models are made; gives also the seconds that both took.
-pub(crate) async fn filled(
-    args: &Args,
-    place: &str,
+/// What it took to make a log and the read models behind it.
+pub(crate) struct Made {
     tasks: u64,
-) -> Result<(Nodes, f64, f64), String> {
+    import_seconds: f64,
+    start_seconds: f64,
+}
+
+/// Servers on a fresh place with so many tasks, whose read models are made.
+pub(crate) async fn filled(args: &Args, place: &str, tasks: u64) -> Result<(Nodes, Made), String> {
     let place = Place::fresh(args, place).await?;
-    let imported = place.import(&args.program, |log| log.blocks(tasks))?;
+    let import_seconds = place.import(&args.program, |log| log.blocks(tasks))?;
     let began = Instant::now();
     let nodes = Nodes::start_on(args, place, &[]).await?;
     caught_up(&nodes).await?;
-    Ok((nodes, imported, began.elapsed().as_secs_f64()))
+    let made = Made {
+        tasks,
+        import_seconds,
+        start_seconds: began.elapsed().as_secs_f64(),
+    };
+    Ok((nodes, made))
+}
+
+impl Made {
+    /// Says it, with what it takes on the disk and in the memory of these servers.
+    pub(crate) async fn tell(&self, nodes: &Nodes, report: &mut Report) -> Result<(), String> {
+        let (events, tasks) = (events_of(self.tasks) as f64, self.tasks as f64);
+        let (name, sizes) = (name(self.tasks), nodes.place().sizes().await?);
+        for (figure, unit, value) in [
+            (
+                format!("import, {name}: rate"),
+                "events/s",
+                events / self.import_seconds,
+            ),
+            (
+                format!("first start with {name}: events shown by new read models"),
+                "1/s",
+                events / self.start_seconds,
+            ),
+            (
+                format!("import, {name}: log bytes per task"),
+                "B",
+                sizes.log / tasks,
+            ),
+            (
+                format!("import, {name}: read model bytes per task"),
+                "B",
+                sizes.read_models / tasks,
+            ),
+            (
+                format!("first start with {name}: memory of the server, most"),
+                "MB",
+                nodes.peak_memory_mb()?,
+            ),
+        ] {
+            report.row(figure, unit, &[value]);
+        }
+        Ok(())
+    }
 }
 
 impl LongLog {
-    /// The place; made, with what that took as figures, if it is not there.
+    /// The place; made if it is not there.
     pub(crate) async fn take(&mut self, args: &Args, report: &mut Report) -> Result<Place, String> {
         if let Some(place) = self.place.take() {
             return Ok(place);
         }
-        let tasks = tasks(args);
-        let (nodes, imported, made) = filled(args, "long", tasks).await?;
-        let events = events_of(tasks) as f64;
-        let name = name(tasks);
-        report.row(
-            format!("import, {name}: rate"),
-            "events/s",
-            &[events / imported],
-        );
-        report.row(
-            format!("first start with {name}: events shown by new read models"),
-            "1/s",
-            &[events / made],
-        );
-        let sizes = nodes.place().sizes().await?;
-        report.row(
-            format!("import, {name}: log bytes per task"),
-            "B",
-            &[sizes.log / tasks as f64],
-        );
-        report.row(
-            format!("import, {name}: read model bytes per task"),
-            "B",
-            &[sizes.read_models / tasks as f64],
-        );
-        report.row(
-            format!("first start with {name}: memory of the server, most"),
-            "MB",
-            &[nodes.peak_memory_mb()?],
-        );
+        let (nodes, made) = filled(args, "long", tasks(args)).await?;
+        made.tell(&nodes, report).await?;
         nodes.end().await
     }
 

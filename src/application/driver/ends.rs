@@ -5,7 +5,7 @@
 //! the log or neither is. A chain of such tasks is one append, and no other thread works on it.
 
 use super::Driver;
-use crate::application::batch::{Batch, Consequence};
+use crate::application::batch::Batch;
 use crate::application::mailbox::{Mailbox, Order};
 use std::sync::Arc;
 use taskledger_domain::Version;
@@ -13,6 +13,9 @@ use taskledger_domain::flow::Event;
 
 /// How often decisions are put off for ends of attempts that keep arriving.
 const GATHER_ROUNDS_MAX: u32 = 16;
+
+/// Ends that are decided before others get the thread: about a millisecond.
+const ENDS_AT_A_STRETCH_MAX: usize = 64;
 
 /// Events of the append that is under way.
 #[derive(Debug, Default)]
@@ -30,10 +33,24 @@ impl UnderWay {
 }
 
 impl Driver<'_> {
+    /// Decides an order, and the ends of attempts that it starts and that end at once.
+    pub(super) async fn decide_with_ends(&mut self, order: Order) {
+        self.decide(order);
+        let mut ends = 0;
+        while let Some(end) = self.end_at_once() {
+            self.decide(end);
+            ends += 1;
+            if ends % ENDS_AT_A_STRETCH_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     /// The end of the next attempt that ends at once, for this turn to decide; those before it are
     /// launched when their starts are durable, and so are all when the append is full.
-    pub(super) fn end_at_once(&mut self) -> Option<Order> {
+    fn end_at_once(&mut self) -> Option<Order> {
         while let Some((started, slot)) = self.next.starts.pop_front() {
+            let mut left = self.next.at_once_bytes_left;
             let undurable = |version| {
                 let event = self.next.event(version);
                 event.or_else(|| self.under_way.event(version)).cloned()
@@ -41,8 +58,10 @@ impl Driver<'_> {
             let end = if self.next.is_full() {
                 None
             } else {
-                self.flows.attempts().end_at_once(&started, &undurable)
+                let attempts = self.flows.attempts();
+                attempts.end_at_once(&started, &undurable, &mut left)
             };
+            self.next.at_once_bytes_left = left;
             match end {
                 Some(command) => {
                     let mut order = self.flows.order_about(&started, command);
@@ -50,7 +69,7 @@ impl Driver<'_> {
                     order.of_turn = true;
                     return Some(order);
                 }
-                None => self.next.effects.push(Consequence::Launch(started, slot)),
+                None => self.next.launch(started, slot),
             }
         }
         None

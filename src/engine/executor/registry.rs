@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::{self, CompiledSchema};
 use taskledger_domain::{PathSegment, Violation};
@@ -47,6 +48,14 @@ pub enum RegistryError {
         /// The executor.
         name: String,
     },
+    /// What is pure may always run again.
+    #[error(
+        "executor `{name}` says that it is pure and not idempotent; what is pure is idempotent"
+    )]
+    PureNotIdempotent {
+        /// The executor.
+        name: String,
+    },
     /// The configuration bounds an executor that does not exist.
     #[error("concurrency is configured for `{name}`, which is not registered; there are {known}")]
     UnknownOverride {
@@ -64,6 +73,7 @@ pub struct Registered {
     description: Arc<Description>,
     input_schema: Option<Arc<CompiledSchema>>,
     limit: usize,
+    is_pure: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Registered {
@@ -86,6 +96,23 @@ impl Registered {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.description.name
+    }
+
+    /// Whether its attempts may end where they are started: it says that it is pure, and has never
+    /// waited for anything.
+    #[must_use]
+    pub fn is_pure(&self) -> bool {
+        self.is_pure.load(Ordering::Relaxed)
+    }
+
+    /// It has waited for something although it says that it is pure.
+    pub(super) fn takes_time(&self) {
+        if self.is_pure.swap(false, Ordering::Relaxed) {
+            tracing::warn!(
+                executor.name = self.name(),
+                "an executor says that it is pure and waits; from now on its attempts are launched"
+            );
+        }
     }
 
     /// What it says of itself.
@@ -218,6 +245,9 @@ impl RegistryBuilder {
         if limit == 0 {
             return Err(RegistryError::NoConcurrency { name });
         }
+        if description.pure && !description.idempotent {
+            return Err(RegistryError::PureNotIdempotent { name });
+        }
         for text in claimed {
             self.names.insert(text, name.clone());
         }
@@ -225,6 +255,7 @@ impl RegistryBuilder {
             name,
             Registered {
                 executor,
+                is_pure: Arc::new(AtomicBool::new(description.pure)),
                 description: Arc::new(description),
                 input_schema,
                 limit,

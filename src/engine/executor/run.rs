@@ -110,12 +110,16 @@ pub async fn run_attempt(
     outcome
 }
 
-/// Runs an attempt of an executor that is pure, on this thread. `None`: it would wait for something, so
-/// it is not; it was dropped and has done nothing.
+/// Runs an attempt of an executor that is pure, on this thread. `None`: it wanted to wait for something,
+/// so it is not pure, and is not taken for it again; the attempt was dropped where it waited.
 pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
     let running = AssertUnwindSafe(|| executor.executor().execute(job).now_or_never());
     Some(match catch_unwind(running) {
-        Ok(answer) => answered(executor.name(), Ok(answer?)),
+        Ok(None) => {
+            executor.takes_time();
+            return None;
+        }
+        Ok(Some(answer)) => answered(executor.name(), Ok(answer)),
         Err(panic) => panicked(executor.name(), &*panic),
     })
 }

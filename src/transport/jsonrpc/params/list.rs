@@ -94,7 +94,7 @@ impl Parameters for Params {
             "order",
             ORDER,
             Order::default(),
-            "By time of creation: `desc` newest first, `asc` oldest first.",
+            "By creation, as the log has it: `desc` newest first, `asc` oldest first.",
         );
         let consistency = super::consistency(&mut reader);
         if cursor.is_some() && offset > 0 {

@@ -95,6 +95,7 @@ pub fn executors() -> About {
         "aliases": {"type": "array", "items": {"type": "string"}},
         "summary": {"type": "string"},
         "idempotent": {"type": "boolean", "description": "Whether an interrupted attempt is simply repeated."},
+        "pure": {"type": "boolean", "description": "Whether an attempt needs neither time nor anything outside: then its start and its end are one append."},
         "input_schema": {"type": ["object", "null"], "description": "What it takes as `inputs`, as JSON Schema (draft-07)."},
         "limit": {"type": "integer", "minimum": 0, "description": "Attempts at once."},
     }));
@@ -109,7 +110,7 @@ pub fn executors() -> About {
             params: json!({}),
             result: json!({"executors": [{
                 "name": "echo_executor", "aliases": [], "summary": "Returns its inputs",
-                "idempotent": true, "input_schema": null, "limit": 256,
+                "idempotent": true, "pure": true, "input_schema": null, "limit": 256,
             }]}),
         }],
     }
