@@ -28,6 +28,9 @@ pub enum Consistency {
     Eventual,
 }
 
+/// Milliseconds after which a reader may ask again whether rows are filled, which takes seconds or more.
+const UNFILLED_RETRY_MS: u64 = 1000;
+
 #[derive(Serialize)]
 struct Page {
     tasks: Vec<TaskView>,
@@ -91,9 +94,12 @@ impl App {
         limit: u32,
         consistency: Consistency,
     ) -> Answer {
-        if consistency == Consistency::Strong {
-            let head = self.head().await?;
-            self.await_position(head).await?;
+        match consistency {
+            Consistency::Strong => {
+                let head = self.head().await?;
+                self.await_position(head).await?;
+            }
+            Consistency::Eventual => self.refuse_unfilled()?,
         }
         let offset = match &start {
             Start::Offset(offset) => *offset,
@@ -122,17 +128,31 @@ impl App {
         consistency: Consistency,
     ) -> Result<FlowId, Error> {
         let flow = self.flow_of(field, task).await?;
-        if consistency == Consistency::Strong {
-            let end = if self.flows.ownership().is_shared() {
-                // Any node may have written it, and answered.
-                let end = self.store.stream_head(flow).await?;
-                end.map_or(0, |(_, position)| position)
-            } else {
-                self.positions.awaited(flow, self.projections.checkpoint())
-            };
-            self.await_position(end).await?;
+        match consistency {
+            Consistency::Strong => {
+                let end = if self.flows.ownership().is_shared() {
+                    // Any node may have written it, and answered.
+                    let end = self.store.stream_head(flow).await?;
+                    end.map_or(0, |(_, position)| position)
+                } else {
+                    self.positions.awaited(flow, self.projections.checkpoint())
+                };
+                self.await_position(end).await?;
+            }
+            Consistency::Eventual => self.refuse_unfilled()?,
         }
         Ok(flow)
+    }
+
+    /// What is empty until it is filled would say that tasks do not exist.
+    fn refuse_unfilled(&self) -> Result<(), Error> {
+        if !self.projections.is_unfilled() {
+            return Ok(());
+        }
+        Err(Error::Busy {
+            reason: "the read models are being filled from the log".to_owned(),
+            retry_after_ms: UNFILLED_RETRY_MS,
+        })
     }
 
     /// Whether the flow's commands are decided here, so that nobody has written past the rows in

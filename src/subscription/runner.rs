@@ -7,8 +7,9 @@
 //! Of several servers on one database one folds at a time; somebody else decides which. The others
 //! follow what it has done.
 
+mod beside;
+
 use super::feed::Feed;
-use super::rebuild;
 use crate::store::{self, EventStore};
 use futures_util::StreamExt;
 use std::sync::Arc;
@@ -110,6 +111,7 @@ pub struct Service {
 /// What others may know of the projection. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
+    fill_from: Position,
     checkpoint: watch::Receiver<Position>,
     state: watch::Receiver<State>,
     head: watch::Receiver<Position>,
@@ -142,9 +144,16 @@ impl Service {
             other => other?,
         };
         let (checkpoint, checkpoint_seen) = watch::channel(position);
-        let (state, state_seen) = watch::channel(State::Running);
+        let of = *store.watch().borrow();
+        let state = if position == 0 && of >= options.fill_from {
+            State::Filling { position, of }
+        } else {
+            State::Running
+        };
+        let (state, state_seen) = watch::channel(state);
         let (wanted, wanted_seen) = watch::channel(0);
         let handle = Handle {
+            fill_from: options.fill_from,
             checkpoint: checkpoint_seen,
             state: state_seen,
             head: store.watch(),
@@ -287,42 +296,6 @@ impl Service {
         Step::Done
     }
 
-    /// Fills empty rows from a long log. Returns the position reached; 0 when there is an event that
-    /// cannot be folded: following the log shows all rows before it.
-    async fn fill(&self, head: Position) -> Result<Position, Step> {
-        tracing::info!(head, "the read models are empty, filling them from the log");
-        let progress = |position, of| self.show(State::Filling { position, of });
-        let filled = rebuild::beside(self.store.clone(), &self.read_models, progress).await;
-        self.show(State::Running);
-        match filled {
-            Ok(position) => {
-                tracing::info!(position, "the read models are filled");
-                Ok(position)
-            }
-            Err(
-                rebuild::Error::Store(store::Error::Corrupt { .. })
-                | rebuild::Error::ReadModels(ReadError::Poison { .. }),
-            ) => Ok(0),
-            Err(rebuild::Error::ReadModels(error)) if error.is_contradiction() => Ok(0),
-            Err(error) => Err(Step::Again(projections::with_sources(&error))),
-        }
-    }
-
-    /// Makes rows of this version beside those that others may be reading still.
-    async fn replace(&self, found: i64) -> Step {
-        tracing::warn!(
-            found,
-            "the read models are of an older version, rebuilding them beside"
-        );
-        let rebuilt = rebuild::beside(self.store.clone(), &self.read_models, |_, _| ()).await;
-        Step::Again(match rebuilt {
-            Ok(position) => {
-                format!("they were of version {found} and are now rebuilt to {position}")
-            }
-            Err(error) => projections::with_sources(&error),
-        })
-    }
-
     /// Shows how far somebody else has folded, until this server folds or `stop`.
     async fn follow_others(&self, stop: &CancellationToken) {
         // One wait goes on over all turns of the loop: listening takes longer to begin than a turn.
@@ -454,6 +427,12 @@ impl Handle {
     #[must_use]
     pub fn checkpoint(&self) -> Position {
         *self.checkpoint.borrow()
+    }
+
+    /// Whether the rows are empty behind a long log: what they say is not even old.
+    #[must_use]
+    pub fn is_unfilled(&self) -> bool {
+        self.checkpoint() == 0 && *self.head.borrow() >= self.fill_from
     }
 
     /// How the projection stands.

@@ -2,6 +2,7 @@
 
 use super::http::{Check, Readiness};
 use super::jsonrpc::methods::Context;
+use crate::application::LAG_EVENTS_MAX;
 use crate::application::ownership::Node;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
@@ -74,6 +75,10 @@ fn node(context: &Context) -> Value {
 
 /// How the last rebuild stands; null when there was none since the start.
 fn rebuild(context: &Context) -> Value {
+    // Filling empty rows is one too, which nobody asked for.
+    if let State::Filling { position, of } = context.app.projections.state() {
+        return json!({"state": "running", "position": position, "of": of});
+    }
     match context.app.rebuilds.status() {
         None => Value::Null,
         Some(Status::Running { position, of }) => {
@@ -141,7 +146,13 @@ impl Readiness for Ready {
 fn projections(context: &Context) -> Check {
     let at = context.app.projections.checkpoint();
     let (ok, detail) = match context.app.projections.state() {
-        State::Running => (true, format!("at {at}")),
+        State::Running => match context.app.projections.lag() {
+            lag if lag > LAG_EVENTS_MAX => (
+                false,
+                format!("at {at}, {lag} events behind: commands wait"),
+            ),
+            _ => (true, format!("at {at}")),
+        },
         State::Filling { position, of } => (false, format!("being filled, at {position} of {of}")),
         State::Retrying { reason } => (false, format!("at {at}, trying again: {reason}")),
         State::Failed { position, reason } => {

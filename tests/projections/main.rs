@@ -197,7 +197,22 @@ async fn empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then(engin
         log.create(n, Payload::empty());
     }
     let ground = Ground::new(engine).await;
-    let running = start_filling(&log, models(&ground).await, 5000).await;
+    let store: Arc<dyn EventStore> = Arc::clone(&log) as _;
+    let options = Options {
+        fill_from: 5000,
+        ..Options::default()
+    };
+    let models = models(&ground).await;
+    let (_, handle) = Service::new(store, Arc::clone(&models), options)
+        .await
+        .unwrap();
+    let before = State::Filling {
+        position: 0,
+        of: 5000,
+    };
+    assert_eq!(handle.state(), before, "from the first moment on");
+    assert!(handle.is_unfilled());
+    let running = start_filling(&log, models, 5000).await;
     running.handle.wait_for(1, PATIENCE).await.unwrap();
     assert_eq!(
         running.handle.checkpoint(),
@@ -205,12 +220,13 @@ async fn empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then(engin
         "nothing is seen before the end"
     );
     assert_eq!(running.handle.state(), State::Running);
+    assert!(!running.handle.is_unfilled());
     let position = log.rename(7);
     running.handle.wait_for(position, PATIENCE).await.unwrap();
     let filled = running.stop().await.dump().await.unwrap();
 
     let other = ground.another().await;
-    let running = start_filling(&log, models(&other).await, 5002).await;
+    let running = start_filling(&log, self::models(&other).await, 5002).await;
     running.handle.wait_for(position, PATIENCE).await.unwrap();
     assert_eq!(
         running.stop().await.dump().await.unwrap(),

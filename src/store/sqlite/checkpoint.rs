@@ -60,10 +60,14 @@ impl Checkpoints {
         self.shared.commits.clone()
     }
 
+    /// Counts a commit.
+    pub(super) fn committed(&self) {
+        self.shared.commits.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Looks at the WAL after a commit. Cost: a look into shared memory, unless there is something
     /// to do.
     pub(super) fn after_commit(&self, connection: &Connection) {
-        self.shared.commits.fetch_add(1, Ordering::Relaxed);
         if self.shared.copied.swap(false, Ordering::AcqRel) {
             run(connection, "PASSIVE");
             return;

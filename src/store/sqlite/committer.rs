@@ -150,6 +150,7 @@ impl Committer {
                 if std::mem::take(&mut self.refusing) {
                     tracing::info!("the event log can be written again");
                 }
+                self.checkpoints.committed();
                 if let Some(last) = fresh.last() {
                     let position = last.event.position;
                     self.ring.push(fresh);
