@@ -34,6 +34,8 @@ pub struct Rebuild {
     /// What makes the indexes that only queries need: made at the end, from sorted keys, they cost a
     /// fraction of what it costs to keep them.
     indexes: Vec<String>,
+    /// Whether they are made.
+    finished: bool,
     _one_at_a_time: OwnedMutexGuard<()>,
 }
 
@@ -67,6 +69,7 @@ impl ReadModels {
         Ok(Rebuild {
             writer: Arc::new(Mutex::new(writer)),
             indexes,
+            finished: false,
             models: Arc::clone(self),
             _one_at_a_time: one,
         })
@@ -114,13 +117,22 @@ impl Rebuild {
     /// Nothing was swapped, and the rebuild is of no use; except [`Error::Unavailable`] on
     /// PostgreSQL: the connection may have broken behind the swap.
     pub async fn swap(&mut self) -> Result<Swap, Error> {
-        let indexes = std::mem::take(&mut self.indexes);
-        writer::with(&self.writer, |mut next| async move {
-            next.execute(&indexes).await?;
-            // Most of it, while nobody waits; the rest is synced when it takes its place.
-            next.way.sync()
-        })
-        .await?;
+        if !std::mem::replace(&mut self.finished, true) {
+            let indexes = std::mem::take(&mut self.indexes);
+            writer::with(&self.writer, |mut next| async move {
+                next.execute(&indexes).await?;
+                // Most of it, while nobody waits; the rest is synced when it takes its place. Only once:
+                // while a sync takes its time, the serving rows go on.
+                next.way.sync()
+            })
+            .await?;
+            let position = self.writer.lock().await.certain().await?;
+            if let Ok(at) = self.models.checkpoint().await
+                && at > position
+            {
+                return Ok(Swap::Behind(at));
+            }
+        }
         let mut next = self.writer.lock().await;
         let position = next.certain().await?;
         match (&self.models.place, &self.models.readers) {

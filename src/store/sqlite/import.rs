@@ -214,3 +214,24 @@ fn remove(file: &Path) -> std::io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::types::Value;
+
+    #[test]
+    fn nothing_is_written_twice_and_what_is_sorted_lies_on_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let import = Import::begin(folder.path(), &[]).unwrap();
+        let asked = |pragma: &str| -> Value {
+            let value = import
+                .connection
+                .pragma_query_value(None, pragma, |row| row.get(0));
+            value.unwrap()
+        };
+        assert_eq!(asked("journal_mode"), Value::Text("off".to_owned()));
+        assert_eq!(asked("synchronous"), Value::Integer(0));
+        assert_eq!(asked("temp_store"), Value::Integer(1));
+    }
+}
