@@ -2,17 +2,25 @@
 
 pub mod application;
 pub mod cli;
-pub mod clock;
+
 pub mod config;
-pub mod conformance;
-pub mod egress;
+
+
 pub mod engine;
 pub mod nodes;
 pub mod retention;
 pub mod server;
-pub mod store;
-pub mod subscription;
+
+
 pub mod telemetry;
-pub mod tls;
+
 pub mod transport;
-pub mod webhooks;
+
+
+// The parts that are crates of their own, under the names by which the rest knows them.
+pub use taskledger_clock as clock;
+pub use taskledger_conformance as conformance;
+pub use taskledger_log as store;
+pub use taskledger_net::{egress, tls};
+pub use taskledger_subscription as subscription;
+pub use taskledger_webhooks as webhooks;

@@ -86,6 +86,13 @@ pub enum Change {
 }
 
 impl TaskRow {
+    /// Bytes of its result and its error.
+    #[must_use]
+    pub fn outcome_bytes(&self) -> usize {
+        self.result.as_ref().map_or(0, |p| p.as_str().len())
+            + self.error.as_ref().map_or(0, |e| e.len())
+    }
+
     /// The row of a task that was just created; `None` for every other event.
     #[must_use]
     pub fn created(recorded: &Recorded) -> Option<Self> {

@@ -29,11 +29,8 @@ pub(super) enum Decision {
     Repeats(Arc<str>),
 }
 
-/// Bytes that attempts which end at once may work through for one append: some milliseconds.
-const AT_ONCE_BYTES_MAX: usize = 512 * 1024;
-
 /// Decided commands, in order, whose answers wait for the same append.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Version of the flow before the first event.
     pub(super) expected: Version,
@@ -47,8 +44,8 @@ pub(super) struct Batch {
     /// What the engine does once the events are durable.
     pub(super) effects: Vec<Consequence>,
     pub(super) bytes: usize,
-    /// What attempts that end at once may still work through.
-    pub(super) at_once_bytes_left: usize,
+    /// What attempts that ended at once have worked through.
+    pub(super) at_once_bytes: usize,
     /// Claimed idempotency keys with the values of their claims.
     requests: HashMap<Arc<str>, Arc<str>>,
 }
@@ -59,23 +56,6 @@ pub(super) enum Consequence {
     /// With its slot, which is free again when the append is not written.
     Launch(Box<Started>, Held),
     Stop(TaskId, u32),
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self {
-            expected: 0,
-            entries: Vec::new(),
-            events: Vec::new(),
-            ids: Vec::new(),
-            claims: Vec::new(),
-            starts: VecDeque::new(),
-            effects: Vec::new(),
-            bytes: 0,
-            at_once_bytes_left: AT_ONCE_BYTES_MAX,
-            requests: HashMap::new(),
-        }
-    }
 }
 
 impl Batch {
@@ -176,9 +156,7 @@ impl Batch {
 
     /// The event of this version, if it is one of the batch that is not under way yet.
     pub(super) fn event(&self, version: Version) -> Option<&Arc<Event>> {
-        let index = version.checked_sub(self.expected + 1)?;
-        let new = self.events.get(usize::try_from(index).ok()?)?;
-        Some(&new.event)
+        of_version(&self.events, self.expected, version).map(|new| &new.event)
     }
 
     /// Has an attempt launched, unless its end was decided meanwhile.
@@ -205,6 +183,12 @@ impl Batch {
             fence,
         }
     }
+}
+
+/// The event of a version among consecutive ones, the first of which follows `before`.
+pub(super) fn of_version<E>(events: &[E], before: Version, version: Version) -> Option<&E> {
+    let index = version.checked_sub(before + 1)?;
+    events.get(usize::try_from(index).ok()?)
 }
 
 impl Entry {

@@ -100,7 +100,7 @@ impl<'a> Driver<'a> {
                 let fence = self.state.as_ref().and_then(|s| s.fence.clone());
                 let append = batch.take_append(self.mailbox.flow, fence);
                 self.under_way = UnderWay {
-                    first: append.expected + 1,
+                    before: append.expected,
                     events: append.events.iter().map(|e| e.event.clone()).collect(),
                 };
                 let flows: &'a Arc<Flows> = self.flows;
@@ -355,13 +355,8 @@ impl<'a> Driver<'a> {
     /// Drops the working state; everything that rested on it is decided anew. The one that lost a
     /// claim is answered.
     fn decide_again(&mut self, batch: Batch, mut lost: Option<(ClaimKey, Arc<str>)>) {
-        let follow_up = std::mem::take(&mut self.next);
-        self.drop_state();
         let waiting = std::mem::take(&mut self.again);
-        for mut entry in batch.entries.into_iter().chain(follow_up.entries) {
-            if entry.order.of_turn {
-                continue;
-            }
+        for mut entry in self.take_back(batch) {
             if let Some((key, value)) = lost.take_if(|(key, _)| entry.claims.contains(key)) {
                 let result = lost_claim(&entry.order, &key, &value);
                 entry.answer(result);
@@ -386,14 +381,18 @@ impl<'a> Driver<'a> {
 
     /// Answers everything that rested on the append with an error.
     fn fail(&mut self, batch: Batch, error: impl Fn() -> Error) {
+        self.rounds = 0;
+        for entry in self.take_back(batch) {
+            self.refuse(entry.order, error());
+        }
+    }
+
+    /// Drops the working state. Gives what rested on it; ends that a turn gave go with their starts.
+    fn take_back(&mut self, batch: Batch) -> impl Iterator<Item = Entry> + use<> {
         let follow_up = std::mem::take(&mut self.next);
         self.drop_state();
-        self.rounds = 0;
-        for entry in batch.entries.into_iter().chain(follow_up.entries) {
-            if !entry.order.of_turn {
-                self.refuse(entry.order, error());
-            }
-        }
+        let entries = batch.entries.into_iter().chain(follow_up.entries);
+        entries.filter(|entry| !entry.order.of_turn)
     }
 
     /// Answers with an error; a wake-up, for whose answer nobody waits, is repeated later.

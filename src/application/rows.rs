@@ -272,7 +272,6 @@ fn weight(row: &TaskRow) -> usize {
         + row.inputs.as_str().len()
         + payload(&row.schemas)
         + payload(&row.params)
-        + payload(&row.result)
-        + row.error.as_ref().map_or(0, |e| e.len())
+        + row.outcome_bytes()
         + row.dependencies.len() * 24
 }

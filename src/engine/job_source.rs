@@ -72,7 +72,7 @@ impl JobSource {
                 .iter()
                 .all(|dependency| dependency.status.is_terminal())
         {
-            let bytes = rows[1..].iter().map(|row| outcome_bytes_of(row));
+            let bytes = rows[1..].iter().map(|row| row.outcome_bytes());
             if bytes.sum::<usize>() > DEPENDENCY_BYTES_MAX {
                 return Err(MaterialError::TooLarge);
             }
@@ -104,19 +104,16 @@ impl JobSource {
         let mut left = bytes_max.checked_sub(ATTEMPT_BYTES + specification.bytes())?;
         let mut dependencies = Vec::with_capacity(launch.dependencies.len());
         for &(id, name_at, outcome_at) in &launch.dependencies {
+            let name = name(id, name_at)?;
             dependencies.push(match undurable(outcome_at) {
                 Some(outcome) => {
                     left = left.checked_sub(DEPENDENCY_BYTES + outcome_bytes(&outcome))?;
-                    dependency(id, name(id, name_at)?, &outcome)?
+                    dependency(id, name, &outcome)?
                 }
                 None => {
                     let row = row(id).filter(|row| row.status.is_terminal())?;
-                    left = left.checked_sub(DEPENDENCY_BYTES + outcome_bytes_of(&row))?;
-                    let name = name(id, name_at)?;
-                    DependencyOutcome {
-                        name,
-                        ..dependency_of(&row)
-                    }
+                    left = left.checked_sub(DEPENDENCY_BYTES + row.outcome_bytes())?;
+                    dependency_of(&row, name)
                 }
             });
         }
@@ -165,7 +162,10 @@ impl JobSource {
 fn from_rows(rows: &[Arc<TaskRow>], launch: &Launch) -> Material {
     Material {
         name: rows[0].name.to_string(),
-        dependencies: rows[1..].iter().map(|row| dependency_of(row)).collect(),
+        dependencies: rows[1..]
+            .iter()
+            .map(|row| dependency_of(row, row.name.to_string()))
+            .collect(),
         specification: specification_of(&rows[0], launch),
     }
 }
@@ -182,18 +182,14 @@ fn specification_of(row: &TaskRow, launch: &Launch) -> Specification {
     }
 }
 
-fn dependency_of(row: &TaskRow) -> DependencyOutcome {
+fn dependency_of(row: &TaskRow, name: String) -> DependencyOutcome {
     DependencyOutcome {
         id: row.id,
-        name: row.name.to_string(),
+        name,
         status: row.status,
         result: row.result.as_ref().map(|p| p.to_map()),
         error: row.error.as_deref().map(str::to_owned),
     }
-}
-
-fn outcome_bytes_of(row: &TaskRow) -> usize {
-    row.result.as_ref().map_or(0, |p| p.as_str().len()) + row.error.as_ref().map_or(0, |e| e.len())
 }
 
 fn at(events: &[Arc<Recorded>], k: usize) -> Result<&Arc<Recorded>, store::Error> {

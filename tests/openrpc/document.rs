@@ -9,7 +9,7 @@ use taskledger::transport::jsonrpc::streaming::OF_SOCKETS;
 use taskledger::transport::openrpc::{DISCOVER, document};
 
 const META_SCHEMA: &str = include_str!("../data/open-rpc/meta-schema.json");
-const TASK_SCHEMA: &str = include_str!("../../src/conformance/task_schema.json");
+const TASK_SCHEMA: &str = include_str!("../../crates/conformance/src/task_schema.json");
 
 /// The document of a server at no address in particular.
 pub(crate) fn described() -> Document {

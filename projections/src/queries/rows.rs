@@ -57,8 +57,7 @@ pub(super) fn weight(row: &TaskRow) -> usize {
         + row.inputs.as_str().len()
         + payload(row.schemas.as_ref())
         + payload(row.params.as_ref())
-        + payload(row.result.as_ref())
-        + row.error.as_ref().map_or(0, |e| e.len())
+        + row.outcome_bytes()
         + row.dependencies.len() * 64
 }
 

@@ -32,10 +32,8 @@ pub struct Rebuild {
     models: Arc<ReadModels>,
     writer: Arc<Mutex<Writer>>,
     /// What makes the indexes that only queries need: made at the end, from sorted keys, they cost a
-    /// fraction of what it costs to keep them.
-    indexes: Vec<String>,
-    /// Whether they are made.
-    finished: bool,
+    /// fraction of what it costs to keep them. `None`: they are made.
+    indexes: Option<Vec<String>>,
     _one_at_a_time: OwnedMutexGuard<()>,
 }
 
@@ -68,8 +66,7 @@ impl ReadModels {
         let writer = Writer::new(way, conn, TaskProjector::in_large_batches());
         Ok(Rebuild {
             writer: Arc::new(Mutex::new(writer)),
-            indexes,
-            finished: false,
+            indexes: Some(indexes),
             models: Arc::clone(self),
             _one_at_a_time: one,
         })
@@ -117,8 +114,7 @@ impl Rebuild {
     /// Nothing was swapped, and the rebuild is of no use; except [`Error::Unavailable`] on
     /// PostgreSQL: the connection may have broken behind the swap.
     pub async fn swap(&mut self) -> Result<Swap, Error> {
-        if !std::mem::replace(&mut self.finished, true) {
-            let indexes = std::mem::take(&mut self.indexes);
+        if let Some(indexes) = self.indexes.take() {
             writer::with(&self.writer, |mut next| async move {
                 next.execute(&indexes).await?;
                 // Most of it, while nobody waits; the rest is synced when it takes its place. Only once:
@@ -126,12 +122,6 @@ impl Rebuild {
                 next.way.sync()
             })
             .await?;
-            let position = self.writer.lock().await.certain().await?;
-            if let Ok(at) = self.models.checkpoint().await
-                && at > position
-            {
-                return Ok(Swap::Behind(at));
-            }
         }
         let mut next = self.writer.lock().await;
         let position = next.certain().await?;

@@ -110,7 +110,7 @@ impl WorkingSet {
         if self.tasks.contains_key(&id) {
             return;
         }
-        if outcome_bytes(&placed.row) > CACHED_OUTCOME_BYTES_MAX {
+        if placed.row.outcome_bytes() > CACHED_OUTCOME_BYTES_MAX {
             self.heavy.push(flow);
         }
         if let Some(flow) = self.flows.get_mut(&flow) {
@@ -252,7 +252,7 @@ impl WorkingSet {
         }
         let before = Facets::of(row);
         let change = row.apply(recorded);
-        if outcome_bytes(row) > CACHED_OUTCOME_BYTES_MAX {
+        if row.outcome_bytes() > CACHED_OUTCOME_BYTES_MAX {
             self.heavy.push(recorded.flow);
         }
         if change == Change::Deleted {
@@ -479,8 +479,4 @@ impl Facets {
             parent: row.parent_id,
         }
     }
-}
-
-fn outcome_bytes(row: &TaskRow) -> usize {
-    row.result.as_ref().map_or(0, |r| r.as_str().len()) + row.error.as_ref().map_or(0, |e| e.len())
 }

@@ -5,7 +5,7 @@
 //! the log or neither is. A chain of such tasks is one append, and no other thread works on it.
 
 use super::Driver;
-use crate::application::batch::Batch;
+use crate::application::batch::{Batch, of_version};
 use crate::application::mailbox::{Mailbox, Order};
 use std::sync::Arc;
 use taskledger_domain::Version;
@@ -17,18 +17,20 @@ const GATHER_ROUNDS_MAX: u32 = 16;
 /// Ends that are decided before others get the thread: about a millisecond.
 const ENDS_AT_A_STRETCH_MAX: usize = 64;
 
+/// Bytes that attempts which end at once may work through for one append: some milliseconds.
+const AT_ONCE_BYTES_MAX: usize = 512 * 1024;
+
 /// Events of the append that is under way.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay {
-    /// Version of the first.
-    pub(super) first: Version,
+    /// Version of the flow before the first.
+    pub(super) before: Version,
     pub(super) events: Vec<Arc<Event>>,
 }
 
 impl UnderWay {
     fn event(&self, version: Version) -> Option<&Arc<Event>> {
-        let index = version.checked_sub(self.first)?;
-        self.events.get(usize::try_from(index).ok()?)
+        of_version(&self.events, self.before, version)
     }
 }
 
@@ -50,7 +52,7 @@ impl Driver<'_> {
     /// launched when their starts are durable, and so are all when the append is full.
     fn end_at_once(&mut self) -> Option<Order> {
         while let Some((started, slot)) = self.next.starts.pop_front() {
-            let mut left = self.next.at_once_bytes_left;
+            let mut left = AT_ONCE_BYTES_MAX - self.next.at_once_bytes;
             let undurable = |version| {
                 let event = self.next.event(version);
                 event.or_else(|| self.under_way.event(version)).cloned()
@@ -61,7 +63,7 @@ impl Driver<'_> {
                 let attempts = self.flows.attempts();
                 attempts.end_at_once(&started, &undurable, &mut left)
             };
-            self.next.at_once_bytes_left = left;
+            self.next.at_once_bytes = AT_ONCE_BYTES_MAX - left;
             match end {
                 Some(command) => {
                     let mut order = self.flows.order_about(&started, command);

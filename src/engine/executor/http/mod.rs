@@ -1,7 +1,7 @@
 //! `http_executor`: sends one request and takes the answer as the task's result.
 //!
 //! What it promises: one request for each attempt, to an address that the rules for receivers allow
-//! (`src/egress`), no redirect followed, no more read than the task asks for. What it does not promise:
+//! (`crates/net`), no redirect followed, no more read than the task asks for. What it does not promise:
 //! secrecy of what a task names. Inputs are recorded, with their headers and credentials, and whoever may
 //! read the task may read them.
 //!

@@ -1,0 +1,118 @@
+//! The pool that reads.
+//!
+//! Owns: its connections, and the rule that a read whose connection broke is asked once more, since
+//! reading twice does no harm: a server that ends a session is no reason to fail a call.
+
+use super::{Options, failure, open, queries};
+use crate::Error;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, PgPool, Postgres, Row as _};
+use std::time::Duration;
+use taskledger_domain::Position;
+
+/// A statement with its arguments.
+pub(super) type Asked<'q> = Query<'q, Postgres, PgArguments>;
+
+/// The pool that reads.
+#[derive(Debug)]
+pub(super) struct Reads {
+    pool: PgPool,
+    /// The longest that a call may take, as seen from here.
+    patience: Duration,
+}
+
+/// A connection while statements run on it. One whose statement was given up goes with it: the pool
+/// would wait for its peer, which may be dead, for as long as TCP does, and keep its place meanwhile.
+pub(super) struct Lent {
+    connection: PoolConnection<Postgres>,
+    /// The statement has come to its end.
+    is_free: bool,
+}
+
+impl Lent {
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    /// All that was asked has come to its end.
+    pub(super) const fn came_back(&mut self) {
+        self.is_free = true;
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.is_free {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
+impl Reads {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            pool: open::pool(options, options.connections),
+            patience: options.acquire_timeout + options.statement_timeout + open::CLIENT_GRACE,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Closes the connections; those whose peers do not answer are left to the system.
+    pub(super) async fn close(&self) {
+        let _ = tokio::time::timeout(open::CLIENT_GRACE, self.pool.close()).await;
+    }
+
+    /// A connection for several statements.
+    pub(super) async fn lend(&self) -> Result<Lent, sqlx::Error> {
+        Ok(Lent {
+            connection: self.pool.acquire().await?,
+            is_free: false,
+        })
+    }
+
+    /// How long an answer is waited for.
+    pub(super) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// All rows of a statement that may be repeated.
+    pub(super) async fn rows<'q>(
+        &self,
+        ask: impl Fn() -> Asked<'q> + Send,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        match self.once(ask()).await {
+            Err(error) if failure::is_broken(&error) => self.once(ask()).await,
+            answer => answer,
+        }
+    }
+
+    async fn once(&self, asked: Asked<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
+        let mut lent = self.lend().await?;
+        let asking = asked.fetch_all(&mut *lent.connection);
+        // Silence is not an error of the connection: asking again would take as long again.
+        let answer = open::within(self.patience, asking).await?;
+        lent.is_free = true;
+        answer
+    }
+
+    /// The head in the database.
+    pub(super) async fn head(&self) -> Result<Position, sqlx::Error> {
+        let rows = self.rows(|| sqlx::query(queries::HEAD)).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(row.try_get::<i64, _>(0)?.cast_unsigned())
+    }
+}
+
+/// What a caller is told.
+pub(super) fn told(stopped: queries::Stopped, after: Position) -> Error {
+    match stopped {
+        queries::Stopped::Sql(error) => failure::of_read(&error, after),
+        queries::Stopped::Row(error) => error,
+    }
+}

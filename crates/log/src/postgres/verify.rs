@@ -1,0 +1,153 @@
+//! The whole log, checked, for `events verify`.
+//!
+//! Walks it in short reads, so servers may be running on it, and names every row that breaks a rule
+//! instead of stopping at the first. Pages and indexes are the database's to check.
+
+use super::queries::HEAD;
+use super::row::{self, columns};
+use super::{OpenError, Options, open, retention};
+use crate::retention::Dropped;
+use crate::verify::{
+    PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk, name_missing_versions,
+};
+use sqlx::{PgConnection, Row as _};
+use taskledger_domain::{FlowId, Position};
+
+/// By the primary key.
+pub(super) const EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM taskledger.events AS e
+      LEFT JOIN taskledger.streams AS s ON s.number = e.stream
+      WHERE e.position > $1 AND e.position <= $2
+      ORDER BY e.position"
+);
+/// By the primary key of `streams`, then `events_by_stream`.
+pub(super) const STREAMS: &str = "SELECT s.number, s.flow, s.version, s.last_position,
+          count(e.version), coalesce(min(e.version), 0), coalesce(max(e.version), 0),
+          coalesce(max(e.position), 0)
+      FROM (
+          SELECT * FROM taskledger.streams WHERE number > $1 ORDER BY number LIMIT $2
+      ) AS s
+      LEFT JOIN taskledger.events AS e ON e.stream = s.number
+      GROUP BY s.number, s.flow, s.version, s.last_position
+      ORDER BY s.number";
+/// By `events_by_stream`.
+pub(super) const STREAM_VERSIONS: &str =
+    "SELECT version, position, kind = 'FlowArchived' FROM taskledger.events
+      WHERE stream = $1
+      ORDER BY version";
+
+/// By the ends of both primary keys; one statement sees one state.
+pub(super) const END: &str = "SELECT h.position,
+          coalesce((SELECT max(e.position) FROM taskledger.events AS e), 0), h.streams,
+          coalesce((SELECT max(s.number) FROM taskledger.streams AS s), 0)
+      FROM taskledger.head AS h";
+
+/// Checks the log: dense positions, checksums, events that this program can read, times that do not
+/// run backwards, dense versions in each stream, the table of streams. `progress` is told the
+/// position reached and the head, now and then. Cost: O(log), in constant memory.
+///
+/// # Errors
+/// [`OpenError`]: there is no log, or it cannot be read any more. Damage is not an error but a
+/// `Fault` of the report.
+pub async fn verify(
+    options: &Options,
+    mut progress: impl FnMut(Position, Position) + Send,
+) -> Result<Report, OpenError> {
+    let place = open::place(&options.connect);
+    let unusable = |source| OpenError::of_reading(&place, source);
+    let connected = open::connect(options).await;
+    let mut connection = connected.map_err(|error| OpenError::Unreachable {
+        place: place.clone(),
+        reason: error.to_string(),
+    })?;
+    let head: i64 = sqlx::query_scalar(HEAD)
+        .fetch_one(&mut connection)
+        .await
+        .map_err(unusable)?;
+    let mut report = Report {
+        head: head.cast_unsigned(),
+        ..Report::default()
+    };
+    let mut walk = Walk::default();
+    let mut dropped = Dropped::default();
+    while walk.after < report.head {
+        let last = walk.after.saturating_add(PAGE_ROWS_MAX).min(report.head);
+        let rows = sqlx::query(EVENTS)
+            .bind(walk.after.cast_signed())
+            .bind(last.cast_signed())
+            .fetch_all(&mut connection)
+            .await
+            .map_err(unusable)?;
+        for sql in &rows {
+            walk.row(row::read(sql, 0), &mut report);
+        }
+        walk.skip_to(last + 1);
+        dropped = retention::dropped(&mut connection)
+            .await
+            .map_err(unusable)?;
+        walk.page_ends(dropped, &mut report);
+        progress(walk.after, report.head);
+    }
+    walk.ends(dropped, &mut report);
+    streams(&mut connection, &mut report)
+        .await
+        .map_err(unusable)?;
+    end(&mut connection, &mut report).await.map_err(unusable)?;
+    Ok(report)
+}
+
+/// The head row says where the next event goes; were it wrong, no append would succeed.
+async fn end(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {
+    let (position, last, streams, number): (i64, i64, i64, i64) =
+        sqlx::query_as(END).fetch_one(connection).await?;
+    if position != last || streams != number {
+        let reason = format!(
+            "the head says position {position} and {streams} streams, the tables end with \
+             {last} and {number}"
+        );
+        report.add(Some(last.cast_unsigned()), None, reason);
+    }
+    Ok(())
+}
+
+async fn streams(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {
+    let mut after = 0_i64;
+    loop {
+        let rows = sqlx::query(STREAMS)
+            .bind(after)
+            .bind(PAGE_STREAMS_MAX)
+            .fetch_all(&mut *connection)
+            .await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for sql in &rows {
+            after = sql.try_get(0)?;
+            let stream = StreamRow {
+                flow: Some(FlowId(sql.try_get(1)?)),
+                version: sql.try_get(2)?,
+                last_position: sql.try_get(3)?,
+                events: (
+                    sql.try_get(4)?,
+                    sql.try_get(5)?,
+                    sql.try_get(6)?,
+                    sql.try_get(7)?,
+                ),
+            };
+            if stream.check(report) {
+                let found: Vec<(i64, i64, bool)> = sqlx::query_as(STREAM_VERSIONS)
+                    .bind(after)
+                    .fetch_all(&mut *connection)
+                    .await?;
+                let found = found.into_iter().map(|(version, position, is_end)| Place {
+                    version: version.cast_unsigned(),
+                    position: position.cast_unsigned(),
+                    is_end,
+                });
+                name_missing_versions(found, stream.flow, report);
+            }
+        }
+    }
+}

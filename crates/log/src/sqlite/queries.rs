@@ -1,0 +1,438 @@
+//! What readers ask of the log. One prepared statement each, kept for the life of a connection.
+//!
+//! Owns: the SELECT statements. Every row that leaves is checked; a row that is missing between its
+//! neighbours is damage too, and is named.
+
+use super::failure::of_read;
+use super::retention;
+use super::row::{Row, columns};
+use crate::retention::{Dropped, Undropped, being_dropped};
+use crate::row::{claim_columns, snapshot_checksum};
+use crate::{ClaimKey, Error, Snapshot};
+use rusqlite::{Connection, OptionalExtension, Statement};
+use std::sync::Arc;
+use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
+
+/// By the unique index of `streams.flow`.
+const STREAM: &str = "SELECT number, version, last_position FROM streams WHERE flow = ?1";
+/// By `events_by_stream`.
+const STREAM_EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.stream = ?1 AND e.version > ?2 AND e.version <= ?3
+      ORDER BY e.version"
+);
+/// By `events_by_stream`.
+const STREAM_EVENTS_BACK: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.stream = ?1 AND e.version >= ?2 AND e.version < ?3
+      ORDER BY e.version DESC"
+);
+/// By the primary key.
+const ALL_EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.position > ?1 AND e.position <= ?2
+      ORDER BY e.position"
+);
+/// By `events_by_stream`, from the newest, since what is looked for was written last.
+const STREAM_IDS: &str = "SELECT version, id FROM events WHERE stream = ?1 ORDER BY version DESC";
+/// By the primary key.
+const CLAIM: &str = "SELECT value, expires_at FROM claims WHERE kind = ?1 AND key = ?2";
+/// By the primary key.
+const SNAPSHOT: &str =
+    "SELECT version, checksum, bytes FROM snapshots WHERE stream = ?1 AND format = ?2";
+
+/// A row of `streams`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) number: i64,
+    pub(super) version: Version,
+    pub(super) last_position: Position,
+}
+
+/// Prepared statements of one connection.
+#[derive(Debug)]
+pub(super) struct Queries<'c> {
+    connection: &'c Connection,
+    stream: Statement<'c>,
+    stream_events: Statement<'c>,
+    stream_events_back: Statement<'c>,
+    all_events: Statement<'c>,
+    stream_ids: Statement<'c>,
+    claim: Statement<'c>,
+    snapshot: Statement<'c>,
+}
+
+impl<'c> Queries<'c> {
+    /// Prepares all statements.
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            stream: connection.prepare(STREAM)?,
+            stream_events: connection.prepare(STREAM_EVENTS)?,
+            stream_events_back: connection.prepare(STREAM_EVENTS_BACK)?,
+            all_events: connection.prepare(ALL_EVENTS)?,
+            stream_ids: connection.prepare(STREAM_IDS)?,
+            claim: connection.prepare(CLAIM)?,
+            snapshot: connection.prepare(SNAPSHOT)?,
+        })
+    }
+
+    pub(super) fn stream(&mut self, flow: FlowId) -> rusqlite::Result<Option<Stream>> {
+        self.stream
+            .query_row([flow.0.as_bytes()], |row| {
+                Ok(Stream {
+                    number: row.get(0)?,
+                    version: row.get::<_, i64>(1)?.cast_unsigned(),
+                    last_position: row.get::<_, i64>(2)?.cast_unsigned(),
+                })
+            })
+            .optional()
+    }
+
+    /// See [`crate::EventStore::stream_head`].
+    pub(super) fn stream_head(
+        &mut self,
+        flow: FlowId,
+    ) -> Result<Option<(Version, Position)>, Error> {
+        let stream = self.stream(flow).map_err(|e| of_read(&e, 0))?;
+        Ok(stream.map(|s| (s.version, s.last_position)))
+    }
+
+    /// See [`crate::EventStore::read_stream`].
+    pub(super) fn read_stream(
+        &mut self,
+        flow: FlowId,
+        after: Version,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let Some(stream) = self.stream(flow).map_err(|e| of_read(&e, 0))? else {
+            return Ok(Vec::new());
+        };
+        let last = after.saturating_add(limit as u64).min(stream.version);
+        if last <= after {
+            return Ok(Vec::new());
+        }
+        self.stream_range(flow, stream, after, last, bytes_max)
+    }
+
+    /// See [`crate::EventStore::read_stream_back`].
+    pub(super) fn read_stream_back(
+        &mut self,
+        flow: FlowId,
+        before: Version,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let Some(stream) = self.stream(flow).map_err(fail)? else {
+            return Ok(Vec::new());
+        };
+        let before = before.min(stream.version + 1);
+        let first = before.saturating_sub(limit as u64).max(1);
+        if before <= first {
+            return Ok(Vec::new());
+        }
+        let range = (stream.number, first.cast_signed(), before.cast_signed());
+        let rows = self.stream_events_back.query(range).map_err(fail)?;
+        let versions = (first..before).rev();
+        let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
+        match missing {
+            Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
+            Some(_) | None => Ok(events),
+        }
+    }
+
+    fn is_archived(&self, stream: Stream) -> Result<bool, Error> {
+        retention::is_archived(self.connection, stream).map_err(|e| of_read(&e, 0))
+    }
+
+    /// See [`crate::EventStore::dropped`].
+    pub(super) fn dropped(&self) -> Result<Dropped, Error> {
+        retention::read_dropped(self.connection)
+    }
+
+    /// See [`crate::EventStore::undropped`].
+    pub(super) fn undropped(&self, after: u64, limit: usize) -> Result<Vec<Undropped>, Error> {
+        retention::undropped(self.connection, after, limit).map_err(|e| of_read(&e, 0))
+    }
+
+    /// Events with versions in `after + 1 ..= last`, all of which exist unless the stream was
+    /// archived; fewer, but at least one, when they are larger than `bytes_max`.
+    fn stream_range(
+        &mut self,
+        flow: FlowId,
+        stream: Stream,
+        after: Version,
+        last: Version,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let range = (stream.number, after.cast_signed(), last.cast_signed());
+        let rows = self.stream_events.query(range);
+        let rows = rows.map_err(|e| of_read(&e, 0))?;
+        let versions = after + 1..=last;
+        let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
+        match missing {
+            None => Ok(events),
+            Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
+            Some(_) if events.is_empty() => self.read_versions(flow, &[stream.version], usize::MAX),
+            Some(_) => Ok(events),
+        }
+    }
+
+    /// See [`crate::EventStore::read_versions_within`].
+    pub(super) fn read_versions(
+        &mut self,
+        flow: FlowId,
+        versions: &[Version],
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let Some(stream) = self.stream(flow).map_err(|e| of_read(&e, 0))? else {
+            return match versions.first() {
+                None => Ok(Vec::new()),
+                Some(version) => Err(missing_version(flow, *version, 0)),
+            };
+        };
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        let mut bytes = 0;
+        for version in versions {
+            if *version == 0 || *version > stream.version {
+                return Err(missing_version(flow, *version, stream.last_position));
+            }
+            let range = (
+                stream.number,
+                (version - 1).cast_signed(),
+                version.cast_signed(),
+            );
+            let fail = |e: rusqlite::Error| of_read(&e, 0);
+            let mut rows = self.stream_events.query(range).map_err(fail)?;
+            let Some(sql) = rows.next().map_err(fail)? else {
+                drop(rows);
+                if self.is_archived(stream)? {
+                    return Err(being_dropped(flow));
+                }
+                return Err(missing_version(flow, *version, stream.last_position));
+            };
+            let row = Row::read(sql)?;
+            bytes += row.data.len();
+            if bytes > bytes_max && !events.is_empty() {
+                break;
+            }
+            events.push(Arc::new(row.decode()?));
+        }
+        Ok(events)
+    }
+
+    /// Up to `limit` events with positions in `after + 1 ..= head`, all of which exist unless they
+    /// were dropped; fewer, but at least one, when they are larger than `bytes_max`.
+    pub(super) fn read_all(
+        &mut self,
+        mut after: Position,
+        limit: usize,
+        head: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        while after < head {
+            let last = after.saturating_add(limit as u64).min(head);
+            let events = self.read_span(after, last, bytes_max)?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            // All of the span was dropped.
+            let next = retention::next_position(self.connection, last);
+            match next.map_err(|e| of_read(&e, after))? {
+                Some(next) if next - 1 <= self.dropped()?.horizon => after = next - 1,
+                Some(_) | None => return Err(missing_position(last + 1)),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn read_span(
+        &mut self,
+        after: Position,
+        last: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Recorded>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, after);
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        let mut bytes = 0;
+        let mut expected = after + 1;
+        let range = (after.cast_signed(), last.cast_signed());
+        let mut rows = self.all_events.query(range).map_err(fail)?;
+        while let Some(sql) = rows.next().map_err(fail)? {
+            let row = Row::read(sql)?;
+            if row.position != expected
+                && row.position - 1 > retention::read_dropped(self.connection)?.horizon
+            {
+                return Err(missing_position(expected));
+            }
+            expected = row.position + 1;
+            bytes += row.data.len();
+            if bytes > bytes_max && !events.is_empty() {
+                return Ok(events);
+            }
+            events.push(Arc::new(row.decode()?));
+        }
+        drop(rows);
+        if expected <= last && last > self.dropped()?.horizon {
+            return Err(missing_position(expected));
+        }
+        Ok(events)
+    }
+
+    /// The events of `flow` with these ids, in order of version; `None` unless all are there.
+    /// Cost: O(events written since).
+    pub(super) fn find(
+        &mut self,
+        flow: FlowId,
+        ids: &[EventId],
+    ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let Some(stream) = self.stream(flow).map_err(fail)? else {
+            return Ok(None);
+        };
+        let mut wanted: std::collections::HashSet<&[u8]> =
+            ids.iter().map(|id| id.0.as_bytes().as_slice()).collect();
+        let mut versions = Vec::with_capacity(ids.len());
+        {
+            let mut rows = self.stream_ids.query([stream.number]).map_err(fail)?;
+            while let Some(sql) = rows.next().map_err(fail)? {
+                let id = sql.get_ref(1).map_err(fail)?.as_blob().unwrap_or_default();
+                if wanted.remove(id) {
+                    versions.push(sql.get::<_, i64>(0).map_err(fail)?.cast_unsigned());
+                }
+                if wanted.is_empty() {
+                    break;
+                }
+            }
+        }
+        if !wanted.is_empty() {
+            return Ok(None);
+        }
+        versions.reverse();
+        self.read_versions(flow, &versions, usize::MAX).map(Some)
+    }
+
+    /// Value and expiry of a claim, expired or not.
+    pub(super) fn claim(
+        &mut self,
+        key: &ClaimKey,
+    ) -> rusqlite::Result<Option<(Arc<str>, Option<Timestamp>)>> {
+        self.claim
+            .query_row(claim_columns(key), |row| {
+                let value = Arc::from(row.get_ref(0)?.as_str()?);
+                let expires_at = row.get::<_, Option<i64>>(1)?.map(Timestamp);
+                Ok((value, expires_at))
+            })
+            .optional()
+    }
+
+    /// The value of a claim that is held at `now`.
+    pub(super) fn held_claim(
+        &mut self,
+        key: &ClaimKey,
+        now: Timestamp,
+    ) -> rusqlite::Result<Option<Arc<str>>> {
+        let found = self.claim(key)?;
+        Ok(found
+            .filter(|(_, expires_at)| expires_at.is_none_or(|at| at >= now))
+            .map(|(value, _)| value))
+    }
+
+    /// See [`crate::EventStore::load_snapshot`]. One that is damaged is as good as absent.
+    pub(super) fn load_snapshot(
+        &mut self,
+        flow: FlowId,
+        format: u32,
+    ) -> Result<Option<Snapshot>, Error> {
+        let fail = |e: rusqlite::Error| of_read(&e, 0);
+        let Some(stream) = self.stream(flow).map_err(fail)? else {
+            return Ok(None);
+        };
+        let found = self
+            .snapshot
+            .query_row((stream.number, format), |row| {
+                let version: i64 = row.get(0)?;
+                let checksum: i64 = row.get(1)?;
+                let bytes: Vec<u8> = row.get(2)?;
+                Ok((version.cast_unsigned(), checksum, bytes))
+            })
+            .optional()
+            .map_err(fail)?;
+        Ok(found.and_then(|(version, checksum, bytes)| {
+            let believed = version <= stream.version
+                && checksum == i64::from(snapshot_checksum(flow, format, version, &bytes));
+            believed.then_some(Snapshot {
+                version,
+                format,
+                bytes,
+            })
+        }))
+    }
+}
+
+/// A version that is not there.
+struct Missing {
+    version: Version,
+    position: Position,
+}
+
+impl Missing {
+    fn of(&self, flow: FlowId) -> Error {
+        missing_version(flow, self.version, self.position)
+    }
+}
+
+/// The events of these rows, up to the first that has another than the expected version; fewer, but
+/// at least one, when they are larger than `bytes_max`.
+fn checked(
+    mut rows: rusqlite::Rows<'_>,
+    versions: impl Iterator<Item = Version>,
+    last_position: Position,
+    bytes_max: usize,
+) -> Result<(Vec<Arc<Recorded>>, Option<Missing>), Error> {
+    let fail = |e: rusqlite::Error| of_read(&e, 0);
+    let mut events = Vec::new();
+    let mut bytes = 0;
+    for version in versions {
+        let missing = |position| Missing { version, position };
+        let Some(sql) = rows.next().map_err(fail)? else {
+            return Ok((events, Some(missing(last_position))));
+        };
+        let row = Row::read(sql)?;
+        bytes += row.data.len();
+        if bytes > bytes_max && !events.is_empty() {
+            break;
+        }
+        let event = row.decode()?;
+        if event.version != version {
+            return Ok((events, Some(missing(event.position))));
+        }
+        events.push(Arc::new(event));
+    }
+    Ok((events, None))
+}
+
+fn missing_version(flow: FlowId, version: Version, position: Position) -> Error {
+    Error::Corrupt {
+        position,
+        reason: format!("stream `{flow}` has no event with version {version}"),
+    }
+}
+
+fn missing_position(position: Position) -> Error {
+    Error::Corrupt {
+        position,
+        reason: "the row is missing".to_owned(),
+    }
+}

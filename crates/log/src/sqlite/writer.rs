@@ -1,0 +1,298 @@
+//! What may be written: judges appends and writes them, inside one transaction.
+//!
+//! Owns: the INSERT and UPDATE statements, the numbering of events, the versions of busy streams.
+//! Judging only reads; writing starts when nothing can refuse any more, so a refused append leaves
+//! no trace and its neighbours in the transaction are untouched.
+//! Fed by the committer, one at a time; knows no threads and no waiting.
+
+use super::beside::Beside;
+use super::queries::Queries;
+use super::retention;
+use super::row::Row;
+use crate::ring::Fresh;
+use crate::{Append, Error, NewEvent, Outcome, Snapshot};
+use rusqlite::{Connection, Statement, params};
+use std::collections::HashMap;
+use std::sync::Arc;
+use taskledger_domain::{FlowId, Position, Recorded, Timestamp, Version};
+
+/// Streams whose number and version are remembered: more than are hot at once, about 5 MB.
+const STREAMS_KNOWN_MAX: usize = 65_536;
+/// The newest event's position and time, and the highest stream number.
+const NEWEST: &str = "SELECT coalesce(max(position), 0), coalesce((SELECT recorded_at FROM events \
+                      ORDER BY position DESC LIMIT 1), 0), coalesce((SELECT max(number) FROM \
+                      streams), 0) FROM events";
+pub(super) const INSERT_STREAM: &str =
+    "INSERT INTO streams (number, flow, version, last_position) VALUES (?1, ?2, ?3, ?4)";
+/// By the primary key.
+const UPDATE_STREAM: &str = "UPDATE streams SET version = ?2, last_position = ?3 WHERE number = ?1";
+/// Bound by [`Row::insert`].
+pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, stream, version, id, time, recorded_at, \
+                            kind, schema_version, actor, correlation, causation, trace, checksum, \
+                            data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    number: i64,
+    version: Version,
+}
+
+/// Where the log ends.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    position: Position,
+    recorded_at: Timestamp,
+    stream_number: i64,
+}
+
+/// The write side of one connection.
+#[derive(Debug)]
+pub(super) struct Writer<'c> {
+    connection: &'c Connection,
+    queries: Queries<'c>,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    insert_stream: Statement<'c>,
+    update_stream: Statement<'c>,
+    insert_event: Statement<'c>,
+    beside: Beside<'c>,
+    streams: HashMap<FlowId, Known>,
+    end: End,
+    /// A transaction was undone: `end` must be found again.
+    end_is_stale: bool,
+    fresh: Vec<Fresh>,
+}
+
+impl<'c> Writer<'c> {
+    /// Prepares all statements and finds the end of the log.
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            queries: Queries::prepare(connection)?,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            insert_stream: connection.prepare(INSERT_STREAM)?,
+            update_stream: connection.prepare(UPDATE_STREAM)?,
+            insert_event: connection.prepare(INSERT_EVENT)?,
+            beside: Beside::prepare(connection)?,
+            streams: HashMap::new(),
+            end: find_end(connection)?,
+            end_is_stale: false,
+            fresh: Vec::new(),
+        })
+    }
+
+    /// Position of the last event, those of the open transaction included.
+    pub(super) const fn head(&self) -> Position {
+        self.end.position
+    }
+
+    /// Opens a transaction whose events are recorded at `now`, or at the time of the newest event
+    /// when the clock is behind it.
+    pub(super) fn begin(&mut self, now: Timestamp) -> rusqlite::Result<()> {
+        self.begin.execute([])?;
+        if self.end_is_stale {
+            self.end = find_end(self.connection)?;
+            self.end_is_stale = false;
+        }
+        self.end.recorded_at = self.end.recorded_at.max(now);
+        Ok(())
+    }
+
+    /// Makes the transaction durable and gives its events.
+    pub(super) fn commit(&mut self) -> rusqlite::Result<Vec<Fresh>> {
+        self.commit.execute([])?;
+        self.beside.committed();
+        Ok(std::mem::take(&mut self.fresh))
+    }
+
+    /// Up to where events may be missing because they were dropped; all of it when that cannot be read.
+    pub(super) fn horizon(&self) -> Position {
+        let dropped = self.queries.dropped();
+        dropped.map_or(self.end.position, |dropped| dropped.horizon)
+    }
+
+    /// Undoes the transaction, unless SQLite has done so already.
+    pub(super) fn roll_back(&mut self) -> rusqlite::Result<()> {
+        self.streams.clear();
+        self.fresh.clear();
+        self.end_is_stale = true;
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        Ok(())
+    }
+
+    /// Deletes some expired claims when it is time to; part of the open transaction.
+    pub(super) fn sweep_when_due(&mut self) -> rusqlite::Result<()> {
+        self.beside.sweep_when_due(self.end.recorded_at)
+    }
+
+    /// See [`crate::EventStore::raise_fence`]; part of the open transaction.
+    pub(super) fn raise_fence(&mut self, name: &str) -> rusqlite::Result<u64> {
+        self.beside.raise_fence(name)
+    }
+
+    /// Judges one append and, unless it is refused, writes it into the open transaction.
+    /// Cost: O(events + claims).
+    pub(super) fn append(&mut self, append: Append) -> rusqlite::Result<Outcome> {
+        if let Some(fence) = &append.fence
+            && self.beside.is_fenced(fence)?
+        {
+            return Ok(Outcome::Fenced);
+        }
+        let known = self.known(append.stream)?;
+        let actual = known.map_or(0, |k| k.version);
+        if actual != append.expected {
+            return Ok(Outcome::Conflict { actual });
+        }
+        for claim in &append.claims {
+            let held = self.queries.held_claim(&claim.key, self.end.recorded_at)?;
+            if let Some(value) = held {
+                return Ok(Outcome::Exists {
+                    key: claim.key.clone(),
+                    value,
+                });
+            }
+        }
+        self.write(known, append).map(Outcome::Appended)
+    }
+
+    fn known(&mut self, flow: FlowId) -> rusqlite::Result<Option<Known>> {
+        if let Some(known) = self.streams.get(&flow) {
+            return Ok(Some(*known));
+        }
+        Ok(self.queries.stream(flow)?.map(|s| Known {
+            number: s.number,
+            version: s.version,
+        }))
+    }
+
+    fn write(
+        &mut self,
+        known: Option<Known>,
+        append: Append,
+    ) -> rusqlite::Result<Vec<Arc<Recorded>>> {
+        let count = append.events.len() as u64;
+        let version = append.expected + count;
+        let last_position = self.end.position + count;
+        let number = match known {
+            Some(Known { number, .. }) => {
+                self.update_stream.execute(params![
+                    number,
+                    version.cast_signed(),
+                    last_position.cast_signed()
+                ])?;
+                number
+            }
+            None => {
+                self.end.stream_number += 1;
+                self.insert_stream.execute(params![
+                    self.end.stream_number,
+                    append.stream.0.as_bytes(),
+                    version.cast_signed(),
+                    last_position.cast_signed()
+                ])?;
+                self.end.stream_number
+            }
+        };
+        if self.streams.len() >= STREAMS_KNOWN_MAX {
+            self.streams.clear();
+        }
+        self.streams
+            .insert(append.stream, Known { number, version });
+        for claim in &append.claims {
+            self.beside.put_claim(claim)?;
+        }
+        let mut recorded = Vec::with_capacity(append.events.len());
+        for (event, version) in append.events.into_iter().zip(append.expected + 1..) {
+            recorded.push(self.write_event(append.stream, number, version, event)?);
+        }
+        Ok(recorded)
+    }
+
+    fn write_event(
+        &mut self,
+        flow: FlowId,
+        stream: i64,
+        version: Version,
+        new: NewEvent,
+    ) -> rusqlite::Result<Arc<Recorded>> {
+        self.end.position += 1;
+        let row = Row {
+            position: self.end.position,
+            flow,
+            version,
+            id: new.id,
+            time: new.time,
+            recorded_at: self.end.recorded_at,
+            kind: new.encoded.kind,
+            schema_version: new.encoded.schema_version,
+            actor: &new.metadata.actor,
+            correlation: &new.metadata.correlation,
+            causation: new.metadata.causation,
+            trace: new.metadata.trace.as_deref(),
+            data: &new.encoded.data,
+        };
+        row.insert(&mut self.insert_event, stream)?;
+        let recorded = Arc::new(Recorded {
+            position: self.end.position,
+            flow,
+            version,
+            id: new.id,
+            time: new.time,
+            recorded_at: self.end.recorded_at,
+            metadata: new.metadata,
+            event: new.event,
+        });
+        self.fresh.push(Fresh {
+            event: recorded.clone(),
+            data_len: new.encoded.data.len(),
+        });
+        Ok(recorded)
+    }
+
+    /// See [`crate::EventStore::save_snapshot`]; part of the open transaction.
+    pub(super) fn save_snapshot(
+        &mut self,
+        flow: FlowId,
+        snapshot: &Snapshot,
+    ) -> rusqlite::Result<Result<(), Error>> {
+        let Some(known) = self.known(flow)?.filter(|k| k.version >= snapshot.version) else {
+            return Ok(Err(Error::Invalid(format!(
+                "flow `{flow}` has no version {} to take a snapshot of",
+                snapshot.version
+            ))));
+        };
+        self.beside.put_snapshot(flow, known.number, snapshot)?;
+        Ok(Ok(()))
+    }
+
+    /// See [`crate::EventStore::drop_archived`]; part of the open transaction.
+    pub(super) fn drop_archived(
+        &mut self,
+        flow: FlowId,
+        limit: usize,
+    ) -> rusqlite::Result<Result<u64, Error>> {
+        let stream = self.queries.stream(flow)?;
+        retention::drop_archived(self.connection, flow, stream, limit)
+    }
+
+    /// The committed events with these ids; outside of a transaction.
+    pub(super) fn find(
+        &mut self,
+        flow: FlowId,
+        ids: &[taskledger_domain::EventId],
+    ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+        self.queries.find(flow, ids)
+    }
+}
+
+fn find_end(connection: &Connection) -> rusqlite::Result<End> {
+    connection.query_row(NEWEST, [], |row| {
+        Ok(End {
+            position: row.get::<_, i64>(0)?.cast_unsigned(),
+            recorded_at: Timestamp(row.get(1)?),
+            stream_number: row.get(2)?,
+        })
+    })
+}

@@ -1,0 +1,132 @@
+//! The log from a position on: first what is there, then what comes.
+
+use taskledger_log::{Error, EventStore};
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, Specification};
+use taskledger_domain::{Payload, Position, Recorded};
+use tokio::sync::watch;
+
+/// Events in one batch: enough to share the cost of a transaction, few enough to keep memory and
+/// the wait of a query small.
+pub const BATCH_EVENTS_MAX: usize = 2048;
+/// Bytes of payloads that a batch aims at. Events of a megabyte exist; batches shrink to them.
+pub const BATCH_BYTES_AIM: usize = 8 * 1024 * 1024;
+
+/// Reads the log in order, batch by batch. Each reader has a feed of its own.
+pub struct Feed {
+    store: Arc<dyn EventStore>,
+    head: watch::Receiver<Position>,
+    after: Position,
+    /// Events to ask for next, and at most.
+    limit: usize,
+    limit_max: usize,
+}
+
+impl Feed {
+    /// A feed of the events above `after`.
+    #[must_use]
+    pub fn new(store: Arc<dyn EventStore>, after: Position) -> Self {
+        let head = store.watch();
+        Self {
+            store,
+            head,
+            after,
+            limit: BATCH_EVENTS_MAX,
+            limit_max: BATCH_EVENTS_MAX,
+        }
+    }
+
+    /// The same with other batches, for whoever has nobody waiting.
+    #[must_use]
+    pub const fn in_batches_of(mut self, events: usize) -> Self {
+        (self.limit, self.limit_max) = (events, events);
+        self
+    }
+
+    /// Position of the last event that was handed out.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.after
+    }
+
+    /// Goes on behind `after` instead.
+    pub const fn seek(&mut self, after: Position) {
+        self.after = after;
+    }
+
+    /// The next events, at least one; waits until there are some. Dropping the future loses
+    /// nothing. Cost: O(events).
+    ///
+    /// # Errors
+    /// Those of [`EventStore::read_all`]; asking again reads from the same place.
+    pub async fn next(&mut self) -> Result<Vec<Arc<Recorded>>, Error> {
+        loop {
+            // Marked as seen before reading: a commit after this line wakes the wait below.
+            self.head.borrow_and_update();
+            if let Some(events) = self.ready().await? {
+                return Ok(events);
+            }
+            if self.head.changed().await.is_err() {
+                return Err(Error::Unavailable("the event store has closed".to_owned()));
+            }
+        }
+    }
+
+    /// The next events if there are any now; `None` at the end of the log.
+    ///
+    /// # Errors
+    /// Those of [`EventStore::read_all`].
+    pub async fn ready(&mut self) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+        loop {
+            let page = self.store.read_all(self.after, self.limit).await?;
+            if page.events.is_empty() {
+                // A page may hold nothing and still not be the end (positions need not be dense).
+                if page.at_end || page.next <= self.after {
+                    return Ok(None);
+                }
+                self.after = page.next;
+                continue;
+            }
+            self.limit = next_limit(&page.events, self.limit_max);
+            self.after = page.next;
+            return Ok(Some(page.events));
+        }
+    }
+}
+
+/// As many events as would make [`BATCH_BYTES_AIM`] if they were like these.
+fn next_limit(events: &[Arc<Recorded>], limit_max: usize) -> usize {
+    let bytes: usize = events.iter().map(|e| payload_bytes(&e.event)).sum();
+    let mean = bytes / events.len().max(1);
+    (BATCH_BYTES_AIM / mean.max(1)).clamp(1, limit_max)
+}
+
+/// Bytes of the texts of an event that may be large.
+fn payload_bytes(event: &Event) -> usize {
+    let specification = |s: &Specification| {
+        s.inputs.as_str().len() + optional(s.schemas.as_ref()) + optional(s.params.as_ref())
+    };
+    match event {
+        Event::TaskCreated(e) => specification(&e.specification) + e.dependencies.len() * 64,
+        Event::TaskRespecified(e) => specification(&e.specification),
+        Event::DependenciesChanged(e) => e.dependencies.len() * 64,
+        Event::TaskCompleted(e) => e.result.as_str().len(),
+        Event::TaskFailed(e) => e.error.len(),
+        Event::TaskCancelled(e) => e.error.len(),
+        Event::RunStarted(e) => e.covers.len() * 8,
+        Event::TaskRenamed(_)
+        | Event::PriorityChanged(_)
+        | Event::UserChanged(_)
+        | Event::TaskMoved(_)
+        | Event::TaskDeleted(_)
+        | Event::TaskStarted(_)
+        | Event::TaskProgressed(_)
+        | Event::TaskRequeued(_)
+        | Event::RunEnded(_)
+        | Event::FlowArchived(_) => 0,
+    }
+}
+
+fn optional(payload: Option<&Payload>) -> usize {
+    payload.map_or(0, |p| p.as_str().len())
+}

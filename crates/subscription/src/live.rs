@@ -1,0 +1,417 @@
+//! What has just happened, for all who watch, encoded once.
+//!
+//! Owns: the reader of the log that follows its end while somebody watches, and what it has published:
+//! one tail for those who watch everything, one for each flow that is watched. Memory is only a fast
+//! path: a watcher that falls behind goes back to the log ([`super::stream`]). While nobody watches,
+//! nothing is read.
+
+mod frame;
+mod tail;
+
+pub use frame::{Chunk, Frame, join, one_line};
+use tail::{Found, Tail};
+
+use super::cursor::{Cursor, PARTS_ALL};
+use super::feed::Feed;
+use super::stream::Filter;
+use super::users::Users;
+use taskledger_log::EventStore;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use taskledger_domain::{FlowId, Position, Recorded};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes kept for those who watch everything: a second or so of full load.
+const ALL_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes kept for each watched flow, shared by its watchers.
+const FLOW_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of one chunk, unless a single frame has more: what a watcher writes at a time.
+const CHUNK_BYTES_MAX: usize = 64 * 1024;
+/// Pages of history that are read at once, for all watchers together: a thousand that come back at the
+/// same time must not keep others from the log.
+const HISTORY_READS_MAX: usize = 4;
+/// Pause after the log could not be read.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Publishes what happens. One per server.
+#[derive(Debug)]
+pub struct Live {
+    pub(super) store: Arc<dyn EventStore>,
+    /// Whose flows are whose.
+    pub(super) users: Users,
+    /// Who reads history has one of these.
+    pub(super) history: Semaphore,
+    state: Mutex<State>,
+    begun: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// All events up to here were published to whoever watched.
+    position: Position,
+    /// Whether the log is followed.
+    follows: bool,
+    all: Arc<Tail>,
+    watching_all: usize,
+    /// Those who need to know whose flows are whose.
+    watching_users: usize,
+    flows: HashMap<FlowId, Watched>,
+    /// Rises when somebody begins to watch something that nobody watched.
+    generation: u64,
+}
+
+#[derive(Debug)]
+struct Watched {
+    tail: Arc<Tail>,
+    watchers: usize,
+}
+
+/// Follows the log for [`Live`].
+#[derive(Debug)]
+pub struct Service(Arc<Live>);
+
+impl Live {
+    /// Nothing is followed until the service runs.
+    #[must_use]
+    pub fn new(store: Arc<dyn EventStore>) -> (Service, Arc<Self>) {
+        let state = State {
+            position: 0,
+            follows: false,
+            all: Arc::new(Tail::new(ALL_BYTES_MAX)),
+            watching_all: 0,
+            watching_users: 0,
+            flows: HashMap::new(),
+            generation: 0,
+        };
+        let live = Arc::new(Self {
+            users: Users::new(store.clone()),
+            store,
+            history: Semaphore::new(HISTORY_READS_MAX),
+            state: Mutex::new(state),
+            begun: Notify::new(),
+        });
+        (Service(live.clone()), live)
+    }
+
+    /// Those who watch now.
+    #[must_use]
+    pub fn watchers(&self) -> usize {
+        let state = self.lock();
+        state.watching_all + state.flows.values().map(|w| w.watchers).sum::<usize>()
+    }
+
+    /// Begins to watch one flow, or all, for somebody who stands at `place`. Everything above
+    /// [`Watch::from`] comes through it.
+    pub(super) fn watch(self: &Arc<Self>, filter: &Filter, place: Cursor) -> Watch {
+        let (flow, by_user) = (filter.flow, filter.user.is_some());
+        let mut state = self.lock();
+        if !state.follows {
+            state.position = *self.store.watch().borrow();
+            state.follows = true;
+            self.begun.notify_one();
+        }
+        if by_user {
+            if state.watching_users == 0 {
+                // What was changed while nobody asked was not learned.
+                self.users.forget();
+            }
+            state.watching_users += 1;
+        }
+        let tail = match flow {
+            None => {
+                if state.watching_all == 0 {
+                    state.generation += 1;
+                }
+                state.watching_all += 1;
+                state.all.clone()
+            }
+            Some(flow) => {
+                if !state.flows.contains_key(&flow) {
+                    state.generation += 1;
+                }
+                let watched = state.flows.entry(flow).or_insert_with(|| Watched {
+                    tail: Arc::new(Tail::new(FLOW_BYTES_MAX)),
+                    watchers: 0,
+                });
+                watched.watchers += 1;
+                watched.tail.clone()
+            }
+        };
+        // Who was away for a moment finds what it missed still encoded.
+        let kept = tail.behind(place);
+        let from = kept.map_or(state.position, |_| place.position);
+        Watch {
+            next: kept.unwrap_or_else(|| tail.next()),
+            moved: tail.watch(),
+            from,
+            tail,
+            flow,
+            by_user,
+            live: self.clone(),
+        }
+    }
+
+    fn leave(&self, watch: &Watch) {
+        let mut state = self.lock();
+        if watch.by_user {
+            state.watching_users -= 1;
+        }
+        match watch.flow {
+            None => {
+                state.watching_all -= 1;
+                if state.watching_all == 0 {
+                    // What comes now is not published, so what is kept would have a hole.
+                    state.all = Arc::new(Tail::new(ALL_BYTES_MAX));
+                }
+            }
+            Some(flow) => {
+                if let Some(watched) = state.flows.get_mut(&flow) {
+                    watched.watchers -= 1;
+                    if watched.watchers == 0 {
+                        state.flows.remove(&flow);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops following when nobody watches.
+    fn rest(&self) -> bool {
+        let mut state = self.lock();
+        if state.watching_all == 0 && state.flows.is_empty() {
+            state.follows = false;
+        }
+        !state.follows
+    }
+
+    /// Gives events to those who watch. Encodes without the lock; with it, when somebody came meanwhile
+    /// for whom nothing was encoded, so that a stream of newcomers cannot keep it from ending.
+    fn publish(&self, events: &[Arc<Recorded>]) {
+        let Some(last) = events.last() else { return };
+        let end = Cursor::behind(last, PARTS_ALL);
+        let watched = self.lock().watched(events);
+        if watched.by_user {
+            for event in events {
+                self.users.learn(event);
+            }
+        }
+        let mut news = watched.encode(events, end);
+        let mut state = self.lock();
+        if state.generation != watched.generation {
+            news = state.watched(events).encode(events, end);
+        }
+        for (tail, chunks) in &news {
+            for chunk in chunks {
+                tail.push(chunk.clone());
+            }
+        }
+        state.position = last.position;
+        drop(state);
+        for (tail, _) in &news {
+            tail.tell();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who watches some events.
+struct Watchers {
+    generation: u64,
+    /// Whether one of them needs to know whose flows are whose. Who comes later asks the log, which has
+    /// these events.
+    by_user: bool,
+    all: Option<Arc<Tail>>,
+    flows: HashMap<FlowId, Arc<Tail>>,
+}
+
+impl State {
+    fn watched(&self, events: &[Arc<Recorded>]) -> Watchers {
+        let mut flows = HashMap::new();
+        if !self.flows.is_empty() {
+            for event in events {
+                if let Some(watched) = self.flows.get(&event.flow) {
+                    flows
+                        .entry(event.flow)
+                        .or_insert_with(|| watched.tail.clone());
+                }
+            }
+        }
+        Watchers {
+            generation: self.generation,
+            by_user: self.watching_users > 0,
+            all: (self.watching_all > 0).then(|| self.all.clone()),
+            flows,
+        }
+    }
+}
+
+impl Watchers {
+    /// Chunks for each tail that is watched. Cost: O(bytes of watched events).
+    fn encode(&self, events: &[Arc<Recorded>], end: Cursor) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
+        let mut of_all = Vec::new();
+        let mut of_flows: HashMap<FlowId, Vec<Arc<Frame>>> = HashMap::new();
+        for event in events {
+            let by_flow = self.flows.contains_key(&event.flow);
+            if self.all.is_none() && !by_flow {
+                continue;
+            }
+            for frame in Frame::of(event) {
+                if by_flow {
+                    of_flows.entry(event.flow).or_default().push(frame.clone());
+                }
+                if self.all.is_some() {
+                    of_all.push(frame);
+                }
+            }
+        }
+        let mut news = Vec::new();
+        if let Some(tail) = &self.all {
+            news.push((tail.clone(), chunks(of_all, end)));
+        }
+        for (flow, frames) in of_flows {
+            if let Some(tail) = self.flows.get(&flow) {
+                let end = frames.last().map_or(end, |frame| frame.cursor);
+                news.push((tail.clone(), chunks(frames, end)));
+            }
+        }
+        news
+    }
+}
+
+/// At least one chunk, so that those who wait for other things know how far the log is.
+fn chunks(frames: Vec<Arc<Frame>>, end: Cursor) -> Vec<Arc<Chunk>> {
+    let mut all = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for frame in frames {
+        if bytes > 0 && bytes + frame.sse().len() > CHUNK_BYTES_MAX {
+            let behind = part.last().map_or(end, |frame: &Arc<Frame>| frame.cursor);
+            all.push(Arc::new(Chunk::of(std::mem::take(&mut part), behind)));
+            bytes = 0;
+        }
+        bytes += frame.sse().len();
+        part.push(frame);
+    }
+    all.push(Arc::new(Chunk::of(part, end)));
+    all
+}
+
+impl Service {
+    /// Follows the log while somebody watches, until `stop`.
+    pub async fn run(self, stop: CancellationToken) {
+        let live = self.0;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = live.begun.notified() => {}
+            }
+            let from = live.lock().position;
+            let mut feed = Feed::new(live.store.clone(), from);
+            while !live.rest() {
+                let read = tokio::select! {
+                    () = stop.cancelled() => return,
+                    read = feed.next() => read,
+                };
+                match read {
+                    Ok(events) => live.publish(&events),
+                    Err(error) => {
+                        tracing::warn!(%error, position = feed.position(), "live streams wait for the log");
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            () = tokio::time::sleep(RETRY) => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A watcher's end of a tail.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Events above this position come through it.
+    pub(super) from: Position,
+    next: u64,
+    moved: watch::Receiver<u64>,
+    tail: Arc<Tail>,
+    flow: Option<FlowId>,
+    by_user: bool,
+    live: Arc<Live>,
+}
+
+impl Watch {
+    /// What has come, waiting until there is something; `None`: too much has come, watch anew.
+    pub(super) async fn next(&mut self, bytes_max: usize) -> Option<Vec<Arc<Chunk>>> {
+        loop {
+            self.moved.borrow_and_update();
+            match self.tail.read(self.next, bytes_max) {
+                Found::Lost => return None,
+                Found::Chunks(chunks) if chunks.is_empty() => {
+                    // The sender lives as long as the tail, which this watcher holds.
+                    let _ = self.moved.changed().await;
+                }
+                Found::Chunks(chunks) => {
+                    self.next += chunks.len() as u64;
+                    return Some(chunks);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.live.leave(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_clock::ManualClock;
+    use taskledger_log::memory::MemoryStore;
+    use crate::testing::append_event;
+    use taskledger_domain::flow::{Event, UserChanged};
+    use taskledger_domain::testing::{START, id};
+
+    /// Appends that the flow is `user`'s now, behind so many events.
+    async fn said(store: &MemoryStore, version: u64, user: &str) -> Vec<Arc<Recorded>> {
+        let task_id = id("task");
+        let event = Event::UserChanged(UserChanged {
+            task_id,
+            user_id: Some(user.to_owned()),
+        });
+        append_event(store, version, event).await;
+        store.read_all(version, 1).await.unwrap().events
+    }
+
+    #[tokio::test]
+    async fn whose_flows_are_whose_is_learned_while_somebody_asks() {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
+        let (_service, live) = Live::new(store.clone());
+        let by_user = Filter {
+            user: Some(Arc::from("ann")),
+            ..Filter::default()
+        };
+        let user = async || live.users.of(id("task").as_flow()).await.unwrap();
+        // Somebody watches everything.
+        let _all = live.watch(&Filter::default(), Cursor::BEGINNING);
+        live.publish(&said(&store, 0, "bob").await);
+        assert_eq!(live.users.known(), 0);
+        // Somebody watches a user.
+        let watch = live.watch(&by_user, Cursor::BEGINNING);
+        live.publish(&said(&store, 1, "ann").await);
+        assert_eq!(live.users.known(), 1);
+        assert_eq!(user().await.as_deref(), Some("ann"));
+        // What is said while nobody asks is found later.
+        drop(watch);
+        live.publish(&said(&store, 2, "cyd").await);
+        let _again = live.watch(&by_user, Cursor::BEGINNING);
+        assert_eq!(user().await.as_deref(), Some("cyd"));
+    }
+}

@@ -1,0 +1,496 @@
+//! One watcher's stream: history from its cursor on, then what happens, without a gap or a repetition.
+//!
+//! History is the buffer. A stream begins to watch, notes how far everything was published, reads the
+//! log up to there, and goes on with what comes. When more comes than is kept for it, it begins anew at
+//! its place. So a slow reader costs no memory and loses nothing, and nobody waits for it.
+
+mod beginning;
+mod rest;
+
+pub use beginning::{From, Reset};
+
+use super::cursor::{Cursor, PARTS_ALL};
+use super::live::{Chunk, Frame, Live, Watch, join};
+use super::notice::Kind;
+use taskledger_log::retention::Dropped;
+use taskledger_log::{Error, PIECE_BYTES_MAX};
+use axum::body::Bytes;
+use rest::Found;
+use std::collections::HashSet;
+use std::sync::Arc;
+use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
+
+/// Events that one page of history reads.
+const PAGE_EVENTS: usize = 512;
+/// Bytes that a stream gives at a time, unless a single frame has more.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+
+/// What a stream shows.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only this flow.
+    pub flow: Option<FlowId>,
+    /// Only this task; needs its flow.
+    pub task: Option<TaskId>,
+    /// Only flows of this user.
+    pub user: Option<Arc<str>>,
+    /// Only these kinds.
+    pub kinds: Option<Vec<Kind>>,
+    /// Only tasks of a run; needs its flow.
+    pub run: Option<Covered>,
+}
+
+/// A run, and the tasks of which it consists.
+#[derive(Debug, Clone)]
+pub struct Covered {
+    /// The run.
+    pub run: RunId,
+    /// Its tasks; `None`: all of the flow's. Those that join it later are added as they come.
+    pub tasks: Option<HashSet<TaskId>>,
+}
+
+impl Filter {
+    /// Whether every frame of the source passes.
+    const fn takes_all(&self) -> bool {
+        self.task.is_none() && self.user.is_none() && self.kinds.is_none() && self.run.is_none()
+    }
+}
+
+/// When a stream ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// It does not.
+    Forever,
+    /// Behind the end of this run.
+    RunEnds(RunId),
+    /// Behind the end of a run after which nothing of the flow runs; see [`Stream::ending_after`].
+    NothingRuns,
+}
+
+/// One watcher's stream.
+#[derive(Debug)]
+pub struct Stream {
+    live: Arc<Live>,
+    watch: Watch,
+    filter: Filter,
+    until: Until,
+    place: Cursor,
+    source: Source,
+    /// What is missing of the log, as far as the watcher was told, or was to know.
+    dropped: Dropped,
+    /// What has come and was not chosen from yet.
+    pending: Vec<Arc<Chunk>>,
+    /// With [`Until::NothingRuns`], another run was on after the ends of runs up to here.
+    ends_after: Position,
+    /// Set for a flow at rest.
+    rest: Option<Rest>,
+    /// Whether the flow has never run, so that no run's end will end the stream if it is cancelled.
+    unrun: bool,
+    /// Something was cancelled in such a flow since it was last looked at.
+    cancelled: bool,
+    ended: bool,
+}
+
+/// What ends the stream of a flow at rest, once everything that has happened was given.
+#[derive(Debug)]
+enum Rest {
+    /// This frame, which lies before the stream's place.
+    Told(Arc<Frame>),
+    /// Nothing: it was told before.
+    Known,
+}
+
+/// Where the next frames come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// Not known yet: the place is to be looked for in the log.
+    Unsought,
+    /// The log, up to where the watch begins.
+    Log,
+    /// The stream of the filter's flow, behind this version, up to where the watch begins.
+    FlowLog(Version),
+    /// The watch.
+    Live,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Batch {
+    /// All frames of a chunk, joined already.
+    Whole(Arc<Chunk>),
+    /// Some frames.
+    Frames(Vec<Arc<Frame>>),
+    /// Nothing for this watcher; its place has moved on.
+    Passed,
+    /// What comes is not all that was: the archive has overtaken the watcher.
+    Reset(Reset),
+}
+
+impl Batch {
+    /// The frames, in order.
+    #[must_use]
+    pub fn frames(&self) -> &[Arc<Frame>] {
+        match self {
+            Self::Whole(chunk) => &chunk.frames,
+            Self::Frames(frames) => frames,
+            Self::Passed | Self::Reset(_) => &[],
+        }
+    }
+
+    /// As server-sent events.
+    #[must_use]
+    pub fn sse(&self) -> Bytes {
+        match self {
+            Self::Whole(chunk) => chunk.sse.clone(),
+            Self::Frames(frames) => join(frames),
+            Self::Passed | Self::Reset(_) => Bytes::new(),
+        }
+    }
+}
+
+impl Stream {
+    /// A stream that begins at `from`, and why it begins now instead, if it does.
+    ///
+    /// # Errors
+    /// [`Error`]: the log cannot be read.
+    pub async fn begin(
+        live: Arc<Live>,
+        filter: Filter,
+        from: From,
+        until: Until,
+    ) -> Result<(Self, Option<Reset>), Error> {
+        // Asked for first: what is dropped from now on is told when the stream comes there.
+        let dropped = live.store.dropped().await?;
+        let (place, mut reset) = beginning::place(&live, from).await?;
+        if let Some(flow) = filter.flow
+            && reset.is_none_or(|reset| reset == Reset::Archived)
+        {
+            let lost =
+                place.position < dropped.horizon && beginning::has_lost(&live, flow, place).await?;
+            reset = lost.then_some(Reset::Archived);
+        }
+        let watch = live.watch(&filter, place);
+        let mut stream = Self {
+            live,
+            watch,
+            filter,
+            until,
+            place,
+            source: Source::Unsought,
+            dropped,
+            pending: Vec::new(),
+            ends_after: 0,
+            rest: None,
+            unrun: false,
+            cancelled: false,
+            ended: false,
+        };
+        stream.source = stream.log().await?;
+        Ok((stream, reset))
+    }
+
+    /// The same stream, which does not end with a run that had ended up to `position`: another one was
+    /// on then, or came later.
+    #[must_use]
+    pub fn ending_after(mut self, position: Position) -> Self {
+        self.ends_after = position;
+        self
+    }
+
+    /// The same stream of a flow at rest, which ends with this frame once it has given everything up to
+    /// `position`, where the flow was seen at rest. The frame is told where the stream stands then.
+    #[must_use]
+    pub fn ending_with(self, frame: Arc<Frame>, position: Position) -> Self {
+        self.resting(Rest::Told(frame), position)
+    }
+
+    /// The same for a watcher who was told of the end before.
+    #[must_use]
+    pub fn ending_silently(self, position: Position) -> Self {
+        self.resting(Rest::Known, position)
+    }
+
+    /// The same stream of a flow that has never run: it also ends when nothing is left to run.
+    #[must_use]
+    pub const fn of_unrun(mut self) -> Self {
+        self.unrun = true;
+        self
+    }
+
+    fn resting(mut self, rest: Rest, position: Position) -> Self {
+        self.rests(rest, position);
+        self
+    }
+
+    fn rests(&mut self, rest: Rest, position: Position) {
+        self.rest = Some(rest);
+        // All of it is read from the log, so that its end can be seen.
+        self.watch = self.live.watch(&self.filter, Cursor::BEGINNING);
+        self.watch.from = self.watch.from.max(position);
+    }
+
+    /// Ends the stream if nothing is left to run.
+    async fn look_for_rest(&mut self) -> Result<(), Error> {
+        let Some(flow) = self.filter.flow else {
+            return Ok(());
+        };
+        let found = rest::of_unrun(&*self.live.store, flow, self.filter.task).await?;
+        self.cancelled = false;
+        match found {
+            Found::Runs => self.unrun = false,
+            Found::Waits => {}
+            Found::Over { end, position } => {
+                self.unrun = false;
+                self.pending.clear();
+                self.source = Source::Unsought;
+                self.rests(Rest::Told(end), position);
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind everything that was given, or passed over.
+    #[must_use]
+    pub const fn place(&self) -> Cursor {
+        self.place
+    }
+
+    /// What comes next; waits for it. `None`: the stream has ended. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`Error`]: the log cannot be read; asking again goes on at the same place.
+    pub async fn next(&mut self) -> Result<Option<Batch>, Error> {
+        loop {
+            if self.ended {
+                return Ok(None);
+            }
+            if self.cancelled {
+                self.look_for_rest().await?;
+            }
+            if self.source == Source::Live
+                && let Some(rest) = self.rest.take()
+            {
+                self.ended = true;
+                let Rest::Told(frame) = rest else { continue };
+                self.place = self.place.with_end();
+                let frame = Arc::new(frame.told_at(self.place));
+                return Ok(Some(Batch::Frames(vec![frame])));
+            }
+            let batch = match self.source {
+                Source::Unsought => {
+                    self.source = self.log().await?;
+                    continue;
+                }
+                Source::Log | Source::FlowLog(_) => self.history().await?,
+                Source::Live => {
+                    if self.pending.is_empty() {
+                        match self.watch.next(BATCH_BYTES_MAX).await {
+                            Some(chunks) => self.pending = chunks,
+                            None => {
+                                self.watch = self.live.watch(&self.filter, self.place);
+                                self.source = Source::Unsought;
+                                continue;
+                            }
+                        }
+                    }
+                    self.chosen().await?
+                }
+            };
+            let cancels = |frame: &Arc<Frame>| frame.kind == Kind::Cancelled;
+            self.cancelled |= self.unrun && batch.frames().iter().any(cancels);
+            match batch {
+                Batch::Passed if self.filter.flow.is_some() => {}
+                Batch::Whole(_) | Batch::Frames(_) | Batch::Passed | Batch::Reset(_) => {
+                    return Ok(Some(batch));
+                }
+            }
+        }
+    }
+
+    /// The next page of history; goes over to what happens when it is read up to there.
+    async fn history(&mut self) -> Result<Batch, Error> {
+        let to = self.watch.from;
+        // Notices of the event at the place may still be missing.
+        let again = u64::from(self.place.parts < PARTS_ALL && self.place.position > 0);
+        let live = self.live.clone();
+        let mut events = Vec::new();
+        // Until the frames are made: a page of large events is large twice.
+        let _turn = live.history.acquire().await;
+        if self.place.position - again < to {
+            let store = &self.live.store;
+            events = match (self.source, self.filter.flow) {
+                (Source::FlowLog(after), Some(flow)) => {
+                    let after = after.saturating_sub(again);
+                    store
+                        .read_stream(flow, after, PAGE_EVENTS, PIECE_BYTES_MAX)
+                        .await?
+                }
+                (Source::Unsought | Source::FlowLog(_) | Source::Log | Source::Live, _) => {
+                    let page = store.read_all(self.place.position - again, PAGE_EVENTS);
+                    page.await?.events
+                }
+            };
+        }
+        if let Some(reset) = self.overtaken().await? {
+            return Ok(Batch::Reset(reset));
+        }
+        events.retain(|event| event.position <= to);
+        let Some(mut last) = events.last() else {
+            self.source = Source::Live;
+            return Ok(Batch::Passed);
+        };
+        let (mut frames, mut bytes) = (Vec::new(), 0);
+        for event in &events {
+            for frame in Frame::of(event) {
+                if frame.cursor > self.place && self.takes(&frame).await? {
+                    bytes += frame.sse().len();
+                    frames.push(frame);
+                }
+            }
+            if bytes >= BATCH_BYTES_MAX {
+                last = event;
+                break;
+            }
+        }
+        self.place = Cursor::behind(last, PARTS_ALL);
+        if let Source::FlowLog(version) = &mut self.source {
+            *version = last.version;
+        }
+        Ok(self.cut(frames))
+    }
+
+    /// Whether something between the place and the end of the log was dropped since the stream began, or
+    /// since that was told. A stream that was to end by itself ends: what would have ended it is gone.
+    async fn overtaken(&mut self) -> Result<Option<Reset>, Error> {
+        let dropped = self.live.store.dropped().await?;
+        // Not by the horizon: what lies before it may be dropped later than what made it.
+        if dropped == self.dropped {
+            return Ok(None);
+        }
+        let lost = self.place.position < dropped.horizon
+            && match self.filter.flow {
+                // Or before the place: rather said once too often.
+                None => true,
+                Some(flow) => beginning::has_lost(&self.live, flow, self.place).await?,
+            };
+        self.dropped = dropped;
+        self.ended |= lost && self.until != Until::Forever;
+        Ok(lost.then_some(Reset::Archived))
+    }
+
+    /// The frames of live chunks that pass, behind the present place.
+    async fn chosen(&mut self) -> Result<Batch, Error> {
+        // Kept until they are chosen from: who asks may break off, or the log may not answer.
+        let chunks = self.pending.clone();
+        let end = chunks.last().map_or(self.place, |chunk| chunk.end);
+        let fresh = chunks
+            .first()
+            .and_then(|chunk| chunk.frames.first())
+            .is_none_or(|frame| frame.cursor > self.place);
+        if let [only] = chunks.as_slice()
+            && fresh
+            && self.filter.takes_all()
+            && self.until == Until::Forever
+        {
+            self.place = self.place.max(end);
+            self.pending.clear();
+            return Ok(if only.frames.is_empty() {
+                Batch::Passed
+            } else {
+                Batch::Whole(only.clone())
+            });
+        }
+        let mut frames = Vec::new();
+        for frame in chunks.iter().flat_map(|chunk| &chunk.frames) {
+            if frame.cursor > self.place && self.takes(frame).await? {
+                frames.push(frame.clone());
+            }
+        }
+        self.place = self.place.max(end);
+        self.pending.clear();
+        Ok(self.cut(frames))
+    }
+
+    /// Ends the stream behind the frame that ends it.
+    fn cut(&mut self, mut frames: Vec<Arc<Frame>>) -> Batch {
+        let ends = |frame: &Arc<Frame>| match (self.until, frame.ended) {
+            (Until::Forever, _) | (_, None) => false,
+            (Until::RunEnds(run), Some(ended)) => ended.id == run,
+            (Until::NothingRuns, Some(ended)) => {
+                ended.others == 0 && frame.cursor.position > self.ends_after
+            }
+        };
+        if let Some(at) = frames.iter().position(ends) {
+            frames.truncate(at + 1);
+            self.place = frames[at].cursor;
+            self.ended = true;
+        }
+        if frames.is_empty() {
+            Batch::Passed
+        } else {
+            Batch::Frames(frames)
+        }
+    }
+
+    async fn takes(&mut self, frame: &Frame) -> Result<bool, Error> {
+        let filter = &mut self.filter;
+        // Who waits for the end of a run is told of it, whatever task it is about.
+        let ends = self.until != Until::Forever && frame.ended.is_some();
+        if filter.flow.is_some_and(|flow| flow != frame.flow)
+            || filter.task.is_some_and(|task| task != frame.task && !ends)
+            || filter
+                .kinds
+                .as_ref()
+                .is_some_and(|kinds| !kinds.contains(&frame.kind))
+        {
+            return Ok(false);
+        }
+        if let Some(covered) = &mut filter.run {
+            if frame.ended.is_some_and(|ended| ended.id != covered.run) {
+                return Ok(false);
+            }
+            if let Some(tasks) = &mut covered.tasks {
+                if frame.joins == Some(covered.run) {
+                    tasks.insert(frame.task);
+                }
+                if !tasks.contains(&frame.task) {
+                    return Ok(false);
+                }
+            }
+        }
+        match &filter.user {
+            None => Ok(true),
+            Some(user) => Ok(self.live.users.of(frame.flow).await?.as_ref() == Some(user)),
+        }
+    }
+
+    /// How the log is read from the place on. With a flow, its place is found in the flow's own stream, so
+    /// that nothing of others is read. Cost: one look when the place is the flow's end or was reached
+    /// there, else O(log events of the flow) looks.
+    async fn log(&self) -> Result<Source, Error> {
+        let Some(flow) = self.filter.flow else {
+            return Ok(Source::Log);
+        };
+        let (place, store) = (self.place, &self.live.store);
+        let at = async |version: Version| {
+            let events = store.read_stream(flow, version - 1, 1, usize::MAX).await?;
+            Ok::<Option<Arc<Recorded>>, Error>(events.into_iter().next())
+        };
+        if place.version > 0
+            && let Some(event) = at(place.version).await?
+            && place.names(&event)
+        {
+            return Ok(Source::FlowLog(place.version));
+        }
+        let (mut high, last) = store.stream_head(flow).await?.unwrap_or_default();
+        let mut low = if last <= place.position { high } else { 0 };
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            match at(middle).await? {
+                Some(event) if event.position <= place.position => low = middle,
+                Some(_) | None => high = middle - 1,
+            }
+        }
+        Ok(Source::FlowLog(low))
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether anything is left to run in a flow that never ran: no run's end says so.
+
+use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
+use crate::live::Frame;
+use std::collections::HashSet;
+use std::sync::Arc;
+use taskledger_domain::flow::Event;
+use taskledger_domain::{FlowId, Position, TaskId};
+
+/// What was found.
+pub(super) enum Found {
+    /// It has run by now: ends of runs will tell.
+    Runs,
+    /// Something may still run.
+    Waits,
+    /// Everything asked for was cancelled.
+    Over {
+        /// What is told of that.
+        end: Arc<Frame>,
+        /// Where this was seen.
+        position: Position,
+    },
+}
+
+/// Looks at a flow, or at one task of it. Cost: O(events of the flow).
+pub(super) async fn of_unrun(
+    log: &dyn EventStore,
+    flow: FlowId,
+    task: Option<TaskId>,
+) -> Result<Found, Error> {
+    let subject = task.unwrap_or(flow.root());
+    let (mut open, mut end) = (HashSet::new(), None);
+    let (mut after, mut position) = (0, 0);
+    loop {
+        let piece = log
+            .read_stream(flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
+            .await?;
+        let Some(last) = piece.last() else { break };
+        (after, position) = (last.version, last.position);
+        for recorded in &piece {
+            if let Event::TaskCreated(created) = recorded.event.as_ref() {
+                open.insert(created.task_id);
+            } else if let Event::TaskDeleted(deleted) = recorded.event.as_ref() {
+                open.remove(&deleted.task_id);
+            } else if let Event::TaskCancelled(cancelled) = recorded.event.as_ref() {
+                open.remove(&cancelled.task_id);
+                if cancelled.task_id == subject {
+                    end = Frame::at_rest(recorded);
+                }
+            } else if matches!(recorded.event.as_ref(), Event::RunStarted(_)) {
+                return Ok(Found::Runs);
+            }
+        }
+    }
+    Ok(match end {
+        Some(end) if task.is_some() || open.is_empty() => Found::Over { end, position },
+        Some(_) | None => Found::Waits,
+    })
+}

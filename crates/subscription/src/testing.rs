@@ -1,0 +1,54 @@
+//! A log in memory, and a stream that tells nothing of what happens in it.
+
+use taskledger_log::memory::MemoryStore;
+use taskledger_log::{Append, EventStore, NewEvent};
+use crate::live::Live;
+use crate::notice::Kind;
+use crate::stream::{Filter, From, Stream, Until};
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, TaskProgressed};
+use taskledger_domain::task::Progress;
+use taskledger_domain::testing::{START, id};
+use taskledger_domain::{EventId, Metadata};
+use tokio_util::sync::CancellationToken;
+
+/// Appends progress, behind so many events.
+pub async fn append(store: &MemoryStore, version: u64) {
+    let event = Event::TaskProgressed(TaskProgressed {
+        task_id: id("task"),
+        attempt: 1,
+        progress: Progress::ZERO,
+    });
+    append_event(store, version, event).await;
+}
+
+/// Appends an event of the one flow, behind so many.
+pub async fn append_event(store: &MemoryStore, version: u64, event: Event) {
+    let metadata = Metadata {
+        actor: Arc::from("test"),
+        correlation: Arc::from("test"),
+        causation: None,
+        trace: None,
+    };
+    let event_id = EventId(id(&format!("event {version}")).0);
+    let append = Append {
+        stream: id("task").as_flow(),
+        expected: version,
+        events: vec![NewEvent::new(event_id, START, metadata, event)],
+        claims: Vec::new(),
+        fence: None,
+    };
+    store.append(append).await.unwrap();
+}
+
+/// What fails from now on, of a log that is followed until `ending`.
+pub async fn of_failures(store: &Arc<MemoryStore>, ending: &CancellationToken) -> Stream {
+    let (service, live) = Live::new(store.clone());
+    tokio::spawn(service.run(ending.clone()));
+    let filter = Filter {
+        kinds: Some(vec![Kind::Failed]),
+        ..Filter::default()
+    };
+    let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
+    begun.unwrap().0
+}

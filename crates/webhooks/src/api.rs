@@ -1,0 +1,444 @@
+//! What callers order of webhooks: endpoints, their secrets, and what was delivered.
+//!
+//! Owns: the rules that need more than the call itself (which receivers are allowed, which ids exist), and
+//! what is shown of an endpoint. Secrets and values of headers are shown by [`Webhooks::create`],
+//! [`Webhooks::rotate`] and [`Webhooks::secret`] alone. May not: know JSON-RPC, SQL.
+
+mod checks;
+mod view;
+
+use checks::{is_disabled, too_many_secrets};
+pub use view::{Deliveries, Listed, Page, Secrets, Tested, View, WithSecret};
+
+use super::callback::Callback;
+use super::delivery::Secret;
+use super::endpoint::{Endpoint, EndpointId, EventName, Filter, Life, Ordering};
+use super::keys::KeysError;
+use super::secret::{self, Signature};
+use super::store::{
+    self, Change, Created, DeliveryFilter, New, OLD_KEYS_MAX, Recover, Redelivered, Rotated, Store,
+};
+use taskledger_net::egress::Policy;
+use taskledger_log::EventStore;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
+use tokio::time::{Instant, sleep};
+
+/// How long a test is waited for: longer than an attempt takes by default, shorter than a call may.
+const TEST_WAIT: Duration = Duration::from_secs(20);
+/// Pause between two looks at it; another server may make the attempt.
+const TEST_LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The caller can mend it.
+    #[error("{}", .0.first().map_or("refused", |v| v.reason.as_str()))]
+    Invalid(Vec<Violation>),
+    /// There is no such endpoint, or no such delivery: the member that names it.
+    #[error("`{0}` names nothing")]
+    Unknown(&'static str),
+    /// The log does not say where it ends.
+    #[error(transparent)]
+    Log(#[from] taskledger_log::Error),
+    /// We must mend it.
+    #[error(transparent)]
+    Store(store::Error),
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Keys(error @ KeysError::None) => Self::Invalid(vec![Violation::of(
+                "secret",
+                "this server cannot keep secrets",
+                error.to_string(),
+                &Value::Null,
+            )]),
+            other @ (store::Error::Database(_)
+            | store::Error::Late
+            | store::Error::Damaged(_)
+            | store::Error::Keys(_)) => Self::Store(other),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Webhooks {
+    store: Arc<Store>,
+    log: Arc<dyn EventStore>,
+    policy: Arc<Policy>,
+}
+
+/// An endpoint to be made.
+#[derive(Debug, Clone)]
+pub struct NewWebhook {
+    /// The caller's own id, or a fresh one.
+    pub id: Option<EndpointId>,
+    /// Where to send.
+    pub url: String,
+    /// For people.
+    pub description: Option<String>,
+    /// What to send.
+    pub filter: Filter,
+    /// What waits for what.
+    pub ordering: Ordering,
+    /// Seconds before each attempt.
+    pub schedule: Option<Arc<[u32]>>,
+    /// Headers of its own.
+    pub headers: Vec<(Arc<str>, Secret)>,
+    /// The caller's own secret.
+    pub secret: Option<Secret>,
+    /// How a fresh one signs.
+    pub signature: Signature,
+}
+
+/// What is changed; `None`: it stays.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookChange {
+    /// Where to send.
+    pub url: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// Which events; `Some(None)`: everything about tasks.
+    pub events: Option<Option<Arc<[EventName]>>>,
+    /// Which flow; `Some(None)`: any.
+    pub flow: Option<Option<FlowId>>,
+    /// Whose flows; `Some(None)`: anybody's.
+    pub user: Option<Option<Arc<str>>>,
+    /// What waits for what.
+    pub ordering: Option<Ordering>,
+    /// Seconds before each attempt; `Some(None)`: the server's.
+    pub schedule: Option<Option<Arc<[u32]>>>,
+    /// All headers of its own.
+    pub headers: Option<Vec<(Arc<str>, Secret)>>,
+}
+
+impl Webhooks {
+    /// Webhooks of what this log says, to receivers that the policy allows.
+    #[must_use]
+    pub fn new(store: Arc<Store>, log: Arc<dyn EventStore>, policy: Arc<Policy>) -> Self {
+        Self { store, log, policy }
+    }
+
+    /// The store.
+    #[must_use]
+    pub const fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.store.clock().now()
+    }
+
+    fn shown(&self, endpoint: Endpoint) -> View {
+        View::of(endpoint, self.now())
+    }
+
+    /// `webhooks.create`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn create(&self, new: NewWebhook) -> Result<WithSecret, Error> {
+        let url = self.allowed(&["url".into()], &new.url)?;
+        if let Some(flow) = new.filter.flow {
+            self.exists(flow).await?;
+        }
+        if let Some(secret) = &new.secret {
+            self.is_its_own(secret).await?;
+        }
+        let clock = self.store.clock();
+        let secret = new
+            .secret
+            .unwrap_or_else(|| secret::fresh(clock, new.signature));
+        let new = New {
+            id: new.id.unwrap_or_else(|| EndpointId(clock.uuid())),
+            url,
+            description: Arc::from(new.description.unwrap_or_default()),
+            filter: new.filter,
+            life: Life::Lasting,
+            ordering: new.ordering,
+            schedule: new.schedule,
+            headers: new.headers,
+            secret: Some(secret.clone()),
+        };
+        let webhook = self.made(&new, "url").await?;
+        Ok(WithSecret {
+            webhook: self.shown(webhook),
+            secret: secret.0.to_string(),
+        })
+    }
+
+    /// Keeps the callback of an execution that is about to be ordered.
+    ///
+    /// # Errors
+    /// [`Error`]; the paths begin at the call.
+    pub async fn keep_callback(&self, mut callback: Callback) -> Result<CallbackId, Error> {
+        let path = ["configuration", "push_notification_config", "url"].map(Into::into);
+        callback.url = self.allowed(&path, &callback.url)?;
+        let id = CallbackId(self.store.clock().uuid());
+        self.made(&callback.endpoint(id), "push_notification_config")
+            .await?;
+        Ok(id)
+    }
+
+    /// The execution was refused. What cannot be removed now is removed later.
+    pub async fn drop_callback(&self, id: CallbackId) {
+        if let Err(error) = self.store.forget_callback(id.into()).await {
+            tracing::warn!(callback.id = %id, %error, "an unused callback is removed later");
+        }
+    }
+
+    async fn made(&self, new: &New, field: &str) -> Result<Endpoint, Error> {
+        let head = self.log.head().await?;
+        match self.store.create(new, head, self.now()).await? {
+            Created::Yes(endpoint) => Ok(*endpoint),
+            Created::Full(max) => {
+                let expected = format!("at most {max}; delete one first");
+                let fault = Violation::of(field, "too many webhooks", expected, &max.into());
+                Err(Error::Invalid(vec![fault]))
+            }
+            Created::Taken => {
+                let actual = Value::from(new.id.to_string());
+                let fault = Violation::of("id", "Id is taken", "a new id, or none", &actual);
+                Err(Error::Invalid(vec![fault]))
+            }
+        }
+    }
+
+    /// `webhooks.get`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn get(&self, id: EndpointId) -> Result<View, Error> {
+        let found = self.store.get(id).await?;
+        found.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.list`; `after` is the cursor of the page before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn list(&self, after: i64, limit: usize) -> Result<Page<Listed>, Error> {
+        let mut rows = self.store.list(after, limit + 1).await?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().map(|(no, _)| no.to_string());
+        let webhooks = rows.into_iter().map(|(_, it)| self.shown(it)).collect();
+        Ok(Page {
+            rows: Listed { webhooks },
+            next_cursor: last.filter(|_| more),
+        })
+    }
+
+    /// `webhooks.update`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn update(&self, id: EndpointId, change: WebhookChange) -> Result<View, Error> {
+        let url = match &change.url {
+            Some(url) => Some(self.allowed(&["url".into()], url)?),
+            None => None,
+        };
+        if let Some(Some(flow)) = change.flow {
+            self.exists(flow).await?;
+        }
+        let change = Change {
+            url,
+            description: change.description.map(Arc::from),
+            events: change.events,
+            flow: change.flow,
+            user: change.user,
+            ordering: change.ordering,
+            schedule: change.schedule,
+            headers: change.headers,
+        };
+        let changed = self.store.update(id, &change, self.now()).await?;
+        changed.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.delete`: how many deliveries were cancelled.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete(&self, id: EndpointId) -> Result<u64, Error> {
+        let deleted = self.store.delete(id, self.now()).await?;
+        deleted.ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.enable`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn enable(&self, id: EndpointId) -> Result<View, Error> {
+        let enabled = self.store.enable(id, self.now()).await?;
+        enabled.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.disable`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn disable(&self, id: EndpointId) -> Result<View, Error> {
+        let disabled = self.store.disable(id, self.now()).await?;
+        disabled
+            .map(|it| self.shown(it))
+            .ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.rotate_secret`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn rotate(
+        &self,
+        id: EndpointId,
+        own: Option<Secret>,
+        grace_seconds: u32,
+    ) -> Result<WithSecret, Error> {
+        let before = self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
+        let signature = match before.public_key {
+            Some(_) => Signature::Pair,
+            None => Signature::Shared,
+        };
+        if let Some(own) = &own {
+            self.is_its_own(own).await?;
+        }
+        let secret = own.unwrap_or_else(|| secret::fresh(self.store.clock(), signature));
+        let now = self.now();
+        let old_until = Timestamp(now.0 + i64::from(grace_seconds) * 1_000_000);
+        match self.store.rotate(id, &secret, old_until, now).await? {
+            Rotated::Yes(webhook) => Ok(WithSecret {
+                webhook: self.shown(*webhook),
+                secret: secret.0.to_string(),
+            }),
+            Rotated::Full { until } => Err(too_many_secrets(id, OLD_KEYS_MAX, until)),
+            Rotated::Unknown => Err(Error::Unknown("id")),
+        }
+    }
+
+    /// `webhooks.secret`. Who has asked is logged.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn secret(
+        &self,
+        id: EndpointId,
+        principal: &str,
+        correlation: &str,
+    ) -> Result<Secrets, Error> {
+        let keys = self.store.signing_keys(id, self.now()).await?;
+        let mut keys = keys.ok_or(Error::Unknown("id"))?.into_iter();
+        let present = keys.next().ok_or(Error::Unknown("id"))?;
+        tracing::info!(
+            endpoint.id = %id,
+            principal,
+            request.id = correlation,
+            "the secret of a webhook was read"
+        );
+        Ok(Secrets {
+            id,
+            public_key: secret::public(&present.secret),
+            secret: present.secret.0.to_string(),
+            old: keys
+                .map(|key| view::OldSecret {
+                    secret: key.secret.0.to_string(),
+                    expires_at: key.expires_at,
+                })
+                .collect(),
+        })
+    }
+
+    /// `webhooks.test`: sends once, and tells what came of it, or after a while what it waits for.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn test(&self, id: EndpointId) -> Result<Tested, Error> {
+        let found = self.store.get(id).await?.ok_or(Error::Unknown("id"))?;
+        if found.disabled.is_some() {
+            return Err(is_disabled("id", &Value::from(id.to_string())));
+        }
+        let made = self.store.test(id, self.now()).await?;
+        let delivery = made.ok_or(Error::Unknown("id"))?;
+        let begun = Instant::now();
+        loop {
+            let tested = self.tested(delivery).await?;
+            let goes_on = &*tested.state == "waiting" && tested.waits_for.is_none();
+            if !goes_on || begun.elapsed() >= TEST_WAIT {
+                return Ok(tested);
+            }
+            sleep(TEST_LOOK_EVERY).await;
+        }
+    }
+
+    async fn tested(&self, delivery: i64) -> Result<Tested, Error> {
+        let filter = DeliveryFilter {
+            below: Some(delivery.saturating_add(1)),
+            ..DeliveryFilter::default()
+        };
+        let newest = self.store.deliveries(&filter, 1).await?.pop();
+        let found = newest.filter(|view| view.id == delivery);
+        found.map(Tested::from).ok_or(Error::Unknown("id"))
+    }
+
+    /// `webhooks.deliveries`
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn deliveries(
+        &self,
+        filter: &DeliveryFilter,
+        limit: usize,
+    ) -> Result<Page<Deliveries>, Error> {
+        if let Some(id) = filter.endpoint
+            && !self.store.knew(id).await?
+        {
+            return Err(Error::Unknown("id"));
+        }
+        let mut deliveries = self.store.deliveries(filter, limit + 1).await?;
+        let more = deliveries.len() > limit;
+        deliveries.truncate(limit);
+        let last = deliveries.last().map(|view| view.id.to_string());
+        Ok(Page {
+            rows: Deliveries { deliveries },
+            next_cursor: last.filter(|_| more),
+        })
+    }
+
+    /// `webhooks.redeliver`: the delivery.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn redeliver(
+        &self,
+        delivery: i64,
+        request_key: Option<Arc<str>>,
+    ) -> Result<i64, Error> {
+        let key = request_key.as_deref().map_or(Value::Null, Value::from);
+        let done = self.store.redeliver(delivery, request_key, self.now());
+        match done.await? {
+            Redelivered::Queued(id) => Ok(id),
+            Redelivered::Already(id) if id == delivery => Ok(id),
+            Redelivered::Already(id) => Err(Error::Invalid(vec![Violation::of(
+                "request_key",
+                format!("used for delivery {id} already"),
+                "a key of its own for each delivery",
+                &key,
+            )])),
+            Redelivered::Unknown => Err(Error::Unknown("delivery_id")),
+            Redelivered::Disabled => Err(is_disabled("delivery_id", &delivery.into())),
+        }
+    }
+
+    /// `webhooks.recover`: how many deliveries begin anew.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn recover(&self, id: EndpointId, which: Recover) -> Result<u64, Error> {
+        let done = self.store.recover(id, which, self.now()).await?;
+        done.ok_or(Error::Unknown("id"))
+    }
+}

@@ -1,0 +1,242 @@
+//! One attempt: the request as it leaves, and what its answer means.
+//!
+//! Owns: which headers are sent, and what of an answer is kept. May not touch: when something is tried,
+//! the store. Requests go out through [`Sender`], which is the guarded client, or a test.
+
+use super::delivery::{Attempt, Due, Leased};
+use super::schedule::retry_after;
+use super::signature::{UnusableKey, sign};
+use taskledger_net::egress::{self, Class, Egress, Incoming, Outgoing, Target};
+use async_trait::async_trait;
+use axum::body::Bytes;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::Timestamp;
+use tokio::time::Instant;
+
+/// The same for each attempt to deliver a message.
+pub const ID: HeaderName = HeaderName::from_static("webhook-id");
+/// When the attempt began, in seconds.
+pub const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+/// What proves that it is ours.
+pub const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// Bytes of an answer that are read: what comes after tells nothing new.
+pub const RESPONSE_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of an answer that are kept, for each attempt of a log that is kept for weeks.
+pub const KEPT_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of an explanation that are kept.
+const DETAIL_BYTES_MAX: usize = 512;
+/// An attempt whose client does not end it in time is ended this much later.
+const OVERTIME: Duration = Duration::from_secs(2);
+
+/// Names that belong to us or to the connection. Refused when an endpoint is made; left out here as well,
+/// because rows may be older than the rule.
+const RESERVED: [&str; 17] = [
+    "baggage",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "traceparent",
+    "tracestate",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+
+/// Sends a request once, and follows nothing.
+#[async_trait]
+pub trait Sender: Send + Sync + std::fmt::Debug + 'static {
+    /// The answer, whatever its status.
+    ///
+    /// # Errors
+    /// [`egress::Error`]: none came within `timeout`.
+    async fn send(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Incoming, egress::Error>;
+}
+
+#[async_trait]
+impl Sender for Egress {
+    async fn send(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Incoming, egress::Error> {
+        // What was allowed when the endpoint was made may be forbidden now.
+        let target = Target::parse(url, self.policy()).map_err(|error| egress::Error {
+            class: Class::BlockedAddress,
+            detail: error.to_string(),
+            remote: None,
+            duration: Duration::ZERO,
+        })?;
+        let request = Outgoing {
+            target,
+            method: Method::POST,
+            headers,
+            body,
+            timeout,
+            response_bytes_max: RESPONSE_BYTES_MAX,
+        };
+        Self::send(self, request).await
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// 2xx, whatever became of the body.
+    Arrived,
+    /// Anything else; with the pause that the receiver asks for.
+    Failed {
+        /// `Retry-After`, if it made sense.
+        retry_after: Option<Duration>,
+    },
+    /// 410.
+    Gone,
+}
+
+/// Makes one attempt that begins at `now`, and tells how it ended. Takes `timeout` at most, and a little.
+pub async fn attempt(
+    sender: &dyn Sender,
+    endpoint: &Leased,
+    due: &Due,
+    now: Timestamp,
+    timeout: Duration,
+) -> (Attempt, Outcome) {
+    let begun = Instant::now();
+    let blank = |duration: Duration| Attempt {
+        at: now,
+        duration_ms: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX),
+        status: None,
+        error: None,
+        detail: None,
+        remote: None,
+        response: None,
+        cause: due.cause,
+    };
+    let failed = Outcome::Failed { retry_after: None };
+    let headers = match headers(endpoint, due, now) {
+        Ok(headers) => headers,
+        Err(error) => {
+            let attempt = Attempt {
+                error: Some("key"),
+                detail: kept_text(error.to_string().as_bytes(), DETAIL_BYTES_MAX),
+                ..blank(Duration::ZERO)
+            };
+            return (attempt, failed);
+        }
+    };
+    let sending = sender.send(&endpoint.url, headers, due.body.clone(), timeout);
+    match tokio::time::timeout(timeout + OVERTIME, sending).await {
+        Ok(Ok(answer)) => {
+            let (error, outcome) = meaning(&answer, now);
+            let attempt = Attempt {
+                status: Some(answer.status.as_u16()),
+                error: error.map(|(class, _)| class),
+                detail: error.map(|(_, detail)| Arc::from(detail)),
+                remote: answer.remote.map(|at| Arc::from(at.to_string())),
+                response: kept_text(&answer.body, KEPT_BYTES_MAX),
+                ..blank(answer.duration)
+            };
+            (attempt, outcome)
+        }
+        Ok(Err(error)) => {
+            let attempt = Attempt {
+                error: Some(error.class.as_str()),
+                detail: kept_text(error.detail.as_bytes(), DETAIL_BYTES_MAX),
+                remote: error.remote.map(|at| Arc::from(at.to_string())),
+                ..blank(error.duration)
+            };
+            (attempt, failed)
+        }
+        Err(_) => {
+            let attempt = Attempt {
+                error: Some(Class::Timeout.as_str()),
+                ..blank(begun.elapsed())
+            };
+            (attempt, failed)
+        }
+    }
+}
+
+/// The class and the explanation of an answer that does not accept the message, and what follows.
+fn meaning(answer: &Incoming, now: Timestamp) -> (Option<(&'static str, &'static str)>, Outcome) {
+    let asked = answer.headers.get(RETRY_AFTER);
+    let failed = Outcome::Failed {
+        retry_after: asked.and_then(|v| retry_after(v.to_str().ok()?, now)),
+    };
+    if answer.status.is_success() {
+        (None, Outcome::Arrived)
+    } else if answer.status == StatusCode::GONE {
+        let detail = "the receiver wants nothing more";
+        (Some(("status", detail)), Outcome::Gone)
+    } else if answer.status.is_redirection() {
+        let detail = "redirects are not followed";
+        (Some((Class::Redirect.as_str(), detail)), failed)
+    } else {
+        let detail = "the receiver did not accept the message";
+        (Some(("status", detail)), failed)
+    }
+}
+
+/// The endpoint's own headers first, so that ours replace what has their names.
+fn headers(endpoint: &Leased, due: &Due, now: Timestamp) -> Result<HeaderMap, UnusableKey> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &endpoint.headers {
+        let named = HeaderName::from_bytes(name.as_bytes());
+        let (Ok(name), Ok(mut value)) = (named, HeaderValue::from_str(&value.0)) else {
+            continue;
+        };
+        if RESERVED.contains(&name.as_str()) || name.as_str().starts_with("webhook-") {
+            continue;
+        }
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    let seconds = now.0.div_euclid(1_000_000);
+    let signature = sign(&endpoint.keys, now, &due.message_id, seconds, &due.body)?;
+    let agent = concat!("taskledger/", env!("CARGO_PKG_VERSION"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+    headers.insert(TIMESTAMP, HeaderValue::from(seconds));
+    let texts = [
+        (ID, Some(&*due.message_id)),
+        (SIGNATURE, Some(&*signature).filter(|s| !s.is_empty())),
+        (TRACEPARENT, due.traceparent.as_deref()),
+    ];
+    for (name, text) in texts {
+        if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
+            headers.insert(name, value);
+        }
+    }
+    Ok(headers)
+}
+
+/// The beginning of a text, as a database takes it: UTF-8 without NUL. Nothing of nothing.
+fn kept_text(bytes: &[u8], bytes_max: usize) -> Option<Arc<str>> {
+    // Replacing what is not UTF-8 makes it longer, so it is cut twice.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(bytes_max)]).replace('\0', "");
+    let kept = &text[..text.floor_char_boundary(bytes_max)];
+    (!kept.is_empty()).then(|| Arc::from(kept))
+}
+
+#[cfg(test)]
+mod tests;

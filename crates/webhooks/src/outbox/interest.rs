@@ -1,0 +1,196 @@
+//! Who wants which notice. Held in memory, made anew from the store whenever endpoints change.
+
+use super::runs::{self, Run};
+use taskledger_log::{Error, EventStore};
+use taskledger_subscription::notice::Notice;
+use taskledger_subscription::users::Users;
+use crate::endpoint::EventName;
+use crate::store::{Recipient, Started, Wanted, WantedNow};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use taskledger_domain::flow::{Event, RunStarted};
+use taskledger_domain::{FlowId, Recorded, RunId};
+
+/// What endpoints want, by where a notice can come from.
+pub(super) struct Interest {
+    log: Arc<dyn EventStore>,
+    users: Users,
+    /// Of any flow.
+    any: Vec<Wanted>,
+    by_flow: HashMap<FlowId, Vec<Wanted>>,
+    by_user: HashMap<Arc<str>, Vec<Wanted>>,
+    runs: HashMap<FlowId, Vec<Run>>,
+    /// Of what lasting endpoints want.
+    generation: i64,
+    /// The highest number of a lasting endpoint.
+    newest: i64,
+}
+
+impl Interest {
+    /// What these endpoints want; if only what has changed is `found`, the others want what they
+    /// wanted `before`. Cost: O(what is found), and the histories of the flows of callbacks whose runs
+    /// go on, unless they were known `before`.
+    pub(super) async fn new(
+        log: Arc<dyn EventStore>,
+        found: WantedNow,
+        before: Option<Self>,
+    ) -> Result<Self, Error> {
+        let mut interest = Self {
+            users: Users::new(log.clone()),
+            log,
+            any: Vec::new(),
+            by_flow: HashMap::new(),
+            by_user: HashMap::new(),
+            runs: HashMap::new(),
+            generation: found.state.generation,
+            newest: 0,
+        };
+        let mut known: HashMap<RunId, Run> = HashMap::new();
+        if let Some(before) = before {
+            let runs = before.runs.into_values().flatten();
+            known.extend(runs.map(|run| (run.id, run)));
+            if found.is_change {
+                interest.any = before.any;
+                interest.by_flow = before.by_flow;
+                interest.by_user = before.by_user;
+                interest.newest = before.newest;
+            }
+        }
+        for wanted in found.runs {
+            let Some((run, flow)) = wanted.run else {
+                continue;
+            };
+            let run = match known.remove(&run) {
+                Some(run) => Some(run),
+                None => runs::found(&interest.log, wanted.to, run, flow).await?,
+            };
+            interest.runs.entry(flow).or_default().extend(run);
+        }
+        interest.forget(&found.lasting);
+        for wanted in found.lasting {
+            interest.add(wanted);
+        }
+        Ok(interest)
+    }
+
+    /// The generation of what it knows of lasting endpoints.
+    pub(super) const fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    fn add(&mut self, wanted: Wanted) {
+        self.newest = self.newest.max(wanted.to.endpoint);
+        if let Some(flow) = wanted.filter.flow {
+            self.by_flow.entry(flow).or_default().push(wanted);
+        } else if let Some(user) = wanted.filter.user.clone() {
+            self.by_user.entry(user).or_default().push(wanted);
+        } else {
+            self.any.push(wanted);
+        }
+    }
+
+    /// Drops what these endpoints wanted until now. Cost: O(1) for new ones, O(endpoints) otherwise.
+    fn forget(&mut self, changed: &[Wanted]) {
+        let newest = self.newest;
+        let known = changed.iter().map(|wanted| wanted.to.endpoint);
+        let known: HashSet<i64> = known.filter(|endpoint| *endpoint <= newest).collect();
+        if known.is_empty() {
+            return;
+        }
+        let stays = |wanted: &Wanted| !known.contains(&wanted.to.endpoint);
+        self.any.retain(stays);
+        self.by_flow.retain(|_, list| {
+            list.retain(stays);
+            !list.is_empty()
+        });
+        self.by_user.retain(|_, list| {
+            list.retain(stays);
+            !list.is_empty()
+        });
+    }
+
+    /// To be told of every event, in order.
+    pub(super) fn learn(&mut self, recorded: &Recorded) {
+        self.users.learn(recorded);
+        if let Event::TaskCreated(created) = recorded.event.as_ref()
+            && let Some(runs) = self.runs.get_mut(&recorded.flow)
+        {
+            for run in runs.iter_mut().filter(|run| created.run_id == Some(run.id)) {
+                run.join(created.task_id);
+            }
+        }
+    }
+
+    /// Whether certainly nobody wants anything of an event. Cost: O(1).
+    pub(super) fn is_idle(&self, recorded: &Recorded) -> bool {
+        self.any.is_empty()
+            && self.by_user.is_empty()
+            && !self.by_flow.contains_key(&recorded.flow)
+            && !self.runs.contains_key(&recorded.flow)
+    }
+
+    /// A callback's run has started.
+    pub(super) async fn start(
+        &mut self,
+        to: Recipient,
+        recorded: &Recorded,
+        started: &RunStarted,
+    ) -> Result<Started, Error> {
+        let run = runs::started(&self.log, to, recorded, started).await?;
+        self.runs.entry(recorded.flow).or_default().push(run);
+        Ok(Started {
+            endpoint: to.endpoint,
+            run: started.run_id,
+            flow: recorded.flow,
+        })
+    }
+
+    /// A run has ended, and whoever was told of it has got the last notice. Their numbers.
+    pub(super) fn end(&mut self, ended: RunId) -> Vec<i64> {
+        let mut told = Vec::new();
+        self.runs.retain(|_, runs| {
+            runs.retain(|run| {
+                if run.id == ended {
+                    told.push(run.to.endpoint);
+                }
+                run.id != ended
+            });
+            !runs.is_empty()
+        });
+        told
+    }
+
+    /// Who gets a notice. Cost: O(those that could want something of its flow).
+    pub(super) async fn recipients(
+        &self,
+        recorded: &Recorded,
+        notice: &Notice<'_>,
+    ) -> Result<Vec<Recipient>, Error> {
+        let wants = |wanted: &&Wanted| {
+            let events = wanted.filter.events.as_deref();
+            recorded.position > wanted.since
+                && events.is_none_or(|events| events.contains(&EventName::Task(notice.kind)))
+        };
+        let mut to: Vec<Recipient> = self.any.iter().filter(wants).map(|w| w.to).collect();
+        let needs_user = |wanted: &Wanted| wanted.filter.user.is_some();
+        let of_flow = self.by_flow.get(&recorded.flow);
+        let user = if self.by_user.is_empty() && !of_flow.is_some_and(|l| l.iter().any(needs_user))
+        {
+            None
+        } else {
+            self.users.of(recorded.flow).await?
+        };
+        let is_users = |wanted: &&Wanted| {
+            let filter = wanted.filter.user.as_ref();
+            filter.is_none() || filter == user.as_ref()
+        };
+        let of_user = user.as_ref().and_then(|user| self.by_user.get(user));
+        for list in [of_flow, of_user].into_iter().flatten() {
+            to.extend(list.iter().filter(wants).filter(is_users).map(|w| w.to));
+        }
+        if let Some(runs) = self.runs.get(&recorded.flow) {
+            to.extend(runs.iter().filter(|run| run.wants(notice)).map(|r| r.to));
+        }
+        Ok(to)
+    }
+}

@@ -1,0 +1,87 @@
+//! What a worker has done since it began.
+
+use crate::attempt::Outcome;
+use crate::breaker;
+use crate::delivery::{Cause, Next, Told};
+use crate::endpoint::EndpointId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+use taskledger_domain::Timestamp;
+
+/// Breakers that are remembered, only to be counted.
+const OPEN_MAX: usize = 20_000;
+
+/// What a worker has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Attempts that were recorded.
+    pub attempts: u64,
+    /// Those that arrived.
+    pub delivered: u64,
+    /// Those that did not.
+    pub failed: u64,
+    /// Messages that were given up.
+    pub dead: u64,
+    /// Endpoints whose breaker this worker has opened and not seen close since.
+    pub open_breakers: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    delivered: AtomicU64,
+    failed: AtomicU64,
+    dead: AtomicU64,
+    open: Mutex<HashMap<EndpointId, Timestamp>>,
+}
+
+impl Counters {
+    fn open(&self) -> MutexGuard<'_, HashMap<EndpointId, Timestamp>> {
+        self.open
+            .lock()
+            .expect("no code panics while it holds the open breakers")
+    }
+
+    /// Counts what was recorded at `now`.
+    pub(super) fn count(
+        &self,
+        endpoint: EndpointId,
+        told: &Told,
+        outcome: Outcome,
+        now: Timestamp,
+    ) {
+        match outcome {
+            Outcome::Arrived => &self.delivered,
+            Outcome::Failed { .. } | Outcome::Gone => &self.failed,
+        }
+        .fetch_add(1, Relaxed);
+        if told.next == Next::Dead && told.attempt.cause != Cause::Test {
+            self.dead.fetch_add(1, Relaxed);
+        }
+        let mut open = self.open();
+        match told.health.open_until {
+            Some(until) if told.disable.is_none() => {
+                if open.len() >= OPEN_MAX {
+                    // Nothing was sent to them for an hour: deleted, or another server's now.
+                    open.retain(|_, until| now < until.plus_ms(breaker::PAUSE_MS_MAX));
+                }
+                if open.len() < OPEN_MAX {
+                    open.insert(endpoint, until);
+                }
+            }
+            Some(_) | None => _ = open.remove(&endpoint),
+        }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let delivered = self.delivered.load(Relaxed);
+        let failed = self.failed.load(Relaxed);
+        Counts {
+            attempts: delivered + failed,
+            delivered,
+            failed,
+            dead: self.dead.load(Relaxed),
+            open_breakers: self.open().len(),
+        }
+    }
+}
