@@ -1,13 +1,15 @@
 //! Server-sent events: what is asked in a query, and how notices leave as a body.
 //!
 //! Owns: the parameters of `GET /events`, the headers of a stream, heartbeats, the message that says
-//! that a stream begins elsewhere. Frames come encoded from `subscription`. May not touch: the log.
+//! that a stream begins elsewhere, the encoding of notices. May not touch: the log.
 //! <https://html.spec.whatwg.org/multipage/server-sent-events.html>
 
 mod body;
+mod encoding;
 mod query;
 
 pub(crate) use body::{HEARTBEAT, Opening, Telling, retry_ms};
+pub(crate) use encoding::JsonLine;
 pub(crate) use query::Query;
 
 use crate::subscription::cursor::Cursor;

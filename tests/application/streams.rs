@@ -7,7 +7,7 @@ use taskledger::clock::ManualClock;
 use taskledger::store::memory::MemoryStore;
 use taskledger::store::{Append, EventStore, NewEvent, Outcome};
 use taskledger::subscription::cursor::Cursor;
-use taskledger::subscription::live::{Frame, Live};
+use taskledger::subscription::live::{Live, Published};
 use taskledger::subscription::notice::Kind;
 use taskledger::subscription::stream::{Batch, Filter, From, Reset, Stream, Until};
 use taskledger_domain::flow::{
@@ -76,9 +76,9 @@ impl World {
     }
 
     /// What a watcher that was never cut off would have got.
-    async fn all(&self) -> Vec<Arc<Frame>> {
+    async fn all(&self) -> Vec<Arc<Published>> {
         let log = self.store.read_all(0, usize::MAX).await.unwrap().events;
-        log.iter().flat_map(|event| Frame::of(event)).collect()
+        log.iter().flat_map(|event| Published::of(event)).collect()
     }
 }
 
@@ -128,17 +128,17 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 }
 
 /// The next frames of a stream, at least one.
-async fn frames(stream: &mut Stream) -> Vec<Arc<Frame>> {
+async fn frames(stream: &mut Stream) -> Vec<Arc<Published>> {
     loop {
         let batch = soon(stream.next()).await.unwrap().expect("it goes on");
         if !matches!(batch, Batch::Passed) {
-            return batch.frames().to_vec();
+            return batch.notices().to_vec();
         }
     }
 }
 
 /// The next frames, so many or some more.
-async fn take(stream: &mut Stream, count: usize) -> Vec<Arc<Frame>> {
+async fn take(stream: &mut Stream, count: usize) -> Vec<Arc<Published>> {
     let mut taken = Vec::new();
     while taken.len() < count {
         taken.extend(frames(stream).await);
@@ -146,8 +146,15 @@ async fn take(stream: &mut Stream, count: usize) -> Vec<Arc<Frame>> {
     taken
 }
 
-fn text(frames: &[Arc<Frame>]) -> Vec<String> {
-    let text = |frame: &Arc<Frame>| String::from_utf8(frame.sse().to_vec()).unwrap();
+fn text(frames: &[Arc<Published>]) -> Vec<String> {
+    let text = |published: &Arc<Published>| {
+        let notice = serde_json::to_string(&published.notice).unwrap();
+        format!(
+            "{} {} {notice}",
+            published.cursor,
+            published.notice.kind.as_str()
+        )
+    };
     frames.iter().map(text).collect()
 }
 
@@ -252,13 +259,13 @@ async fn filters_choose_the_same_in_history_and_live() {
     }
     let all = world.all().await;
     for ((filter, mut stream), mut got) in filters.into_iter().zip(streams).zip(got) {
-        let passes = |frame: &&Arc<Frame>| {
+        let passes = |frame: &&Arc<Published>| {
             filter.flow.is_none_or(|flow| flow == frame.flow)
-                && filter.task.is_none_or(|task| task == frame.task)
+                && filter.task.is_none_or(|task| task == frame.notice.task_id)
                 && filter
                     .kinds
                     .as_ref()
-                    .is_none_or(|kinds| kinds.contains(&frame.kind))
+                    .is_none_or(|kinds| kinds.contains(&frame.notice.kind))
         };
         let expected: Vec<_> = all.iter().filter(passes).cloned().collect();
         let missing = expected.len() - got.len();
@@ -376,10 +383,10 @@ async fn a_stream_ends_with_the_run_after_which_nothing_runs() {
         let (mut stream, _) = begun.unwrap();
         let mut got = Vec::new();
         while let Some(batch) = soon(stream.next()).await.unwrap() {
-            got.extend(batch.frames().to_vec());
+            got.extend(batch.notices().to_vec());
         }
         // The ends of runs are told to those, too, who watch one task.
         assert_eq!(got.len(), if task.is_none() { 4 } else { 2 });
-        assert_eq!(got.last().unwrap().ended.unwrap().others, 0);
+        assert_eq!(got.last().unwrap().notice.run.unwrap().others, 0);
     }
 }

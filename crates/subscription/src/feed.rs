@@ -1,9 +1,9 @@
 //! The log from a position on: first what is there, then what comes.
 
-use taskledger_log::{Error, EventStore};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, Specification};
 use taskledger_domain::{Payload, Position, Recorded};
+use taskledger_log::{Error, EventStore};
 use tokio::sync::watch;
 
 /// Events in one batch: enough to share the cost of a transaction, few enough to keep memory and

@@ -1,25 +1,25 @@
-//! What has just happened, for all who watch, encoded once.
+//! What has just happened, for all who watch, made once and shared.
 //!
 //! Owns: the reader of the log that follows its end while somebody watches, and what it has published:
 //! one tail for those who watch everything, one for each flow that is watched. Memory is only a fast
 //! path: a watcher that falls behind goes back to the log ([`super::stream`]). While nobody watches,
 //! nothing is read.
 
-mod frame;
+mod published;
 mod tail;
 
-pub use frame::{Chunk, Frame, join, one_line};
+pub use published::{Chunk, Format, Published};
 use tail::{Found, Tail};
 
 use super::cursor::{Cursor, PARTS_ALL};
 use super::feed::Feed;
 use super::stream::Filter;
 use super::users::Users;
-use taskledger_log::EventStore;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::{FlowId, Position, Recorded};
+use taskledger_log::EventStore;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 const ALL_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes kept for each watched flow, shared by its watchers.
 const FLOW_BYTES_MAX: usize = 32 * 1024;
-/// Bytes of one chunk, unless a single frame has more: what a watcher writes at a time.
+/// Bytes of one chunk, unless a single notice has more: what a watcher writes at a time.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Pages of history that are read at once, for all watchers together: a thousand that come back at the
 /// same time must not keep others from the log.
@@ -139,7 +139,7 @@ impl Live {
                 watched.tail.clone()
             }
         };
-        // Who was away for a moment finds what it missed still encoded.
+        // Who was away for a moment finds what it missed in memory.
         let kept = tail.behind(place);
         let from = kept.map_or(state.position, |_| place.position);
         Watch {
@@ -186,8 +186,8 @@ impl Live {
         !state.follows
     }
 
-    /// Gives events to those who watch. Encodes without the lock; with it, when somebody came meanwhile
-    /// for whom nothing was encoded, so that a stream of newcomers cannot keep it from ending.
+    /// Gives events to those who watch. Makes notices without the lock; with it, when somebody came meanwhile
+    /// for whom nothing was made, so that a stream of newcomers cannot keep it from ending.
     fn publish(&self, events: &[Arc<Recorded>]) {
         let Some(last) = events.last() else { return };
         let end = Cursor::behind(last, PARTS_ALL);
@@ -197,10 +197,10 @@ impl Live {
                 self.users.learn(event);
             }
         }
-        let mut news = watched.encode(events, end);
+        let mut news = watched.chunks(events, end);
         let mut state = self.lock();
         if state.generation != watched.generation {
-            news = state.watched(events).encode(events, end);
+            news = state.watched(events).chunks(events, end);
         }
         for (tail, chunks) in &news {
             for chunk in chunks {
@@ -252,20 +252,23 @@ impl State {
 
 impl Watchers {
     /// Chunks for each tail that is watched. Cost: O(bytes of watched events).
-    fn encode(&self, events: &[Arc<Recorded>], end: Cursor) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
+    fn chunks(&self, events: &[Arc<Recorded>], end: Cursor) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
         let mut of_all = Vec::new();
-        let mut of_flows: HashMap<FlowId, Vec<Arc<Frame>>> = HashMap::new();
+        let mut of_flows: HashMap<FlowId, Vec<Arc<Published>>> = HashMap::new();
         for event in events {
             let by_flow = self.flows.contains_key(&event.flow);
             if self.all.is_none() && !by_flow {
                 continue;
             }
-            for frame in Frame::of(event) {
+            for published in Published::of(event) {
                 if by_flow {
-                    of_flows.entry(event.flow).or_default().push(frame.clone());
+                    of_flows
+                        .entry(event.flow)
+                        .or_default()
+                        .push(published.clone());
                 }
                 if self.all.is_some() {
-                    of_all.push(frame);
+                    of_all.push(published);
                 }
             }
         }
@@ -273,10 +276,10 @@ impl Watchers {
         if let Some(tail) = &self.all {
             news.push((tail.clone(), chunks(of_all, end)));
         }
-        for (flow, frames) in of_flows {
+        for (flow, notices) in of_flows {
             if let Some(tail) = self.flows.get(&flow) {
-                let end = frames.last().map_or(end, |frame| frame.cursor);
-                news.push((tail.clone(), chunks(frames, end)));
+                let end = notices.last().map_or(end, |published| published.cursor);
+                news.push((tail.clone(), chunks(notices, end)));
             }
         }
         news
@@ -284,17 +287,18 @@ impl Watchers {
 }
 
 /// At least one chunk, so that those who wait for other things know how far the log is.
-fn chunks(frames: Vec<Arc<Frame>>, end: Cursor) -> Vec<Arc<Chunk>> {
+fn chunks(notices: Vec<Arc<Published>>, end: Cursor) -> Vec<Arc<Chunk>> {
     let mut all = Vec::new();
     let (mut part, mut bytes) = (Vec::new(), 0);
-    for frame in frames {
-        if bytes > 0 && bytes + frame.sse().len() > CHUNK_BYTES_MAX {
-            let behind = part.last().map_or(end, |frame: &Arc<Frame>| frame.cursor);
+    for published in notices {
+        let weight = published.notice.weight();
+        if bytes > 0 && bytes + weight > CHUNK_BYTES_MAX {
+            let behind = part.last().map_or(end, |last: &Arc<Published>| last.cursor);
             all.push(Arc::new(Chunk::of(std::mem::take(&mut part), behind)));
             bytes = 0;
         }
-        bytes += frame.sse().len();
-        part.push(frame);
+        bytes += weight;
+        part.push(published);
     }
     all.push(Arc::new(Chunk::of(part, end)));
     all
@@ -373,11 +377,11 @@ impl Drop for Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskledger_clock::ManualClock;
-    use taskledger_log::memory::MemoryStore;
     use crate::testing::append_event;
+    use taskledger_clock::ManualClock;
     use taskledger_domain::flow::{Event, UserChanged};
     use taskledger_domain::testing::{START, id};
+    use taskledger_log::memory::MemoryStore;
 
     /// Appends that the flow is `user`'s now, behind so many events.
     async fn said(store: &MemoryStore, version: u64, user: &str) -> Vec<Arc<Recorded>> {

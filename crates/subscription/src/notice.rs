@@ -9,6 +9,7 @@
 //! of a run is a `task_status_update` of its root with `final`.
 
 use serde::{Serialize, Serializer};
+use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunState, StatusCounts};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
@@ -92,9 +93,10 @@ impl Serialize for NoticeId {
     }
 }
 
-/// One notice. Its JSON is the `data` of the protocol's events.
+/// One notice, independent of the event that it was made from: cloning it copies no payload. Its JSON is
+/// the `data` of the protocol's events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Notice<'a> {
+pub struct Notice {
     /// Always `a2a`. spec: interface / Response Format (A2A Protocol)
     protocol: &'static str,
     /// The kind.
@@ -125,10 +127,10 @@ pub struct Notice<'a> {
     pub next_attempt_at: Option<Timestamp>,
     /// What the task returned.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<&'a Payload>,
+    pub result: Option<Payload>,
     /// Why the task failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<&'a str>,
+    pub error: Option<Arc<str>>,
     /// True on the last notice of a run.
     #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
@@ -157,8 +159,8 @@ pub struct EndedRun {
     pub others: u32,
 }
 
-impl<'a> Notice<'a> {
-    fn of(recorded: &'a Recorded, task_id: TaskId, status: Status, progress: Progress) -> Self {
+impl Notice {
+    fn of(recorded: &Recorded, task_id: TaskId, status: Status, progress: Progress) -> Self {
         Self {
             protocol: "a2a",
             kind: Kind::StatusUpdate,
@@ -185,14 +187,23 @@ impl<'a> Notice<'a> {
     }
 
     /// The notice that follows when a change of status ends the task.
-    fn ending(&mut self, kind: Kind, result: Option<&'a Payload>, error: Option<&'a str>) -> Self {
+    fn ending(&mut self, kind: Kind, result: Option<&Payload>, error: Option<&str>) -> Self {
         let mut ending = self.clone();
         self.is_followed = true;
         ending.kind = kind;
         ending.id.part = 1;
-        ending.result = result;
-        ending.error = error;
+        ending.result = result.cloned();
+        ending.error = error.map(Arc::from);
         ending
+    }
+
+    /// Bytes that it takes in memory or in an encoding, roughly. Cost: O(1).
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        /// Ids, names of members, times.
+        const FIXED: usize = 400;
+        let result = self.result.as_ref().map_or(0, |r| r.as_str().len());
+        FIXED + result + self.error.as_ref().map_or(0, |e| e.len())
     }
 
     /// Appends its JSON. Cost: O(size).
@@ -201,9 +212,8 @@ impl<'a> Notice<'a> {
     }
 }
 
-/// The notices of an event, in order: none, one or two. Cost: O(1), nothing large is copied.
-#[must_use]
-pub fn notices(recorded: &Recorded) -> Notices<'_> {
+/// The notices of an event, in order: none, one or two. Cost: O(text of an error); results are shared.
+pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
     let (first, second) = match recorded.event.as_ref() {
         Event::TaskCreated(e) => {
             let mut created = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
@@ -232,7 +242,7 @@ pub fn notices(recorded: &Recorded) -> Notices<'_> {
             update.attempt = Some(e.attempt);
             if e.will_retry {
                 update.will_retry = true;
-                update.error = Some(&e.error);
+                update.error = Some(Arc::from(e.error.as_str()));
                 (Some(update), None)
             } else {
                 let ending = update.ending(Kind::Failed, None, Some(&e.error));
@@ -279,29 +289,17 @@ pub fn notices(recorded: &Recorded) -> Notices<'_> {
         | Event::RunStarted(_)
         | Event::FlowArchived(_) => (None, None),
     };
-    Notices(first, second)
+    first.into_iter().chain(second)
 }
 
 /// The last notice for who watches a task that has ended and that nothing runs: its status once more,
 /// with `final`, made from the event that ended it. `None`: the event changes no status. No subscriber
 /// who was there gets it, because no run has ended.
 #[must_use]
-pub fn at_rest(recorded: &Recorded) -> Option<Notice<'_>> {
+pub fn at_rest(recorded: &Recorded) -> Option<Notice> {
     let mut last = notices(recorded).next()?;
     last.id.part = PART_AT_REST;
     last.is_final = true;
     last.is_followed = false;
     Some(last)
-}
-
-/// See [`notices`].
-#[derive(Debug, Clone)]
-pub struct Notices<'a>(Option<Notice<'a>>, Option<Notice<'a>>);
-
-impl<'a> Iterator for Notices<'a> {
-    type Item = Notice<'a>;
-
-    fn next(&mut self) -> Option<Notice<'a>> {
-        self.0.take().or_else(|| self.1.take())
-    }
 }

@@ -3,10 +3,10 @@
 //! Owns the one rebuild that a server may have under way ([`Rebuilds`]), its progress and its end.
 
 use super::feed::Feed;
-use taskledger_log::EventStore;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Position;
+use taskledger_log::EventStore;
 use taskledger_projections::{Error as ReadError, ReadModels, Rebuild, Swap, with_sources};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

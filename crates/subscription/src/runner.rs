@@ -10,11 +10,11 @@
 mod beside;
 
 use super::feed::Feed;
-use taskledger_log::EventStore;
 use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
+use taskledger_log::EventStore;
 use taskledger_projections::TaskProjector;
 use taskledger_projections::{self as projections, Error as ReadError, Projector, ReadModels};
 use tokio::sync::watch;
@@ -398,9 +398,9 @@ impl Service {
 fn unread(error: &taskledger_log::Error) -> Step {
     match error {
         taskledger_log::Error::Corrupt { position, .. } => Step::Stop(*position, error.to_string()),
-        taskledger_log::Error::Unavailable(_) | taskledger_log::Error::NotWritable(_) | taskledger_log::Error::Invalid(_) => {
-            Step::Again(error.to_string())
-        }
+        taskledger_log::Error::Unavailable(_)
+        | taskledger_log::Error::NotWritable(_)
+        | taskledger_log::Error::Invalid(_) => Step::Again(error.to_string()),
     }
 }
 

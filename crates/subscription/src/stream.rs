@@ -10,19 +10,18 @@ mod rest;
 pub use beginning::{From, Reset};
 
 use super::cursor::{Cursor, PARTS_ALL};
-use super::live::{Chunk, Frame, Live, Watch, join};
+use super::live::{Chunk, Live, Published, Watch};
 use super::notice::Kind;
-use taskledger_log::retention::Dropped;
-use taskledger_log::{Error, PIECE_BYTES_MAX};
-use axum::body::Bytes;
 use rest::Found;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
+use taskledger_log::retention::Dropped;
+use taskledger_log::{Error, PIECE_BYTES_MAX};
 
 /// Events that one page of history reads.
 const PAGE_EVENTS: usize = 512;
-/// Bytes that a stream gives at a time, unless a single frame has more.
+/// Bytes that a stream gives at a time, unless a single notice has more.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
 
 /// What a stream shows.
@@ -50,7 +49,7 @@ pub struct Covered {
 }
 
 impl Filter {
-    /// Whether every frame of the source passes.
+    /// Whether every notice of the source passes.
     const fn takes_all(&self) -> bool {
         self.task.is_none() && self.user.is_none() && self.kinds.is_none() && self.run.is_none()
     }
@@ -94,13 +93,13 @@ pub struct Stream {
 /// What ends the stream of a flow at rest, once everything that has happened was given.
 #[derive(Debug)]
 enum Rest {
-    /// This frame, which lies before the stream's place.
-    Told(Arc<Frame>),
+    /// This notice, which lies before the stream's place.
+    Told(Arc<Published>),
     /// Nothing: it was told before.
     Known,
 }
 
-/// Where the next frames come from.
+/// Where the next notices come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// Not known yet: the place is to be looked for in the log.
@@ -116,10 +115,10 @@ enum Source {
 /// What comes next.
 #[derive(Debug)]
 pub enum Batch {
-    /// All frames of a chunk, joined already.
+    /// All notices of a chunk, which many streams share.
     Whole(Arc<Chunk>),
-    /// Some frames.
-    Frames(Vec<Arc<Frame>>),
+    /// Some notices.
+    Notices(Vec<Arc<Published>>),
     /// Nothing for this watcher; its place has moved on.
     Passed,
     /// What comes is not all that was: the archive has overtaken the watcher.
@@ -127,23 +126,13 @@ pub enum Batch {
 }
 
 impl Batch {
-    /// The frames, in order.
+    /// The notices, in order.
     #[must_use]
-    pub fn frames(&self) -> &[Arc<Frame>] {
+    pub fn notices(&self) -> &[Arc<Published>] {
         match self {
-            Self::Whole(chunk) => &chunk.frames,
-            Self::Frames(frames) => frames,
+            Self::Whole(chunk) => &chunk.notices,
+            Self::Notices(notices) => notices,
             Self::Passed | Self::Reset(_) => &[],
-        }
-    }
-
-    /// As server-sent events.
-    #[must_use]
-    pub fn sse(&self) -> Bytes {
-        match self {
-            Self::Whole(chunk) => chunk.sse.clone(),
-            Self::Frames(frames) => join(frames),
-            Self::Passed | Self::Reset(_) => Bytes::new(),
         }
     }
 }
@@ -197,11 +186,11 @@ impl Stream {
         self
     }
 
-    /// The same stream of a flow at rest, which ends with this frame once it has given everything up to
-    /// `position`, where the flow was seen at rest. The frame is told where the stream stands then.
+    /// The same stream of a flow at rest, which ends with this notice once it has given everything up to
+    /// `position`, where the flow was seen at rest. The notice gets the place where the stream stands then.
     #[must_use]
-    pub fn ending_with(self, frame: Arc<Frame>, position: Position) -> Self {
-        self.resting(Rest::Told(frame), position)
+    pub fn ending_with(self, last: Arc<Published>, position: Position) -> Self {
+        self.resting(Rest::Told(last), position)
     }
 
     /// The same for a watcher who was told of the end before.
@@ -271,10 +260,10 @@ impl Stream {
                 && let Some(rest) = self.rest.take()
             {
                 self.ended = true;
-                let Rest::Told(frame) = rest else { continue };
+                let Rest::Told(last) = rest else { continue };
                 self.place = self.place.with_end();
-                let frame = Arc::new(frame.told_at(self.place));
-                return Ok(Some(Batch::Frames(vec![frame])));
+                let last = Arc::new(last.moved_to(self.place));
+                return Ok(Some(Batch::Notices(vec![last])));
             }
             let batch = match self.source {
                 Source::Unsought => {
@@ -296,11 +285,11 @@ impl Stream {
                     self.chosen().await?
                 }
             };
-            let cancels = |frame: &Arc<Frame>| frame.kind == Kind::Cancelled;
-            self.cancelled |= self.unrun && batch.frames().iter().any(cancels);
+            let cancels = |p: &Arc<Published>| p.notice.kind == Kind::Cancelled;
+            self.cancelled |= self.unrun && batch.notices().iter().any(cancels);
             match batch {
                 Batch::Passed if self.filter.flow.is_some() => {}
-                Batch::Whole(_) | Batch::Frames(_) | Batch::Passed | Batch::Reset(_) => {
+                Batch::Whole(_) | Batch::Notices(_) | Batch::Passed | Batch::Reset(_) => {
                     return Ok(Some(batch));
                 }
             }
@@ -314,7 +303,7 @@ impl Stream {
         let again = u64::from(self.place.parts < PARTS_ALL && self.place.position > 0);
         let live = self.live.clone();
         let mut events = Vec::new();
-        // Until the frames are made: a page of large events is large twice.
+        // Until the notices are made: a page of large events is large twice.
         let _turn = live.history.acquire().await;
         if self.place.position - again < to {
             let store = &self.live.store;
@@ -339,12 +328,12 @@ impl Stream {
             self.source = Source::Live;
             return Ok(Batch::Passed);
         };
-        let (mut frames, mut bytes) = (Vec::new(), 0);
+        let (mut notices, mut bytes) = (Vec::new(), 0);
         for event in &events {
-            for frame in Frame::of(event) {
-                if frame.cursor > self.place && self.takes(&frame).await? {
-                    bytes += frame.sse().len();
-                    frames.push(frame);
+            for published in Published::of(event) {
+                if published.cursor > self.place && self.takes(&published).await? {
+                    bytes += published.notice.weight();
+                    notices.push(published);
                 }
             }
             if bytes >= BATCH_BYTES_MAX {
@@ -356,7 +345,7 @@ impl Stream {
         if let Source::FlowLog(version) = &mut self.source {
             *version = last.version;
         }
-        Ok(self.cut(frames))
+        Ok(self.cut(notices))
     }
 
     /// Whether something between the place and the end of the log was dropped since the stream began, or
@@ -378,15 +367,15 @@ impl Stream {
         Ok(lost.then_some(Reset::Archived))
     }
 
-    /// The frames of live chunks that pass, behind the present place.
+    /// The notices of live chunks that pass, behind the present place.
     async fn chosen(&mut self) -> Result<Batch, Error> {
         // Kept until they are chosen from: who asks may break off, or the log may not answer.
         let chunks = self.pending.clone();
         let end = chunks.last().map_or(self.place, |chunk| chunk.end);
         let fresh = chunks
             .first()
-            .and_then(|chunk| chunk.frames.first())
-            .is_none_or(|frame| frame.cursor > self.place);
+            .and_then(|chunk| chunk.notices.first())
+            .is_none_or(|published| published.cursor > self.place);
         if let [only] = chunks.as_slice()
             && fresh
             && self.filter.takes_all()
@@ -394,73 +383,75 @@ impl Stream {
         {
             self.place = self.place.max(end);
             self.pending.clear();
-            return Ok(if only.frames.is_empty() {
+            return Ok(if only.notices.is_empty() {
                 Batch::Passed
             } else {
                 Batch::Whole(only.clone())
             });
         }
-        let mut frames = Vec::new();
-        for frame in chunks.iter().flat_map(|chunk| &chunk.frames) {
-            if frame.cursor > self.place && self.takes(frame).await? {
-                frames.push(frame.clone());
+        let mut notices = Vec::new();
+        for published in chunks.iter().flat_map(|chunk| &chunk.notices) {
+            if published.cursor > self.place && self.takes(published).await? {
+                notices.push(published.clone());
             }
         }
         self.place = self.place.max(end);
         self.pending.clear();
-        Ok(self.cut(frames))
+        Ok(self.cut(notices))
     }
 
-    /// Ends the stream behind the frame that ends it.
-    fn cut(&mut self, mut frames: Vec<Arc<Frame>>) -> Batch {
-        let ends = |frame: &Arc<Frame>| match (self.until, frame.ended) {
+    /// Ends the stream behind the notice that ends it.
+    fn cut(&mut self, mut notices: Vec<Arc<Published>>) -> Batch {
+        let ends = |published: &Arc<Published>| match (self.until, published.notice.run) {
             (Until::Forever, _) | (_, None) => false,
             (Until::RunEnds(run), Some(ended)) => ended.id == run,
             (Until::NothingRuns, Some(ended)) => {
-                ended.others == 0 && frame.cursor.position > self.ends_after
+                ended.others == 0 && published.cursor.position > self.ends_after
             }
         };
-        if let Some(at) = frames.iter().position(ends) {
-            frames.truncate(at + 1);
-            self.place = frames[at].cursor;
+        if let Some(at) = notices.iter().position(ends) {
+            notices.truncate(at + 1);
+            self.place = notices[at].cursor;
             self.ended = true;
         }
-        if frames.is_empty() {
+        if notices.is_empty() {
             Batch::Passed
         } else {
-            Batch::Frames(frames)
+            Batch::Notices(notices)
         }
     }
 
-    async fn takes(&mut self, frame: &Frame) -> Result<bool, Error> {
-        let filter = &mut self.filter;
+    async fn takes(&mut self, published: &Published) -> Result<bool, Error> {
+        let (filter, notice) = (&mut self.filter, &published.notice);
         // Who waits for the end of a run is told of it, whatever task it is about.
-        let ends = self.until != Until::Forever && frame.ended.is_some();
-        if filter.flow.is_some_and(|flow| flow != frame.flow)
-            || filter.task.is_some_and(|task| task != frame.task && !ends)
+        let ends = self.until != Until::Forever && notice.run.is_some();
+        if filter.flow.is_some_and(|flow| flow != published.flow)
+            || filter
+                .task
+                .is_some_and(|task| task != notice.task_id && !ends)
             || filter
                 .kinds
                 .as_ref()
-                .is_some_and(|kinds| !kinds.contains(&frame.kind))
+                .is_some_and(|kinds| !kinds.contains(&notice.kind))
         {
             return Ok(false);
         }
         if let Some(covered) = &mut filter.run {
-            if frame.ended.is_some_and(|ended| ended.id != covered.run) {
+            if notice.run.is_some_and(|ended| ended.id != covered.run) {
                 return Ok(false);
             }
             if let Some(tasks) = &mut covered.tasks {
-                if frame.joins == Some(covered.run) {
-                    tasks.insert(frame.task);
+                if notice.joins == Some(covered.run) {
+                    tasks.insert(notice.task_id);
                 }
-                if !tasks.contains(&frame.task) {
+                if !tasks.contains(&notice.task_id) {
                     return Ok(false);
                 }
             }
         }
         match &filter.user {
             None => Ok(true),
-            Some(user) => Ok(self.live.users.of(frame.flow).await?.as_ref() == Some(user)),
+            Some(user) => Ok(self.live.users.of(published.flow).await?.as_ref() == Some(user)),
         }
     }
 

@@ -1,7 +1,5 @@
 //! A log in memory, and a stream that tells nothing of what happens in it.
 
-use taskledger_log::memory::MemoryStore;
-use taskledger_log::{Append, EventStore, NewEvent};
 use crate::live::Live;
 use crate::notice::Kind;
 use crate::stream::{Filter, From, Stream, Until};
@@ -10,6 +8,8 @@ use taskledger_domain::flow::{Event, TaskProgressed};
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{EventId, Metadata};
+use taskledger_log::memory::MemoryStore;
+use taskledger_log::{Append, EventStore, NewEvent};
 use tokio_util::sync::CancellationToken;
 
 /// Appends progress, behind so many events.

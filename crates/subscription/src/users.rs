@@ -2,11 +2,11 @@
 //!
 //! The user of a flow is that of its root, as it is now; what happened before counts as theirs.
 
-use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use taskledger_domain::{FlowId, Recorded, Version};
+use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
 /// Flows whose users are remembered, oldest out first: about 2 MB.
 const FLOWS_MAX: usize = 16_384;

@@ -6,14 +6,14 @@
 use super::delivery::{Attempt, Due, Leased};
 use super::schedule::retry_after;
 use super::signature::{UnusableKey, sign};
-use taskledger_net::egress::{self, Class, Egress, Incoming, Outgoing, Target};
 use async_trait::async_trait;
-use axum::body::Bytes;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Timestamp;
+use taskledger_net::egress::{self, Class, Egress, Incoming, Outgoing, Target};
 use tokio::time::Instant;
 
 /// The same for each attempt to deliver a message.

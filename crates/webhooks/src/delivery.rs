@@ -6,7 +6,7 @@
 
 use super::endpoint::{DisabledReason, EndpointId, Ordering};
 use async_trait::async_trait;
-use axum::body::Bytes;
+use bytes::Bytes;
 use std::sync::Arc;
 use taskledger_domain::{TaskId, Timestamp};
 use uuid::Uuid;

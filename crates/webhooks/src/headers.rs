@@ -3,7 +3,7 @@
 //! Owns: the rules for names and values. What speaks for the server, what frames a message, and what
 //! the server itself sends cannot be set.
 
-use axum::http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 
 /// Headers of one endpoint.
 pub const HEADERS_MAX: usize = 20;

@@ -8,7 +8,7 @@ use super::delivery::{
 };
 use super::endpoint::{DisabledReason, EndpointId, EventName, Ordering};
 use async_trait::async_trait;
-use axum::body::Bytes;
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::{TaskId, Timestamp};

@@ -8,7 +8,7 @@ use crate::application::error::Error;
 use crate::application::queries::Consistency;
 use crate::application::readings::failed;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
-use crate::subscription::live::Frame;
+use crate::subscription::live::Published;
 use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -59,7 +59,7 @@ enum Rest {
     /// A run is on, or its end lies ahead: behind this event.
     Behind(u64),
     /// This is the last that was, or is, to be told.
-    Over(Arc<Frame>),
+    Over(Arc<Published>),
 }
 
 impl App {
@@ -175,7 +175,7 @@ impl App {
             Rest::Behind(position) => return Ok((stream.ending_after(position), false)),
             Rest::Over(last) => last,
         };
-        let of_run = last.ended.is_some();
+        let of_run = last.notice.run.is_some();
         if of_run && last.cursor > stream.place() {
             return Ok((stream.ending_after(last.cursor.position - 1), false));
         }
@@ -199,8 +199,10 @@ impl App {
             let last = self.latest(of.flow, of_runs).await?;
             return Ok(match last {
                 None => Rest::Waits,
-                Some(last) => match Frame::of(&last).next() {
-                    Some(end) if end.ended.is_some_and(|run| run.others == 0) => Rest::Over(end),
+                Some(last) => match Published::of(&last).next() {
+                    Some(end) if end.notice.run.is_some_and(|run| run.others == 0) => {
+                        Rest::Over(end)
+                    }
                     Some(_) | None => Rest::Behind(last.position),
                 },
             });
@@ -220,7 +222,7 @@ impl App {
         }
         let ends = |event: &Event| matches!(event, Event::TaskCancelled(e) if e.task_id == subject);
         let end = self.latest(of.flow, ends).await?;
-        let end = end.and_then(|end| Frame::at_rest(&end));
+        let end = end.and_then(|end| Published::at_rest(&end));
         Ok(end.map_or(Rest::Waits, Rest::Over))
     }
 }

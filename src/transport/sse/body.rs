@@ -1,11 +1,11 @@
 //! One stream as the body of an answer.
 //!
-//! Waits for three things: what happens, silence, and the end of the server. Frames are shared with all
-//! other bodies and not copied. What the peer does not take stays in the log: the next batch is asked
+//! Waits for three things: what happens, silence, and the end of the server. Encoded notices are shared with
+//! all other bodies and not copied. What the peer does not take stays in the log: the next batch is asked
 //! for when the last one was written.
 
+use super::encoding::{encoded, one_line};
 use crate::subscription::cursor::Cursor;
-use crate::subscription::live::one_line;
 use crate::subscription::stream::{Batch, Reset, Stream};
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
@@ -139,7 +139,7 @@ impl<K: Send + 'static> Telling<K> {
                     Ok(Some(batch)) => {
                         self.failures = 0;
                         self.told = self.stream.place();
-                        return Some(batch.sse());
+                        return Some(encoded(&batch));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a stream waits for the log");

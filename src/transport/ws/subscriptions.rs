@@ -2,10 +2,10 @@
 
 use super::calls::Opened;
 use super::outbox::{Closed, Outbox};
-use crate::subscription::live::Frame;
+use crate::subscription::live::Published;
 use crate::subscription::stream::{Batch, Reset, Stream};
 use crate::transport::jsonrpc::{RpcError, answer_body};
-use crate::transport::sse::HEARTBEAT;
+use crate::transport::sse::{HEARTBEAT, JsonLine};
 use axum::extract::ws::Message;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -161,8 +161,8 @@ async fn tell(
                 silent.reset();
             }
             Some(Ok(Some(batch))) => {
-                for frame in batch.frames() {
-                    out.tell(event(&name, frame)).await?;
+                for published in batch.notices() {
+                    out.tell(event(&name, published)).await?;
                 }
                 told = stream.place();
                 silent.reset();
@@ -189,10 +189,10 @@ fn notification(method: &str, params: &Value) -> Message {
     Message::text(told.to_string())
 }
 
-fn event(name: &str, frame: &Frame) -> Message {
-    let data = frame.data();
-    let data = std::str::from_utf8(&data).expect("a notice is a JSON text");
-    let (kind, id) = (frame.kind.as_str(), frame.cursor);
+fn event(name: &str, published: &Published) -> Message {
+    let data = published.encoded::<JsonLine>();
+    let data = std::str::from_utf8(data).expect("a notice is a JSON text");
+    let (kind, id) = (published.notice.kind.as_str(), published.cursor);
     Message::text(format!(
         r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":"{name}","event":"{kind}","id":"{id}","data":{data}}}}}"#
     ))

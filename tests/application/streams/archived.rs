@@ -4,7 +4,7 @@ use super::{PATIENCE, World, flow};
 use std::sync::Arc;
 use taskledger::store::EventStore;
 use taskledger::subscription::cursor::Cursor;
-use taskledger::subscription::live::Frame;
+use taskledger::subscription::live::Published;
 use taskledger::subscription::stream::{Batch, Filter, From, Reset, Stream, Until};
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::{Event, FlowArchived};
@@ -32,7 +32,7 @@ async fn next_frames(stream: &mut Stream, count: usize) -> Vec<Cursor> {
     while places.len() < count {
         let batch = tokio::time::timeout(PATIENCE, stream.next()).await;
         let batch = batch.unwrap().unwrap().unwrap();
-        places.extend(batch.frames().iter().map(|frame| frame.cursor));
+        places.extend(batch.notices().iter().map(|frame| frame.cursor));
     }
     places
 }
@@ -123,7 +123,7 @@ async fn a_stream_that_the_archive_overtakes_is_told_so_once() {
     let all = world.all().await;
     for (mut stream, filter, expected) in streams {
         let place = stream.place();
-        let passes = |f: &&Arc<Frame>| filter.flow.is_none_or(|flow| flow == f.flow);
+        let passes = |f: &&Arc<Published>| filter.flow.is_none_or(|flow| flow == f.flow);
         let left = all.iter().filter(passes).map(|f| f.cursor);
         let left: Vec<_> = left.filter(|cursor| *cursor > place).collect();
         let (mut got, mut resets) = (Vec::new(), 0);
@@ -131,7 +131,7 @@ async fn a_stream_that_the_archive_overtakes_is_told_so_once() {
             let batch = tokio::time::timeout(PATIENCE, stream.next()).await;
             let batch = batch.expect("nothing more comes").unwrap().unwrap();
             resets += usize::from(matches!(batch, Batch::Reset(Reset::Archived)));
-            got.extend(batch.frames().iter().map(|frame| frame.cursor));
+            got.extend(batch.notices().iter().map(|frame| frame.cursor));
         }
         assert_eq!((got, resets), (left, expected), "{filter:?}");
     }

@@ -2,7 +2,7 @@
 //! kept finds it in the log.
 
 use super::super::cursor::Cursor;
-use super::frame::Chunk;
+use super::published::Chunk;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -47,13 +47,13 @@ impl Tail {
     /// Adds a chunk; readers are told by [`Self::tell`].
     pub(super) fn push(&self, chunk: Arc<Chunk>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes += chunk.sse.len();
+        kept.bytes += chunk.weight;
         kept.chunks.push_back(chunk);
         while (kept.bytes > self.bytes_max || kept.chunks.len() > CHUNKS_MAX)
             && kept.chunks.len() > 1
         {
             if let Some(old) = kept.chunks.pop_front() {
-                kept.bytes -= old.sse.len();
+                kept.bytes -= old.weight;
                 kept.first += 1;
             }
         }
@@ -95,8 +95,8 @@ impl Tail {
             .min(kept.chunks.len());
         let chunks = kept.chunks.range(skip..);
         let taken = chunks.take_while(|chunk| {
-            let fits = bytes == 0 || bytes + chunk.sse.len() <= bytes_max;
-            bytes += chunk.sse.len();
+            let fits = bytes == 0 || bytes + chunk.weight <= bytes_max;
+            bytes += chunk.weight;
             fits
         });
         Found::Chunks(taken.cloned().collect())

@@ -1,11 +1,11 @@
 //! Where a stream begins, and what is said when that is not where it was asked to.
 
-use taskledger_log::Error;
 use crate::cursor::{Cursor, PARTS_ALL};
 use crate::live::Live;
 use std::sync::Arc;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, Version};
+use taskledger_log::Error;
 
 /// Where a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

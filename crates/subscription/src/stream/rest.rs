@@ -1,11 +1,11 @@
 //! Whether anything is left to run in a flow that never ran: no run's end says so.
 
-use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
-use crate::live::Frame;
+use crate::live::Published;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, TaskId};
+use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
 /// What was found.
 pub(super) enum Found {
@@ -16,7 +16,7 @@ pub(super) enum Found {
     /// Everything asked for was cancelled.
     Over {
         /// What is told of that.
-        end: Arc<Frame>,
+        end: Arc<Published>,
         /// Where this was seen.
         position: Position,
     },
@@ -45,7 +45,7 @@ pub(super) async fn of_unrun(
             } else if let Event::TaskCancelled(cancelled) = recorded.event.as_ref() {
                 open.remove(&cancelled.task_id);
                 if cancelled.task_id == subject {
-                    end = Frame::at_rest(recorded);
+                    end = Published::at_rest(recorded);
                 }
             } else if matches!(recorded.event.as_ref(), Event::RunStarted(_)) {
                 return Ok(Found::Runs);

@@ -1,9 +1,9 @@
 //! The bytes of a message.
 
-use taskledger_subscription::notice::{Kind, Notice};
-use axum::body::Bytes;
+use bytes::Bytes;
 use serde_json::{Map, Value};
 use taskledger_domain::Payload;
+use taskledger_subscription::notice::{Kind, Notice};
 
 /// Bytes of a body; a larger one is sent without its result.
 pub const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -13,7 +13,7 @@ const ROOM: usize = 512;
 
 /// The notice with its type, compact. Cost: O(size).
 #[must_use]
-pub fn body(notice: &Notice<'_>) -> Bytes {
+pub fn body(notice: &Notice) -> Bytes {
     let whole = written(notice);
     if whole.len() <= BODY_BYTES_MAX {
         return whole.into();
@@ -23,14 +23,15 @@ pub fn body(notice: &Notice<'_>) -> Bytes {
     shown.insert("task_id".to_owned(), notice.task_id.to_string().into());
     let shown = Payload::from_map(&shown);
     let mut thin = notice.clone();
-    thin.result = notice.result.map(|_| &shown);
+    thin.result = notice.result.as_ref().map(|_| shown);
     thin.error = notice
         .error
-        .map(|error| &error[..error.floor_char_boundary(ERROR_BYTES_KEPT)]);
+        .as_deref()
+        .map(|error| error[..error.floor_char_boundary(ERROR_BYTES_KEPT)].into());
     written(&thin).into()
 }
 
-fn written(notice: &Notice<'_>) -> Vec<u8> {
+fn written(notice: &Notice) -> Vec<u8> {
     let mut text = Vec::with_capacity(ROOM);
     text.extend_from_slice(head(notice.kind).as_bytes());
     let begin = text.len();
@@ -53,11 +54,11 @@ const fn head(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskledger_subscription::notice::notices;
     use serde_json::json;
     use std::sync::Arc;
     use taskledger_domain::flow::{Event, TaskCompleted};
     use taskledger_domain::{EventId, FlowId, Metadata, Recorded, TaskId, Timestamp};
+    use taskledger_subscription::notice::notices;
     use uuid::Uuid;
 
     fn completed(result: Value) -> Recorded {

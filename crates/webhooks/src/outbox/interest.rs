@@ -1,15 +1,15 @@
 //! Who wants which notice. Held in memory, made anew from the store whenever endpoints change.
 
 use super::runs::{self, Run};
-use taskledger_log::{Error, EventStore};
-use taskledger_subscription::notice::Notice;
-use taskledger_subscription::users::Users;
 use crate::endpoint::EventName;
 use crate::store::{Recipient, Started, Wanted, WantedNow};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, Recorded, RunId};
+use taskledger_log::{Error, EventStore};
+use taskledger_subscription::notice::Notice;
+use taskledger_subscription::users::Users;
 
 /// What endpoints want, by where a notice can come from.
 pub(super) struct Interest {
@@ -164,7 +164,7 @@ impl Interest {
     pub(super) async fn recipients(
         &self,
         recorded: &Recorded,
-        notice: &Notice<'_>,
+        notice: &Notice,
     ) -> Result<Vec<Recipient>, Error> {
         let wants = |wanted: &&Wanted| {
             let events = wanted.filter.events.as_deref();

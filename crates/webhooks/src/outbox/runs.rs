@@ -1,14 +1,14 @@
 //! Runs of which a callback is told, and which tasks they cover.
 
-use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
-use taskledger_subscription::notice::Notice;
-use taskledger_subscription::runs::covered;
 use crate::store::Recipient;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use taskledger_projections::covers;
+use taskledger_subscription::notice::Notice;
+use taskledger_subscription::runs::covered;
 
 /// A run that goes on.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Run {
     /// Whether a notice of its flow is about it: about one of its tasks, and not the end of another
     /// run. A task's end is told once, with the result or the error: callers look at `status` alone.
     /// spec: interface / Push Notifications
-    pub(super) fn wants(&self, notice: &Notice<'_>) -> bool {
+    pub(super) fn wants(&self, notice: &Notice) -> bool {
         match notice.run {
             Some(run) => run.id == self.id,
             None => !notice.is_followed && self.tasks.contains(&notice.task_id),

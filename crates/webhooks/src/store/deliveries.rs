@@ -7,7 +7,7 @@ use crate::delivery::{
 };
 use crate::endpoint::EndpointId;
 use async_trait::async_trait;
-use axum::body::Bytes;
+use bytes::Bytes;
 use std::sync::LazyLock;
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_projections::sql::{Columns, Engine, MultiRow, Tx};

@@ -4,14 +4,14 @@ use super::lanes::lane;
 use super::row::ordering;
 use super::wants::wanted;
 use super::{Error, Store, connect, for_update};
-use taskledger_subscription::notice::Kind;
 use crate::delivery::Told;
 use crate::endpoint::{EndpointId, EventName, Ordering};
-use axum::body::Bytes;
+use bytes::Bytes;
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{CallbackId, FlowId, Position, RunId, TaskId, Timestamp};
 use taskledger_projections::sql::{Columns, Engine, MultiRow, Tx};
+use taskledger_subscription::notice::Kind;
 
 /// Where the outbox is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,18 +6,18 @@ mod several;
 mod sharing;
 
 use super::*;
-use taskledger_clock::Clock;
-use taskledger_net::egress::{self, Class, Incoming};
 use crate::delivery::{Cause, DeliveryId};
 use crate::endpoint::EndpointId;
 use crate::memory::{Delivery, MemoryDeliveries, State};
 use async_trait::async_trait;
-use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use taskledger_clock::Clock;
 use taskledger_domain::{TaskId, Timestamp};
+use taskledger_net::egress::{self, Class, Incoming};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 

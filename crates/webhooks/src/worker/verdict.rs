@@ -44,7 +44,7 @@ pub(super) fn told(
 mod tests {
     use super::*;
     use crate::delivery::DeliveryId;
-    use axum::body::Bytes;
+    use bytes::Bytes;
     use std::sync::Arc;
 
     #[test]
