@@ -9,7 +9,7 @@ mod reconcile;
 mod storage;
 
 pub use alone::Alone;
-pub use storage::{Database, READ_MODELS_FILE, Storage};
+pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
@@ -163,7 +163,7 @@ impl Server {
     /// # Errors
     /// [`StartError`].
     pub async fn open(
-        storage: impl Into<Storage>,
+        storage: impl Into<Parts>,
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
@@ -175,7 +175,7 @@ impl Server {
     /// # Errors
     /// [`StartError`].
     pub async fn open_with(
-        storage: impl Into<Storage>,
+        storage: impl Into<Parts>,
         registry: Registry,
         clock: SharedClock,
         webhooks: webhooks::Options,

@@ -50,7 +50,7 @@ impl Alone {
     /// # Errors
     /// [`StartError`]; of a database also when servers run on it.
     pub async fn open(storage: &Storage, clock: SharedClock) -> Result<Self, StartError> {
-        let opened = Opened::open(storage, clock.clone(), None).await?;
+        let opened = Opened::open(&storage.clone().into(), clock.clone(), None).await?;
         let ready = Self::start(opened, clock).await;
         match ready {
             Ok(alone) => Ok(alone),

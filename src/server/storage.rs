@@ -1,28 +1,31 @@
 //! Where a server keeps its data. The only place behind the doors that knows which backend runs.
+//!
+//! [`Storage`] is what settings name, [`Parts`] says where each kind of data goes and which combinations
+//! there are, `opened` opens them.
+
+mod opened;
+mod parts;
+
+pub(super) use opened::Opened;
+pub use parts::{LogIn, NotCombined, Parts, TablesIn};
 
 use super::StartError;
-use super::cluster::Cluster;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, StorageConfig};
 use crate::nodes;
-use crate::store::EventStore;
-use crate::store::lock::DataDirLock;
-use crate::store::postgres::{self, Migrated, PostgresStore};
-use crate::store::sqlite::{self, SqliteStore};
-use crate::webhooks::keys::Keyring;
-use crate::webhooks::store::{STEPS as WEBHOOK_STEPS, Store as Webhooks};
+use crate::store::postgres::{self, Migrated};
+use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
-use taskledger_projections::{self as projections, Found, Place, ReadModels};
+use taskledger_projections::{self as projections, Place};
 
 /// File of the read models in the data folder; may be deleted while no server runs.
 pub const READ_MODELS_FILE: &str = "read_models.db";
 
-/// What a server is opened on.
+/// Where settings put all data of a server.
 #[derive(Debug, Clone)]
 pub enum Storage {
     /// A folder that no other process uses.
@@ -72,6 +75,11 @@ impl fmt::Display for Database {
 }
 
 impl Database {
+    /// Whether both name one database; who asks, and how, may differ.
+    fn is_same_as(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+
     /// What the settings name; `None` without a URL.
     ///
     /// # Errors
@@ -192,116 +200,6 @@ impl TryFrom<&StorageConfig> for Storage {
 impl From<&Path> for Storage {
     fn from(folder: &Path) -> Self {
         Self::Folder(folder.to_owned())
-    }
-}
-
-/// An open storage.
-pub(super) struct Opened {
-    /// The log.
-    pub(super) store: Arc<dyn EventStore>,
-    /// The read models.
-    pub(super) queries: Arc<ReadModels>,
-    /// What was found of them.
-    pub(super) found: Found,
-    /// What it takes to be one of several servers, where there may be others.
-    pub(super) cluster: Option<Cluster>,
-    /// Endpoints and deliveries.
-    pub(super) webhooks: Arc<Webhooks>,
-    backend: Backend,
-}
-
-/// What has to be closed.
-enum Backend {
-    Folder {
-        store: Arc<SqliteStore>,
-        _lock: DataDirLock,
-    },
-    Database(Arc<PostgresStore>),
-}
-
-impl Opened {
-    /// Opens the log and the read models, made or brought up to date if need be.
-    /// `keys`: the file with the keys of secrets; without one, a folder has a file of its own.
-    pub(super) async fn open(
-        storage: &Storage,
-        clock: SharedClock,
-        keys: Option<&Path>,
-    ) -> Result<Self, StartError> {
-        match storage {
-            Storage::Folder(folder) => Self::folder(folder, clock, keys).await,
-            Storage::Database(database) => Self::database(database, clock, keys).await,
-        }
-    }
-
-    async fn database(
-        database: &Database,
-        clock: SharedClock,
-        keys: Option<&Path>,
-    ) -> Result<Self, StartError> {
-        let keys = keys.map_or(Ok(Keyring::none()), Keyring::read)?;
-        let options = database.log(clock.clone());
-        let store = Arc::new(PostgresStore::open(options.clone()).await?);
-        let rest = async {
-            let read_models = ReadModels::open(&database.read_models()).await?;
-            let cluster = Cluster::open(&options, &clock).await?;
-            let webhooks = Webhooks::of_database(&options, keys, clock).await?;
-            Ok::<_, StartError>((read_models, cluster, webhooks))
-        };
-        let ((queries, found), cluster, webhooks) = match rest.await {
-            Ok(opened) => opened,
-            Err(error) => {
-                store.close().await;
-                return Err(error);
-            }
-        };
-        Ok(Self {
-            store: store.clone(),
-            queries: Arc::new(queries),
-            found,
-            cluster: Some(cluster),
-            webhooks: Arc::new(webhooks),
-            backend: Backend::Database(store),
-        })
-    }
-
-    async fn folder(
-        folder: &Path,
-        clock: SharedClock,
-        keys: Option<&Path>,
-    ) -> Result<Self, StartError> {
-        std::fs::create_dir_all(folder).map_err(|source| StartError::DataDir {
-            path: folder.to_owned(),
-            source,
-        })?;
-        let lock = DataDirLock::acquire(folder)?;
-        let keys = match keys {
-            Some(file) => Keyring::read(file)?,
-            None => Keyring::of_folder(folder, &clock)?,
-        };
-        let webhooks = Webhooks::of_folder(folder, keys, clock.clone()).await?;
-        let store = Arc::new(SqliteStore::open(sqlite::Options::new(folder, clock))?);
-        let options = projections::Options::new(folder.join(READ_MODELS_FILE));
-        let (queries, found) = ReadModels::open(&options).await?;
-        Ok(Self {
-            store: store.clone(),
-            queries: Arc::new(queries),
-            found,
-            cluster: None,
-            webhooks: Arc::new(webhooks),
-            backend: Backend::Folder { store, _lock: lock },
-        })
-    }
-
-    /// Finishes what was queued and lets go of everything. The last step of a server's end.
-    pub(super) async fn close(self) {
-        if let Some(cluster) = &self.cluster {
-            cluster.close().await;
-        }
-        self.webhooks.close().await;
-        match self.backend {
-            Backend::Folder { store, _lock } => store.close().await,
-            Backend::Database(store) => store.close().await,
-        }
     }
 }
 

@@ -1,0 +1,164 @@
+//! Opening and closing everything that a server keeps.
+
+use super::parts::{AloneLog, Arrangement, Parts};
+use super::{Database, READ_MODELS_FILE};
+use crate::clock::SharedClock;
+use crate::server::StartError;
+use crate::server::cluster::Cluster;
+use crate::store::EventStore;
+use crate::store::lock::DataDirLock;
+use crate::store::postgres::PostgresStore;
+use crate::store::sqlite::{self, SqliteStore};
+use crate::webhooks::keys::Keyring;
+use crate::webhooks::store::Store as Webhooks;
+use std::path::Path;
+use std::sync::Arc;
+use taskledger_projections::{self as projections, Found, ReadModels};
+
+/// An open storage.
+pub(in crate::server) struct Opened {
+    /// The log.
+    pub(in crate::server) store: Arc<dyn EventStore>,
+    /// The read models.
+    pub(in crate::server) queries: Arc<ReadModels>,
+    /// What was found of them.
+    pub(in crate::server) found: Found,
+    /// What it takes to be one of several servers, where there may be others.
+    pub(in crate::server) cluster: Option<Cluster>,
+    /// Endpoints and deliveries.
+    pub(in crate::server) webhooks: Arc<Webhooks>,
+    log: OpenLog,
+    _locks: Vec<DataDirLock>,
+}
+
+/// The log as something that has to be closed.
+enum OpenLog {
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+    /// Whoever opened it closes it.
+    Given(Arc<dyn EventStore>),
+}
+
+impl OpenLog {
+    fn store(&self) -> Arc<dyn EventStore> {
+        match self {
+            Self::Sqlite(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+            Self::Given(store) => store.clone(),
+        }
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::Sqlite(store) => store.close().await,
+            Self::Postgres(store) => store.close().await,
+            Self::Given(_) => {}
+        }
+    }
+}
+
+impl Opened {
+    /// Opens the log and the tables, made or brought up to date if need be.
+    /// `keys`: the file with the keys of secrets; without one, a folder has a file of its own.
+    pub(in crate::server) async fn open(
+        parts: &Parts,
+        clock: SharedClock,
+        keys: Option<&Path>,
+    ) -> Result<Self, StartError> {
+        let locks = lock(&parts.arrangement.folders())?;
+        match &parts.arrangement {
+            Arrangement::Alone {
+                log,
+                read_models,
+                beside,
+            } => Self::alone(log, read_models, beside, clock, keys, locks).await,
+            Arrangement::Shared(database) => Self::shared(database, clock, keys).await,
+        }
+    }
+
+    async fn alone(
+        log: &AloneLog,
+        read_models: &Path,
+        beside: &Path,
+        clock: SharedClock,
+        keys: Option<&Path>,
+        locks: Vec<DataDirLock>,
+    ) -> Result<Self, StartError> {
+        let keys = match keys {
+            Some(file) => Keyring::read(file)?,
+            None => Keyring::of_folder(beside, &clock)?,
+        };
+        let webhooks = Webhooks::of_folder(beside, keys, clock.clone()).await?;
+        let log = match log {
+            AloneLog::Folder(folder) => {
+                let options = sqlite::Options::new(folder, clock);
+                OpenLog::Sqlite(Arc::new(SqliteStore::open(options)?))
+            }
+            AloneLog::Store(store) => OpenLog::Given(store.clone()),
+        };
+        let options = projections::Options::new(read_models.join(READ_MODELS_FILE));
+        let (queries, found) = ReadModels::open(&options).await?;
+        Ok(Self {
+            store: log.store(),
+            queries: Arc::new(queries),
+            found,
+            cluster: None,
+            webhooks: Arc::new(webhooks),
+            log,
+            _locks: locks,
+        })
+    }
+
+    async fn shared(
+        database: &Database,
+        clock: SharedClock,
+        keys: Option<&Path>,
+    ) -> Result<Self, StartError> {
+        let keys = keys.map_or(Ok(Keyring::none()), Keyring::read)?;
+        let options = database.log(clock.clone());
+        let log = OpenLog::Postgres(Arc::new(PostgresStore::open(options.clone()).await?));
+        let rest = async {
+            let read_models = ReadModels::open(&database.read_models()).await?;
+            let cluster = Cluster::open(&options, &clock).await?;
+            let webhooks = Webhooks::of_database(&options, keys, clock).await?;
+            Ok::<_, StartError>((read_models, cluster, webhooks))
+        };
+        let ((queries, found), cluster, webhooks) = match rest.await {
+            Ok(opened) => opened,
+            Err(error) => {
+                log.close().await;
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            store: log.store(),
+            queries: Arc::new(queries),
+            found,
+            cluster: Some(cluster),
+            webhooks: Arc::new(webhooks),
+            log,
+            _locks: Vec::new(),
+        })
+    }
+
+    /// Finishes what was queued and lets go of everything. The last step of a server's end.
+    pub(in crate::server) async fn close(self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.close().await;
+        }
+        self.webhooks.close().await;
+        self.log.close().await;
+    }
+}
+
+/// Makes the folders that are missing and keeps other processes out of all of them.
+fn lock(folders: &[&Path]) -> Result<Vec<DataDirLock>, StartError> {
+    let lock = |folder: &&Path| {
+        std::fs::create_dir_all(folder).map_err(|source| StartError::DataDir {
+            path: (*folder).to_owned(),
+            source,
+        })?;
+        Ok(DataDirLock::acquire(folder)?)
+    };
+    folders.iter().map(lock).collect()
+}
