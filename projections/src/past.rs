@@ -6,6 +6,7 @@
 //! are shown. So memory is at most about 1.5 KB a task, and its name, error and dependencies.
 
 use crate::task_row::empty_payload;
+use crate::tasks::Run;
 use crate::tasks::working_set::WorkingSet;
 use crate::{Blocker, Error, RunView, TaskRow, TaskView};
 use std::collections::HashMap;
@@ -105,8 +106,8 @@ impl Past {
         }
     }
 
-    /// The task as it was, without its large payloads: [`Self::complete`] adds them. With its run when it is
-    /// the root of its latest one and `with_run` says so. Cost: O(dependencies).
+    /// The task as it was, without its large payloads: [`Self::complete`] adds them. With its latest run when
+    /// it is the root of that run or of the flow and `with_run` says so. Cost: O(dependencies).
     #[must_use]
     pub fn view(&self, id: TaskId, with_run: WithRun) -> Option<(TaskView, Sources)> {
         let row = &self.set.tasks.get(&id)?.placed.row;
@@ -137,7 +138,8 @@ impl Past {
     }
 
     fn run(&self, run: RunId, root: TaskId) -> Option<RunView> {
-        let run = self.set.runs.get(&run).filter(|r| r.task_id == root)?;
+        let shows = |r: &&Run| r.task_id == root || r.flow_id.root() == root;
+        let run = self.set.runs.get(&run).filter(shows)?;
         Some(RunView {
             id: run.id,
             state: run.state,
@@ -189,7 +191,7 @@ impl Past {
 /// Whether a view shows a run: the root of an answer does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithRun {
-    /// Its latest, when it is the root of that.
+    /// The latest one that covers the task, when the task is the root of that run or of the flow.
     Yes,
     /// None.
     No,

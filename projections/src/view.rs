@@ -25,7 +25,7 @@ pub struct RunView {
     pub id: RunId,
     /// How it stands.
     pub state: RunState,
-    /// Its tasks by status.
+    /// Its tasks by status, groups left out.
     pub counts: StatusCounts,
 }
 
@@ -36,7 +36,7 @@ pub struct TaskView {
     pub row: Arc<TaskRow>,
     /// Required dependencies that failed or were cancelled; empty unless it is pending.
     pub blocked_by: Vec<Blocker>,
-    /// Its latest run, when it is the root of that run.
+    /// The latest run that covers it, when it is the root of that run or of its flow.
     pub run: Option<RunView>,
 }
 

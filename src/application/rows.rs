@@ -194,11 +194,11 @@ impl RowCache {
         let Some(row) = flow.rows.get(&task) else {
             return Cached::Miss;
         };
-        let is_run_root = row
+        let shows_run = row
             .run_id
-            .is_some_and(|run| flow.runs.contains(&(run, task)));
+            .is_some_and(|run| row.is_root() || flow.runs.contains(&(run, task)));
         // The progress of a group and the counts of a run come from other rows.
-        if is_run_root || flow.groups_begun.contains(&task) {
+        if shows_run || flow.groups_begun.contains(&task) {
             return Cached::Miss;
         }
         let mut blocked_by = Vec::new();

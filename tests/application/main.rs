@@ -28,6 +28,7 @@ mod readings;
 mod reads;
 mod recovery;
 mod retention;
+mod retried_groups;
 mod script;
 mod skew;
 mod slots;

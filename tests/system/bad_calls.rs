@@ -230,7 +230,7 @@ async fn ten_thousand_dependencies_of_one_task_are_waited_for_and_too_many_are_r
     let run = server.api.run_of(&started["root_task_id"]).await;
     assert_eq!(
         (&run["state"], &run["counts"]["completed"]),
-        (&json!("completed"), &json!(10_002))
+        (&json!("completed"), &json!(10_001))
     );
     let many: Vec<_> = (0..20_001).map(|_| json!({"id": "t0"})).collect();
     let task = json!({"id": "t1", "name": "t", "parent_id": "t0", "dependencies": many});

@@ -152,7 +152,7 @@ pub struct EndedRun {
     pub id: RunId,
     /// Its verdict.
     pub state: RunState,
-    /// Its tasks by status.
+    /// Its tasks by status, groups left out.
     pub counts: StatusCounts,
     /// Runs of the flow that go on.
     #[serde(skip)]

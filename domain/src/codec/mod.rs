@@ -101,7 +101,7 @@ events! {
     TaskFailed = 1,
     TaskRequeued = 1,
     TaskCancelled = 2,
-    RunEnded = 2,
+    RunEnded = 3,
     FlowArchived = 1,
 }
 

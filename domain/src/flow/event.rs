@@ -317,7 +317,7 @@ pub struct TaskFailed {
     pub error: String,
     /// Why.
     pub reason: FailureReason,
-    /// How far the attempt had come.
+    /// How far the attempt had come. Of a group the mean of its children's; zero in older events.
     pub progress: Progress,
     /// True when a `TaskRequeued` of the same append follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -391,7 +391,7 @@ pub enum RunState {
     Cancelled,
 }
 
-/// Covered tasks by status, groups included.
+/// Tasks by status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StatusCounts {
     /// Not started.
@@ -415,7 +415,8 @@ pub struct RunEnded {
     pub task_id: TaskId,
     /// Its verdict; never `Running`.
     pub state: RunState,
-    /// Covered tasks by status at the end.
+    /// Covered tasks by status at the end: those that run something. Before version 3 groups were
+    /// counted too.
     pub counts: StatusCounts,
     /// How the run's root stands. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]

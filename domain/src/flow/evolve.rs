@@ -55,9 +55,20 @@ impl Flow {
                     let i = self.ordinal(e.task_id);
                     self.at_mut(i).interruptions = self.at(i).interruptions.saturating_add(1);
                 }
+                let i = self.ordinal(e.task_id);
+                // Older events say 0 of every group.
+                self.at_mut(i).progress = if self.at(i).is_group() {
+                    self.progress_of(i)
+                } else {
+                    e.progress
+                };
                 self.ended(e.task_id, Status::Failed, time);
             }
-            Event::TaskCancelled(e) => self.ended(e.task_id, Status::Cancelled, time),
+            Event::TaskCancelled(e) => {
+                let i = self.ordinal(e.task_id);
+                self.at_mut(i).progress = self.progress_of(i);
+                self.ended(e.task_id, Status::Cancelled, time);
+            }
             Event::TaskRequeued(e) => {
                 let i = self.ordinal(e.task_id);
                 let task = self.at_mut(i);
@@ -147,7 +158,7 @@ impl Flow {
             unsatisfied: 0,
             effective_deadline: deadline.min(inherited),
             excluded: 0,
-            counts: None,
+            awaited: 0,
         });
         self.index.insert(e.task_id, i);
         if parent != NONE {
@@ -164,7 +175,6 @@ impl Flow {
             members.push(i);
             let task = self.at_mut(i);
             task.run = run;
-            task.counts = task.is_group().then(Box::default);
             self.check_waits(i);
             self.count_in_groups(i, Status::Pending, true);
             self.link(i);
@@ -334,7 +344,7 @@ impl Flow {
         task.deleted = true;
         task.effective_deadline = Timestamp::FAR_FUTURE;
         task.excluded = 0;
-        task.counts = None;
+        task.awaited = 0;
     }
 
     fn run_started(&mut self, e: &RunStarted, time: Timestamp) {
@@ -389,7 +399,7 @@ impl Flow {
                 let task = self.at_mut(i);
                 task.run = NONE;
                 task.excluded = 0;
-                task.counts = None;
+                task.awaited = 0;
                 self.settled_groups.remove(&i);
             }
         }

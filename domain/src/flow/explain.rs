@@ -9,7 +9,7 @@ mod blocked;
 
 use super::Capacity;
 use super::event::RunKind;
-use super::state::{Flow, GroupCounts, NONE, Rank};
+use super::state::{Flow, NONE, Rank};
 use crate::schedule::gives_up_at;
 use crate::task::{Priority, Progress, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
@@ -139,7 +139,7 @@ pub enum Reason {
     Failed {
         /// For a group: children that failed or were cancelled, without being tolerated.
         harmed_by: Listed<TaskRef>,
-        /// For a group: descendants that are pending still.
+        /// For a group: descendants that are pending still; groups only when no task is.
         not_done: Listed<TaskRef>,
         /// Whether it can be retried now.
         retry: Again,
@@ -175,18 +175,18 @@ pub struct Place {
     pub ahead_in_flow: usize,
 }
 
-/// What a group waits for.
+/// What a group waits for. Only descendants that run something are counted, groups are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descendants {
-    /// Covered descendants that have not ended.
+    /// Descendants of its run that have not ended.
     pub open: u32,
-    /// Completed ones.
+    /// Completed ones, whether its run covers them or not.
     pub completed: u32,
-    /// Failed ones.
+    /// Failed ones, whether its run covers them or not.
     pub failed: u32,
-    /// Cancelled ones.
+    /// Cancelled ones, whether its run covers them or not.
     pub cancelled: u32,
-    /// The open ones: running ones first, groups last.
+    /// The open ones: running ones first, groups of its run last.
     pub listed: Listed<TaskRef>,
 }
 
@@ -230,7 +230,7 @@ impl Flow {
                 used: task.attempts_in_run,
                 max: task.retry.as_ref().map_or(1, |r| r.max_attempts),
             },
-            progress: task.progress,
+            progress: self.progress_of(i),
             run: self.runs.get(&task.run).map(|run| CoveringRun {
                 id: run.id,
                 root: self.at(run.root).id,
@@ -346,12 +346,7 @@ impl Flow {
 
     /// Covered descendants of a group in progress that it waits for.
     fn descendants(&self, group: u32) -> Descendants {
-        let counts: GroupCounts = self
-            .at(group)
-            .counts
-            .as_deref()
-            .copied()
-            .unwrap_or_default();
+        let tally = self.tally(group);
         let bit = 1_u64 << self.depth(group);
         let run = self.at(group).run;
         let mut open: Vec<u32> = self.subtree(group);
@@ -364,10 +359,10 @@ impl Flow {
             (task.is_group(), task.status != Status::InProgress)
         });
         Descendants {
-            open: counts.open,
-            completed: counts.completed,
-            failed: counts.failed,
-            cancelled: counts.cancelled,
+            open: open.iter().filter(|&&i| !self.at(i).is_group()).count() as u32,
+            completed: tally.completed,
+            failed: tally.failed,
+            cancelled: tally.cancelled,
             listed: Listed::of(open.into_iter().map(|i| self.task_ref(i))),
         }
     }
@@ -377,10 +372,12 @@ impl Flow {
         let children = self.children(i).filter(|_| group);
         let harmed = children.filter(|&c| self.harms_its_group(c));
         let harmed_by = Listed::of(harmed.map(|c| self.task_ref(c)));
-        let below = if group { self.subtree(i) } else { Vec::new() };
-        let pending = below
-            .into_iter()
-            .filter(|&t| self.at(t).status == Status::Pending);
+        let mut pending = if group { self.subtree(i) } else { Vec::new() };
+        pending.retain(|&t| self.at(t).status == Status::Pending);
+        if pending.iter().any(|&t| !self.at(t).is_group()) {
+            pending.retain(|&t| !self.at(t).is_group());
+        }
+        let pending = pending.into_iter();
         Reason::Failed {
             harmed_by,
             not_done: Listed::of(pending.map(|t| self.task_ref(t))),

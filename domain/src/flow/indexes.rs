@@ -3,7 +3,7 @@
 //! Invariant: between two events each task stands in exactly the indexes that its primary fields
 //! put it in. Every change goes `unlink` -> change -> `link`.
 
-use super::state::{Edge, Flow, GroupCounts, NONE, Rank};
+use super::state::{Edge, Flow, NONE, Rank};
 use crate::task::Status;
 use crate::{TaskId, Timestamp};
 use std::cmp::Reverse;
@@ -49,7 +49,7 @@ impl Flow {
                 }
             }
             Status::InProgress if task.is_group() => {
-                let settled = !run.stale && task.counts.as_ref().is_none_or(|c| c.open == 0);
+                let settled = !run.stale && task.awaited == 0;
                 let depth = std::iter::successors(Some(task.parent), |&p| {
                     self.tasks.get(p as usize).map(|t| t.parent)
                 })
@@ -111,11 +111,12 @@ impl Flow {
         task.ready_since = time.max(task.next_attempt_at);
     }
 
-    /// Adds a task to the counts of the groups around it in its run, or takes it out.
+    /// Adds a task that has not ended to what the groups around it in its run wait for, or takes it out.
     pub(super) fn count_in_groups(&mut self, i: u32, status: Status, present: bool) {
         let task = self.at(i);
         let key = task.run;
-        if task.deleted || self.runs.get(&key).is_none_or(|r| r.stale) {
+        let counts = !status.is_terminal() && !task.deleted;
+        if !counts || self.runs.get(&key).is_none_or(|r| r.stale) {
             return;
         }
         let excluded = task.excluded;
@@ -128,12 +129,12 @@ impl Flow {
             {
                 continue;
             }
-            let open_before = self.at(group).counts.as_ref().map_or(0, |c| c.open);
-            let counts = self.at_mut(group).counts.get_or_insert_default();
-            counts.change(status, present);
-            let open = counts.open;
-            if (open == 0) != (open_before == 0) && self.at(group).status == Status::InProgress {
-                put(&mut self.settled_groups, group, open == 0);
+            let task = self.at_mut(group);
+            let before = task.awaited;
+            task.awaited = if present { before + 1 } else { before - 1 };
+            let (settled, was_settled) = (task.awaited == 0, before == 0);
+            if settled != was_settled && task.status == Status::InProgress {
+                put(&mut self.settled_groups, group, settled);
             }
         }
     }
@@ -155,17 +156,16 @@ impl Flow {
             self.mark_excluded(key, &members);
             for &i in &members {
                 if self.at(i).is_group() && self.at(i).run == key && !self.at(i).deleted {
-                    self.at_mut(i).counts = Some(Box::default());
+                    self.at_mut(i).awaited = 0;
                     self.settled_groups.remove(&i);
                 }
             }
             self.runs.get_mut(&key).expect("listed above").stale = false;
             for &i in &members {
+                // A member that another active run holds has completed.
                 let (run, status) = (self.at(i).run, self.at(i).status);
                 if run == key {
                     self.count_in_groups(i, status, true);
-                } else if !self.at(i).deleted {
-                    self.count_guest(i, key);
                 }
             }
             for &i in &members {
@@ -175,8 +175,8 @@ impl Flow {
                     && task.is_group()
                     && !task.deleted
                 {
-                    let open = task.counts.as_ref().map_or(0, |c| c.open);
-                    put(&mut self.settled_groups, i, open == 0);
+                    let settled = task.awaited == 0;
+                    put(&mut self.settled_groups, i, settled);
                 }
             }
             self.runs.get_mut(&key).expect("listed above").members = members;
@@ -187,20 +187,6 @@ impl Flow {
     #[cfg(feature = "testing")]
     pub fn settle_indexes(&mut self) {
         self.refresh();
-    }
-
-    /// Counts a completed member that another active run holds: it cannot change any more.
-    fn count_guest(&mut self, i: u32, key: u32) {
-        let status = self.at(i).status;
-        let ancestors: Vec<u32> = self.ancestors(i).collect();
-        for group in ancestors {
-            if self.at(group).run == key && self.at(group).is_group() {
-                self.at_mut(group)
-                    .counts
-                    .get_or_insert_default()
-                    .change(status, true);
-            }
-        }
     }
 
     /// Rebuilds everything derived from the primary fields, after a snapshot was read.
@@ -273,22 +259,6 @@ impl Flow {
             .index
             .get(&id)
             .expect("events name tasks that the flow has")
-    }
-}
-
-impl GroupCounts {
-    fn change(&mut self, status: Status, present: bool) {
-        let n = match status {
-            Status::Pending | Status::InProgress => &mut self.open,
-            Status::Completed => &mut self.completed,
-            Status::Failed => &mut self.failed,
-            Status::Cancelled => &mut self.cancelled,
-        };
-        if present {
-            *n += 1;
-        } else {
-            *n -= 1;
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A flow: one task tree, the aggregate. Commands go in, events or a rejection come out.
 
+pub(crate) mod below;
 mod command;
 mod coverage;
 mod decide;

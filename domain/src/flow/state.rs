@@ -24,16 +24,6 @@ pub(crate) struct Edge {
     pub(crate) required: bool,
 }
 
-/// Covered descendants of a group in its active run, by what has become of them; those that wait
-/// for the group itself are left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct GroupCounts {
-    pub(crate) open: u32,
-    pub(crate) completed: u32,
-    pub(crate) failed: u32,
-    pub(crate) cancelled: u32,
-}
-
 /// One task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
@@ -84,8 +74,10 @@ pub(crate) struct Task {
     /// Bit d: the ancestor at depth d does not wait for this task, because this task waits for it.
     #[serde(skip)]
     pub(crate) excluded: u64,
+    /// Covered descendants of a group in its active run that have not ended; those that wait for the
+    /// group itself are left out.
     #[serde(skip)]
-    pub(crate) counts: Option<Box<GroupCounts>>,
+    pub(crate) awaited: u32,
 }
 
 impl Task {

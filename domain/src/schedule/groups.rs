@@ -1,27 +1,27 @@
 //! How groups and runs are judged.
 
 use crate::Payload;
+use crate::flow::below::Tally;
 use crate::flow::state::Flow;
 use crate::flow::{Event, FailureReason, RunState, StatusCounts, TaskCompleted, TaskFailed};
-use crate::task::{Progress, Status};
+use crate::task::Status;
 use serde_json::{Map, Value};
 
-/// The end of a group in progress: it completes when all covered descendants that it waits for
-/// have ended and no child has failed or was cancelled without being tolerated; else it fails with
-/// a text that counts. Cost: O(children + their dependents).
+/// The end of a group in progress: it completes when everything below it that runs something has ended,
+/// all groups of its run too, and no child has failed or was cancelled without being tolerated; else it
+/// fails with a text that counts. What its run does not cover counts as it is: `tasks.retry` covers the
+/// groups around a task and not the completed tasks in them. Those that wait for the group are left out.
+/// Cost: O(subtree + dependents of children).
 pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
     let task = flow.at(group);
-    let counts = task.counts.as_deref().copied().unwrap_or_default();
-    let bad = flow
-        .children(group)
-        .filter(|&c| flow.harms_its_group(c))
-        .count();
-    if counts.open == 0 && bad == 0 {
+    let tally = flow.tally(group);
+    let harmed = flow.children(group).any(|c| flow.harms_its_group(c));
+    if task.awaited == 0 && tally.open == 0 && !harmed {
         let mut result = Map::new();
         if !task.children.is_empty() {
-            result.insert("completed".to_owned(), Value::from(counts.completed));
-            result.insert("failed".to_owned(), Value::from(counts.failed));
-            result.insert("cancelled".to_owned(), Value::from(counts.cancelled));
+            result.insert("completed".to_owned(), Value::from(tally.completed));
+            result.insert("failed".to_owned(), Value::from(tally.failed));
+            result.insert("cancelled".to_owned(), Value::from(tally.cancelled));
         }
         return Event::TaskCompleted(TaskCompleted {
             task_id: task.id,
@@ -29,18 +29,28 @@ pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
             result: Payload::from_map(&result),
         });
     }
-    let total = counts.open + counts.completed + counts.failed + counts.cancelled;
     Event::TaskFailed(TaskFailed {
         task_id: task.id,
         attempt: task.attempt,
-        error: format!(
-            "{} of {total} tasks completed, {} failed, {} cancelled, {} not done",
-            counts.completed, counts.failed, counts.cancelled, counts.open
-        ),
+        error: what_is_missing(&tally),
         reason: FailureReason::Group,
-        progress: Progress::ZERO,
+        progress: flow.progress_of(group),
         will_retry: false,
     })
+}
+
+/// The error of a group: its tasks by what has become of them, and its groups when all tasks completed.
+fn what_is_missing(tally: &Tally) -> String {
+    let total = tally.total();
+    let mut text = format!(
+        "{} of {total} tasks completed, {} failed, {} cancelled, {} not done",
+        tally.completed, tally.failed, tally.cancelled, tally.open
+    );
+    if tally.completed == total {
+        let (completed, groups) = (tally.completed_groups, tally.groups);
+        text.push_str(&format!("; {completed} of {groups} groups completed"));
+    }
+    text
 }
 
 /// The verdict over a run that has come to rest. The run is judged like a group whose children are
@@ -56,12 +66,14 @@ pub(super) fn verdict(flow: &Flow, key: u32) -> (RunState, StatusCounts) {
         if task.deleted {
             continue;
         }
-        match task.status {
-            Status::Pending => counts.pending += 1,
-            Status::InProgress => counts.in_progress += 1,
-            Status::Completed => counts.completed += 1,
-            Status::Failed => counts.failed += 1,
-            Status::Cancelled => counts.cancelled += 1,
+        if !task.is_group() {
+            *match task.status {
+                Status::Pending => &mut counts.pending,
+                Status::InProgress => &mut counts.in_progress,
+                Status::Completed => &mut counts.completed,
+                Status::Failed => &mut counts.failed,
+                Status::Cancelled => &mut counts.cancelled,
+            } += 1;
         }
         let judged = i == run.root
             || !flow

@@ -115,7 +115,8 @@ impl Turn<'_> {
 
     fn fail(&mut self, i: u32, reason: FailureReason, error: String) {
         let task = self.flow.at(i);
-        let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);
+        let (task_id, attempt) = (task.id, task.attempt);
+        let progress = self.flow.progress_of(i);
         self.emit(Event::TaskFailed(TaskFailed {
             task_id,
             attempt,
@@ -268,11 +269,7 @@ impl Turn<'_> {
             let run = &self.flow.runs[&key];
             let (run_id, root) = (run.id, self.flow.at(run.root));
             let (task_id, status) = (root.id, root.status);
-            let progress = if status == Status::Completed {
-                Progress::DONE
-            } else {
-                root.progress
-            };
+            let progress = self.flow.progress_of(run.root);
             let (state, counts) = groups::verdict(self.flow, key);
             self.emit(Event::RunEnded(RunEnded {
                 run_id,

@@ -12,6 +12,7 @@ mod deletes;
 mod dependencies;
 mod explanations;
 mod fields;
+mod group_sums;
 mod groups;
 mod hostile;
 mod ids_and_aliases;

@@ -103,7 +103,7 @@ pub(super) async fn views_with(
         .collect())
 }
 
-/// A task with its blockers, and with its run when it is the root of its latest run.
+/// A task with its blockers, and with its latest run when it is the root of that run or of the flow.
 pub(super) async fn view(tx: &mut Tx<'_>, id: TaskId) -> Result<Option<TaskView>, Error> {
     let Some(no) = number(tx, id).await? else {
         return Ok(None);
@@ -116,7 +116,7 @@ pub(super) async fn view(tx: &mut Tx<'_>, id: TaskId) -> Result<Option<TaskView>
     Ok(views.pop())
 }
 
-/// The latest run of a task when the task is its root.
+/// The latest run that covers the task, when the task is the root of that run or of the flow.
 pub(super) async fn run_of(tx: &mut Tx<'_>, task: &TaskRow) -> Result<Option<RunView>, Error> {
     let Some(run) = task.run_id else {
         return Ok(None);
@@ -149,10 +149,10 @@ fn required(row: &TaskRow) -> impl Iterator<Item = TaskId> {
 const NUMBER: &str = "SELECT created_position
     FROM tasks
     WHERE id = $1";
-/// Relies on the index runs_id.
+/// Relies on the index runs_id. A flow has the id of its root.
 const RUN: &str = "SELECT run_id, state, pending, in_progress, completed, failed, cancelled
     FROM runs
-    WHERE run_id = $1 AND task_id = $2";
+    WHERE run_id = $1 AND (task_id = $2 OR flow_id = $2)";
 
 /// By key.
 static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {

@@ -146,7 +146,7 @@ impl Flow {
 pub(crate) struct Run {
     pub(super) no: i64,
     pub(crate) id: RunId,
-    pub(super) flow_id: FlowId,
+    pub(crate) flow_id: FlowId,
     pub(crate) task_id: TaskId,
     pub(super) kind: RunKind,
     pub(crate) state: RunState,

@@ -19,7 +19,7 @@ pub(super) async fn flush(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), E
     set.counts.flush(tx).await
 }
 
-/// Gives a run to all stored tasks of its ranges and counts them. `set` must be flushed.
+/// Gives a run to all stored tasks of its ranges and counts those that run something. `set` must be flushed.
 /// Cost: O(covered tasks), in SQL.
 pub(super) async fn cover(
     set: &mut WorkingSet,
@@ -391,7 +391,7 @@ static COVER: LazyLock<MultiRow> = LazyLock::new(|| {
 /// Relies on the index tasks_flow_ordinal.
 const COVERED: &str = "SELECT status, COUNT(*)
     FROM tasks
-    WHERE flow_no = $1 AND run_id = $2
+    WHERE flow_no = $1 AND run_id = $2 AND method IS NOT NULL
     GROUP BY status";
 /// Relies on the index tasks_waiting.
 const NEXT_ATTEMPT: &str = "SELECT MIN(next_attempt_at)

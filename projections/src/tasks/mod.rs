@@ -10,7 +10,7 @@ mod load;
 pub(crate) mod rows;
 pub(crate) mod working_set;
 
-pub(crate) use flows::{read_counts, total};
+pub(crate) use flows::{Run, read_counts, total};
 
 use crate::sql::Tx;
 use crate::{Error, Projector};
@@ -66,7 +66,8 @@ impl TaskProjector {
 
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
-    const VERSION: i64 = 1;
+    // 2: runs do not count groups.
+    const VERSION: i64 = 2;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;

@@ -337,8 +337,8 @@ impl WorkingSet {
         for id in covered {
             let row = &mut self.task_mut(id)?.placed.row;
             row.apply(recorded);
-            let status = row.status;
-            if let Some(run) = self.runs.get_mut(&e.run_id) {
+            let (status, runs) = (row.status, !row.is_group());
+            if let Some(run) = self.runs.get_mut(&e.run_id).filter(|_| runs) {
                 // It is among the changed ones already.
                 run.count(status, 1);
             }
@@ -373,7 +373,9 @@ impl WorkingSet {
             (None, _) | (_, None) => false,
         };
         let same_run = match (before, after) {
-            (Some(b), Some(a)) => b.cell.status == a.cell.status && b.run_id == a.run_id,
+            (Some(b), Some(a)) => {
+                (b.cell.status, b.run_id, b.runs) == (a.cell.status, a.run_id, a.runs)
+            }
             (None, _) | (_, None) => false,
         };
         for (facets, by) in [(before, -1), (after, 1)] {
@@ -391,6 +393,7 @@ impl WorkingSet {
             let handed_over = by < 0 && after.is_some_and(|a| a.run_id != facets.run_id);
             if !same_run
                 && !handed_over
+                && facets.runs
                 && let Some(run) = facets.run_id.and_then(|id| self.runs.get_mut(&id))
                 && run.count(facets.cell.status, by)
             {
@@ -458,6 +461,8 @@ struct Facets {
     millionths: i64,
     waiting: bool,
     deadline: bool,
+    /// It runs something: groups are not counted by their runs.
+    runs: bool,
     run_id: Option<RunId>,
     parent: Option<TaskId>,
 }
@@ -475,6 +480,7 @@ impl Facets {
             millionths: i64::from(row.progress.millionths()),
             waiting: row.next_attempt_at.is_some(),
             deadline: row.deadline.is_some(),
+            runs: !row.is_group(),
             run_id: row.run_id,
             parent: row.parent_id,
         }

@@ -272,11 +272,13 @@ impl Speaker<'_> {
         let (open, more) = self.tasks(&below.listed);
         said(
             "waits_for_descendants",
-            format!(
-                "waits for {} of {} below it: {names}",
-                below.open,
-                counted(total as usize, "task", "tasks")
-            ),
+            match below.open {
+                0 => format!("waits for groups below it: {names}"),
+                open => format!(
+                    "waits for {open} of {} below it: {names}",
+                    counted(total as usize, "task", "tasks")
+                ),
+            },
             json!({"counts": {"open": below.open, "completed": below.completed,
                 "failed": below.failed, "cancelled": below.cancelled}, "open": open, "more": more}),
         )

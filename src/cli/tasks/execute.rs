@@ -35,7 +35,7 @@ impl Args {
     }
 }
 
-pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     let id = member(result, "root_task_id");
     out.line(format!("{id}  {}", member(result, "status")))
 }

@@ -1,6 +1,7 @@
 //! `taskledger tasks retry`
 
-use super::{CliError, Output, Params, Request, execute};
+use super::{CliError, Output, Params, Request};
+use crate::cli::output::member;
 use serde_json::Value;
 use std::io;
 
@@ -26,5 +27,23 @@ impl Args {
 }
 
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    execute::show(result, out)
+    let id = member(result, "task_id");
+    out.line(format!("{id}  {}", member(result, "status")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::output::tests::Buffer;
+    use serde_json::json;
+
+    #[test]
+    fn the_task_is_shown_and_not_the_root_of_its_flow() {
+        let buffer = Buffer::default();
+        let mut out = Output::to(Box::new(buffer.clone()), false, false);
+        let result =
+            json!({"root_task_id": "r", "task_id": "t", "status": "started", "run_id": "n"});
+        show(&result, &mut out).unwrap();
+        assert_eq!(buffer.text(), "t  started\n");
+    }
 }

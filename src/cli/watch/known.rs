@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Tasks that are remembered: about 10 MB. Beyond it everything is forgotten and learned anew.
 const TASKS_MAX: usize = 100_000;
+/// The code of the refusal for a task that does not exist.
+const TASK_NOT_FOUND: i64 = -32001;
 
 /// What is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +117,12 @@ impl<'a> Known<'a> {
                 },
             },
             // Deleted, probably.
-            Err(ApiError::Refused { .. }) => unknown(self.takes_all()),
-            Err(ApiError::Connection(_) | ApiError::Protocol(_)) => {
+            Err(ApiError::Refused {
+                code: TASK_NOT_FOUND,
+                ..
+            }) => unknown(self.takes_all()),
+            // A server that is busy now knows the name when the next event comes.
+            Err(ApiError::Refused { .. } | ApiError::Connection(_) | ApiError::Protocol(_)) => {
                 return unknown(self.takes_all());
             }
         };
@@ -165,6 +171,8 @@ mod tests {
     #[derive(Default)]
     struct Flow {
         calls: Mutex<Vec<String>>,
+        /// So many calls are refused because the server is busy.
+        busy: Mutex<usize>,
     }
 
     #[async_trait]
@@ -172,6 +180,15 @@ mod tests {
         async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
             let id = params["task_id"].as_str().unwrap();
             self.calls.lock().unwrap().push(format!("{method} {id}"));
+            let mut busy = self.busy.lock().unwrap();
+            if *busy > 0 {
+                *busy -= 1;
+                return Err(ApiError::Refused {
+                    code: -32013,
+                    message: "Too busy".to_owned(),
+                    data: Value::Null,
+                });
+            }
             let node = |id: &str, children: Value| json!({"task": {"id": id, "name": format!("the {id}")}, "children": children});
             match (method, id) {
                 ("tasks.tree", "r") => Ok(node(
@@ -215,6 +232,15 @@ mod tests {
             *flow.calls.lock().unwrap(),
             ["tasks.tree r", "tasks.get d", "tasks.get gone"]
         );
+    }
+
+    #[tokio::test]
+    async fn a_name_that_a_busy_server_did_not_tell_is_asked_for_again() {
+        let flow = Flow::default();
+        *flow.busy.lock().unwrap() = 2;
+        let mut known = Known::new(&flow, Scope::Server);
+        assert_eq!(known.task(&about("b")).await, is("", true));
+        assert_eq!(known.task(&about("b")).await, is("the b", true));
     }
 
     #[tokio::test]

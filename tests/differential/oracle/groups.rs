@@ -51,9 +51,9 @@ impl Oracle {
 
     fn decide_group(&mut self, run: usize, group: &str) {
         let waits = self.group_waits(run);
-        let blocked = waits[group]
-            .iter()
-            .any(|s| !self.task(s).status.is_terminal());
+        let judged = self.judged(run, group, &waits[group]);
+        let mut awaited = waits[group].iter().chain(&judged);
+        let blocked = awaited.any(|s| !self.task(s).status.is_terminal());
         let harmed = self
             .children(group)
             .iter()
@@ -63,9 +63,7 @@ impl Oracle {
             return;
         }
         let count = |status| {
-            let found = waits[group]
-                .iter()
-                .filter(|s| self.task(s).status == status);
+            let found = judged.iter().filter(|s| self.task(s).status == status);
             found.count()
         };
         let result = if self.children(group).is_empty() {
@@ -80,6 +78,21 @@ impl Oracle {
             t.progress = 1.0;
             t.completed = Some(now);
         });
+    }
+
+    /// What a group counts: the descendants that run something, those that wait for the group left out.
+    /// A retry leaves out of its run what had completed, so the run does not tell which these are.
+    fn judged(&self, run: usize, group: &str, waits: &BTreeSet<Symbol>) -> Vec<Symbol> {
+        let depends = |s: &str| self.task(s).dependencies.clone();
+        let counts = |s: &Symbol| {
+            if self.runs[run].covered.contains(s) {
+                return waits.contains(s);
+            }
+            self.task(s).status.is_terminal() || !super::methods::reaches(s, group, &depends)
+        };
+        let mut below = self.subtree(group);
+        below.retain(|s| s != group && !self.task(s).is_group() && counts(s));
+        below
     }
 
     /// The mean of the children's progress.

@@ -75,11 +75,13 @@ impl Oracle {
     }
 
     /// `tasks.get` and `tasks.tree` of the root of a run show the run too, until a later run covers
-    /// the task.
+    /// the task. The root of the flow shows the latest run that covers it.
     fn with_run(&self, symbol: &str) -> Value {
         let mut shown = self.shown(symbol);
         let latest = self.runs.iter().rposition(|r| r.covered.contains(symbol));
-        if let Some(run) = latest.filter(|run| self.runs[*run].root == symbol) {
+        let shows =
+            |run: &usize| self.runs[*run].root == symbol || self.task(symbol).flow == symbol;
+        if let Some(run) = latest.filter(shows) {
             shown["run"] = self.shown_run(run);
         }
         shown

@@ -306,11 +306,12 @@ impl Oracle {
         self.runs[run].counts = Some(self.counts(run));
     }
 
-    /// Covered tasks by status.
+    /// Covered tasks that run something by status.
     pub(super) fn counts(&self, run: usize) -> Value {
         let mut counts =
             json!({"pending": 0, "in_progress": 0, "completed": 0, "failed": 0, "cancelled": 0});
-        for symbol in &self.runs[run].covered {
+        let runs = |s: &&Symbol| !self.task(s).is_group();
+        for symbol in self.runs[run].covered.iter().filter(runs) {
             let count = &mut counts[self.task(symbol).status.name()];
             *count = json!(count.as_u64().unwrap_or(0) + 1);
         }

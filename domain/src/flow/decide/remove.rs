@@ -115,7 +115,7 @@ pub(super) fn cancel(flow: &Flow, id: TaskId, cascade: bool, reason: Option<&str
             attempt: (task.status == Status::InProgress).then_some(task.attempt),
             error: limits::cut(text, limits::ERROR_BYTES_MAX).to_owned(),
             reason: CancelReason::Requested,
-            progress: task.progress,
+            progress: flow.progress_of(t),
         })
     });
     Ok((events.collect(), Done::Status(Status::Cancelled)))

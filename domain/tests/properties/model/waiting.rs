@@ -71,14 +71,33 @@ impl Model {
             .collect()
     }
 
-    /// What a group waits for in its run: counts of open, completed, failed, cancelled.
-    pub(super) fn awaited(&self, group: TaskId) -> [u32; 4] {
+    /// Covered descendants, groups too, that a group waits for in its run and that have not ended.
+    pub(super) fn awaited(&self, group: TaskId) -> usize {
+        let run = self.tasks[&group].run.expect("the group is in a run");
+        let left_out = self.left_out(run);
+        let open = self.descendants(group).into_iter().filter(|inner| {
+            self.runs[&run].members.contains(inner)
+                && !left_out.contains(&(group, *inner))
+                && !self.tasks[inner].status.is_terminal()
+        });
+        open.count()
+    }
+
+    /// Descendants of a group that run something, covered or not, but for those that wait for the group:
+    /// counts of open, completed, failed, cancelled.
+    pub(super) fn tally(&self, group: TaskId) -> [u32; 4] {
         let run = self.tasks[&group].run.expect("the group is in a run");
         let left_out = self.left_out(run);
         let mut counts = [0; 4];
         for inner in self.descendants(group) {
-            if self.runs[&run].members.contains(&inner) && !left_out.contains(&(group, inner)) {
-                counts[match self.tasks[&inner].status {
+            let task = &self.tasks[&inner];
+            let waits = if task.run == Some(run) {
+                left_out.contains(&(group, inner))
+            } else {
+                !task.status.is_terminal() && self.depends_on(inner, group)
+            };
+            if !waits && !self.is_group(inner) {
+                counts[match task.status {
                     Pending | InProgress => 0,
                     Completed => 1,
                     Failed => 2,
@@ -87,6 +106,18 @@ impl Model {
             }
         }
         counts
+    }
+
+    fn depends_on(&self, from: TaskId, target: TaskId) -> bool {
+        let (mut seen, mut stack) = (HashSet::new(), vec![from]);
+        while let Some(at) = stack.pop() {
+            for (next, _) in &self.tasks[&at].dependencies {
+                if seen.insert(*next) {
+                    stack.push(*next);
+                }
+            }
+        }
+        seen.contains(&target)
     }
 
     pub(super) fn is_harmed(&self, group: TaskId) -> bool {

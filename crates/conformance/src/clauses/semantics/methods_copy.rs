@@ -344,6 +344,16 @@ async fn retries_run_what_was_held_up(probe: &Probe) -> Outcome {
         let task = expect_status(probe, started.id(alias)?, status).await?;
         expect(&task, &[("attempt", json!(attempt))])?;
     }
+    let root = probe.get(&started.root).await?;
+    expect(&root["run"], &[("id", result["run_id"].clone())])?;
+    let inner = probe.get(started.id("inner")?).await?;
+    expect(&inner["result"], &[("completed", json!(2))])?;
+    let error = text_of(&root, "error")?;
+    // Of five tasks in two groups, one failed before the retry and one was cancelled after it.
+    ensure!(
+        error.contains("3 of 5") && error.contains("1 failed"),
+        "`{error}`: expected the counts of all tasks"
+    );
     seen("the task, two behind it and two groups around them ran again")
 }
 

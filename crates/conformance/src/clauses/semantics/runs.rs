@@ -49,7 +49,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         ),
         decided(
             "semantics/runs/9-shown",
-            "`tasks.get` and `tasks.tree` of the run's root, and of it only, carry `run: {id, state, counts}`",
+            "`tasks.get` and `tasks.tree` of the run's root, and of the flow's root if the run covers it, carry `run: {id, state, counts}`",
             runs_are_shown,
         ),
         decided(
