@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod egress;
 pub mod engine;
 pub mod nodes;
+pub mod private;
 pub mod retention;
 pub mod server;
 pub mod store;

@@ -5,6 +5,7 @@ use super::cluster::Cluster;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, StorageConfig};
 use crate::nodes;
+use crate::private;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::{self, Migrated, PostgresStore};
@@ -269,7 +270,7 @@ impl Opened {
         clock: SharedClock,
         keys: Option<&Path>,
     ) -> Result<Self, StartError> {
-        std::fs::create_dir_all(folder).map_err(|source| StartError::DataDir {
+        private::make_folder(folder).map_err(|source| StartError::DataDir {
             path: folder.to_owned(),
             source,
         })?;
@@ -282,6 +283,7 @@ impl Opened {
         let store = Arc::new(SqliteStore::open(sqlite::Options::new(folder, clock))?);
         let options = projections::Options::new(folder.join(READ_MODELS_FILE));
         let (queries, found) = ReadModels::open(&options).await?;
+        private::warn_of_readable(folder);
         Ok(Self {
             store: store.clone(),
             queries: Arc::new(queries),

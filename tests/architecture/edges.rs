@@ -6,6 +6,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("telemetry", &["config"]),
     ("tls", &[]),
+    // Modes of files and folders.
+    ("private", &[]),
     // Every request that leaves the server; knows nothing of what is sent.
     ("egress", &["tls"]),
     // Settings end as the options of what they configure.
@@ -20,7 +22,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "webhooks",
         ],
     ),
-    ("store", &["clock"]),
+    ("store", &["clock", "private"]),
     // A client of any server: what it knows comes over HTTP.
     ("conformance", &["clock", "tls"]),
     ("subscription", &["store", "clock"]),
@@ -40,11 +42,14 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "webhooks",
         ],
     ),
-    ("webhooks", &["clock", "egress", "store", "subscription"]),
+    (
+        "webhooks",
+        &["clock", "egress", "private", "store", "subscription"],
+    ),
     // Flows that leave the log.
     (
         "retention",
-        &["application", "clock", "store", "subscription"],
+        &["application", "clock", "private", "store", "subscription"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
     ("nodes", &["application", "store", "tls", "transport"]),
@@ -57,6 +62,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "egress",
             "engine",
             "nodes",
+            "private",
             "retention",
             "store",
             "subscription",
@@ -72,6 +78,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "config",
             "conformance",
             "engine",
+            "private",
             "retention",
             "server",
             "store",

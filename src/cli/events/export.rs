@@ -4,6 +4,7 @@ use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
+use crate::private;
 use crate::store::transfer::{End, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -54,7 +55,7 @@ pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     let mut unfinished = path.clone().into_os_string();
     unfinished.push(".part");
     let unfinished = PathBuf::from(unfinished);
-    let file = File::create_new(&unfinished)
+    let file = private::create_new(&unfinished)
         .map_err(|e| CliError::Usage(format!("--output: `{}`: {e}", unfinished.display())))?;
     let written = write_file(&args, file).await;
     let named = written.and_then(|tally| {
