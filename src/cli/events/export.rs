@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write every event as one line of JSON, in order
+/// Write every event as one line of JSON, in order, and a last line with their count and SHA-256
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,8 +19,8 @@ Examples:
   taskledger events export --after 1000 | head
   taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
 
-A server may be running. With --output or --with-keys a last line holds the count and the SHA-256 of all
-lines before it, by which `events import` notices a file that was cut off.")]
+A server may be running. The last line holds the count and the SHA-256 of all lines before it, by which
+`events import` notices a file that was cut off.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
@@ -40,9 +40,7 @@ pub(super) struct Args {
 pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let Some(path) = args.output.clone() else {
         let tally = write(&args, |line| out.line_of_many(line)).await?;
-        if args.with_keys {
-            out.line_of_many(&end(tally.receipt()))?;
-        }
+        out.line_of_many(&end(tally.receipt()))?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     };
