@@ -273,7 +273,7 @@ impl App {
                 let merged = specification.clone().updated(updates);
                 let faults = self
                     .validation
-                    .check(vec![(vec!["updates".into()], merged)])
+                    .check_call(vec![(vec!["updates".into()], merged)])
                     .await;
                 if !faults.is_empty() {
                     return Err(Error::invalid(faults));
@@ -373,7 +373,7 @@ impl App {
             .specifications()
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
-        faults.extend(self.validation.check(specifications).await);
+        faults.extend(self.validation.check_call(specifications).await);
         let resolved = at_a_stretch(list.len(), || list.resolve(|root| self.fresh(root)));
         if faults.is_empty() {
             return Ok(resolved?);

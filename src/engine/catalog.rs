@@ -52,6 +52,9 @@ impl Executors for Catalog {
         let executor = self.0.get(method).map(Registered::executor);
         executor.map_or_else(Vec::new, |executor| executor.check(inputs))
     }
+    fn params(&self, method: &str) -> Option<Arc<[String]>> {
+        self.0.get(method)?.params().cloned()
+    }
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
         self.0.get(method)?.input_schema().cloned()
     }

@@ -2,7 +2,10 @@
 //! first. spec: data-model / Task Schema; validation / Schema Validation
 
 mod configuration;
+mod params;
 mod reader;
+
+pub use params::{ENGINE_PARAMS, unknown_params};
 
 use super::call::stored_ref;
 use super::{Priority, RetryPolicy, Status, schema};
@@ -114,6 +117,24 @@ impl Specification {
         };
         specification.set_params(params);
         specification
+    }
+
+    /// Whether `schemas` has an `input_schema`. Cost: O(size), without building values.
+    #[must_use]
+    pub fn has_input_schema(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Probe {
+            input_schema: Option<serde::de::IgnoredAny>,
+        }
+        let probe = |schemas: &Payload| serde_json::from_str::<Probe>(schemas.as_str());
+        let probed = self.schemas.as_ref().map(probe).and_then(Result::ok);
+        probed.is_some_and(|probe| probe.input_schema.is_some())
+    }
+
+    /// What the task itself says that `inputs` must conform to. Cost: O(size).
+    #[must_use]
+    pub fn input_schema(&self) -> Option<Value> {
+        self.schemas.as_ref()?.to_map().remove("input_schema")
     }
 
     /// Bytes of JSON that it carries.

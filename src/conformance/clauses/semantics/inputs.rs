@@ -71,6 +71,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             "`timeout_seconds` that is no positive number and `deadline` that is no RFC 3339 time are -32602",
             odd_params_are_refused,
         ),
+        decided(
+            "semantics/inputs/13-unknown-params",
+            "members of `params` that an executor does not declare, or that look like the engine's own, are -32602 with a suggestion",
+            unknown_params_are_refused,
+        ),
     ]
 }
 
@@ -394,4 +399,39 @@ async fn odd_params_are_refused(probe: &Probe) -> Outcome {
         .create(&probe.task("task").with("params", zone))
         .await?;
     seen("seven odd values are refused, an offset and a fraction are not")
+}
+
+async fn unknown_params_are_refused(probe: &Probe) -> Outcome {
+    let near = [
+        ("timeout", "timeout_seconds"),
+        ("retries", "retry_count"),
+        ("deadlin", "deadline"),
+    ];
+    let own = |task: &NewTask, field: &str| task.clone().with("params", json!({field: 1}));
+    // With an executor that declares its members, with one that does not exist yet, with none.
+    let unknown = || probe.task("task").with("schemas", json!({"method": "web_crawler"}));
+    for task in [probe.task("task"), unknown(), probe.group("task")] {
+        let id = probe.create(&task).await?;
+        for (given, meant) in near {
+            let create = own(&task, given).value();
+            let error = probe.refused("tasks.create", create, INVALID_PARAMS).await?;
+            let expected = text_of(fault_in(&error, given)?, "expected")?;
+            ensure!(expected.contains(meant), "{error}: expected `{meant}`");
+            let updates = json!({"params": {given: 1}});
+            update_refused(probe, &id, updates, INVALID_PARAMS).await?;
+        }
+    }
+    let odd = own(&probe.task("task"), "user_agent");
+    let error = probe
+        .refused("tasks.execute", list(&[odd]), INVALID_PARAMS)
+        .await?;
+    let expected = text_of(fault_in(&error, "user_agent")?, "expected")?;
+    ensure!(
+        expected.contains("timeout_seconds") && expected.contains("retry_count"),
+        "{error}: expected the members that there are"
+    );
+    for open in [unknown(), probe.group("task")] {
+        probe.create(&own(&open, "user_agent")).await?;
+    }
+    seen(error.to_string())
 }
