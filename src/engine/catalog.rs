@@ -10,7 +10,7 @@ use taskledger_domain::task::inputs::CompiledSchema;
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
 const UNKNOWN_SLOTS: usize = 0;
 
-/// See the module.
+/// The server's executors behind the application's port; it does not change while the server runs.
 #[derive(Debug)]
 pub struct Catalog(Registry);
 

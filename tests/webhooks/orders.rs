@@ -3,7 +3,7 @@
 use crate::on_both_engines;
 use crate::world::{KEY, OTHER_KEY, SECRET, World, id};
 use std::sync::Arc;
-use taskledger::webhooks::delivery::{Cause, Deliveries, Next, Secret};
+use taskledger::webhooks::delivery::{Cause, Deliveries, DeliveryState, Next, Secret};
 use taskledger::webhooks::endpoint::{DisabledReason, EndpointId, Ordering};
 use taskledger::webhooks::store::{
     Change, DeliveryFilter, DeliveryView, KEPT_PER_ENDPOINT, OLD_KEYS_MAX, Recover, Redelivered,
@@ -89,7 +89,10 @@ async fn a_test_is_tried_once_and_what_is_recovered_says_so(world: World) {
     assert_eq!(Some(test_view.id), test);
     assert_eq!(triggers(task), ["scheduled", "recovered"]);
     assert_eq!(triggers(test_view), ["test"]);
-    assert_eq!((&*test_view.state, test_view.attempts), ("dead", 1));
+    assert_eq!(
+        (test_view.state, test_view.attempts),
+        (DeliveryState::Dead, 1)
+    );
 }
 
 async fn deliveries_say_whose_they_were_when_their_endpoint_is_gone(world: World) {

@@ -91,7 +91,7 @@ pub struct Job {
     pub flow_id: FlowId,
     /// The run that started it.
     pub run_id: RunId,
-    /// The task.
+    /// The same for all attempts of the task; with `attempt` it names this one.
     pub task_id: TaskId,
     /// From 1, never restarts: (task, attempt) is a key for idempotent calls to the outside.
     pub attempt: u32,

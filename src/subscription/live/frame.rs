@@ -17,7 +17,7 @@ pub struct Frame {
     pub kind: Kind,
     /// The flow.
     pub flow: FlowId,
-    /// The task.
+    /// What the notice is about, by which watchers of one task choose.
     pub task: TaskId,
     /// The run that a new task has joined.
     pub joins: Option<RunId>,
