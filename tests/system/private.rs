@@ -48,6 +48,7 @@ async fn nothing_that_a_server_makes_can_be_read_by_other_users() {
     server.api.caught_up().await;
 
     let running = below(&folder.data());
+    assert_eq!(readable(&running), [] as [&PathBuf; 0]);
     let warned = server.stop().await;
     let storage = folder.storage();
     let words = ["events", "export", "--output", export.to_str().unwrap()].map(str::to_owned);
@@ -57,7 +58,6 @@ async fn nothing_that_a_server_makes_can_be_read_by_other_users() {
     for name in ["ledger.db-wal", "read_models.db-shm", "webhooks.db", "lock"] {
         assert!(names.iter().any(|found| *found == name), "{names:?}");
     }
-    assert_eq!(readable(&running), [] as [&PathBuf; 0]);
     assert_eq!(mode(&export), 0o600);
     let archive = below(&folder.path().join("archive"));
     assert_eq!(archive.len(), 2, "{archive:?}");

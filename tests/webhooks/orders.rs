@@ -249,6 +249,7 @@ async fn of_one_endpoint_no_more_is_shown_than_a_count(world: World) {
     };
     let kept = world.store.deliveries(&of_it, 20_000).await.unwrap();
     assert_eq!(kept.len() as i64, KEPT_PER_ENDPOINT);
-    assert_eq!(&*kept[0].state, "waiting", "the newest are kept");
+    let newest = kept[0].state;
+    assert_eq!(newest, DeliveryState::Waiting, "the newest are kept");
     assert_eq!(world.states().await.len() as i64, KEPT_PER_ENDPOINT + 1);
 }
