@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
+use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::inputs::OutOfSteps;
 use taskledger_domain::task::spec::unknown_params;
 use taskledger_domain::violation::{PathSegment, Violation};
@@ -62,6 +63,12 @@ impl Validation {
         violations.extend(self.check(list).await);
         violations.truncate(limits::VIOLATIONS_MAX);
         violations
+    }
+
+    /// Methods of new tasks for which there is no executor. Cost: O(tasks).
+    #[must_use]
+    pub fn unknown_executors(&self, list: &TaskList) -> Vec<Violation> {
+        list.unknown_executors(|method| self.executors.knows(method))
     }
 
     fn unknown_params(

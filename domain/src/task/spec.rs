@@ -54,6 +54,9 @@ pub struct TaskFields {
     pub dependencies: Vec<(TaskRef, bool)>,
     /// What it executes.
     pub specification: Specification,
+    /// Whether `inputs`, `schemas` and `params` were all read. If not, nothing can be said of the
+    /// specification, and the faults of the list say why.
+    pub is_specified: bool,
 }
 
 /// The members of `updates` in `tasks.update`; `None` = keep.
@@ -169,14 +172,14 @@ impl Specification {
 }
 
 /// Reads one task. `extra` names members that the caller of this function reads itself (`children`).
-/// On faults, appends them to `violations` and returns `None`.
+/// Faults are appended to `violations`; what has one is left out of the result, which then only serves
+/// to find the faults of other tasks.
 pub(super) fn task(
     map: &Map<String, Value>,
     path: &[PathSegment],
     extra: &[&str],
     violations: &mut Vec<Violation>,
-) -> Option<TaskFields> {
-    let before = violations.len();
+) -> TaskFields {
     let mut r = Reader {
         map,
         path,
@@ -190,16 +193,15 @@ pub(super) fn task(
     let parent = r.parent();
     let priority = r.priority();
     let dependencies = r.dependencies();
+    let before = r.violations.len();
     let inputs = r.inputs();
     let schemas = r.schemas();
     let params = r.params();
-    if violations.len() > before {
-        return None;
-    }
-    Some(TaskFields {
+    let is_specified = r.violations.len() == before;
+    TaskFields {
         path: path.to_vec(),
         id,
-        name: name?,
+        name: name.unwrap_or_default(),
         user_id: user_id.flatten(),
         parent: parent.flatten(),
         priority: priority.unwrap_or_default(),
@@ -209,7 +211,8 @@ pub(super) fn task(
             schemas.flatten(),
             params.flatten(),
         ),
-    })
+        is_specified,
+    }
 }
 
 /// Reads `updates` of `tasks.update`.
