@@ -16,11 +16,12 @@ programs="awk,cp,diff,gzip,head,mkdir,sha256sum,shuf,sort,split,tar,tee,wc"
 need_c_compiler
 cargo build --release --locked
 program=target/release/taskledger
-mkdir -p "$data"
 log="$data/server.log"
 url="http://$listen"
 
-touch "$log"
+# The data is for this user alone; a log of an earlier start is made so too.
+(umask 077 && mkdir -p "$data" && touch "$log")
+chmod 600 "$log"
 seen=$(wc -c <"$log")
 said() { tail -c "+$((seen + 1))" "$log"; }
 nohup "$program" serve --listen "$listen" --data-dir "$data" --allow-command "$programs" \

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod payload;
 pub mod recorded;
 pub mod schedule;
+pub mod suggestion;
 pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;

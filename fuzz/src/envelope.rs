@@ -81,8 +81,7 @@ fn judge_single(bytes: &[u8], answer: &Answer<'_>, text: &str) {
         rules::Body::OutOfRange => {}
         rules::Body::Batch(elements) => {
             let whole = match elements.len() {
-                0 => -32600,
-                n if n > BATCH_CALLS_MAX => -32602,
+                n if n == 0 || n > BATCH_CALLS_MAX => -32600,
                 n => panic!("{n} calls, one answer: {text}"),
             };
             assert_eq!((code(answer), answer.id.get()), (whole, "null"), "{text}");

@@ -19,7 +19,7 @@ use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 /// tasks are shown without reading the log again.
 const KEPT_BYTES_MAX: usize = 256;
 
-/// See the module.
+/// The rows of one flow, after as many of its events as were applied.
 #[derive(Default)]
 pub struct Past {
     set: WorkingSet,
@@ -49,12 +49,13 @@ impl Past {
     /// # Errors
     /// [`Error::Poison`]: it contradicts those before.
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        let poison = |reason| Error::Poison {
+        let poison = |reason: String| Error::Poison {
             position: recorded.position,
             reason,
         };
         self.flow = Some(recorded.flow);
-        if self.set.fold(recorded).map_err(poison)?.is_some() {
+        let folded = self.set.fold(recorded);
+        if folded.map_err(|found| poison(found.to_string()))?.is_some() {
             return Err(poison("not all of the flow is in memory".to_owned()));
         }
         self.remember_sources(recorded);

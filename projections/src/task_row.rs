@@ -16,7 +16,7 @@ static EMPTY: LazyLock<Payload> = LazyLock::new(Payload::empty);
 /// Everything that is known of a live task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRow {
-    /// The task.
+    /// Unique in the log, deleted tasks included.
     pub id: TaskId,
     /// Its flow; the flow's root task has the same id.
     pub flow_id: FlowId,

@@ -32,7 +32,7 @@ pub struct RunView {
 /// A task with what other rows say about it. Serializes as the protocol's task object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskView {
-    /// The task.
+    /// Its own row, shared with whatever else shows it.
     pub row: Arc<TaskRow>,
     /// Required dependencies that failed or were cancelled; empty unless it is pending.
     pub blocked_by: Vec<Blocker>,

@@ -68,6 +68,10 @@ impl App {
     /// [`Error`].
     pub async fn create(&self, caller: Caller, list: TaskList) -> Answer {
         let caller = speaking_for(caller, &list);
+        if list.is_faulty() {
+            // Refused for certain: no key is looked at, as for other parameters that are wrong.
+            return self.create_tasks(caller, list).await;
+        }
         self.once(
             &caller,
             "tasks.create",
@@ -117,12 +121,19 @@ impl App {
             }
             Target::New(list) => {
                 let caller = speaking_for(caller, &list);
-                self.once(
-                    &caller,
-                    "tasks.execute",
-                    self.execute_tasks(caller.clone(), list, options),
-                )
-                .await
+                // Whatever else is wrong, this is told with it.
+                let unknown = if options.allow_unknown_executors {
+                    Vec::new()
+                } else {
+                    self.validation.unknown_executors(&list)
+                };
+                let done = if list.is_faulty() {
+                    self.execute_tasks(caller, list, options).await
+                } else {
+                    let executed = self.execute_tasks(caller.clone(), list, options);
+                    self.once(&caller, "tasks.execute", executed).await
+                };
+                done.map_err(|error| error.beside(unknown))
             }
         }
     }
@@ -273,7 +284,7 @@ impl App {
                 let merged = specification.clone().updated(updates);
                 let faults = self
                     .validation
-                    .check(vec![(vec!["updates".into()], merged)])
+                    .check_call(vec![(vec!["updates".into()], merged)])
                     .await;
                 if !faults.is_empty() {
                     return Err(Error::invalid(faults));
@@ -362,29 +373,41 @@ impl App {
     }
 
     /// The tasks of a call with their references resolved and their inputs checked; what is invalid
-    /// in either way, and the `faults` found before, are told in one answer, before what is wrong
-    /// with the tree.
+    /// in either way, what is wrong with the tasks by themselves, and the `faults` found before, are
+    /// told in one answer, before what is wrong with the tree.
     async fn resolve(
         &self,
         list: TaskList,
         mut faults: Vec<Violation>,
     ) -> Result<ResolvedTasks, Error> {
+        if list.faults().len() >= limits::VIOLATIONS_MAX {
+            // There is no room for more, and not all tasks were read.
+            return Err(Error::invalid(list.faults().to_vec()));
+        }
+        let own = list.faults().len();
         let specifications = list
             .specifications()
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
-        faults.extend(self.validation.check(specifications).await);
+        faults.extend(self.validation.check_call(specifications).await);
         let resolved = at_a_stretch(list.len(), || list.resolve(|root| self.fresh(root)));
-        if faults.is_empty() {
-            return Ok(resolved?);
+        match resolved {
+            Err(rejection) if rejection.kind == Kind::Invalid => {
+                // Those of the tasks by themselves come first, those of references last.
+                let mut all = rejection.violations;
+                let references = all.split_off(own.min(all.len()));
+                all.append(&mut faults);
+                all.extend(references);
+                all.truncate(limits::VIOLATIONS_MAX);
+                Err(Error::invalid(all))
+            }
+            Ok(resolved) if faults.is_empty() => Ok(resolved),
+            Err(rejection) if faults.is_empty() => Err(rejection.into()),
+            Ok(_) | Err(_) => {
+                faults.truncate(limits::VIOLATIONS_MAX);
+                Err(Error::invalid(faults))
+            }
         }
-        if let Err(rejection) = resolved
-            && rejection.kind == Kind::Invalid
-        {
-            faults.extend(rejection.violations);
-        }
-        faults.truncate(limits::VIOLATIONS_MAX);
-        Err(Error::invalid(faults))
     }
 
     /// The current specification of a live task and the version of the event that holds it.

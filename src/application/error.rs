@@ -4,6 +4,7 @@ use super::ownership::Node;
 use crate::store;
 use std::sync::Arc;
 use taskledger_domain::flow::{Kind, Rejection};
+use taskledger_domain::limits;
 use taskledger_domain::task::call::Words;
 use taskledger_domain::violation::Violation;
 
@@ -76,6 +77,20 @@ impl Error {
     #[must_use]
     pub fn invalid(violations: Vec<Violation>) -> Self {
         Rejection::new(Kind::Invalid, violations).into()
+    }
+
+    /// The same with faults of another family, which come later in the order of precedence, so that the
+    /// caller learns all of them at once: the code stays that of the first family.
+    /// spec: semantics / Errors
+    #[must_use]
+    pub(super) fn beside(mut self, unknown_executors: Vec<Violation>) -> Self {
+        if let Self::Refused(rejection) = &mut self
+            && (Kind::Invalid..Kind::ExecutorNotFound).contains(&rejection.kind)
+        {
+            rejection.violations.extend(unknown_executors);
+            rejection.violations.truncate(limits::VIOLATIONS_MAX);
+        }
+        self
     }
 
     /// The same in the words of the caller, who has not seen the ids that were made for the call.

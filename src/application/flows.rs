@@ -46,7 +46,7 @@ const FOREIGN_LOAD_RETRY_MS: u64 = 500;
 /// Bytes of an idle mailbox besides its state.
 const MAILBOX_BYTES: usize = 512;
 
-/// See the module. Everything that mailboxes share.
+/// All mailboxes of this server, and everything that they share.
 pub struct Flows {
     pub(super) store: Arc<dyn EventStore>,
     pub(super) clock: SharedClock,

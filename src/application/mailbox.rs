@@ -97,7 +97,7 @@ impl Order {
     }
 }
 
-/// See the module.
+/// The orders that wait for one flow, and its state while nobody drives it.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     pub(super) flow: FlowId,

@@ -23,6 +23,11 @@ pub trait Executors: Send + Sync + fmt::Debug + 'static {
     fn check(&self, _method: &str, _inputs: &Map<String, Value>) -> Vec<Violation> {
         Vec::new()
     }
+    /// The members of `params` that an executor reads beside the engine's own; `None` when it does not
+    /// say, or there is no such executor.
+    fn params(&self, _method: &str) -> Option<Arc<[String]>> {
+        None
+    }
     /// What inputs must conform to.
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>>;
 }

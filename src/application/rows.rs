@@ -21,7 +21,7 @@ const ROW_BYTES: usize = 800;
 /// What a flow weighs besides its rows: its tables, and its places in the order and the index.
 const FLOW_BYTES: usize = 700;
 
-/// See the module.
+/// Rows of young flows, at most `bytes_max`: the flow that was not used for the longest time goes first.
 #[derive(Debug)]
 pub struct RowCache {
     inner: Mutex<Inner>,

@@ -62,7 +62,7 @@ impl Lane {
     }
 }
 
-/// See the module.
+/// The slots of all executors of this server. Every method is one short critical section and never waits.
 #[derive(Debug)]
 pub struct Slots {
     lanes: Mutex<HashMap<String, Lane>>,

@@ -3,11 +3,14 @@
 
 use super::ports::Executors;
 use super::schema_cache::SchemaCache;
+use super::stretch::at_a_stretch;
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
+use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::inputs::OutOfSteps;
+use taskledger_domain::task::spec::unknown_params;
 use taskledger_domain::violation::{PathSegment, Violation};
 
 /// Bytes of inputs and schemas beyond which a check leaves the threads that serve sockets.
@@ -17,6 +20,9 @@ const INLINE_STEPS_MAX: u64 = 100_000;
 /// Steps that all schemas of one call may take, compiling included: a few seconds of one thread.
 /// 16 MiB of inputs take a fifth of it; a schema alone is stopped long before.
 const CALL_STEPS_MAX: u64 = 200_000_000;
+
+/// Bytes of `params` that take as long to read as other work takes for a task: about a microsecond.
+const PARAMS_BYTES_PER_TASK: usize = 200;
 
 /// A specification, and where it stands in the parameters.
 type Checked = (Vec<PathSegment>, Specification);
@@ -37,6 +43,46 @@ impl Validation {
             super::schema_cache::WEIGHT_BYTES_MAX,
         );
         Self { schemas, executors }
+    }
+
+    /// All violations of the specifications of a call: inputs that do not conform, and members of
+    /// `params` that nobody reads. Stored tasks are not asked for the latter again when they run: they
+    /// may be older than a declaration. Cost: as [`Self::check`], and O(`params`).
+    pub async fn check_call(self: &Arc<Self>, list: Vec<Checked>) -> Vec<Violation> {
+        let bytes: usize = list
+            .iter()
+            .filter_map(|(_, s)| s.params.as_ref())
+            .map(|params| params.as_str().len())
+            .sum();
+        let mut violations = at_a_stretch(bytes / PARAMS_BYTES_PER_TASK, || {
+            let found = list
+                .iter()
+                .flat_map(|(path, s)| self.unknown_params(path, s));
+            found.take(limits::VIOLATIONS_MAX).collect::<Vec<_>>()
+        });
+        violations.extend(self.check(list).await);
+        violations.truncate(limits::VIOLATIONS_MAX);
+        violations
+    }
+
+    /// Methods of new tasks for which there is no executor. Cost: O(tasks).
+    #[must_use]
+    pub fn unknown_executors(&self, list: &TaskList) -> Vec<Violation> {
+        list.unknown_executors(|method| self.executors.knows(method))
+    }
+
+    fn unknown_params(
+        &self,
+        path: &[PathSegment],
+        specification: &Specification,
+    ) -> Vec<Violation> {
+        let Some(params) = &specification.params else {
+            return Vec::new();
+        };
+        let method = specification.method.as_deref();
+        let declared = method.and_then(|method| self.executors.params(method));
+        let path = below(path, &["params"]);
+        unknown_params(&params.to_map(), declared.as_deref(), &path)
     }
 
     /// All violations of these specifications, at the paths given with them. Cost: O(size), bounded
@@ -84,10 +130,7 @@ impl Validation {
     }
 
     fn has_schema(&self, specification: &Specification) -> bool {
-        specification
-            .schemas
-            .as_ref()
-            .is_some_and(|s| s.as_str().contains("input_schema"))
+        specification.has_input_schema()
             || specification
                 .method
                 .as_deref()
@@ -95,7 +138,9 @@ impl Validation {
     }
 
     fn compiles_quickly(&self, specification: &Specification) -> bool {
-        input_schema(specification).is_none_or(|schema| self.schemas.is_quick(&schema))
+        specification
+            .input_schema()
+            .is_none_or(|schema| self.schemas.is_quick(&schema))
     }
 
     /// As [`Self::check_all`]; what costs too much is a violation.
@@ -142,7 +187,7 @@ impl Validation {
         let own = method.map_or_else(Vec::new, |m| self.executors.check(m, &inputs));
         let inputs = Value::Object(inputs);
         let mut violations = Vec::new();
-        if let Some(schema) = input_schema(specification) {
+        if let Some(schema) = specification.input_schema() {
             let mut steps = 0;
             let outcome = self.schemas.get_counting(&schema, &mut steps);
             *left = left.checked_sub(steps).ok_or(OutOfSteps)?;
@@ -183,11 +228,6 @@ impl Validation {
         }
         Ok(violations)
     }
-}
-
-fn input_schema(specification: &Specification) -> Option<Value> {
-    let schemas = specification.schemas.as_ref()?;
-    schemas.to_map().remove("input_schema")
 }
 
 fn below(path: &[PathSegment], fields: &[&str]) -> Vec<PathSegment> {

@@ -5,6 +5,7 @@ use super::{CliError, file_limit, open_files};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
+use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Server, Storage};
 use crate::transport::{http, system::Ready};
@@ -72,13 +73,14 @@ async fn start_server(
     let policy = config.retention.policy();
     if let Some(policy) = &policy {
         // Told now, and not by the first pass.
-        std::fs::create_dir_all(&policy.archive).map_err(|error| {
+        private::make_folder(&policy.archive).map_err(|error| {
             CliError::Usage(format!(
                 "--retention-archive: `{}` cannot be used: {error}; expected a folder, or a path where \
                  one can be made",
                 policy.archive.display()
             ))
         })?;
+        private::warn_of_readable(&policy.archive);
     }
     let server = Server::open_with(storage, registry, clock.clone(), webhooks)
         .await

@@ -55,9 +55,13 @@ pub(super) async fn target(
     Ok(match storage(config)? {
         Storage::Folder(folder) => {
             let lock = DataDirLock::acquire(&folder).map_err(|e| CliError::failed(&e))?;
-            let import =
-                Import::begin(&folder, &[READ_MODELS_FILE]).map_err(|e| CliError::failed(&e))?;
-            (Box::new(import), Some(lock))
+            match Import::begin(&folder, &[READ_MODELS_FILE]) {
+                Ok(import) => (Box::new(import), Some(lock)),
+                Err(error) => {
+                    lock.undo();
+                    return Err(CliError::failed(&error));
+                }
+            }
         }
         Storage::Database(database) => {
             let import = postgres::import::Import::begin(&database.log(clock())).await;

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(super) struct Line {
     /// The branches before the name.
     pub(super) branches: String,
-    /// The task.
+    /// Whole, as other commands take it.
     pub(super) id: String,
     /// Its name.
     pub(super) name: String,

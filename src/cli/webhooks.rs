@@ -45,7 +45,8 @@ enum Command {
     RotateSecret(rotate::Args),
     /// Show what signs; the server logs who has asked
     Secret(one::Args),
-    /// Send a message of the type `webhook.test` once, and show what comes of it
+    /// Send a message of the type `webhook.test` once, and show what comes of it; exit code 1 unless it
+    /// arrives
     Test(one::Args),
     Deliveries(deliveries::Args),
     Redeliver(resend::Redeliver),
@@ -62,6 +63,8 @@ enum Command {
 enum Work {
     /// A call to a server.
     Call(Request),
+    /// A call whose command fails unless the message has arrived.
+    Test(Request),
     Verify(verify::Args),
     Reseal(reseal::Args),
 }
@@ -76,7 +79,9 @@ impl Command {
             Self::Delete(args) => args.request("webhooks.delete", one::deleted),
             Self::RotateSecret(args) => args.request()?,
             Self::Secret(args) => args.request("webhooks.secret", one::secret),
-            Self::Test(args) => args.request("webhooks.test", one::tested),
+            Self::Test(args) => {
+                return Ok(Work::Test(args.request("webhooks.test", one::tested)));
+            }
             Self::Deliveries(args) => args.request(),
             Self::Redeliver(args) => args.request(),
             Self::Recover(args) => args.request(),
@@ -91,8 +96,9 @@ impl Command {
 
 /// Does what was asked and shows the result.
 pub(super) async fn webhooks(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let request = match args.command.work()? {
-        Work::Call(request) => request,
+    let (request, ended) = match args.command.work()? {
+        Work::Call(request) => (request, (|_| ExitCode::SUCCESS) as fn(&Value) -> ExitCode),
+        Work::Test(request) => (request, one::exit_of_test as _),
         Work::Verify(args) => return verify::verify(&args, out),
         Work::Reseal(args) => return reseal::reseal(&args, out).await,
     };
@@ -103,7 +109,7 @@ pub(super) async fn webhooks(args: Args, out: &mut Output) -> Result<ExitCode, C
     } else {
         (request.show)(&result, out)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(&result))
 }
 
 /// What waits for what.

@@ -10,7 +10,7 @@ use taskledger_domain::task::inputs::CompiledSchema;
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
 const UNKNOWN_SLOTS: usize = 0;
 
-/// See the module.
+/// The server's executors behind the application's port; it does not change while the server runs.
 #[derive(Debug)]
 pub struct Catalog(Registry);
 
@@ -51,6 +51,9 @@ impl Executors for Catalog {
     fn check(&self, method: &str, inputs: &Map<String, Value>) -> Vec<Violation> {
         let executor = self.0.get(method).map(Registered::executor);
         executor.map_or_else(Vec::new, |executor| executor.check(inputs))
+    }
+    fn params(&self, method: &str) -> Option<Arc<[String]>> {
+        self.0.get(method)?.params().cloned()
     }
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
         self.0.get(method)?.input_schema().cloned()

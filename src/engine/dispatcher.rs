@@ -41,7 +41,7 @@ pub const PROGRESS_STEP: u32 = 10_000;
 
 type Key = (TaskId, u32);
 
-/// See the module.
+/// Launches attempts and ends them; one for each server. Knows the flows weakly, because they hold it.
 pub struct Dispatcher {
     flows: Weak<Flows>,
     catalog: Arc<Catalog>,

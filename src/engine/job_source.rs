@@ -44,7 +44,7 @@ pub enum MaterialError {
     TooLarge,
 }
 
-/// See the module.
+/// Gathers what attempts need. Cost of a look: O(dependencies), mostly without a database.
 #[derive(Debug)]
 pub struct JobSource {
     store: Arc<dyn EventStore>,

@@ -37,7 +37,7 @@ impl Tenant for Flows {
     }
 }
 
-/// See the module.
+/// Takes, renews and hands over the leases of one node; one for each server, driven by its `run`.
 #[derive(Debug)]
 pub struct Keeper {
     node: Node,

@@ -20,7 +20,7 @@ const CONNECT_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = WHOLE_ANSWER_BYTES_MAX;
 
-/// See the module.
+/// Passes calls on to the owners of flows; one client for all nodes, whose addresses `tenure` knows.
 pub struct Peers {
     client: reqwest::Client,
     tenure: Arc<Tenure>,

@@ -39,7 +39,7 @@ const LEAVE: &str = "SELECT taskledger.leave($1)";
 const LIVING: &str = "SELECT count(*) FROM taskledger.nodes WHERE expires_at > clock_timestamp()";
 const SECRET: &str = "SELECT secret FROM taskledger.cluster";
 
-/// See the module.
+/// Leases as rows of one database, which all nodes share. Cheap to clone its pool.
 #[derive(Debug)]
 pub struct PostgresLeases {
     pool: PgPool,

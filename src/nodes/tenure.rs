@@ -12,7 +12,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// See the module. Asked for each order; changed by the keeper alone, but for what an append refutes.
+/// The partitions that this node owns, with their tokens. Asked for each order; changed by the keeper
+/// alone, but for what an append refutes.
 #[derive(Debug)]
 pub struct Tenure {
     me: Uuid,

@@ -1,6 +1,7 @@
 //! One file of the archive: lines in the form of an export, durable before it has its name.
 
 use crate::clock::SharedClock;
+use crate::private;
 use crate::store::transfer::{Archive, ArchiveHead, End, Line, Tally, exported};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -37,7 +38,7 @@ impl Writing {
         let at = clock.now();
         let id = clock.uuid().simple().to_string();
         let name = format!("flows-{}-{}.jsonl", compact(at), &id[..8]);
-        let out = File::create_new(part(folder, &name))?;
+        let out = private::create_new(&part(folder, &name))?;
         let mut writing = Self {
             out: BufWriter::new(out),
             sha256: Sha256::new(),
@@ -81,10 +82,7 @@ impl Writing {
 
 /// Makes a folder with those above it, durably: what is deleted from the log may be nowhere else.
 fn make(folder: &Path) -> io::Result<()> {
-    let missing = folder.ancestors().take_while(|above| !above.exists());
-    let missing: Vec<&Path> = missing.filter(|above| *above != Path::new("")).collect();
-    fs::create_dir_all(folder)?;
-    for made in missing {
+    for made in private::make_folder(folder)? {
         let above = made.parent().filter(|above| *above != Path::new(""));
         File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
     }
@@ -113,4 +111,26 @@ fn compact(at: Timestamp) -> String {
         .filter(|c| c.is_ascii_digit() || *c == 'T')
         .collect();
     kept + "Z"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_file_of_the_archive_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("archive");
+        let clock: SharedClock = Arc::new(SystemClock::default());
+        let written = Writing::begin(&archive, &clock, 0).unwrap().finish();
+        let file = archive.join(written.unwrap().name);
+        let modes = [&archive, &file].map(|path| {
+            let metadata = fs::metadata(path).unwrap();
+            metadata.permissions().mode() & 0o777
+        });
+        assert_eq!(modes, [0o700, 0o600]);
+    }
 }

@@ -59,9 +59,14 @@ pub trait Follower: Send + Sync {
     /// How far it has come, durably.
     ///
     /// # Errors
-    /// Why that is not known, for the log.
-    async fn position(&self) -> Result<Position, String>;
+    /// [`Unknown`]: the flows stay, and it is asked again.
+    async fn position(&self) -> Result<Position, Unknown>;
 }
+
+/// It cannot be told how far a [`Follower`] has come; for the log of the server.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not known how far the outbox of the webhooks is: {0}")]
+pub struct Unknown(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 /// Hears of flows that are gone.
 pub type Forget = Arc<dyn Fn(&HashSet<FlowId>) + Send + Sync>;

@@ -336,7 +336,7 @@ impl Retention {
             let reason = match self.follower.position().await {
                 Ok(position) if position >= end => return true,
                 Ok(position) => format!("the outbox of the webhooks is at position {position}"),
-                Err(reason) => reason,
+                Err(unknown) => unknown.to_string(),
             };
             if Instant::now() >= until || stop.is_cancelled() {
                 tracing::warn!(reason, "archived flows stay in the log for now");

@@ -24,7 +24,8 @@ impl Default for Schedule {
     }
 }
 
-/// See the module.
+/// Runs passes as often as `schedule` says, until the server ends. A pass that fails is logged, and the
+/// next one tries again.
 #[derive(Debug)]
 pub struct Service {
     /// What it works on.

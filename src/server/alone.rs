@@ -7,7 +7,7 @@ use crate::application::ports::{Attempts, Executors, Started};
 use crate::application::{Flows, Ownership, Partitions, Positions, RowCache, flows, rows};
 use crate::clock::SharedClock;
 use crate::nodes;
-use crate::retention::{Follower, Retention};
+use crate::retention::{Follower, Retention, Unknown};
 use crate::store::Fence;
 use crate::subscription::runner;
 use crate::webhooks::outbox::Outbox;
@@ -28,8 +28,9 @@ pub(super) struct Outgoing(pub(super) Arc<Webhooks>);
 
 #[async_trait]
 impl Follower for Outgoing {
-    async fn position(&self) -> Result<Position, String> {
-        let state = self.0.state().await.map_err(|e| e.to_string())?;
+    async fn position(&self) -> Result<Position, Unknown> {
+        let state = self.0.state().await;
+        let state = state.map_err(|error| Unknown(error.into()))?;
         Ok(state.position.unwrap_or(0))
     }
 }

@@ -110,6 +110,7 @@ pub fn executors(context: &Context) -> Box<RawValue> {
                 "idempotent": d.idempotent,
                 "pure": d.pure,
                 "input_schema": d.input_schema,
+                "params": registered.params(),
                 "limit": registered.limit(),
             })
         })

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use taskledger::application::history::{Query, Scope};
 use taskledger::application::{AsOf, Consistency, Error, ExecuteOptions, Target};
-use taskledger::retention::{AGE_MIN, Done, Follower, Pace, Policy, Retention};
+use taskledger::retention::{AGE_MIN, Done, Follower, Pace, Policy, Retention, Unknown};
 use taskledger::store::EventStore;
 use taskledger::store::retention::Dropped;
 use taskledger_domain::flow::{Kind, Rest};
@@ -28,7 +28,7 @@ struct Reader {
 
 #[async_trait]
 impl Follower for Reader {
-    async fn position(&self) -> Result<Position, String> {
+    async fn position(&self) -> Result<Position, Unknown> {
         let at = self.at.load(Ordering::SeqCst);
         if at != u64::MAX {
             self.late.cancel();

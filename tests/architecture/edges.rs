@@ -6,6 +6,7 @@ pub(crate) const CRATES: &[&str] = &[
     "clock",
     "conformance",
     "egress",
+    "private",
     "store",
     "subscription",
     "tls",
@@ -18,6 +19,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("telemetry", &["config"]),
     ("tls", &[]),
+    ("private", &[]),
     ("egress", &[]),
     // Settings end as the options of what they configure.
     (
@@ -54,7 +56,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     // Flows that leave the log.
     (
         "retention",
-        &["application", "clock", "store", "subscription"],
+        &["application", "clock", "private", "store", "subscription"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
     ("nodes", &["application", "store", "tls", "transport"]),
@@ -67,6 +69,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "egress",
             "engine",
             "nodes",
+            "private",
             "retention",
             "store",
             "subscription",
@@ -82,6 +85,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "config",
             "conformance",
             "engine",
+            "private",
             "retention",
             "server",
             "store",

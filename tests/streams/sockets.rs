@@ -84,6 +84,13 @@ async fn calls_are_answered_as_on_post() {
     assert_eq!(answers[1]["error"]["code"], -32601);
     socket.0.send(Message::text("{")).await.unwrap();
     assert_eq!(socket.next().await["error"]["code"], -32700);
+    let too_many: Vec<Value> = (0..=100).map(|id| call(id, "system.health")).collect();
+    socket.send(&json!(too_many)).await;
+    let whole = socket.next().await;
+    assert_eq!(
+        (&whole["id"], &whole["error"]["code"]),
+        (&Value::Null, &json!(-32600))
+    );
     // What only sockets have is explained elsewhere.
     let refusal = server.api.refusal("subscribe", json!({})).await;
     assert_eq!(refusal.code, -32601);

@@ -1,7 +1,7 @@
 //! The command line as scripts use it: texts on standard output, exit codes, JSON.
 
 use crate::backends::on_both_backends;
-use crate::program::{Ended, end, run, run_with};
+use crate::program::{Ended, end, events_of, run, run_with};
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -263,19 +263,13 @@ async fn the_log_is_exported_in_order_and_verified(folder: Folder) {
     }
 
     let all = events(&["export"]).await.done();
-    let names: Vec<_> = all
-        .lines()
+    let names: Vec<_> = events_of(&all)
         .map(|line| parsed(line)["data"]["name"].clone())
         .collect();
     assert_eq!(names, ["task 0", "task 1", "task 2", "task 3", "task 4"]);
     let rest = events(&["export", "--after", "3"]).await.done();
-    assert_eq!(
-        rest,
-        all.lines()
-            .skip(3)
-            .map(|line| format!("{line}\n"))
-            .collect::<String>()
-    );
+    let last: Vec<_> = events_of(&all).skip(3).collect();
+    assert_eq!(events_of(&rest).collect::<Vec<_>>(), last);
     assert_eq!(
         events(&["verify"]).await.done(),
         "sound: 5 events in 5 flows\n"

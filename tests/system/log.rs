@@ -31,7 +31,8 @@ impl Event {
 pub(crate) async fn export(folder: &Folder) -> Vec<Event> {
     let command = ["events", "export"].map(str::to_owned).into_iter();
     let text = program::run(command.chain(folder.storage())).await.done();
-    text.lines().map(parse).collect()
+    let events = program::events_of(&text);
+    events.map(parse).collect()
 }
 
 fn parse(line: &str) -> Event {

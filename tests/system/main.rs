@@ -29,6 +29,7 @@ mod nodes;
 mod past;
 #[path = "../common/postgres.rs"]
 mod postgres;
+mod private;
 mod program;
 mod random;
 mod read_models;

@@ -52,6 +52,16 @@ impl Ended {
     }
 }
 
+/// The lines of an export but the last one, which says that it is whole.
+pub(crate) fn events_of(export: &str) -> impl Iterator<Item = &str> {
+    let (events, end) = export
+        .trim_end()
+        .rsplit_once('\n')
+        .unwrap_or(("", export.trim_end()));
+    assert!(end.starts_with(r#"{"end":"#), "{end}");
+    events.lines()
+}
+
 /// Runs the program with these arguments.
 pub(crate) async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
     run_with(arguments, Path::new("."), "").await

@@ -24,7 +24,7 @@ const DAYS: i64 = 40;
 async fn aged(folder: &Folder) -> String {
     let words = ["events", "export"].map(str::to_owned).into_iter();
     let text = run(words.chain(folder.storage())).await.done();
-    let lines = text.lines().map(|line| {
+    let lines = program::events_of(&text).map(|line| {
         let mut event: Value = serde_json::from_str(line).unwrap();
         for member in ["time", "recorded_at"] {
             let time = DateTime::parse_from_rfc3339(event[member].as_str().unwrap()).unwrap();
@@ -37,7 +37,8 @@ async fn aged(folder: &Folder) -> String {
 }
 
 async fn import(text: &str, folder: &Folder) {
-    let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+    let words = ["events", "import", "-", "--allow-unterminated"].map(str::to_owned);
+    let words = words.into_iter();
     let words: Vec<_> = words.chain(folder.storage()).collect();
     run_with(words, Path::new("."), text).await.done();
 }

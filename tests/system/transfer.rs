@@ -1,7 +1,7 @@
 //! A log that is moved: everything in it goes along, and nothing is half there.
 
 use crate::log;
-use crate::program::{Ended, run, run_with};
+use crate::program::{self, Ended, run, run_with};
 use crate::read_models::{dump, dump_of_rebuilt_copy};
 use crate::server::{Folder, Server};
 use serde_json::{Value, json};
@@ -181,37 +181,54 @@ async fn an_import_that_fails_names_the_line_and_leaves_nothing() {
         surprise.contains("line 1: unknown field `surprise`"),
         "{surprise}"
     );
+    assert!(!to.data().exists(), "the folder was made by the import");
+    std::fs::create_dir(to.data()).unwrap();
+    import(without(2)).await;
     let left: Vec<_> = std::fs::read_dir(to.data()).unwrap().collect();
-    assert_eq!(left.len(), 1, "only the lock: {left:?}");
+    assert!(left.is_empty(), "{left:?}");
+    std::fs::write(to.read_models(), "of another log").unwrap();
+    let words = ["import".to_owned(), file(&from, &text)];
+    let words = words.each_ref().map(String::as_str);
+    let taken = events(&words, &to).await.refused(1);
+    assert!(taken.contains("exists already"), "{taken}");
+    assert!(!to.data().join("lock").exists(), "nothing of the import stays");
+    std::fs::remove_file(to.read_models()).unwrap();
     import_works_afterwards(&text, &to).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_that_was_cut_between_two_lines_is_noticed() {
     let from = given_history(Folder::new()).await;
-    let text = events(&["export", "--with-keys"], &from.folder)
-        .await
-        .done();
+    let text = events(&["export"], &from.folder).await.done();
     let lines: Vec<&str> = text.lines().collect();
     let (end, others) = lines.split_last().unwrap();
     let joined = |lines: &[&str]| lines.iter().map(|l| format!("{l}\n")).collect::<String>();
-    let import = async |text: String| {
+    let import = async |text: String, flags: &[&str]| {
         let to = Folder::new();
-        let words = ["events", "import", "-"].map(str::to_owned).into_iter();
-        let words: Vec<_> = words.chain(to.storage()).collect();
-        run_with(words, Path::new("."), &text).await
+        let words = [&["events", "import", "-"], flags].concat().into_iter();
+        let words: Vec<_> = words.map(str::to_owned).chain(to.storage()).collect();
+        let ended = run_with(words, Path::new("."), &text).await;
+        assert_eq!(to.data().exists(), ended.code == Some(0), "{ended:?}");
+        ended
     };
     let without_one = [&others[..others.len() - 1], &[*end]].concat();
     let twice = [others, &[*end, *end]].concat();
 
-    let cut = import(joined(&without_one)).await.refused(2);
-    let behind = import(joined(&twice)).await.refused(2);
-    let open = import(joined(others)).await;
+    let cut = import(joined(&without_one), &[]).await.refused(2);
+    let behind = import(joined(&twice), &[]).await.refused(2);
+    let open = import(joined(others), &[]).await.refused(2);
+    let allowed = import(joined(others), &["--allow-unterminated"]).await;
 
     assert!(cut.contains("cut off or changed"), "{cut}");
     assert!(behind.contains("behind the end"), "{behind}");
-    assert!(open.err.contains("no closing line"), "{open:?}");
-    assert_eq!(open.code, Some(0), "{open:?}");
+    let missing = format!("line {}: expected the closing line", lines.len());
+    assert!(open.contains(&missing), "{open}");
+    assert!(open.contains("nothing is imported"), "{open}");
+    assert!(open.contains("--allow-unterminated"), "{open}");
+    let told = allowed.err.contains("what is missing is not noticed");
+    assert!(told && allowed.code == Some(0), "{allowed:?}");
+    let nothing = import(String::new(), &[]).await.refused(2);
+    assert!(nothing.contains("line 1: expected the closing"), "{nothing}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -228,8 +245,16 @@ async fn an_import_into_a_database_that_fails_leaves_nothing() {
 
     let lines = text.lines().count();
     assert!(refused.contains(&format!("line {lines}: ")), "{refused}");
-    assert_eq!(events(&["export"], &to).await.done(), "");
+    let nothing = events(&["export"], &to).await.done();
+    assert_eq!(program::events_of(&nothing).count(), 0, "{nothing}");
     import_works_afterwards(&text, &to).await;
+}
+
+/// A file beside the data with this text.
+fn file(place: &Moved, text: &str) -> String {
+    let file = place.folder.path().join("file.jsonl");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
 }
 
 async fn import_works_afterwards(text: &str, to: &Folder) {

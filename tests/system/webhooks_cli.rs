@@ -179,6 +179,17 @@ async fn a_webhook_is_made_tried_changed_and_deleted(folder: Folder) {
         received.headers["webhook-id"]
     );
 
+    let refuse = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let _ = socket.read(&mut [0; 4096]).await.unwrap();
+        let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        socket.write_all(answer.as_bytes()).await.unwrap();
+    };
+    let test = ["test", id];
+    let (failed, ()) = tokio::join!(webhooks(&test), refuse);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.out.contains("it has failed: 400"), "{failed:?}");
+
     webhooks(&["disable", id]).await.done();
     assert!(
         webhooks(&["list"])

@@ -3,7 +3,7 @@
 use crate::on_both_engines;
 use crate::world::{KEY, OTHER_KEY, SECRET, World, id};
 use std::sync::Arc;
-use taskledger::webhooks::delivery::{Cause, Deliveries, Next, Secret};
+use taskledger::webhooks::delivery::{Cause, Deliveries, DeliveryState, Next, Secret};
 use taskledger::webhooks::endpoint::{DisabledReason, EndpointId, Ordering};
 use taskledger::webhooks::store::{
     Change, DeliveryFilter, DeliveryView, KEPT_PER_ENDPOINT, OLD_KEYS_MAX, Recover, Redelivered,
@@ -89,7 +89,10 @@ async fn a_test_is_tried_once_and_what_is_recovered_says_so(world: World) {
     assert_eq!(Some(test_view.id), test);
     assert_eq!(triggers(task), ["scheduled", "recovered"]);
     assert_eq!(triggers(test_view), ["test"]);
-    assert_eq!((&*test_view.state, test_view.attempts), ("dead", 1));
+    assert_eq!(
+        (test_view.state, test_view.attempts),
+        (DeliveryState::Dead, 1)
+    );
 }
 
 async fn deliveries_say_whose_they_were_when_their_endpoint_is_gone(world: World) {
@@ -246,6 +249,7 @@ async fn of_one_endpoint_no_more_is_shown_than_a_count(world: World) {
     };
     let kept = world.store.deliveries(&of_it, 20_000).await.unwrap();
     assert_eq!(kept.len() as i64, KEPT_PER_ENDPOINT);
-    assert_eq!(&*kept[0].state, "waiting", "the newest are kept");
+    let newest = kept[0].state;
+    assert_eq!(newest, DeliveryState::Waiting, "the newest are kept");
     assert_eq!(world.states().await.len() as i64, KEPT_PER_ENDPOINT + 1);
 }

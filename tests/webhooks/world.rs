@@ -460,7 +460,9 @@ impl World {
     /// The states of all deliveries, oldest first.
     pub(crate) async fn states(&self) -> Vec<String> {
         let all = self.deliveries().await;
-        all.iter().map(|view| view.state.to_string()).collect()
+        all.iter()
+            .map(|view| view.state.as_str().to_owned())
+            .collect()
     }
 }
 

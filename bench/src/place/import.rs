@@ -19,7 +19,7 @@ impl Place {
     ) -> Result<f64, String> {
         let began = Instant::now();
         let mut child = Command::new(program)
-            .args(["events", "import", "-"])
+            .args(["events", "import", "-", "--allow-unterminated"])
             .args(self.arguments())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -4,14 +4,19 @@
 //! when the process ends, however it ends, so a stale file never locks anybody out.
 //! Taken by `serve` and by commands that write; readers (`events export`) do without.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use crate::private;
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Name of the lock file in the data folder.
 pub const LOCK_FILE: &str = "lock";
 /// Bytes of a lock file that are looked at: a process number and a line end.
 const PID_BYTES_MAX: u64 = 32;
+/// How often the lock file may vanish between being opened and being locked: each time another
+/// command has failed in this moment.
+const REMOVALS_MAX: usize = 10;
 
 /// Why a data folder could not be locked.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,10 @@ pub enum LockError {
 pub struct DataDirLock {
     file: File,
     folder: PathBuf,
+    /// Whether there was no lock file before.
+    made_file: bool,
+    /// The folders that were missing, the innermost first.
+    made_folders: Vec<PathBuf>,
 }
 
 impl DataDirLock {
@@ -53,28 +62,33 @@ impl DataDirLock {
             folder: folder.to_owned(),
             source,
         };
-        std::fs::create_dir_all(folder).map_err(unusable)?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(folder.join(LOCK_FILE))
-            .map_err(unusable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held {
+        let path = folder.join(LOCK_FILE);
+        for _ in 0..REMOVALS_MAX {
+            let made_folders = private::make_folder(folder).map_err(unusable)?;
+            let (mut file, made_file) = open(&path).map_err(unusable)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Held {
+                        folder: folder.to_owned(),
+                        holder: holder(&mut file),
+                    });
+                }
+                Err(TryLockError::Error(source)) => return Err(unusable(source)),
+            }
+            if is_at(&file, &path).map_err(unusable)? {
+                write_pid(&mut file).map_err(unusable)?;
+                return Ok(Self {
+                    file,
                     folder: folder.to_owned(),
-                    holder: holder(&mut file),
+                    made_file,
+                    made_folders,
                 });
             }
-            Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
-        write_pid(&mut file).map_err(unusable)?;
-        Ok(Self {
-            file,
+        Err(LockError::Held {
             folder: folder.to_owned(),
+            holder: "other processes".to_owned(),
         })
     }
 
@@ -82,6 +96,47 @@ impl DataDirLock {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Removes the lock file and the folders that [`Self::acquire`] made, as far as nothing else is in
+    /// them: for a command that failed and leaves the place as it found it.
+    pub fn undo(self) {
+        // The file is removed while it is locked, so nobody else relies on it. What cannot be removed
+        // does no harm.
+        if self.made_file && std::fs::remove_file(self.folder.join(LOCK_FILE)).is_ok() {
+            let mut empty = self.made_folders.iter();
+            while empty
+                .next()
+                .is_some_and(|folder| std::fs::remove_dir(folder).is_ok())
+            {}
+        }
+    }
+}
+
+/// The lock file, and whether it was made now.
+fn open(path: &Path) -> std::io::Result<(File, bool)> {
+    let options = || {
+        let mut options = private::options();
+        options.read(true).write(true);
+        options
+    };
+    match options().create_new(true).open(path) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let file = options().create(true).truncate(false).open(path)?;
+            Ok((file, false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the name still means this file, and not one that its holder has removed since.
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    let held = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((held.dev(), held.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

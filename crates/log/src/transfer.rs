@@ -67,7 +67,7 @@ pub struct ExportedKey {
     pub expires_at: Timestamp,
 }
 
-/// A line of an export: the events in order, then the keys, then perhaps the end.
+/// A line of an export: the events in order, then the keys, then the end.
 #[derive(Debug, Clone)]
 pub enum Line {
     /// An event.
@@ -98,7 +98,7 @@ pub struct ArchiveHead {
     pub at: Timestamp,
 }
 
-/// The last line of an export that is meant to be moved.
+/// The last line of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {

@@ -104,7 +104,7 @@ pub struct Notice {
     pub kind: Kind,
     /// Its identity.
     pub id: NoticeId,
-    /// The task.
+    /// What it is about; for notices of a run, the root of the run.
     pub task_id: TaskId,
     /// The root of its flow.
     pub root_task_id: TaskId,

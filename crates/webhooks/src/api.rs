@@ -11,7 +11,7 @@ use checks::{is_disabled, too_many_secrets};
 pub use view::{Deliveries, Listed, Page, Secrets, Tested, View, WithSecret};
 
 use super::callback::Callback;
-use super::delivery::Secret;
+use super::delivery::{DeliveryState, Secret};
 use super::endpoint::{Endpoint, EndpointId, EventName, Filter, Life, Ordering};
 use super::keys::KeysError;
 use super::secret::{self, Signature};
@@ -65,7 +65,7 @@ impl From<store::Error> for Error {
     }
 }
 
-/// See the module.
+/// Carries out the methods `webhooks.*`, one function each, for whoever is allowed to call them.
 #[derive(Debug)]
 pub struct Webhooks {
     store: Arc<Store>,
@@ -366,7 +366,7 @@ impl Webhooks {
         let begun = Instant::now();
         loop {
             let tested = self.tested(delivery).await?;
-            let goes_on = &*tested.state == "waiting" && tested.waits_for.is_none();
+            let goes_on = tested.state == DeliveryState::Waiting && tested.waits_for.is_none();
             if !goes_on || begun.elapsed() >= TEST_WAIT {
                 return Ok(tested);
             }

@@ -7,6 +7,7 @@
 use super::endpoint::{DisabledReason, EndpointId, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::Serialize;
 use std::sync::Arc;
 use taskledger_domain::{TaskId, Timestamp};
 use uuid::Uuid;
@@ -14,6 +15,51 @@ use uuid::Uuid;
 /// One message to one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeliveryId(pub i64);
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// It will be tried, perhaps again. The only state that does not last.
+    Waiting,
+    /// The receiver has answered with a status of 2xx.
+    Delivered,
+    /// Given up after the last attempt of its schedule, or because its endpoint takes nothing more.
+    Dead,
+    /// Its endpoint was deleted before it was sent.
+    Cancelled,
+    /// A newer message about the same took its place before it was sent.
+    Superseded,
+}
+
+impl DeliveryState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Waiting,
+        Self::Delivered,
+        Self::Dead,
+        Self::Cancelled,
+        Self::Superseded,
+    ];
+
+    /// The name in calls and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    /// The state of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+}
 
 /// The right to send to an endpoint, until its time is over or somebody else has taken it.
 #[derive(Debug, Clone, PartialEq, Eq)]

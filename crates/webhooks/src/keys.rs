@@ -6,6 +6,7 @@
 
 use super::delivery::Secret;
 use taskledger_clock::SharedClock;
+use taskledger_log::private;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chacha20poly1305::aead::{Aead, Payload};
@@ -279,36 +280,26 @@ fn name(key: &[u8; KEY_BYTES]) -> Arc<str> {
     Arc::from(hex.collect::<String>())
 }
 
-#[cfg(unix)]
 fn refuse_readable(path: &Path) -> Result<(), KeysError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let found = std::fs::metadata(path).map_err(|source| KeysError::File {
-        path: path.to_owned(),
-        source,
-    })?;
-    let mode = found.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 {
-        return Ok(());
+    match private::mode_for_others(path) {
+        Ok(None) => Ok(()),
+        Ok(Some(mode)) => Err(KeysError::Readable {
+            path: path.to_owned(),
+            mode,
+        }),
+        Err(source) => Err(KeysError::File {
+            path: path.to_owned(),
+            source,
+        }),
     }
-    Err(KeysError::Readable {
-        path: path.to_owned(),
-        mode,
-    })
-}
-
-#[cfg(not(unix))]
-fn refuse_readable(_: &Path) -> Result<(), KeysError> {
-    Ok(())
 }
 
 /// The whole file or none: it is written beside and put in its place, durably, because secrets that
 /// were sealed with a lost key are lost too.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("key.new");
-    let mut options = std::fs::OpenOptions::new();
+    let mut options = private::options();
     options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
@@ -375,7 +366,6 @@ mod tests {
         ));
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_folder_gets_a_key_that_others_cannot_read_and_keeps_it() {
         use std::os::unix::fs::PermissionsExt as _;

@@ -2,6 +2,7 @@
 //!
 //! Owns nothing that lasts. It can be made to fail, and shows everything that it was told.
 
+pub use super::delivery::DeliveryState as State;
 use super::delivery::{
     Attempt, Cause, Deliveries, DeliveryId, Due, Health, Key, Lease, Leased, Next, Recorded,
     Secret, Told, Unavailable,
@@ -36,17 +37,6 @@ pub struct Endpoint {
     held_until: Option<Timestamp>,
 }
 
-/// Where a delivery stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// To be sent.
-    Waiting,
-    /// It has arrived.
-    Delivered,
-    /// Given up.
-    Dead,
-}
-
 /// A delivery and its log.
 #[derive(Debug, Clone)]
 pub struct Delivery {
@@ -77,7 +67,7 @@ struct Rows {
     unavailable: bool,
 }
 
-/// See the module.
+/// [`Deliveries`] without a database, for tests; `Default` has no endpoint.
 #[derive(Debug, Default)]
 pub struct MemoryDeliveries {
     rows: Mutex<Rows>,

@@ -23,14 +23,14 @@ pub enum Command {
     Update(Update),
     /// Remove a pending task.
     Delete {
-        /// The task.
+        /// Must be pending, as must everything below it.
         task: TaskId,
         /// With everything below it.
         cascade: bool,
     },
     /// Stop a task for good.
     Cancel {
-        /// The task.
+        /// Must be pending or in progress.
         task: TaskId,
         /// With everything below it; groups always do.
         cascade: bool,
@@ -39,7 +39,7 @@ pub enum Command {
     },
     /// An attempt ended with a result.
     Complete {
-        /// The task.
+        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -48,7 +48,7 @@ pub enum Command {
     },
     /// An attempt ended with an error.
     Fail {
-        /// The task.
+        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -61,7 +61,7 @@ pub enum Command {
     },
     /// An attempt reports how far it is.
     Report {
-        /// The task.
+        /// Whose attempt it is; a report of another attempt than the present one is stale.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -121,7 +121,7 @@ pub struct Execute {
 /// See [`Command::Update`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
-    /// The task.
+    /// Must be in the flow. Which members may change depends on its status.
     pub task: TaskId,
     /// What to change.
     pub updates: Updates,
@@ -164,7 +164,7 @@ pub trait Capacity {
 pub struct SlotRequest<'a> {
     /// The executor.
     pub method: &'a str,
-    /// The task.
+    /// Ready, and covered by a run.
     pub task: TaskId,
     /// The attempt to be.
     pub attempt: u32,

@@ -161,7 +161,7 @@ pub struct TaskCreated {
 /// See [`Event::TaskRenamed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRenamed {
-    /// The task.
+    /// In any status.
     pub task_id: TaskId,
     /// Its new name.
     pub name: String,
@@ -170,7 +170,7 @@ pub struct TaskRenamed {
 /// See [`Event::PriorityChanged`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PriorityChanged {
-    /// The task.
+    /// In any status.
     pub task_id: TaskId,
     /// Its new priority.
     pub priority: Priority,
@@ -179,7 +179,7 @@ pub struct PriorityChanged {
 /// See [`Event::UserChanged`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserChanged {
-    /// The task.
+    /// Pending at that moment.
     pub task_id: TaskId,
     /// Its new user; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ pub struct UserChanged {
 /// See [`Event::TaskMoved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskMoved {
-    /// The task.
+    /// Pending at that moment.
     pub task_id: TaskId,
     /// Its new parent.
     pub parent_id: TaskId,
@@ -198,7 +198,7 @@ pub struct TaskMoved {
 /// See [`Event::DependenciesChanged`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DependenciesChanged {
-    /// The task.
+    /// Pending or failed at that moment.
     pub task_id: TaskId,
     /// The whole new list.
     pub dependencies: Vec<Dependency>,
@@ -207,7 +207,7 @@ pub struct DependenciesChanged {
 /// See [`Event::TaskRespecified`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRespecified {
-    /// The task.
+    /// Pending or failed at that moment.
     pub task_id: TaskId,
     /// The whole new specification.
     pub specification: Specification,
@@ -216,7 +216,7 @@ pub struct TaskRespecified {
 /// See [`Event::TaskDeleted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskDeleted {
-    /// The task.
+    /// Pending at that moment. Its id is not used again.
     pub task_id: TaskId,
 }
 
@@ -254,7 +254,7 @@ pub struct RunStarted {
 /// See [`Event::TaskStarted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskStarted {
-    /// The task.
+    /// In progress from now on.
     pub task_id: TaskId,
     /// From 1, never restarts.
     pub attempt: u32,
@@ -265,7 +265,7 @@ pub struct TaskStarted {
 /// See [`Event::TaskProgressed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskProgressed {
-    /// The task.
+    /// In progress.
     pub task_id: TaskId,
     /// The attempt that reported.
     pub attempt: u32,
@@ -276,7 +276,7 @@ pub struct TaskProgressed {
 /// See [`Event::TaskCompleted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskCompleted {
-    /// The task.
+    /// Completed from now on, for good.
     pub task_id: TaskId,
     /// The attempt that ended.
     pub attempt: u32,
@@ -309,7 +309,7 @@ pub enum FailureReason {
 /// See [`Event::TaskFailed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskFailed {
-    /// The task.
+    /// Failed from now on, unless a `TaskRequeued` follows.
     pub task_id: TaskId,
     /// The attempt that ended.
     pub attempt: u32,
@@ -339,7 +339,7 @@ pub enum RequeueReason {
 /// See [`Event::TaskRequeued`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRequeued {
-    /// The task.
+    /// Pending from now on.
     pub task_id: TaskId,
     /// The run that will start it.
     pub run_id: RunId,
@@ -363,7 +363,7 @@ pub enum CancelReason {
 /// See [`Event::TaskCancelled`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskCancelled {
-    /// The task.
+    /// Cancelled from now on, for good.
     pub task_id: TaskId,
     /// The attempt that was under way, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

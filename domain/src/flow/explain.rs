@@ -26,7 +26,7 @@ pub const CHAINS_MAX: usize = 5;
 /// A task as an explanation names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskRef {
-    /// The task.
+    /// In the same flow.
     pub id: TaskId,
     /// Where it stands.
     pub status: Status,
@@ -58,7 +58,7 @@ impl<T> Listed<T> {
 /// Everything that the state of a flow says about how a task stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// The task.
+    /// What is explained.
     pub task: TaskRef,
     /// Its executor; `None` for a group.
     pub method: Option<String>,

@@ -236,7 +236,7 @@ pub struct Archived {
 /// What others may know of a task without reading its payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskSummary {
-    /// The task.
+    /// In this flow.
     pub id: TaskId,
     /// Its parent.
     pub parent: Option<TaskId>,

@@ -21,7 +21,7 @@ pub enum Effect {
     Launch(Launch),
     /// Stop the executor of an attempt that has ended otherwise.
     Stop {
-        /// The task.
+        /// Its executor may have ended by itself meanwhile.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -31,7 +31,7 @@ pub enum Effect {
 /// An attempt that is recorded as started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// The task.
+    /// In progress, unless a later append has ended it already.
     pub task: TaskId,
     /// The attempt.
     pub attempt: u32,

@@ -46,6 +46,9 @@ pub struct NewTask {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskList {
     tasks: Vec<TaskFields>,
+    /// What is wrong with them. A list with faults is never carried out; it is looked at for more, so
+    /// that the caller learns all of it at once.
+    faults: Vec<Violation>,
     /// For a task written inside `children`: the index of the task around it.
     around: Vec<Option<usize>>,
 }
@@ -71,10 +74,18 @@ pub struct ResolvedTasks {
 /// # Errors
 /// All violations.
 pub fn parse_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violation>> {
+    read_create(params).and_then(TaskList::without_faults)
+}
+
+/// As [`parse_create`], but faults of single tasks are kept in the list.
+///
+/// # Errors
+/// There is no list in which more could be found: its violations.
+pub fn read_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violation>> {
     match params.get("tasks") {
         Some(tasks) => {
             let unknown = params.iter().filter(|(key, _)| *key != "tasks");
-            let mut violations: Vec<_> = unknown
+            let violations: Vec<_> = unknown
                 .take(limits::VIOLATIONS_MAX)
                 .map(|(key, value)| {
                     Violation::of(
@@ -85,10 +96,10 @@ pub fn parse_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violati
                     )
                 })
                 .collect();
-            match parse_tasks(tasks) {
-                Ok(list) if violations.is_empty() => Ok(list),
-                Ok(_) => Err(violations),
+            match read_tasks(tasks) {
+                Ok(list) => Ok(list.with_faults(violations)),
                 Err(more) => {
+                    let mut violations = violations;
                     violations.extend(more);
                     violations.truncate(limits::VIOLATIONS_MAX);
                     Err(violations)
@@ -104,6 +115,14 @@ pub fn parse_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violati
 /// # Errors
 /// All violations.
 pub fn parse_tasks(tasks: &Value) -> Result<TaskList, Vec<Violation>> {
+    read_tasks(tasks).and_then(TaskList::without_faults)
+}
+
+/// As [`parse_tasks`], but faults of single tasks are kept in the list.
+///
+/// # Errors
+/// There is no list in which more could be found: its violations.
+pub fn read_tasks(tasks: &Value) -> Result<TaskList, Vec<Violation>> {
     let expected = || format!("an array of 1 to {} tasks", limits::TASKS_PER_CALL_MAX);
     let Some(items) = tasks.as_array() else {
         return Err(vec![Violation::of(
@@ -155,25 +174,22 @@ fn below(path: &[PathSegment], rest: &[PathSegment]) -> Vec<PathSegment> {
 }
 
 /// Reads nodes and everything below them, without recursion, in the order written. Faults join
-/// those that are known already.
+/// those that are known already; when they are as many as one answer holds, the rest is not read.
 fn walk(nodes: Vec<Node<'_>>, mut violations: Vec<Violation>) -> Result<TaskList, Vec<Violation>> {
     let mut stack = nodes;
     stack.reverse();
     let mut list = TaskList {
         tasks: Vec::new(),
+        faults: Vec::new(),
         around: Vec::new(),
     };
     let mut seen = 0_usize;
     while let Some((object, path, around)) = stack.pop() {
         seen += 1;
         let index = list.tasks.len();
-        if let Some(fields) = fields(object, &path, &mut violations) {
-            list.tasks.push(fields);
-            list.around.push(around);
-        } else {
-            // Its children are still read, for their own faults.
-            debug_assert!(!violations.is_empty(), "a task is refused for a reason");
-        }
+        // Also one with faults: others may refer to it.
+        list.tasks.push(fields(object, &path, &mut violations));
+        list.around.push(around);
         match object.get("children") {
             None => {}
             Some(Value::Array(children)) => {
@@ -202,19 +218,16 @@ fn walk(nodes: Vec<Node<'_>>, mut violations: Vec<Violation>) -> Result<TaskList
             break;
         }
     }
-    if violations.is_empty() {
-        Ok(list)
-    } else {
-        Err(violations)
-    }
+    list.faults = violations;
+    Ok(list)
 }
 
-/// The members of a task, or of the `task` in a `{task, children}` node. `None` after a fault.
+/// The members of a task, or of the `task` in a `{task, children}` node.
 fn fields(
     object: &Map<String, Value>,
     path: &[PathSegment],
     violations: &mut Vec<Violation>,
-) -> Option<TaskFields> {
+) -> TaskFields {
     let Some(inner) = object.get("task") else {
         return spec::task(object, path, &["children"], violations);
     };
@@ -228,18 +241,14 @@ fn fields(
         });
     }
     let at = below(path, &["task".into()]);
-    match inner.as_object() {
-        Some(task) if violations.len() < limits::VIOLATIONS_MAX => {
-            spec::task(task, &at, &[], violations)
-        }
-        Some(_) => None,
-        None => {
-            Violation::report(violations, || {
-                Violation::new(&at, "Wrong type", "a task object", inner)
-            });
-            None
-        }
+    if let Some(task) = inner.as_object() {
+        return spec::task(task, &at, &[], violations);
     }
+    Violation::report(violations, || {
+        Violation::new(&at, "Wrong type", "a task object", inner)
+    });
+    // A task of which nothing is known; that it has no name was said already.
+    spec::task(&Map::new(), &at, &[], &mut Vec::new())
 }
 
 impl TaskList {
@@ -261,11 +270,53 @@ impl TaskList {
         self.tasks.first()?.user_id.as_deref()
     }
 
-    /// The specifications with their places, for checks of inputs against schemas.
+    /// Whether something is wrong with a task by itself: the list must not be carried out.
+    #[must_use]
+    pub const fn is_faulty(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
+    /// The same list with more that is wrong; at most [`limits::VIOLATIONS_MAX`] faults are kept.
+    #[must_use]
+    pub fn with_faults(mut self, more: Vec<Violation>) -> Self {
+        self.faults.extend(more);
+        self.faults.truncate(limits::VIOLATIONS_MAX);
+        self
+    }
+
+    /// What is wrong with the tasks by themselves.
+    #[must_use]
+    pub fn faults(&self) -> &[Violation] {
+        &self.faults
+    }
+
+    fn without_faults(self) -> Result<Self, Vec<Violation>> {
+        if self.faults.is_empty() {
+            Ok(self)
+        } else {
+            Err(self.faults)
+        }
+    }
+
+    /// The specifications that were read, with their places, for checks of inputs against schemas.
     pub fn specifications(&self) -> impl Iterator<Item = (&[PathSegment], &Specification)> {
-        self.tasks
-            .iter()
-            .map(|t| (t.path.as_slice(), &t.specification))
+        let read = self.tasks.iter().filter(|t| t.is_specified);
+        read.map(|t| (t.path.as_slice(), &t.specification))
+    }
+
+    /// Methods for which there is no executor, for calls that would run the tasks at once; at most
+    /// [`limits::VIOLATIONS_MAX`].
+    pub fn unknown_executors(&self, knows: impl Fn(&str) -> bool) -> Vec<Violation> {
+        let methods = self
+            .specifications()
+            .filter_map(|(path, specification)| Some((path, specification.method.as_deref()?)));
+        let unknown = methods.filter(|(_, method)| !knows(method));
+        let fault = |(path, method): (&[PathSegment], &str)| {
+            let at = below(path, &["schemas".into(), "method".into()]);
+            let expected = "the name of an executor (`system.executors` lists them)";
+            Violation::new(&at, "Executor not found", expected, &Value::from(method))
+        };
+        unknown.map(fault).take(limits::VIOLATIONS_MAX).collect()
     }
 
     /// The ids that the caller chose, with the places of their tasks.

@@ -2,7 +2,10 @@
 //! first. spec: data-model / Task Schema; validation / Schema Validation
 
 mod configuration;
+mod params;
 mod reader;
+
+pub use params::{ENGINE_PARAMS, unknown_params};
 
 use super::call::stored_ref;
 use super::{Priority, RetryPolicy, Status, schema};
@@ -51,6 +54,9 @@ pub struct TaskFields {
     pub dependencies: Vec<(TaskRef, bool)>,
     /// What it executes.
     pub specification: Specification,
+    /// Whether `inputs`, `schemas` and `params` were all read. If not, nothing can be said of the
+    /// specification, and the faults of the list say why.
+    pub is_specified: bool,
 }
 
 /// The members of `updates` in `tasks.update`; `None` = keep.
@@ -116,6 +122,24 @@ impl Specification {
         specification
     }
 
+    /// Whether `schemas` has an `input_schema`. Cost: O(size), without building values.
+    #[must_use]
+    pub fn has_input_schema(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Probe {
+            input_schema: Option<serde::de::IgnoredAny>,
+        }
+        let probe = |schemas: &Payload| serde_json::from_str::<Probe>(schemas.as_str());
+        let probed = self.schemas.as_ref().map(probe).and_then(Result::ok);
+        probed.is_some_and(|probe| probe.input_schema.is_some())
+    }
+
+    /// What the task itself says that `inputs` must conform to. Cost: O(size).
+    #[must_use]
+    pub fn input_schema(&self) -> Option<Value> {
+        self.schemas.as_ref()?.to_map().remove("input_schema")
+    }
+
     /// Bytes of JSON that it carries.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -148,14 +172,14 @@ impl Specification {
 }
 
 /// Reads one task. `extra` names members that the caller of this function reads itself (`children`).
-/// On faults, appends them to `violations` and returns `None`.
+/// Faults are appended to `violations`; what has one is left out of the result, which then only serves
+/// to find the faults of other tasks.
 pub(super) fn task(
     map: &Map<String, Value>,
     path: &[PathSegment],
     extra: &[&str],
     violations: &mut Vec<Violation>,
-) -> Option<TaskFields> {
-    let before = violations.len();
+) -> TaskFields {
     let mut r = Reader {
         map,
         path,
@@ -169,16 +193,15 @@ pub(super) fn task(
     let parent = r.parent();
     let priority = r.priority();
     let dependencies = r.dependencies();
+    let before = r.violations.len();
     let inputs = r.inputs();
     let schemas = r.schemas();
     let params = r.params();
-    if violations.len() > before {
-        return None;
-    }
-    Some(TaskFields {
+    let is_specified = r.violations.len() == before;
+    TaskFields {
         path: path.to_vec(),
         id,
-        name: name?,
+        name: name.unwrap_or_default(),
         user_id: user_id.flatten(),
         parent: parent.flatten(),
         priority: priority.unwrap_or_default(),
@@ -188,7 +211,8 @@ pub(super) fn task(
             schemas.flatten(),
             params.flatten(),
         ),
-    })
+        is_specified,
+    }
 }
 
 /// Reads `updates` of `tasks.update`.

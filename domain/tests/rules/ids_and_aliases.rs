@@ -264,3 +264,39 @@ fn unknown_tasks_are_not_found_by_any_command() {
         assert_eq!(refusal(&s).violations[0].actual, json!(id("x").to_string()));
     }
 }
+
+#[test]
+fn a_list_with_faults_is_looked_at_for_more_and_never_resolved() {
+    let list = call::read_tasks(&json!([
+        {"id": "r", "name": "root"},
+        {"id": "odd", "name": "odd", "parent_id": "r", "priority": 9, "schemas": {"method": ""}},
+        {"id": "below", "name": "below", "parent_id": "odd", "dependencies": [{"id": "nobody"}]},
+        {"id": "below", "name": "again", "parent_id": "r", "schemas": {"method": "none"}},
+        {"task": 5, "children": [{"name": "child"}]}
+    ]))
+    .unwrap();
+    assert!(list.is_faulty());
+    let methods: Vec<_> = list.unknown_executors(|_| false);
+    assert_eq!(methods.len(), 1, "nothing is said of schemas that are wrong");
+    let mut number = 0;
+    let rejection = list
+        .resolve(|_| {
+            number += 1;
+            taskledger_domain::testing::id(&format!("fresh {number}"))
+        })
+        .unwrap_err();
+    assert_eq!(rejection.kind, Kind::Invalid);
+    let told: Vec<_> = rejection
+        .violations
+        .iter()
+        .map(|v| (v.field.as_str(), v.path[1].clone()))
+        .collect();
+    let expected = [
+        ("priority", 1),
+        ("method", 1),
+        ("task", 4),
+        ("id", 3),
+        ("id", 2),
+    ];
+    assert_eq!(told, expected.map(|(field, i)| (field, i.into())));
+}

@@ -9,7 +9,7 @@ use taskledger_domain::{Position, TaskId};
 /// A task, and what its rows contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// The task.
+    /// As `tasks.get` shows it.
     pub task: TaskView,
     /// The rows reflect exactly the events up to here.
     pub position: Position,

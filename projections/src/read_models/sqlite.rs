@@ -7,6 +7,7 @@ use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, Connection};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taskledger_domain::Position;
@@ -203,11 +204,11 @@ async fn begin(db: &mut SqliteConnection) -> Result<(), Error> {
 }
 
 async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {
+    make_private(path)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .busy_timeout(BUSY_TIMEOUT)
-        .journal_mode(SqliteJournalMode::Wal)
-        .create_if_missing(true);
+        .journal_mode(SqliteJournalMode::Wal);
     let mut db = SqliteConnection::connect_with(&options).await?;
     MIGRATIONS
         .run_direct(None, &mut db, false)
@@ -217,6 +218,18 @@ async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position
     let found = checkpoint::load::<TaskProjector>(&mut tx).await?;
     tx.commit().await?;
     Ok((db, found))
+}
+
+/// Makes an empty file that only its owner can read, unless there is one. SQLite takes it for a new
+/// database, and gives what it keeps beside a database the same mode.
+fn make_private(path: &Path) -> Result<(), Error> {
+    let mut options = std::fs::OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(unusable(path, source))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 async fn replace(path: &Path) -> Result<SqliteConnection, Error> {

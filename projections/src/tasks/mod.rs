@@ -3,6 +3,7 @@
 
 mod archive;
 mod attempts;
+mod contradiction;
 pub(crate) mod counts;
 mod flows;
 mod flush;
@@ -82,9 +83,9 @@ impl Projector for TaskProjector {
                 flush::flush(set, tx).await?;
                 gone.drop_rows(set, tx).await?;
             }
-            let cover = set.fold(recorded).map_err(|reason| Error::Poison {
+            let cover = set.fold(recorded).map_err(|found| Error::Poison {
                 position: recorded.position,
-                reason,
+                reason: found.to_string(),
             })?;
             if let Some(cover) = cover {
                 flush::flush(set, tx).await?;

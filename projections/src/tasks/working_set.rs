@@ -6,6 +6,7 @@
 //! committed rows. Invariant: a task in memory has its flow and all its ancestors in memory.
 
 use super::attempts::AttemptRow;
+use super::contradiction::Contradiction;
 use super::counts::{Cell, Deltas};
 use super::flows::{Flow, Run, shift};
 use super::rows::Placed;
@@ -74,7 +75,7 @@ impl WorkingSet {
     ///
     /// # Errors
     /// Why the event contradicts what is known; the set is then useless.
-    pub(crate) fn fold(&mut self, recorded: &Recorded) -> Result<Option<CoverInSql>, String> {
+    pub(crate) fn fold(&mut self, recorded: &Recorded) -> Result<Option<CoverInSql>, Contradiction> {
         let cover = match recorded.event.as_ref() {
             Event::TaskCreated(_) => self.create(recorded).map(|()| None),
             Event::RunStarted(e) => self.start_run(recorded, e),
@@ -184,20 +185,20 @@ impl WorkingSet {
         self.runs.retain(|_, run| flows.contains_key(&run.flow_id));
     }
 
-    fn flow(&mut self, id: FlowId) -> Result<&mut Flow, String> {
+    fn flow(&mut self, id: FlowId) -> Result<&mut Flow, Contradiction> {
         self.flows
             .get_mut(&id)
-            .ok_or_else(|| format!("flow `{id}` does not exist"))
+            .ok_or(Contradiction::NoFlow(id))
     }
 
-    fn create(&mut self, recorded: &Recorded) -> Result<(), String> {
-        let row = TaskRow::created(recorded).ok_or("not the creation of a task")?;
+    fn create(&mut self, recorded: &Recorded) -> Result<(), Contradiction> {
+        let row = TaskRow::created(recorded).ok_or(Contradiction::NoCreation)?;
         let no = int(row.created_position);
         let (flow_no, parent_no) = match row.parent_id {
             Some(parent) => {
                 let parent = &self.task(parent)?.placed;
                 if parent.row.flow_id != row.flow_id {
-                    return Err(format!("parent `{}` is of another flow", parent.row.id));
+                    return Err(Contradiction::ForeignParent(parent.row.id));
                 }
                 (parent.flow_no, Some(parent.no()))
             }
@@ -207,10 +208,10 @@ impl WorkingSet {
                 self.flows.insert(row.flow_id, flow);
                 (no, None)
             }
-            None => return Err(format!("flow `{}` has another root", row.flow_id)),
+            None => return Err(Contradiction::SecondRoot(row.flow_id)),
         };
         if self.tasks.contains_key(&row.id) {
-            return Err(format!("task `{}` exists", row.id));
+            return Err(Contradiction::TaskExists(row.id));
         }
         self.counts.created(recorded.time, recorded.position);
         let now = Facets::of(&row);
@@ -235,16 +236,16 @@ impl WorkingSet {
         Ok(())
     }
 
-    fn change(&mut self, recorded: &Recorded, write: Write) -> Result<Option<CoverInSql>, String> {
+    fn change(&mut self, recorded: &Recorded, write: Write) -> Result<Option<CoverInSql>, Contradiction> {
         let event = recorded.event.as_ref();
-        let id = event.task_id().ok_or("an event without a task")?;
+        let id = event.task_id().ok_or(Contradiction::NoTaskNamed)?;
         let task = self
             .tasks
             .get_mut(&id)
-            .ok_or_else(|| format!("task `{id}` does not exist"))?;
+            .ok_or(Contradiction::NoTask(id))?;
         let row = &mut task.placed.row;
         if row.flow_id != recorded.flow {
-            return Err(format!("task `{id}` is of another flow"));
+            return Err(Contradiction::ForeignTask(id));
         }
         if let Some((attempt, attempt_row)) = AttemptRow::of(recorded, row) {
             let key = (int(row.created_position), attempt);
@@ -282,8 +283,8 @@ impl WorkingSet {
         Ok(None)
     }
 
-    fn delete(&mut self, id: TaskId, before: &Facets) -> Result<(), String> {
-        let task = self.tasks.remove(&id).ok_or("deleted twice")?;
+    fn delete(&mut self, id: TaskId, before: &Facets) -> Result<(), Contradiction> {
+        let task = self.tasks.remove(&id).ok_or(Contradiction::DeletedTwice(id))?;
         let row = &task.placed.row;
         self.account(row.flow_id, Some(before), None)?;
         let flow = self.flow(row.flow_id)?;
@@ -304,7 +305,7 @@ impl WorkingSet {
         &mut self,
         recorded: &Recorded,
         e: &RunStarted,
-    ) -> Result<Option<CoverInSql>, String> {
+    ) -> Result<Option<CoverInSql>, Contradiction> {
         let run = Run {
             no: int(recorded.position),
             id: e.run_id,
@@ -318,7 +319,7 @@ impl WorkingSet {
         };
         self.changed_runs.push(e.run_id);
         if self.runs.insert(e.run_id, run).is_some() {
-            return Err(format!("run `{}` exists", e.run_id));
+            return Err(Contradiction::RunExists(e.run_id));
         }
         let flow = self.flow(recorded.flow)?;
         flow.open_runs += 1;
@@ -347,12 +348,12 @@ impl WorkingSet {
         Ok(None)
     }
 
-    fn end_run(&mut self, recorded: &Recorded, e: &RunEnded) -> Result<(), String> {
+    fn end_run(&mut self, recorded: &Recorded, e: &RunEnded) -> Result<(), Contradiction> {
         let run = self
             .runs
             .get_mut(&e.run_id)
             .filter(|run| run.state == RunState::Running)
-            .ok_or_else(|| format!("run `{}` is not running", e.run_id))?;
+            .ok_or(Contradiction::RunNotRunning(e.run_id))?;
         run.state = e.state;
         run.counts = e.counts;
         run.ended_at = Some(recorded.time);
@@ -367,7 +368,7 @@ impl WorkingSet {
         flow: FlowId,
         before: Option<&Facets>,
         after: Option<&Facets>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Contradiction> {
         let same_cell = match (before, after) {
             (Some(b), Some(a)) => b.cell == a.cell && b.user == a.user,
             (None, _) | (_, None) => false,
@@ -411,7 +412,7 @@ impl WorkingSet {
         mut parent: TaskId,
         mut count: i64,
         mut by: i64,
-    ) -> Result<(), String> {
+    ) -> Result<(), Contradiction> {
         while count != 0 || by != 0 {
             let Some(task) = self.tasks.get_mut(&parent) else {
                 return Ok(());
@@ -440,16 +441,16 @@ impl WorkingSet {
         }
     }
 
-    fn task(&self, id: TaskId) -> Result<&Task, String> {
+    fn task(&self, id: TaskId) -> Result<&Task, Contradiction> {
         self.tasks
             .get(&id)
-            .ok_or_else(|| format!("task `{id}` does not exist"))
+            .ok_or(Contradiction::NoTask(id))
     }
 
-    fn task_mut(&mut self, id: TaskId) -> Result<&mut Task, String> {
+    fn task_mut(&mut self, id: TaskId) -> Result<&mut Task, Contradiction> {
         self.tasks
             .get_mut(&id)
-            .ok_or_else(|| format!("task `{id}` does not exist"))
+            .ok_or(Contradiction::NoTask(id))
     }
 }
 

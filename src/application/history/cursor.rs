@@ -4,7 +4,7 @@ use std::fmt;
 use taskledger_domain::Version;
 use taskledger_projections::Order;
 
-/// See the module. Written as `a120` (oldest first), `d120` (newest first), with `-77` behind when
+/// Where the next page begins. Written as `a120` (oldest first), `d120` (newest first), with `-77` behind when
 /// the page ended while it looked back for the start of a run, and with `+5` behind all that when
 /// the creation of the task was found (`+5`) or looked for (`~5`) at that version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

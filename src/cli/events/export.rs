@@ -4,13 +4,14 @@ use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
+use crate::private;
 use crate::store::transfer::{End, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write every event as one line of JSON, in order
+/// Write every event as one line of JSON, in order, and a last line with their count and SHA-256
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,8 +19,8 @@ Examples:
   taskledger events export --after 1000 | head
   taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
 
-A server may be running. With --output or --with-keys a last line holds the count and the SHA-256 of all
-lines before it, by which `events import` notices a file that was cut off.")]
+A server may be running. The last line holds the count and the SHA-256 of all lines before it, by which
+`events import` notices a file that was cut off.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
@@ -39,9 +40,7 @@ pub(super) struct Args {
 pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let Some(path) = args.output.clone() else {
         let tally = write(&args, |line| out.line_of_many(line)).await?;
-        if args.with_keys {
-            out.line_of_many(&end(tally.receipt()))?;
-        }
+        out.line_of_many(&end(tally.receipt()))?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -54,7 +53,7 @@ pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     let mut unfinished = path.clone().into_os_string();
     unfinished.push(".part");
     let unfinished = PathBuf::from(unfinished);
-    let file = File::create_new(&unfinished)
+    let file = private::create_new(&unfinished)
         .map_err(|e| CliError::Usage(format!("--output: `{}`: {e}", unfinished.display())))?;
     let written = write_file(&args, file).await;
     let named = written.and_then(|tally| {

@@ -23,11 +23,17 @@ Examples:
 
 Stop the server before the export, or what it writes afterwards is not moved. The target must have
 no log; a server that runs on an empty database takes up flows that were running within half a minute. Everything that was written is read back and compared, by count and SHA-256, before any of
-it is there; a broken-off import leaves nothing.")]
+it is there; a broken-off import leaves nothing. An export that was cut off is refused: its last line holds
+the count and the SHA-256 of all lines before it.")]
 pub(super) struct Args {
     /// The export, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: String,
+    /// Also take an export without its closing line: one that an earlier version wrote to standard
+    /// output, or lines that another program made. If it was cut off between two lines, what is missing
+    /// is not noticed
+    #[arg(long)]
+    allow_unterminated: bool,
     #[command(flatten)]
     storage: StorageConfig,
 }
@@ -35,9 +41,29 @@ pub(super) struct Args {
 /// Imports, compares, finishes.
 pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let (input, size) = open(&args.file)?;
-    let (mut target, lock) = storage::target(&args.storage).await?;
+    let (target, lock) = storage::target(&args.storage).await?;
+    let taken = take_in(input, size, target, args.allow_unterminated).await;
+    if let (Err(_), Some(lock)) = (&taken, lock) {
+        lock.undo();
+    }
+    let given = taken?;
+    if out.is_json() {
+        out.value(&serde_json::json!(given))?;
+    } else {
+        out.line(format!("imported and compared {given}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes, compares and finishes; on failure the target is as empty as before.
+async fn take_in(
+    input: Box<dyn BufRead + Send>,
+    size: Option<u64>,
+    mut target: Box<dyn Target>,
+    allow_unterminated: bool,
+) -> Result<Receipt, CliError> {
     let now = storage::clock().now();
-    let given = read(input, size, &mut *target, now).await?;
+    let given = read(input, size, &mut *target, now, allow_unterminated).await?;
     let stored = read_back(&mut *target, given.events, now).await?;
     if stored != given {
         return Err(CliError::Failed(format!(
@@ -45,13 +71,7 @@ pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         )));
     }
     target.finish().await.map_err(|e| CliError::failed(&e))?;
-    drop(lock);
-    if out.is_json() {
-        out.value(&serde_json::json!(given))?;
-    } else {
-        out.line(format!("imported and compared {given}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(given)
 }
 
 /// The lines, and how many bytes they have if that is known.
@@ -70,6 +90,7 @@ async fn read(
     size: Option<u64>,
     target: &mut dyn Target,
     now: Timestamp,
+    allow_unterminated: bool,
 ) -> Result<Receipt, CliError> {
     let failed = |e| CliError::failed(&e);
     let mut checker = Checker::default();
@@ -144,23 +165,37 @@ async fn read(
             progress.at(bytes, size);
         }
     }
-    if !ended && is_archive {
-        return Err(CliError::Usage(
-            "the archive was cut off: its last line, which tells what it holds, is missing"
-                .to_owned(),
-        ));
-    }
     if !ended {
-        eprintln!(
-            "the export has no closing line (`events export --output` writes one): if it was cut off \
-             between two lines, what is missing is not noticed"
-        );
+        check_unterminated(number, is_archive, allow_unterminated)?;
     }
     checker.finish().map_err(CliError::Usage)?;
     target.write(&events).await.map_err(failed)?;
     target.write_keys(&keys).await.map_err(failed)?;
     progress.end();
     Ok(taken.unwrap_or(whole).receipt())
+}
+
+/// Whether a file of so many lines without the line that closes an export may be taken in.
+fn check_unterminated(lines: u64, is_archive: bool, allowed: bool) -> Result<(), CliError> {
+    let missing = format!(
+        "line {}: expected the closing line `{{\"end\": ..}}`, which holds the number and the SHA-256 of \
+         the lines before it, but the file ends before it",
+        lines + 1
+    );
+    if is_archive {
+        // Each archive has had it.
+        return Err(CliError::Usage(format!(
+            "{missing}: the archive was cut off; nothing is imported"
+        )));
+    }
+    if !allowed {
+        return Err(CliError::Usage(format!(
+            "{missing}: the export was cut off; nothing is imported. Export the log again, or give \
+             --allow-unterminated for an export that was written without this line"
+        )));
+    }
+    eprintln!("{missing}; if it was cut off between two lines, what is missing is not noticed");
+    Ok(())
 }
 
 /// The next line, without its end; `None` behind the last one.

@@ -24,7 +24,7 @@ pub(super) enum Scope {
     Below {
         /// The root of its flow.
         root: String,
-        /// The task.
+        /// Where the part that is shown begins; not the root.
         top: String,
     },
 }

@@ -4,6 +4,7 @@ use super::{Output, Params, Request, members};
 use crate::cli::output::{counted, member};
 use serde_json::Value;
 use std::io;
+use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -129,6 +130,14 @@ pub(super) fn tested(result: &Value, out: &mut Output) -> io::Result<()> {
     };
     out.line(format!("delivery {}", member(result, "delivery_id")))?;
     out.line(said)
+}
+
+/// How the command of a test ends: well only if the message has arrived.
+pub(super) fn exit_of_test(result: &Value) -> ExitCode {
+    match &*member(result, "state") {
+        "delivered" => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// What an order to send says.

@@ -14,7 +14,7 @@ fn request(line: &str) -> Result<Request, CliError> {
         panic!("not a webhooks command");
     };
     args.command.work().map(|work| match work {
-        Work::Call(request) => request,
+        Work::Call(request) | Work::Test(request) => request,
         Work::Verify(_) | Work::Reseal(_) => panic!("{line} needs no server"),
     })
 }

@@ -30,6 +30,10 @@ impl Executor for AggregateResultsExecutor {
         }
     }
 
+    fn params(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
         let mut by_id = Map::new();
         let mut by_name: Map<String, Value> = Map::new();

@@ -22,6 +22,10 @@ impl Executor for EchoExecutor {
         }
     }
 
+    fn params(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
         Ok(Value::Object(job.inputs))
     }

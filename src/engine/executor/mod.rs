@@ -91,7 +91,7 @@ pub struct Job {
     pub flow_id: FlowId,
     /// The run that started it.
     pub run_id: RunId,
-    /// The task.
+    /// The same for all attempts of the task; with `attempt` it names this one.
     pub task_id: TaskId,
     /// From 1, never restarts: (task, attempt) is a key for idempotent calls to the outside.
     pub attempt: u32,
@@ -152,6 +152,13 @@ impl ProgressReporter {
 pub trait Executor: Send + Sync + 'static {
     /// What it is. Called once, at registration.
     fn describe(&self) -> Description;
+
+    /// The members of a task's `params` that it reads, beside those of the engine (`timeout_seconds`,
+    /// `retry_count`, `retry`, `deadline`). Tasks with other members are then refused. `None`: any are
+    /// taken, except what looks like a member of the engine. Called once, at registration.
+    fn params(&self) -> Option<Vec<String>> {
+        None
+    }
 
     /// What is wrong with inputs, beyond what a schema can say or in better words; at paths from their
     /// root. Asked of executors that have a schema, when a task is created, so it must be quick and

@@ -72,6 +72,7 @@ pub struct Registered {
     executor: Arc<dyn Executor>,
     description: Arc<Description>,
     input_schema: Option<Arc<CompiledSchema>>,
+    params: Option<Arc<[String]>>,
     limit: usize,
     is_pure: Arc<AtomicBool>,
 }
@@ -125,6 +126,12 @@ impl Registered {
     #[must_use]
     pub fn input_schema(&self) -> Option<&Arc<CompiledSchema>> {
         self.input_schema.as_ref()
+    }
+
+    /// The members of `params` that it reads beside the engine's own, if it declares them.
+    #[must_use]
+    pub fn params(&self) -> Option<&Arc<[String]>> {
+        self.params.as_ref()
     }
 
     /// How many of its attempts may run at once on this server; at least 1.
@@ -254,6 +261,7 @@ impl RegistryBuilder {
         self.executors.insert(
             name,
             Registered {
+                params: executor.params().map(Arc::from),
                 executor,
                 is_pure: Arc::new(AtomicBool::new(description.pure)),
                 description: Arc::new(description),

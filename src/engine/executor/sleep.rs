@@ -38,6 +38,10 @@ impl Executor for SleepExecutor {
         }
     }
 
+    fn params(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
         let asked = job.inputs.get("duration_ms").cloned().unwrap_or_default();
         let ms = asked

@@ -53,6 +53,10 @@ impl Executor for SystemInfoExecutor {
         }
     }
 
+    fn params(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
         let asked = job.inputs.get("resource").cloned().unwrap_or(json!("all"));
         let (cpu, memory, disk) = match asked.as_str() {

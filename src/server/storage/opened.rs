@@ -3,6 +3,7 @@
 use super::parts::{AloneLog, Arrangement, Parts};
 use super::{Database, READ_MODELS_FILE};
 use crate::clock::SharedClock;
+use crate::private;
 use crate::server::StartError;
 use crate::server::cluster::Cluster;
 use crate::store::EventStore;
@@ -65,15 +66,20 @@ impl Opened {
         clock: SharedClock,
         keys: Option<&Path>,
     ) -> Result<Self, StartError> {
-        let locks = lock(&parts.arrangement.folders())?;
-        match &parts.arrangement {
+        let folders = parts.arrangement.folders();
+        let locks = lock(&folders)?;
+        let opened = match &parts.arrangement {
             Arrangement::Alone {
                 log,
                 read_models,
                 beside,
             } => Self::alone(log, read_models, beside, clock, keys, locks).await,
             Arrangement::Shared(database) => Self::shared(database, clock, keys).await,
+        }?;
+        for folder in folders {
+            private::warn_of_readable(folder);
         }
+        Ok(opened)
     }
 
     async fn alone(
@@ -154,7 +160,7 @@ impl Opened {
 /// Makes the folders that are missing and keeps other processes out of all of them.
 fn lock(folders: &[&Path]) -> Result<Vec<DataDirLock>, StartError> {
     let lock = |folder: &&Path| {
-        std::fs::create_dir_all(folder).map_err(|source| StartError::DataDir {
+        private::make_folder(folder).map_err(|source| StartError::DataDir {
             path: (*folder).to_owned(),
             source,
         })?;

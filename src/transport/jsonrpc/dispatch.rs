@@ -10,7 +10,7 @@ use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::forwarding::{self, Forward, Journey, Next};
 use super::prepare::{by_name, prepare};
-use super::reader::{Reader, suggestion};
+use super::reader::Reader;
 use super::streaming::{self, OF_SOCKETS, Streams, Wish};
 pub use super::table::{Call, Changes, Handler, Method, Origin};
 use crate::application::readings::Text;
@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use taskledger_domain::suggestion::suggestion;
 use tokio::time::{Instant, timeout_at};
 
 /// What a caller is told to wait after a request ran out of time, in milliseconds.

@@ -116,7 +116,7 @@ fn batch(Elements { kept, count }: Elements) -> Envelope {
         )]));
     }
     if count > BATCH_CALLS_MAX {
-        return Envelope::Refused(RpcError::invalid_params(vec![Violation::of(
+        return Envelope::Refused(RpcError::invalid_request(vec![Violation::of(
             "batch",
             "too many calls in one batch",
             format!("1 to {BATCH_CALLS_MAX} calls"),

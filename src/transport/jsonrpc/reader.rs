@@ -26,17 +26,16 @@
 //! asked for is refused with the names that exist.
 
 mod kind;
-mod suggestion;
 
 pub use kind::{
     BOOLEAN, Choice, Fault, Integer, Kind, PRIORITY, Refusal, STATUS, Seconds, TASK_ID, TIMESTAMP,
     Text, Written, choice, integer, or_null, seconds, text,
 };
-pub(crate) use suggestion::suggestion;
 
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use taskledger_domain::Violation;
+use taskledger_domain::suggestion::suggestion;
 
 /// One parameter, as the code that reads it declares it.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,11 +4,11 @@ use crate::application::watching::Asked;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind;
 use crate::subscription::stream::{From, Reset};
-use crate::transport::jsonrpc::reader::suggestion;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::ids::parse_uuid_v4;
+use taskledger_domain::suggestion::suggestion;
 use taskledger_domain::{FlowId, TaskId, Violation};
 use url::form_urlencoded;
 

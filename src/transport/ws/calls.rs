@@ -43,7 +43,7 @@ pub(super) struct Opened {
     pub(super) place: Place,
 }
 
-/// See the module.
+/// Carries out the calls of one socket, several at once; dropping it cancels none.
 pub(super) struct Calls<C> {
     sockets: Arc<Sockets<C>>,
     out: Outbox,

@@ -25,7 +25,7 @@ pub(super) struct Outgoing {
 /// Bytes for a long answer.
 pub(super) struct Share(OwnedSemaphorePermit);
 
-/// See the module. Cheap to clone.
+/// Where everything that one socket is sent goes through. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     queue: mpsc::Sender<Outgoing>,

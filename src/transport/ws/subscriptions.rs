@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The event that says that a subscription begins elsewhere than it was asked to.
 pub(crate) const RESET: &str = "reset";
 
-/// See the module. Dropping it ends all of them.
+/// The subscriptions of one socket, by number. Dropping it ends all of them.
 pub(super) struct Subscriptions {
     out: Outbox,
     tellers: JoinSet<u64>,

@@ -98,7 +98,8 @@ struct Names {
 }
 
 impl Names {
-    fn of(tasks: &[Written<'_>]) -> Result<Self, Refusal> {
+    /// The names, and the paths of ids that several tasks have.
+    fn of(tasks: &[Written<'_>]) -> (Self, BTreeSet<String>) {
         let (mut ids, mut names) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
         let mut faults = BTreeSet::new();
         for (i, task) in tasks.iter().enumerate() {
@@ -111,11 +112,7 @@ impl Names {
                 }
             }
         }
-        if faults.is_empty() {
-            Ok(Self { ids, names })
-        } else {
-            invalid(faults)
-        }
+        (Self { ids, names }, faults)
     }
 
     /// A task of the call, or a stored one; `None` when the text means nothing or too much.
@@ -143,33 +140,14 @@ pub(crate) fn text(map: &Map<String, Value>, field: &str) -> String {
 }
 
 impl Oracle {
-    /// Refuses chosen ids that some task has or had.
-    pub(super) fn refuse_taken(&self, tasks: &[Written<'_>]) -> Result<(), Refusal> {
-        let taken = |t: &&Written<'_>| {
-            let chosen = symbol(&text(t.map, "id"));
-            chosen.is_some_and(|s| self.ever.contains(&s))
-        };
-        let faults: BTreeSet<_> = tasks
-            .iter()
-            .filter(taken)
-            .map(|t| join(&t.path, "id"))
-            .collect();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            invalid(faults)
-        }
-    }
-
     /// Gives the tasks of a call their ids and puts them into a tree. Also the result's `task_ids`.
     pub(super) fn resolve<'a>(
         &self,
         mark: &str,
         tasks: &[Written<'a>],
     ) -> Result<(Vec<Resolved<'a>>, Map<String, Value>), Refusal> {
-        let names = Names::of(tasks)?;
+        let (names, mut faults) = Names::of(tasks);
         let symbols: Vec<Symbol> = (0..tasks.len()).map(|i| minted(mark, tasks, i)).collect();
-        let mut faults = BTreeSet::new();
         let mut misplaced = false;
         let mut parents = Vec::new();
         let mut dependencies = Vec::new();

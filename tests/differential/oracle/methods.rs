@@ -4,7 +4,7 @@
 use super::ids::{self, symbol, text, written};
 use super::{
     ANY_TEXT, Answer, Cancelled, Failed, InProgress, Oracle, Pending, Refusal, Symbol, Task,
-    fields, inputs, invalid, params, refuse,
+    fields, inputs, invalid, refuse,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ fn flag(map: &Map<String, Value>, name: &str) -> bool {
 impl Oracle {
     pub(super) fn create(&mut self, mark: &str, map: &Map<String, Value>) -> Answer {
         let tasks = written(map);
-        params::inputs(&tasks)?;
+        self.refuse_faults("tasks.create", map)?;
         let (list, aliases) = self.read_new(mark, map)?;
         let first = list[0].symbol.clone();
         self.place(list)?;
@@ -42,13 +42,26 @@ impl Oracle {
         Ok(answer)
     }
 
+    /// Refuses a call with new tasks for everything that is wrong with them in itself.
+    pub(super) fn refuse_faults(
+        &self,
+        method: &str,
+        map: &Map<String, Value>,
+    ) -> Result<(), Refusal> {
+        let faults = self.faults(method, map, BTreeSet::new());
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            invalid(faults)
+        }
+    }
+
     pub(super) fn read_new(
         &self,
         mark: &str,
         map: &Map<String, Value>,
     ) -> Result<(Vec<New>, Map<String, Value>), Refusal> {
         let tasks = written(map);
-        self.refuse_taken(&tasks)?;
         let (resolved, aliases) = self.resolve(mark, &tasks)?;
         let list = resolved.into_iter().map(|t| New {
             symbol: t.symbol,

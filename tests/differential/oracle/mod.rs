@@ -13,6 +13,7 @@ mod params;
 mod reads;
 mod runs;
 mod slots;
+mod together;
 
 use crate::gate;
 use crate::script::{Call, Outcome};
@@ -185,7 +186,7 @@ impl Oracle {
         let params = params::named(&call.method, &call.params)?;
         let shape = params::check(&call.method, &params);
         if !shape.is_empty() {
-            return invalid(shape);
+            return invalid(self.faults(&call.method, &params, shape));
         }
         let key = call.key.as_ref().filter(|_| params::changes(&call.method));
         if let Some((method, first, answer)) = key.and_then(|key| self.keys.get(key)) {

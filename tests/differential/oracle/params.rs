@@ -1,7 +1,7 @@
 //! Section "Methods": the parameters of each method by themselves.
 
-use super::ids::{self, Written};
-use super::{Refusal, Status, fields, inputs, invalid};
+use super::ids;
+use super::{Refusal, Status, fields};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use taskledger_domain::Timestamp;
@@ -179,24 +179,6 @@ fn tasks(list: &Value, found: &mut BTreeSet<String>) {
             Some(item) => fields::node(item, &at, found),
             None => _ = found.insert(at),
         }
-    }
-}
-
-/// Faults of inputs against the schemas of their tasks.
-pub(crate) fn inputs(tasks: &[Written<'_>]) -> Result<(), Refusal> {
-    let mut found = BTreeSet::new();
-    for task in tasks {
-        let member = |name: &str| task.map.get(name).cloned().unwrap_or(Value::Null);
-        found.extend(inputs::faults(
-            &member("inputs"),
-            &member("schemas"),
-            &task.path,
-        ));
-    }
-    if found.is_empty() {
-        Ok(())
-    } else {
-        invalid(found)
     }
 }
 

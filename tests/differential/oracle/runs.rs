@@ -4,7 +4,7 @@
 use super::methods::New;
 use super::{
     ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Refusal, Run,
-    RunState, Status, Symbol, ids, invalid, params, refuse,
+    RunState, Status, Symbol, refuse,
 };
 use crate::gate;
 use crate::script::Outcome;
@@ -55,20 +55,7 @@ impl Oracle {
         }
         let tasks = json!({"tasks": map["tasks"]});
         let tasks = tasks.as_object().cloned().unwrap_or_default();
-        let written = ids::written(&tasks);
-        params::inputs(&written)?;
-        let passed = |t: &&ids::Written<'_>| {
-            let deadline = t.map.get("params").and_then(|p| p["deadline"].as_str());
-            let deadline = deadline.and_then(|d| Timestamp::parse(d).ok());
-            deadline.is_some_and(|d| d.0 <= self.now)
-        };
-        let passed = written.iter().filter(passed);
-        let passed: BTreeSet<_> = passed
-            .map(|t| ids::join(&t.path, "params.deadline"))
-            .collect();
-        if !passed.is_empty() {
-            return invalid(passed);
-        }
+        self.refuse_faults("tasks.execute", map)?;
         let (list, aliases) = self.read_new(mark, &tasks)?;
         let inside = |t: &New| list.iter().any(|o| t.parent.as_ref() == Some(&o.symbol));
         if list.iter().any(|t| t.parent.is_some() && !inside(t)) {

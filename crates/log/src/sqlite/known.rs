@@ -6,7 +6,7 @@
 use crate::retention::Dropped;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// See the module.
+/// The answer to `EventStore::dropped`, as long as it cannot have changed.
 #[derive(Debug, Default)]
 pub(super) struct KnownDropped(Mutex<Known>);
 

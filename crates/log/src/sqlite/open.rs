@@ -3,6 +3,7 @@
 //! Owns: pragmas, migrations, the version of SQLite that is acceptable. A file that a newer program
 //! wrote, that is no log, or that cannot be written is refused here, before anything is served.
 
+use crate::private;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,6 +88,8 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Where no file can be made, SQLite says so below.
+    let _ = private::make_if_missing(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
     // SQLite falls back to read-only without a word.

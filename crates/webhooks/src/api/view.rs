@@ -1,6 +1,7 @@
 //! What is shown of endpoints and deliveries.
 
 use crate::breaker;
+use crate::delivery::DeliveryState;
 use crate::endpoint::{
     DisabledReason, Endpoint, EndpointId, EventName, KeyTimes, Life, Ordering,
 };
@@ -79,7 +80,7 @@ impl Breaker {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tested {
     pub(super) delivery_id: i64,
-    pub(super) state: Arc<str>,
+    pub(super) state: DeliveryState,
     pub(super) waits_for: Option<WaitsFor>,
     pub(super) next_at: Option<Timestamp>,
     /// The one attempt, if it was made.

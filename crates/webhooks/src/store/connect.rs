@@ -2,6 +2,7 @@
 
 use super::{Error, Store};
 use taskledger_clock::SharedClock;
+use taskledger_log::private;
 use taskledger_log::postgres as log;
 use crate::keys::{Keyring, KeysError};
 use sqlx::pool::PoolOptions;
@@ -113,6 +114,7 @@ impl Store {
             path: path.clone(),
             source,
         };
+        private::make_if_missing(&path).map_err(|source| failed(source.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .journal_mode(SqliteJournalMode::Wal)
@@ -120,7 +122,7 @@ impl Store {
             .foreign_keys(false)
             .busy_timeout(BUSY_TIMEOUT)
             .statement_cache_capacity(128);
-        let writer = file_pool(1).connect_lazy_with(options.clone().create_if_missing(true));
+        let writer = file_pool(1).connect_lazy_with(options.clone());
         let mut first = writer.acquire().await.map_err(failed)?;
         MIGRATIONS
             .run_direct(None, &mut *first, false)

@@ -3,7 +3,8 @@
 use super::row::{self, health};
 use super::{Error, Store, connect, for_update};
 use crate::delivery::{
-    Cause, Deliveries, DeliveryId, Due, Health, Lease, Leased, Next, Recorded, Told, Unavailable,
+    Cause, Deliveries, DeliveryId, DeliveryState, Due, Health, Lease, Leased, Next, Recorded, Told,
+    Unavailable,
 };
 use crate::endpoint::EndpointId;
 use async_trait::async_trait;
@@ -218,7 +219,7 @@ impl Store {
             return end(tx, Recorded::Gone).await;
         };
         let mut c = Columns::of(&row);
-        let is_open = c.word()? == "waiting";
+        let is_open = row::state(c.word()?)? == DeliveryState::Waiting;
         let lane = c.opt_id()?;
         let mut args = tx.args();
         args.int(told.delivery.0);
@@ -359,8 +360,8 @@ async fn change(
     let counted = i64::from(told.attempt.cause != Cause::Manual);
     // One that was ended meanwhile (cancelled, superseded) stays so, unless it has arrived.
     let (state, next_at) = match told.next {
-        Next::Delivered => (Some("delivered"), None),
-        Next::Dead if is_open => (Some("dead"), None),
+        Next::Delivered => (Some(DeliveryState::Delivered), None),
+        Next::Dead if is_open => (Some(DeliveryState::Dead), None),
         Next::RetryAt(at) if is_open => (None, Some(at)),
         Next::Dead | Next::RetryAt(_) | Next::Unchanged => {
             if told.attempt.cause.by_hand() {
@@ -375,7 +376,7 @@ async fn change(
     let ends = state.is_some();
     let mut args = tx.args();
     args.int(told.delivery.0);
-    args.name(state.unwrap_or("waiting"));
+    args.name(state.unwrap_or(DeliveryState::Waiting).as_str());
     args.time(next_at);
     args.int(counted);
     args.time(ends.then_some(now));

@@ -82,7 +82,8 @@ impl From<projections::Error> for Error {
     }
 }
 
-/// See the module.
+/// The tables of webhooks in one place, with the keys that open what is sealed in them. Lasts as long as
+/// the server; `close` lets go of the connections.
 pub struct Store {
     connections: Connections,
     keys: Keyring,

@@ -1,7 +1,7 @@
 //! Endpoints as rows.
 
 use super::Error;
-use crate::delivery::{Cause, Health, Window};
+use crate::delivery::{Cause, DeliveryState, Health, Window};
 use crate::endpoint::{
     DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering,
 };
@@ -98,6 +98,11 @@ pub(super) fn ordering(text: &str) -> Result<Ordering, Error> {
         .into_iter()
         .find(|ordering| ordering.as_str() == text)
         .ok_or_else(|| Error::Damaged(format!("`{text}` is no ordering")))
+}
+
+pub(super) fn state(text: &str) -> Result<DeliveryState, Error> {
+    DeliveryState::parse(text)
+        .ok_or_else(|| Error::Damaged(format!("`{text}` is no state of a delivery")))
 }
 
 pub(super) fn schedule(text: Option<&str>) -> Result<Option<Arc<[u32]>>, Error> {

@@ -1,7 +1,8 @@
 //! The log of deliveries, as it is shown.
 
-use super::row::cause;
+use super::row::{cause, state};
 use super::{Error, Store};
+use crate::delivery::DeliveryState;
 use crate::endpoint::EndpointId;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ pub struct DeliveryFilter {
     /// Only of this endpoint.
     pub endpoint: Option<EndpointId>,
     /// Only in this state.
-    pub state: Option<&'static str>,
+    pub state: Option<DeliveryState>,
     /// Only about this task.
     pub task: Option<TaskId>,
     /// Only made at this time or after it.
@@ -40,8 +41,8 @@ pub struct DeliveryView {
     pub kind: Arc<str>,
     /// About which task.
     pub task_id: Option<TaskId>,
-    /// `waiting`, `delivered`, `dead`, `cancelled`, `superseded`.
-    pub state: Arc<str>,
+    /// Where it stands.
+    pub state: DeliveryState,
     /// Attempts of the schedule.
     pub attempts: u32,
     /// Not before this time is the next one; null when none follows, or something else must happen first.
@@ -167,7 +168,7 @@ fn conditions(filter: &DeliveryFilter, args: &mut Args) -> String {
         add(args, "d.task_id =");
     }
     if let Some(state) = filter.state {
-        args.name(state);
+        args.name(state.as_str());
         add(args, "d.state =");
     }
     if let Some(since) = filter.since {
@@ -194,13 +195,13 @@ fn view(c: &mut Columns<'_>, now: Timestamp) -> Result<DeliveryView, Error> {
     let webhook_id = c.text()?;
     let kind = c.text()?;
     let task_id = c.opt_id()?.map(TaskId);
-    let state = c.text()?;
+    let state = state(c.word()?)?;
     let attempts = c.number()?;
     let (next_at, hand_at) = (c.opt_time()?, c.opt_time()?);
     let (created_at, ended_at) = (c.time()?, c.opt_time()?);
     let is_disabled = c.opt_word()?.is_some();
     let open_until = c.opt_time()?.filter(|until| *until > now);
-    let is_open = &*state == "waiting" || hand_at.is_some();
+    let is_open = state == DeliveryState::Waiting || hand_at.is_some();
     let at = hand_at.or(next_at);
     let (next_at, waits_for) = match (at, open_until) {
         _ if !is_open => (None, None),

@@ -60,7 +60,7 @@ enum End {
     Lost,
 }
 
-/// See the module.
+/// One lease on one endpoint, with the attempts that were begun under it.
 #[derive(Debug)]
 pub(super) struct Turn {
     shared: Arc<Shared>,

@@ -33,7 +33,8 @@ impl TaskList {
     /// orders parents before children. Cost: O(tasks + dependencies).
     ///
     /// # Errors
-    /// `Invalid`: duplicate ids, references that mean nothing or several tasks. `InvalidTree`: several
+    /// `Invalid`: duplicate ids, references that mean nothing or several tasks, and what is wrong with
+    /// the tasks by themselves, first. `InvalidTree`: several
     /// roots, none, a parent cycle, or `parent_id` against the nesting.
     pub fn resolve(
         self,
@@ -51,8 +52,9 @@ impl TaskList {
                 Some(GivenId::Alias(_)) | None => mint(Fresh::Below),
             })
             .collect();
-        let names = Names::of(&self.tasks)?;
-        let mut faults = Vec::new();
+        let (names, duplicates) = Names::of(&self.tasks);
+        let mut faults = self.faults.clone();
+        faults.extend(duplicates);
         let mut tree_faults = Vec::new();
         let mut parents: Vec<Option<Target>> = Vec::with_capacity(ids.len());
         for (task, around) in self.tasks.iter().zip(&self.around) {
@@ -100,12 +102,11 @@ impl TaskList {
                 })
             }) {
                 Ok(list) => dependencies.push(list),
-                Err(list) => list
-                    .into_iter()
-                    .for_each(|fault| Violation::report(&mut faults, || fault)),
+                Err(list) => faults.extend(list),
             }
         }
         if !faults.is_empty() {
+            faults.truncate(limits::VIOLATIONS_MAX);
             return Err(Rejection::new(Kind::Invalid, faults));
         }
         if !tree_faults.is_empty() {
@@ -279,7 +280,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(tasks: &'a [TaskFields]) -> Result<Self, Rejection> {
+    /// The names, and ids that several tasks have.
+    fn of(tasks: &'a [TaskFields]) -> (Self, Vec<Violation>) {
         let mut ids = HashMap::with_capacity(tasks.len());
         let mut names: HashMap<&str, Option<usize>> = HashMap::with_capacity(tasks.len());
         let mut faults = Vec::new();
@@ -304,11 +306,7 @@ impl<'a> Names<'a> {
             }
         }
         faults.truncate(limits::VIOLATIONS_MAX);
-        if faults.is_empty() {
-            Ok(Self { ids, names })
-        } else {
-            Err(Rejection::new(Kind::Invalid, faults))
-        }
+        (Self { ids, names }, faults)
     }
 
     fn find(&self, reference: &TaskRef) -> Result<Target, Violation> {

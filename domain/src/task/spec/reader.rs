@@ -275,7 +275,7 @@ impl Reader<'_> {
                 Some(Value::Bool(b)) => *b,
                 Some(other) => {
                     self.report(&at("required"), "Wrong type", "true or false", other);
-                    continue;
+                    true
                 }
             };
             match object.get("id") {

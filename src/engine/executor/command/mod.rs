@@ -83,6 +83,10 @@ impl Executor for CommandExecutor {
         }
     }
 
+    fn params(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
         let request = Request::read(&job.inputs)?;
         let path = self.options.programs.get(&request.program).ok_or_else(|| {

@@ -66,6 +66,10 @@ impl Executor for HttpExecutor {
         }
     }
 
+    fn params(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
     fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
         let read = Request::read(inputs, self.egress.policy());
         read.err().unwrap_or_default()

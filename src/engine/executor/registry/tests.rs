@@ -138,3 +138,31 @@ fn an_executors_own_schema_is_compiled_and_used() {
     assert!(error.to_string().contains("executor `a`"), "{error}");
     assert!(error.to_string().contains("properties.x.type"), "{error}");
 }
+
+/// Declares the members of `params` that it reads.
+struct Declaring;
+
+#[async_trait]
+impl Executor for Declaring {
+    fn describe(&self) -> Description {
+        named("declaring", &["d"], Concurrency::Waiting).0.clone()
+    }
+    fn params(&self) -> Option<Vec<String>> {
+        Some(vec!["user_agent".to_owned()])
+    }
+    async fn execute(&self, _job: Job) -> Result<Value, ExecutorError> {
+        Ok(json!({}))
+    }
+}
+
+#[test]
+fn an_executor_may_declare_the_params_that_it_reads() {
+    let registry = Registry::builder()
+        .register(Arc::new(Declaring))
+        .and_then(|b| b.register(named("open", &[], Concurrency::Waiting)))
+        .and_then(RegistryBuilder::build)
+        .unwrap();
+    let declared = |name: &str| registry.get(name).unwrap().params().cloned();
+    assert_eq!(declared("d").as_deref(), Some(&["user_agent".to_owned()][..]));
+    assert_eq!(declared("open"), None);
+}

@@ -9,7 +9,7 @@ pub const REASON_CHARS_MAX: usize = 4096;
 /// Which task to cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The task.
+    /// A stored task that is pending or in progress.
     pub task_id: TaskId,
     /// Whether the descendants of a task with a method are cancelled too; those of a group always are.
     pub cascade: bool,

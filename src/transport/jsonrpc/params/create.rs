@@ -8,14 +8,15 @@ use taskledger_domain::task::schema;
 /// What to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// One task, a task with `children`, `{task, children}` nodes, or `{tasks: [...]}`.
+    /// One task, a task with `children`, `{task, children}` nodes, or `{tasks: [...]}`; perhaps with
+    /// faults, to which the application adds what else is wrong.
     pub tasks: TaskList,
 }
 
 impl Parameters for Params {
     fn ask(reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         reader.hand_over(questions, |map| {
-            call::parse_create(map).map(|tasks| Self { tasks })
+            call::read_create(map).map(|tasks| Self { tasks })
         })
     }
 }

@@ -6,7 +6,7 @@ use taskledger_domain::{TaskId, Violation};
 /// Which task to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The task.
+    /// A stored task; only a pending one can be deleted.
     pub task_id: TaskId,
     /// Whether everything below it goes with it.
     pub cascade: bool,

@@ -13,7 +13,7 @@ pub const EXECUTOR_WAIT_SECONDS_MAX: u32 = 86_400;
 /// What to run, and how.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// New tasks or a stored one.
+    /// New tasks or a stored one. New ones perhaps with faults, those of other parameters included.
     pub target: Target,
     /// How.
     pub options: ExecuteOptions,
@@ -62,10 +62,19 @@ impl Parameters for Params {
             executor_wait_ms,
             callback: None,
         };
-        reader.finish(|| {
-            let target = stored.map(Target::Stored).or(list.map(Target::New))?;
-            Some(Self { target, options })
-        })
+        match (reader.finish(|| Some(())), list) {
+            (Ok(()), list) => {
+                let target = stored.map(Target::Stored).or(list.map(Target::New));
+                let target = target.expect("one of the two was given, or a fault was reported");
+                Ok(Self { target, options })
+            }
+            // What else is wrong with the tasks is told with it.
+            (Err(faults), Some(list)) if !faults.is_empty() => Ok(Self {
+                target: Target::New(list.with_faults(faults)),
+                options,
+            }),
+            (Err(faults), _) => Err(faults),
+        }
     }
 }
 
@@ -82,7 +91,7 @@ impl Kind for TasksKind {
     }
 
     fn parse(&self, value: &Value) -> Result<TaskList, Refusal> {
-        call::parse_tasks(value).map_err(Refusal::Inside)
+        call::read_tasks(value).map_err(Refusal::Inside)
     }
 }
 

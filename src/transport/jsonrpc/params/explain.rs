@@ -6,7 +6,7 @@ use taskledger_domain::{TaskId, Violation};
 /// Which task to explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The task.
+    /// A stored task, in any status.
     pub task_id: TaskId,
 }
 

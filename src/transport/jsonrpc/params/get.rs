@@ -7,7 +7,7 @@ use taskledger_domain::{TaskId, Violation};
 /// Which task to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The task.
+    /// A stored task; with `as_of` also one that was deleted since.
     pub task_id: TaskId,
     /// Whether to wait for earlier writes.
     pub consistency: Consistency,

@@ -12,7 +12,7 @@ const LAST_EVENT_ID_CHARS_MAX: usize = 1024;
 /// Whom to watch, and from where on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The task.
+    /// A stored task; its flow is watched.
     pub task_id: TaskId,
     /// The id of the last event that arrived, or the `cursor` of an answer.
     pub last_event_id: String,

@@ -7,7 +7,7 @@ use taskledger_domain::{TaskId, Violation};
 /// Whom to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The task.
+    /// A stored task, which is shown before anything is told.
     pub task_id: TaskId,
     /// Whether its neighbours are watched too.
     pub scope: Scope,

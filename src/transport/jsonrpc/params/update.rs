@@ -8,7 +8,7 @@ use taskledger_domain::{TaskId, Violation};
 /// What to change in which task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// The task.
+    /// A stored task; what may be changed depends on its status.
     pub task_id: TaskId,
     /// The changes.
     pub updates: Updates,

@@ -97,6 +97,7 @@ pub fn executors() -> About {
         "idempotent": {"type": "boolean", "description": "Whether an interrupted attempt is simply repeated."},
         "pure": {"type": "boolean", "description": "Whether an attempt needs neither time nor anything outside: then its start and its end are one append."},
         "input_schema": {"type": ["object", "null"], "description": "What it takes as `inputs`, as JSON Schema (draft-07)."},
+        "params": {"type": ["array", "null"], "items": {"type": "string"}, "description": "The members of `params` that it reads beside `timeout_seconds`, `retry_count`, `retry` and `deadline`; others are refused. Null: it does not say, and any are taken."},
         "limit": {"type": "integer", "minimum": 0, "description": "Attempts at once."},
     }));
     About {
@@ -110,7 +111,7 @@ pub fn executors() -> About {
             params: json!({}),
             result: json!({"executors": [{
                 "name": "echo_executor", "aliases": [], "summary": "Returns its inputs",
-                "idempotent": true, "pure": true, "input_schema": null, "limit": 256,
+                "idempotent": true, "pure": true, "input_schema": null, "params": [], "limit": 256,
             }]}),
         }],
     }

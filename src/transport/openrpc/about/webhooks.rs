@@ -3,6 +3,7 @@
 use super::super::schemas::{at, object, with_optional};
 use super::{About, Example};
 use crate::transport::jsonrpc::ErrorKind;
+use crate::webhooks::delivery::DeliveryState;
 use serde_json::{Value, json};
 
 /// The webhook of the examples.
@@ -117,7 +118,7 @@ fn waits_for() -> Value {
         "description": "What must happen first: an earlier message ends, the breaker lets something through, the webhook is enabled."})
 }
 
-const STATES: [&str; 5] = ["waiting", "delivered", "dead", "cancelled", "superseded"];
+const STATES: [DeliveryState; 5] = DeliveryState::ALL;
 
 fn delivery() -> Value {
     object(json!({

@@ -222,7 +222,7 @@ async fn inputs_are_free_without_a_schema(probe: &Probe) -> Outcome {
     seen("kept as they are")
 }
 
-/// With ids of tasks that exist, and an executor that does.
+/// With ids of tasks that exist, and an executor that does, which need not know `user_agent`.
 async fn complete_example_is_valid(probe: &Probe) -> Outcome {
     let parent = probe.create(&probe.task("parent")).await?;
     let before = probe.create(&probe.task("before").below(&parent)).await?;
@@ -234,7 +234,7 @@ async fn complete_example_is_valid(probe: &Probe) -> Outcome {
         "priority": 1,
         "inputs": {"url": "https://example.com", "timeout": 60},
         "schemas": {"type": "local", "method": method, "input_schema": crawler_schema()},
-        "params": {"retry_count": 3, "user_agent": "MyCrawler/1.0"},
+        "params": {"retry_count": 3},
         "result": null,
         "error": null,
         "dependencies": [{"id": before, "required": true}],

@@ -26,7 +26,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         ),
         decided(
             "semantics/inputs/4-all-at-once",
-            "all violations come in one answer, each with its path, of all tasks of the call",
+            "all faults of a call (fields, references, inputs, executors) come in one answer, each with its path, of all tasks",
             all_violations_come_at_once,
         ),
         decided(
@@ -70,6 +70,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             "semantics/inputs/12-params",
             "`timeout_seconds` that is no positive number and `deadline` that is no RFC 3339 time are -32602",
             odd_params_are_refused,
+        ),
+        decided(
+            "semantics/inputs/13-unknown-params",
+            "members of `params` that an executor does not declare, or that look like the engine's own, are -32602 with a suggestion",
+            unknown_params_are_refused,
         ),
     ]
 }
@@ -143,10 +148,17 @@ async fn inputs_are_checked_at_update(probe: &Probe) -> Outcome {
 async fn all_violations_come_at_once(probe: &Probe) -> Outcome {
     let wrong = checked(probe, json!({"x": "1", "y": 2}));
     let other = checked(probe, json!({}));
+    let odd = probe.group("odd").below("root").with("priority", 9);
+    let lost = probe.group("lost").below("root").after("nobody");
+    let unknown = json!({"method": "no_such_executor"});
+    let unknown = probe.group("unknown").below("odd").with("schemas", unknown);
     let tasks = json!({"tasks": [
         probe.group("root").element(),
         wrong.below("root").value(),
         other.below("root").value(),
+        odd.element(),
+        lost.element(),
+        unknown.element(),
     ]});
     for method in ["tasks.create", "tasks.execute"] {
         let error = probe.refused(method, tasks.clone(), INVALID_PARAMS).await?;
@@ -155,15 +167,27 @@ async fn all_violations_come_at_once(probe: &Probe) -> Outcome {
             json!(["tasks", 1, "inputs", "x"]),
             json!(["tasks", 1, "inputs", "y"]),
             json!(["tasks", 2, "inputs", "x"]),
+            json!(["tasks", 3, "priority"]),
+            json!(["tasks", 4, "dependencies", 0, "id"]),
+            // Only an execution needs the executor.
+            json!(["tasks", 5, "schemas", "method"]),
         ] {
+            let is_due = path[2] != "schemas" || method == "tasks.execute";
             ensure!(
-                faults.iter().any(|fault| fault["path"] == path),
-                "no fault at {path} in {}",
+                faults.iter().any(|fault| fault["path"] == path) == is_due,
+                "fault at {path} (expected: {is_due}) in {}",
                 shown(json!(faults))
             );
         }
+        ensure!(
+            !faults
+                .iter()
+                .any(|fault| fault["path"] == json!(["tasks", 5, "parent_id"])),
+            "a task with faults is not unknown to others: {}",
+            shown(json!(faults))
+        );
     }
-    seen("three faults of two tasks")
+    seen("six faults of five tasks")
 }
 
 async fn schemas_are_draft_07(probe: &Probe) -> Outcome {
@@ -394,4 +418,45 @@ async fn odd_params_are_refused(probe: &Probe) -> Outcome {
         .create(&probe.task("task").with("params", zone))
         .await?;
     seen("seven odd values are refused, an offset and a fraction are not")
+}
+
+async fn unknown_params_are_refused(probe: &Probe) -> Outcome {
+    let near = [
+        ("timeout", "timeout_seconds"),
+        ("retries", "retry_count"),
+        ("deadlin", "deadline"),
+    ];
+    let own = |task: &NewTask, field: &str| task.clone().with("params", json!({field: 1}));
+    // With an executor that declares its members, with one that does not exist yet, with none.
+    let unknown = || {
+        probe
+            .task("task")
+            .with("schemas", json!({"method": "web_crawler"}))
+    };
+    for task in [probe.task("task"), unknown(), probe.group("task")] {
+        let id = probe.create(&task).await?;
+        for (given, meant) in near {
+            let create = own(&task, given).value();
+            let error = probe
+                .refused("tasks.create", create, INVALID_PARAMS)
+                .await?;
+            let expected = text_of(fault_in(&error, given)?, "expected")?;
+            ensure!(expected.contains(meant), "{error}: expected `{meant}`");
+            let updates = json!({"params": {given: 1}});
+            update_refused(probe, &id, updates, INVALID_PARAMS).await?;
+        }
+    }
+    let odd = own(&probe.task("task"), "user_agent");
+    let error = probe
+        .refused("tasks.execute", list(&[odd]), INVALID_PARAMS)
+        .await?;
+    let expected = text_of(fault_in(&error, "user_agent")?, "expected")?;
+    ensure!(
+        expected.contains("timeout_seconds") && expected.contains("retry_count"),
+        "{error}: expected the members that there are"
+    );
+    for open in [unknown(), probe.group("task")] {
+        probe.create(&own(&open, "user_agent")).await?;
+    }
+    seen(error.to_string())
 }

@@ -7,6 +7,8 @@ use crate::clauses::prelude::*;
 const DEPTH_MAX: usize = 60;
 /// Calls in a batch.
 const BATCH_CALLS_MAX: usize = 100;
+/// What is wrong with a batch as a whole.
+const INVALID_REQUEST: i64 = -32600;
 /// Bytes of a request.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Tasks in a call, and dependencies of a task.
@@ -35,7 +37,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         ),
         decided(
             "semantics/limits/3-batch",
-            "a batch has at most 100 calls; with one more none is made",
+            "a batch has at most 100 calls; with one more it is one invalid request, and none is made",
             batches_have_100_calls,
         ),
         decided(
@@ -164,7 +166,7 @@ async fn batches_have_100_calls(probe: &Probe) -> Outcome {
         reply.expect_result()?;
     }
     let answer = probe.post(Value::from(calls).to_string()).await?;
-    let error = answer.expect_error_without_id(INVALID_PARAMS)?;
+    let error = answer.expect_error_without_id(INVALID_REQUEST)?;
     let fault = told(fault_in(&error, "batch")?);
     ensure!(
         fault.contains("100") && fault.contains("101"),
@@ -232,7 +234,10 @@ fn object_of(bytes: usize) -> Value {
 
 async fn payloads_have_1_mib(probe: &Probe) -> Outcome {
     for field in ["inputs", "params"] {
-        let largest = probe.task("task").with(field, object_of(PAYLOAD_BYTES_MAX));
+        // Built-in executors declare their `params`; a task without an executor takes any.
+        let largest = probe
+            .group("task")
+            .with(field, object_of(PAYLOAD_BYTES_MAX));
         let id = probe.create(&largest).await?;
         let stored = probe.get(&id).await?;
         ensure!(
@@ -240,7 +245,7 @@ async fn payloads_have_1_mib(probe: &Probe) -> Outcome {
             "`{field}` of {PAYLOAD_BYTES_MAX} bytes is not what was sent"
         );
         let larger = object_of(PAYLOAD_BYTES_MAX + 1);
-        let task = probe.task("task").with(field, larger.clone());
+        let task = probe.group("task").with(field, larger.clone());
         let error = probe
             .refused("tasks.create", task.value(), INVALID_PARAMS)
             .await?;

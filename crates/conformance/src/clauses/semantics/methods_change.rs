@@ -86,7 +86,7 @@ async fn specifications_change_before_execution(probe: &Probe) -> Outcome {
     for (id, on) in [(&pending, &child), (&failed.root, &below)] {
         let schemas = probe.task("x").value()["schemas"].clone();
         let changed = json!({
-            "inputs": {"new": [1]}, "schemas": schemas, "params": {"own": true},
+            "inputs": {"new": [1]}, "schemas": schemas, "params": {"retry_count": 2},
             "dependencies": [{"id": on, "required": false}],
         });
         update(probe, id, changed.clone()).await?;
@@ -206,7 +206,7 @@ async fn other_changes_are_refused(probe: &Probe) -> Outcome {
     let specification = [
         json!({"inputs": {"duration_ms": 1}}),
         json!({"schemas": {"method": probe.options().executor}, "inputs": {"new": 1}}),
-        json!({"params": {"new": 1}}),
+        json!({"params": {"retry_count": 1}}),
         json!({"dependencies": []}),
     ];
     let place = [json!({"user_id": user}), json!({"parent_id": place})];

@@ -398,7 +398,7 @@ async fn the_complete_example_is_taken(probe: &Probe) -> Outcome {
         "params": {"retry_count": 3, "user_agent": "MyCrawler/1.0"},
         "schemas": {
             "type": "local",
-            "method": probe.options().executor,
+            "method": "web_crawler",
             "input_schema": {"type": "object", "required": ["url"], "properties": {
                 "url": {"type": "string", "format": "uri"},
                 "timeout": {"type": "integer", "minimum": 1, "default": 30},

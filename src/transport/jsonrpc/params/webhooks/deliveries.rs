@@ -4,6 +4,7 @@ use super::super::super::reader::{Choice, Parameters, Reader, TASK_ID, TIMESTAMP
 use super::kinds::Id;
 use super::list::{cursor, limit};
 use super::recover::before;
+use crate::webhooks::delivery::DeliveryState;
 use crate::webhooks::store::DeliveryFilter;
 use taskledger_domain::Violation;
 
@@ -46,13 +47,13 @@ impl Parameters for Params {
     }
 }
 
-const STATE: Choice<&str> = choice(
+const STATE: Choice<DeliveryState> = choice(
     "not a state of deliveries",
     &[
-        ("waiting", "waiting"),
-        ("delivered", "delivered"),
-        ("dead", "dead"),
-        ("cancelled", "cancelled"),
-        ("superseded", "superseded"),
+        ("waiting", DeliveryState::Waiting),
+        ("delivered", DeliveryState::Delivered),
+        ("dead", DeliveryState::Dead),
+        ("cancelled", DeliveryState::Cancelled),
+        ("superseded", DeliveryState::Superseded),
     ],
 );
