@@ -5,21 +5,17 @@ pub mod cli;
 
 pub mod config;
 
-
 pub mod engine;
 pub mod nodes;
 pub mod retention;
 pub mod server;
 
-
 pub mod telemetry;
 
 pub mod transport;
 
-
 // The parts that are crates of their own, under the names by which the rest knows them.
 pub use taskledger_clock as clock;
-pub use taskledger_conformance as conformance;
 pub use taskledger_log as store;
 pub use taskledger_net::{egress, tls};
 pub use taskledger_subscription as subscription;

@@ -15,8 +15,8 @@ use taskledger_domain::task::inputs;
 use taskledger_domain::{FlowId, RunId, TaskId};
 use tokio_util::sync::CancellationToken;
 
-const WORKFLOW: &str = include_str!("../examples/real_workflow.json");
-const README: &str = include_str!("../examples/README.md");
+const WORKFLOW: &str = include_str!("../../examples/real_workflow.json");
+const README: &str = include_str!("../../examples/README.md");
 
 fn tasks() -> Vec<Value> {
     let request: Value = serde_json::from_str(WORKFLOW).unwrap();

@@ -1,26 +1,29 @@
-//! `taskledger conformance`: looks at a server, this one or another, clause by clause.
+//! What the arguments ask for: looking at a server clause by clause, or the list of clauses.
 
-use super::output::{Output, printable, table};
-use super::{ApiError, CliError, Remote};
-use crate::clock::SystemClock;
-use crate::conformance::{
-    CALL_TIMEOUT, Check, Clause, Level, Options, Report, Suite, Verdict, all, failing_task,
-    markdown,
-};
+use crate::error::Error;
+use crate::output::{Output, printable, table};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
+use taskledger_clock::SystemClock;
+use taskledger_conformance::{
+    CALL_TIMEOUT, Check, Clause, Level, Options, Report, Suite, Verdict, all, failing_task,
+    markdown,
+};
 
+/// The address of a server when none is given.
+const URL_DEFAULT: &str = "http://127.0.0.1:8000";
 /// Characters of evidence that the table shows; `--json` shows all.
 const EVIDENCE_CHARS_MAX: usize = 200;
 /// How long a server may take to accept a connection, before anything is looked at.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Check a server against the protocol, clause by clause
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Parser)]
+#[command(name = "taskledger-conformance", version)]
 #[command(after_help = "\
 Needs a server that runs at least three tasks at once: with fewer, checks wait in vain for each
 other's tasks. Checks create tasks with names and users of their own, and leave them: some 26,000,
@@ -28,16 +31,20 @@ almost all by the clauses about limits in `semantics/`. `--only interface/`, `--
 `--only validation/` leave those out.
 
 Examples:
-  taskledger conformance
-  taskledger conformance --url http://127.0.0.1:9000 --path /tasks --executor noop --slow-executor wait
-  taskledger conformance --header 'Authorization: Bearer TOKEN' --other-header 'Authorization: Bearer OTHER'
-  taskledger conformance --only interface/json-rpc --json
-  taskledger conformance --list
+  taskledger-conformance
+  taskledger-conformance --url http://127.0.0.1:9000 --path /tasks --executor noop --slow-executor wait
+  taskledger-conformance --header 'Authorization: Bearer TOKEN' --other-header 'Authorization: Bearer OTHER'
+  taskledger-conformance --only interface/json-rpc --json
+  taskledger-conformance --list
 
 Exit codes: 0 no MUST is broken, 1 one is, 2 usage, 4 no connection")]
-pub(super) struct Args {
-    #[command(flatten)]
-    remote: Remote,
+pub(crate) struct Args {
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// The server
+    #[arg(long, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT, value_parser = server_url)]
+    url: String,
     /// Where the server takes calls: `/` or `/tasks`
     #[arg(long, default_value = "/")]
     path: String,
@@ -76,6 +83,27 @@ pub(super) struct Args {
     markdown: bool,
 }
 
+impl Args {
+    /// Whether the report, and errors too, are wanted as JSON.
+    pub(crate) const fn wants_json(&self) -> bool {
+        self.json
+    }
+}
+
+fn server_url(text: &str) -> Result<String, String> {
+    let parsed =
+        reqwest::Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    if parsed.scheme() != "http" {
+        return Err(format!(
+            "cannot talk to `{text}`: only `http://` is supported"
+        ));
+    }
+    if !parsed.has_host() {
+        return Err("expected http://HOST:PORT, for example http://127.0.0.1:8000".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 fn object(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
@@ -98,7 +126,7 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 }
 
 /// Runs it.
-pub(super) async fn conformance(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, Error> {
     let mut clauses = all();
     if args.markdown {
         out.bytes(markdown(&clauses).as_bytes())?;
@@ -108,7 +136,7 @@ pub(super) async fn conformance(args: Args, out: &mut Output) -> Result<ExitCode
         clauses.retain(|clause| clause.id.contains(text.as_str()));
         if clauses.is_empty() {
             let text = format!("no clause has `{text}` in its id; `--list` shows all");
-            return Err(CliError::Usage(text));
+            return Err(Error::Usage(text));
         }
     }
     if args.list {
@@ -116,8 +144,8 @@ pub(super) async fn conformance(args: Args, out: &mut Output) -> Result<ExitCode
         return Ok(ExitCode::SUCCESS);
     }
     let clock = SystemClock::default();
-    let suite = Suite::new(options(&args), &clock).map_err(CliError::Usage)?;
-    reach(&args.remote.url).await?;
+    let suite = Suite::new(options(&args), &clock).map_err(Error::Usage)?;
+    reach(&args.url).await?;
     let (terminal, count) = (std::io::stderr().is_terminal(), clauses.len());
     let progress = |done| {
         if terminal {
@@ -145,16 +173,13 @@ fn options(args: &Args) -> Options {
         headers: args.headers.iter().cloned().collect(),
         other_headers: args.other_headers.iter().cloned().collect(),
         call_timeout: Duration::from_secs(args.timeout),
-        ..Options::new(&args.remote.url)
+        ..Options::new(&args.url)
     }
 }
 
 /// Whether anybody listens: a wrong address is no verdict on a server.
-async fn reach(url: &str) -> Result<(), CliError> {
-    let no = |why: String| {
-        let text = format!("cannot reach {url}: {why}");
-        CliError::Api(ApiError::Connection(text))
-    };
+async fn reach(url: &str) -> Result<(), Error> {
+    let no = |why: String| Error::Connection(format!("cannot reach {url}: {why}"));
     let parsed = reqwest::Url::parse(url).map_err(|error| no(error.to_string()))?;
     let host = parsed.host_str().unwrap_or_default();
     let host = host
@@ -192,7 +217,7 @@ fn list(clauses: &[Clause], out: &mut Output) -> std::io::Result<()> {
         vec![id, level, clause.text.to_owned()]
     };
     let rows: Vec<_> = clauses.iter().map(row).collect();
-    out.lines(table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
+    out.lines(&table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
 }
 
 fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> {
@@ -211,8 +236,8 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
             ]
         })
         .collect();
-    out.lines(table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
-    out.line("")?;
+    out.lines(&table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
+    out.bytes(b"\n")?;
     let count = |(level, counts): (Level, [usize; 4])| {
         std::iter::once(level.name().to_owned())
             .chain(counts.map(|n| n.to_string()))
@@ -224,12 +249,13 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
         "not testable" => "not-testable",
         other => other,
     }));
-    out.lines(table(&head, &counts))?;
-    out.line(match (report.conforms(strict), strict) {
+    out.lines(&table(&head, &counts))?;
+    let conclusion = match (report.conforms(strict), strict) {
         (true, false) => "conforms: no MUST is broken",
         (true, true) => "conforms: no MUST and no decided rule is broken",
         (false, _) => "does not conform",
-    })
+    };
+    out.lines(&[conclusion.to_owned()])
 }
 
 fn shortened(text: &str) -> String {
@@ -244,9 +270,10 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::Line;
+    use clap::{CommandFactory, Parser};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
+    use taskledger_conformance::Line;
 
     /// Output that can be read while `Output` owns it.
     #[derive(Clone, Default)]
@@ -273,7 +300,7 @@ mod tests {
             }],
         };
         let page = Page::default();
-        let mut out = Output::to(Box::new(page.clone()), false, false);
+        let mut out = Output::to(Box::new(page.clone()));
         show(&report, strict, &mut out).unwrap();
         let bytes = page.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
@@ -292,6 +319,32 @@ conforms: no MUST is broken
 ";
         assert_eq!(shown(failed(), false), expected);
         assert!(shown(failed(), true).ends_with("does not conform\n"));
+    }
+
+    #[test]
+    fn arguments_are_read_and_senseless_ones_refused() {
+        Args::command().debug_assert();
+        let read = |line: &str| {
+            Args::try_parse_from(std::iter::once("program").chain(line.split_whitespace()))
+        };
+        for line in [
+            "",
+            "--url http://h:1 --path /tasks --executor noop --slow-executor wait",
+            "--slow-inputs {\"s\":60} --failing-task {\"inputs\":{}} --timeout 1",
+            "--only interface/json-rpc --json --strict",
+            "--list --markdown",
+        ] {
+            assert!(read(line).is_ok(), "{line}");
+        }
+        for line in [
+            "--markdown",
+            "--slow-inputs 1",
+            "--timeout 0",
+            "--url nonsense",
+            "--url https://h",
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -2,26 +2,24 @@
 
 /// Makes two tests of each claim, a function of the [`Folder`](crate::server::Folder) that it is
 /// to be shown on.
+#[macro_export]
 macro_rules! on_both_backends {
     ($($claim:ident),+ $(,)?) => {
         mod on_sqlite {
-            use crate::server::Folder;
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
-                    super::$claim(Folder::new()).await;
+                    super::$claim($crate::server::Folder::new()).await;
                 }
             )+
         }
         mod on_postgres {
-            use crate::server::Folder;
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
-                    super::$claim(Folder::with_database().await).await;
+                    super::$claim($crate::server::Folder::with_database().await).await;
                 }
             )+
         }
     };
 }
-pub(crate) use on_both_backends;

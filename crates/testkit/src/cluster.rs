@@ -10,10 +10,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use taskledger::clock::SystemClock;
-use taskledger::store::postgres::{Options as LogOptions, PostgresStore};
-use taskledger::subscription::rebuild::beside;
+use taskledger_clock::SystemClock;
+use taskledger_log::postgres::{Options as LogOptions, PostgresStore};
 use taskledger_projections::{Options, ReadModels};
+use taskledger_subscription::rebuild::beside;
 
 /// Partitions of flows.
 const PARTITIONS: u64 = 256;
@@ -27,19 +27,19 @@ const AT_ONCE: usize = 24;
 const LAST_ANSWERS: Duration = Duration::from_secs(90);
 
 /// Servers on one database.
-pub(crate) struct Cluster {
-    pub(crate) folder: Folder,
-    pub(crate) nodes: Vec<Server>,
+pub struct Cluster {
+    pub folder: Folder,
+    pub nodes: Vec<Server>,
 }
 
 impl Cluster {
     /// So many servers on a fresh database.
-    pub(crate) async fn of(nodes: usize) -> Self {
+    pub async fn of(nodes: usize) -> Self {
         Self::start(Folder::with_database().await, nodes, &[]).await
     }
 
     /// Starts servers in a place, with more arguments.
-    pub(crate) async fn start(folder: Folder, nodes: usize, arguments: &[&str]) -> Self {
+    pub async fn start(folder: Folder, nodes: usize, arguments: &[&str]) -> Self {
         let mut cluster = Self {
             folder,
             nodes: Vec::new(),
@@ -52,12 +52,12 @@ impl Cluster {
         cluster
     }
 
-    pub(crate) fn apis(&self) -> Vec<Api> {
+    pub fn apis(&self) -> Vec<Api> {
         self.nodes.iter().map(|node| node.api.clone()).collect()
     }
 
     /// Waits until so many nodes share everything evenly, as each of them sees it.
-    pub(crate) async fn settled(&self, nodes: usize) {
+    pub async fn settled(&self, nodes: usize) {
         for node in &self.nodes {
             settled(&node.api, nodes).await;
         }
@@ -65,7 +65,7 @@ impl Cluster {
 
     /// Every run has ended, nothing was lost, nothing happened twice, each node shows what all have
     /// acknowledged, and the read models are what a replay of the log makes. Stops the nodes.
-    pub(crate) async fn check(self, clients: &[Client]) -> Vec<Event> {
+    pub async fn check(self, clients: &[Client]) -> Vec<Event> {
         let api = &self.nodes[0].api;
         join_all(clients.iter().map(|client| client.confirm(api))).await;
         let running = json!({"status": "in_progress", "limit": 1});
@@ -132,14 +132,14 @@ async fn assert_rows_equal_a_replay(folder: &Folder) {
 }
 
 /// Waits until so many nodes share everything evenly, as this one sees it.
-pub(crate) async fn settled(api: &Api, nodes: usize) {
+pub async fn settled(api: &Api, nodes: usize) {
     api.eventually("the nodes share the partitions", async || {
         is_settled(&health(api).await, nodes as u64).then_some(())
     })
     .await;
 }
 
-pub(crate) async fn health(api: &Api) -> Value {
+pub async fn health(api: &Api) -> Value {
     api.call("system.health", json!({})).await["node"].take()
 }
 
@@ -156,7 +156,7 @@ fn is_settled(node: &Value, nodes: u64) -> bool {
 }
 
 /// The task has this name, or none when it was deleted.
-pub(crate) async fn shows(api: &Api, id: &str, name: Option<&str>) {
+pub async fn shows(api: &Api, id: &str, name: Option<&str>) {
     match name {
         Some(name) => {
             let task = api.call("tasks.get", json!({"task_id": id})).await;
@@ -171,7 +171,7 @@ pub(crate) async fn shows(api: &Api, id: &str, name: Option<&str>) {
 
 /// Clients that work through all nodes in turn, until they are told to stop. A call without an
 /// answer is repeated at the next node.
-pub(crate) struct Load {
+pub struct Load {
     over: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
     denied: Arc<AtomicUsize>,
@@ -179,7 +179,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn start(clients: Vec<Client>, nodes: &[Api]) -> Self {
+    pub fn start(clients: Vec<Client>, nodes: &[Api]) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (done, denied) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let work = |(n, client): (usize, Client)| {
@@ -197,7 +197,7 @@ impl Load {
     }
 
     /// Waits until a client was told to come back, or that its command has failed.
-    pub(crate) async fn denied(&self, api: &Api) {
+    pub async fn denied(&self, api: &Api) {
         api.eventually("a command is denied", async || {
             (self.denied.load(Ordering::Relaxed) > 0).then_some(())
         })
@@ -205,7 +205,7 @@ impl Load {
     }
 
     /// Waits until so many more commands were carried out or refused.
-    pub(crate) async fn more(&self, api: &Api, commands: usize) {
+    pub async fn more(&self, api: &Api, commands: usize) {
         let before = self.done.load(Ordering::Relaxed);
         api.eventually("commands are answered", async || {
             (self.done.load(Ordering::Relaxed) >= before + commands).then_some(())
@@ -214,7 +214,7 @@ impl Load {
     }
 
     /// Ends it when every command has an answer.
-    pub(crate) async fn stop(self) -> Vec<Client> {
+    pub async fn stop(self) -> Vec<Client> {
         self.over.store(true, Ordering::Relaxed);
         let done = tokio::time::timeout(LAST_ANSWERS, join_all(self.working)).await;
         let done = done.expect("every command is answered in the end");

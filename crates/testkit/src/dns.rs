@@ -16,7 +16,7 @@ const CHAIN_MAX: usize = 8;
 
 /// What a name is said to be.
 #[derive(Debug, Clone)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// These addresses, each for questions of its kind.
     Addresses(Vec<IpAddr>),
     /// Another name, with what that one is said to be.
@@ -33,13 +33,13 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// From texts.
-    pub(crate) fn addresses(addresses: &[&str]) -> Self {
+    pub fn addresses(addresses: &[&str]) -> Self {
         Self::Addresses(addresses.iter().map(|a| a.parse().unwrap()).collect())
     }
 }
 
 /// A name server. Ends with the value.
-pub(crate) struct Dns {
+pub struct Dns {
     address: SocketAddr,
     names: Arc<Mutex<HashMap<String, Vec<Reply>>>>,
     asked: Arc<Mutex<HashMap<(String, u16), usize>>>,
@@ -47,7 +47,7 @@ pub(crate) struct Dns {
 }
 
 impl Dns {
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let (names, asked) = (Arc::default(), Arc::default());
@@ -60,19 +60,19 @@ impl Dns {
         }
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// What is said of a name: the nth reply to the nth question of a kind, the last one for ever.
     /// Nothing may be remembered (TTL 0).
-    pub(crate) fn says(&self, name: &str, replies: impl IntoIterator<Item = Reply>) {
+    pub fn says(&self, name: &str, replies: impl IntoIterator<Item = Reply>) {
         let replies = replies.into_iter().collect();
         self.names.lock().unwrap().insert(name.to_owned(), replies);
     }
 
     /// How often a name's IPv4 addresses were asked for.
-    pub(crate) fn asked(&self, name: &str) -> usize {
+    pub fn asked(&self, name: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.get(&(name.to_owned(), A)).copied().unwrap_or(0)
     }

@@ -5,28 +5,28 @@ use std::collections::HashMap;
 
 /// A task in the log.
 #[derive(Debug, Default)]
-pub(crate) struct FoundTask {
-    pub(crate) name: String,
-    pub(crate) cancelled: bool,
-    pub(crate) deleted: bool,
+pub struct FoundTask {
+    pub name: String,
+    pub cancelled: bool,
+    pub deleted: bool,
 }
 
 /// What the log says of all clients' tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) tasks: HashMap<String, FoundTask>,
+pub struct Found {
+    pub tasks: HashMap<String, FoundTask>,
     /// Tasks created under each mark.
-    pub(crate) created: HashMap<String, usize>,
+    pub created: HashMap<String, usize>,
     /// Flows with tasks of each mark.
-    pub(crate) flows: HashMap<String, Vec<String>>,
+    pub flows: HashMap<String, Vec<String>>,
     /// Runs, and whether they have ended.
-    pub(crate) runs: HashMap<String, bool>,
+    pub runs: HashMap<String, bool>,
     /// Names given by `TaskRenamed`, and how often.
-    pub(crate) renamed: HashMap<String, usize>,
+    pub renamed: HashMap<String, usize>,
 }
 
 impl Found {
-    pub(crate) fn in_log(events: &[Event]) -> Self {
+    pub fn in_log(events: &[Event]) -> Self {
         let mut found = Self::default();
         for event in events {
             let task = event.task().to_owned();

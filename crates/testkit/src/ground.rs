@@ -1,9 +1,6 @@
 //! Places for read models, on each engine.
 
-#[path = "../../../tests/common/postgres.rs"]
-mod postgres;
-
-use postgres::Database;
+use crate::postgres::Database;
 use sqlx::postgres::PgConnectOptions;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -118,12 +115,12 @@ macro_rules! on_both_engines {
     ($($(#[$meta:meta])* $claim:ident),* $(,)?) => {
         mod on_sqlite {
             $(#[tokio::test] $(#[$meta])* async fn $claim() {
-                super::$claim(super::Engine::Sqlite).await;
+                super::$claim($crate::ground::Engine::Sqlite).await;
             })*
         }
         mod on_postgres {
             $(#[tokio::test] $(#[$meta])* async fn $claim() {
-                super::$claim(super::Engine::Postgres).await;
+                super::$claim($crate::ground::Engine::Postgres).await;
             })*
         }
     };

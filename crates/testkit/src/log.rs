@@ -7,28 +7,28 @@ use std::collections::{HashMap, HashSet};
 
 /// An event as it was exported.
 #[derive(Debug, Clone)]
-pub(crate) struct Event {
-    pub(crate) position: u64,
-    pub(crate) flow: String,
-    pub(crate) version: u64,
-    pub(crate) micros: i64,
-    pub(crate) kind: String,
-    pub(crate) data: Value,
+pub struct Event {
+    pub position: u64,
+    pub flow: String,
+    pub version: u64,
+    pub micros: i64,
+    pub kind: String,
+    pub data: Value,
 }
 
 impl Event {
     /// A member of its data as text.
-    pub(crate) fn text(&self, member: &str) -> &str {
+    pub fn text(&self, member: &str) -> &str {
         self.data[member].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn task(&self) -> &str {
+    pub fn task(&self) -> &str {
         self.text("task_id")
     }
 }
 
 /// The whole log; works beside a running server and after one was killed.
-pub(crate) async fn export(folder: &Folder) -> Vec<Event> {
+pub async fn export(folder: &Folder) -> Vec<Event> {
     let command = ["events", "export"].map(str::to_owned).into_iter();
     let text = program::run(command.chain(folder.storage())).await.done();
     text.lines().map(parse).collect()
@@ -50,7 +50,7 @@ fn parse(line: &str) -> Event {
 }
 
 /// Positions and versions have no gaps.
-pub(crate) fn assert_dense(events: &[Event]) {
+pub fn assert_dense(events: &[Event]) {
     let mut versions: HashMap<&str, u64> = HashMap::new();
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event.position, index as u64 + 1);
@@ -62,7 +62,7 @@ pub(crate) fn assert_dense(events: &[Event]) {
 
 /// No task started before each of its dependencies had ended as it must; no attempt started twice,
 /// out of order, or ended twice.
-pub(crate) fn assert_started_in_order(events: &[Event]) {
+pub fn assert_started_in_order(events: &[Event]) {
     let mut waits: HashMap<&str, Vec<(&str, bool)>> = HashMap::new();
     let mut status: HashMap<&str, &str> = HashMap::new();
     let mut attempts: HashMap<&str, u64> = HashMap::new();

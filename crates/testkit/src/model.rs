@@ -13,10 +13,10 @@ const REPEATS_MAX: usize = 20;
 
 /// A command on its way.
 #[derive(Debug, Clone)]
-pub(crate) struct Command {
-    pub(crate) method: &'static str,
-    pub(crate) params: Value,
-    pub(crate) key: String,
+pub struct Command {
+    pub method: &'static str,
+    pub params: Value,
+    pub key: String,
     effect: Effect,
     /// It was sent before, and may have taken effect then.
     in_doubt: bool,
@@ -70,21 +70,21 @@ struct Task {
 
 /// How often a client was told what.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Told {
-    pub(crate) done: usize,
-    pub(crate) refused: usize,
-    pub(crate) busy: usize,
-    pub(crate) failed: usize,
-    pub(crate) unknown: usize,
-    pub(crate) nothing: usize,
+pub struct Told {
+    pub done: usize,
+    pub refused: usize,
+    pub busy: usize,
+    pub failed: usize,
+    pub unknown: usize,
+    pub nothing: usize,
     /// Reads.
-    pub(crate) shown: usize,
-    pub(crate) not_shown: usize,
+    pub shown: usize,
+    pub not_shown: usize,
 }
 
 impl Told {
     /// Both together.
-    pub(crate) const fn and(self, other: Self) -> Self {
+    pub const fn and(self, other: Self) -> Self {
         Self {
             done: self.done + other.done,
             refused: self.refused + other.refused,
@@ -100,11 +100,11 @@ impl Told {
 
 /// A client, which changes only its own flows, one command after the other.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     number: usize,
     /// Calls may fail because something under the server was broken.
     under_faults: bool,
-    pub(crate) told: Told,
+    pub told: Told,
     /// Commands that were told, when they were sent for the first time, that nothing was done.
     denied: Vec<Effect>,
     /// Commands that were in doubt and then done, with the answer.
@@ -113,11 +113,11 @@ pub(crate) struct Client {
     counter: u64,
     flows: Vec<Flow>,
     /// A command without an answer.
-    pub(crate) open: Option<Command>,
+    pub open: Option<Command>,
 }
 
 impl Client {
-    pub(crate) fn new(number: usize, seed: u64) -> Self {
+    pub fn new(number: usize, seed: u64) -> Self {
         let random = Random::new(seed ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95));
         Self {
             number,
@@ -133,7 +133,7 @@ impl Client {
     }
 
     /// The same for a server under which something is broken: that a call has failed is an answer.
-    pub(crate) fn under_faults(number: usize, seed: u64) -> Self {
+    pub fn under_faults(number: usize, seed: u64) -> Self {
         Self {
             under_faults: true,
             ..Self::new(number, seed)
@@ -141,12 +141,12 @@ impl Client {
     }
 
     /// Acknowledged flows.
-    pub(crate) fn flows(&self) -> usize {
+    pub fn flows(&self) -> usize {
         self.flows.len()
     }
 
     /// The next command.
-    pub(crate) fn next(&mut self) -> Command {
+    pub fn next(&mut self) -> Command {
         self.counter += 1;
         let mark = format!("c{}-{}.", self.number, self.counter);
         let kind = if self.flows.is_empty() {
@@ -256,7 +256,7 @@ impl Client {
 
     /// Sends a command; `None` when nobody knows what became of it, and then it stays open. A refusal
     /// that the state of a task explains is an answer without an effect.
-    pub(crate) async fn send(&mut self, api: &Api, command: Command) -> Option<Result<Value, i64>> {
+    pub async fn send(&mut self, api: &Api, command: Command) -> Option<Result<Value, i64>> {
         let (method, params) = (command.method, command.params.clone());
         match api.try_call(method, params, Some(&command.key)).await {
             Ok(result) => {
@@ -316,7 +316,7 @@ impl Client {
     }
 
     /// Looks at one of its tasks, which nobody else changes: an answer shows what was acknowledged.
-    pub(crate) async fn look(&mut self, api: &Api) {
+    pub async fn look(&mut self, api: &Api) {
         let flow = self.random.index(&self.flows);
         let task = self.random.index(&self.flows[flow].tasks);
         let task = &self.flows[flow].tasks[task];
@@ -342,7 +342,7 @@ impl Client {
     }
 
     /// What was done once is not done again, and is answered as it was.
-    pub(crate) async fn confirm(&self, api: &Api) {
+    pub async fn confirm(&self, api: &Api) {
         for (command, answer) in &self.resolved {
             let again = api
                 .try_call(command.method, command.params.clone(), Some(&command.key))
@@ -355,7 +355,7 @@ impl Client {
     }
 
     /// Sends the command that had no answer again, twice: one effect, one answer.
-    pub(crate) async fn repeat(&mut self, api: &Api) {
+    pub async fn repeat(&mut self, api: &Api) {
         let Some(command) = self.open.take() else {
             return;
         };
@@ -426,7 +426,7 @@ impl Client {
 
     /// Everything acknowledged is in the log, what was denied is not, and what has no answer is there
     /// whole or not at all.
-    pub(crate) fn check(&self, log: &Found) {
+    pub fn check(&self, log: &Found) {
         for effect in &self.denied {
             match effect {
                 Effect::Created { mark, .. } => assert!(!log.created.contains_key(mark), "{mark}"),
@@ -469,7 +469,7 @@ impl Client {
     }
 
     /// Each task as the server shows it: ids with the names that they must have, `None` if deleted.
-    pub(crate) fn expected(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub fn expected(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let tasks = self.flows.iter().flat_map(|flow| &flow.tasks);
         tasks.map(|task| {
             (
@@ -480,7 +480,7 @@ impl Client {
     }
 
     /// The marks of its flows.
-    pub(crate) fn marks(&self) -> impl Iterator<Item = &str> {
+    pub fn marks(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().map(|flow| flow.mark.as_str())
     }
 }

@@ -1,5 +1,7 @@
-//! A fresh database on the PostgreSQL that `.ci/with-postgres` started. Included by every test
-//! program that needs one.
+//! A fresh database on the PostgreSQL that `.ci/with-postgres` started.
+
+pub mod admin;
+pub mod server;
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
 use std::str::FromStr;
@@ -9,14 +11,14 @@ const SERVER: &str = "TASKLEDGER_TEST_POSTGRES";
 
 /// An empty database, dropped with the value.
 #[derive(Debug)]
-pub(crate) struct Database {
+pub struct Database {
     name: String,
     url: String,
 }
 
 impl Database {
     #[allow(clippy::disallowed_methods, reason = "a name that nobody else has")]
-    pub(crate) async fn create() -> Self {
+    pub async fn create() -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
         let mut admin = admin().await;
         let sql = format!("CREATE DATABASE {name}");
@@ -31,7 +33,7 @@ impl Database {
     }
 
     /// `postgres://..`
-    pub(crate) fn url(&self) -> &str {
+    pub fn url(&self) -> &str {
         &self.url
     }
 }

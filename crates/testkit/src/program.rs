@@ -1,25 +1,34 @@
 //! The program, run to its end.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// The program that is tested.
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_taskledger");
+/// The program that is tested: beside the folder with the test programs, where cargo puts it before
+/// it runs the tests of package `taskledger`. (Its path is known at build time only to the tests of
+/// that package, not to a crate that they use.)
+#[must_use]
+pub fn path() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let folder = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+    let program = folder.join("taskledger");
+    assert!(program.is_file(), "{}: not built", program.display());
+    program
+}
 
 /// How long a command may take before the test counts it as hanging.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program without the settings of whoever runs the tests.
-pub(crate) fn command() -> Command {
-    command_of(PROGRAM)
+pub fn command() -> Command {
+    command_of(path())
 }
 
 /// Another program, with as little around it.
-pub(crate) fn command_of(program: &str) -> Command {
+pub fn command_of(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command
         .env_clear()
@@ -30,35 +39,35 @@ pub(crate) fn command_of(program: &str) -> Command {
 
 /// What a command left behind.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
+pub struct Ended {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Ended {
     /// Standard output of a command that must succeed.
     #[track_caller]
-    pub(crate) fn done(self) -> String {
+    pub fn done(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out
     }
 
     /// Standard error of a command that must end with `code`.
     #[track_caller]
-    pub(crate) fn refused(self, code: i32) -> String {
+    pub fn refused(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:?}");
         self.err
     }
 }
 
 /// Runs the program with these arguments.
-pub(crate) async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
+pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
     run_with(arguments, Path::new("."), "").await
 }
 
 /// Runs the program in `folder` with `input` on its standard input.
-pub(crate) async fn run_with<A: AsRef<OsStr>>(
+pub async fn run_with<A: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = A>,
     folder: &Path,
     input: &str,
@@ -69,7 +78,7 @@ pub(crate) async fn run_with<A: AsRef<OsStr>>(
 }
 
 /// Runs a prepared command to its end.
-pub(crate) async fn end(mut command: Command, input: &str) -> Ended {
+pub async fn end(mut command: Command, input: &str) -> Ended {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

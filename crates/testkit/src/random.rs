@@ -2,14 +2,14 @@
 
 /// A stream of numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) const fn next(&mut self) -> u64 {
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,12 +18,12 @@ impl Random {
     }
 
     /// From 0 to `end` - 1.
-    pub(crate) const fn below(&mut self, end: u64) -> u64 {
+    pub const fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
     /// An index of `items`, which is not empty.
-    pub(crate) fn index<T>(&mut self, items: &[T]) -> usize {
+    pub fn index<T>(&mut self, items: &[T]) -> usize {
         let end = u64::try_from(items.len()).unwrap();
         usize::try_from(self.below(end)).unwrap()
     }

@@ -1,13 +1,11 @@
 //! Somebody who is called: an HTTP/1.1 server on 127.0.0.1 that records what comes and answers by a
 //! script, faults included. Most faults are no HTTP, so it writes bytes itself.
 
-#[path = "receiver_script.rs"]
 mod script;
-#[path = "receiver_tls.rs"]
 mod tls;
 
-pub(crate) use script::{Answer, Behaviour, Then};
-pub(crate) use tls::Tls;
+pub use script::{Answer, Behaviour, Then};
+pub use tls::Tls;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -27,30 +25,30 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) method: String,
+pub struct Request {
+    pub method: String,
     /// Path and query, or what a proxy is told.
-    pub(crate) path: String,
+    pub path: String,
     /// Names in lower case, in the order in which they came.
-    pub(crate) headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
     /// Exactly what was sent.
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
     /// When all of it was there.
-    pub(crate) at: Instant,
+    pub at: Instant,
     /// Which connection it came on, from 1.
-    pub(crate) connection: u64,
+    pub connection: u64,
 }
 
 impl Request {
     /// The first header of this name (lower case).
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
 /// A receiver. Ends with the value.
-pub(crate) struct Receiver {
+pub struct Receiver {
     address: SocketAddr,
     scheme: &'static str,
     shared: Arc<Shared>,
@@ -73,17 +71,17 @@ struct Script {
 
 impl Receiver {
     /// One that speaks plain HTTP and answers 200.
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         Self::at("127.0.0.1:0".parse().unwrap(), None).await
     }
 
     /// One that speaks TLS, or fails to.
-    pub(crate) async fn start_tls(tls: Tls) -> Self {
+    pub async fn start_tls(tls: Tls) -> Self {
         Self::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await
     }
 
     /// One at an address of its own.
-    pub(crate) async fn at(address: SocketAddr, tls: Option<Tls>) -> Self {
+    pub async fn at(address: SocketAddr, tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
@@ -107,47 +105,47 @@ impl Receiver {
     }
 
     /// The certificate of the authority that signs those of all receivers.
-    pub(crate) fn ca_pem() -> String {
+    pub fn ca_pem() -> String {
         tls::ca_pem()
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Its URL, with this path.
-    pub(crate) fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// The same by a name.
-    pub(crate) fn url_of(&self, host: &str, path: &str) -> String {
+    pub fn url_of(&self, host: &str, path: &str) -> String {
         format!("{}://{host}:{}{path}", self.scheme, self.address.port())
     }
 
     /// Behaves so from now on.
-    pub(crate) fn answer(&self, behaviour: impl Into<Behaviour>) {
+    pub fn answer(&self, behaviour: impl Into<Behaviour>) {
         self.shared.script.lock().unwrap().always = behaviour.into();
     }
 
     /// Behaves so for each of the next requests, in this order.
-    pub(crate) fn answers(&self, behaviours: impl IntoIterator<Item = Behaviour>) {
+    pub fn answers(&self, behaviours: impl IntoIterator<Item = Behaviour>) {
         self.shared.script.lock().unwrap().next.extend(behaviours);
     }
 
     /// Behaves so for requests to this path.
-    pub(crate) fn answer_at(&self, path: &str, behaviour: impl Into<Behaviour>) {
+    pub fn answer_at(&self, path: &str, behaviour: impl Into<Behaviour>) {
         let mut script = self.shared.script.lock().unwrap();
         script.by_path.insert(path.to_owned(), behaviour.into());
     }
 
     /// What has come.
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<Request> {
         self.shared.requests.borrow().clone()
     }
 
     /// Waits until so many requests have come.
-    pub(crate) async fn wait_for(&self, n: usize) -> Vec<Request> {
+    pub async fn wait_for(&self, n: usize) -> Vec<Request> {
         let mut seen = self.shared.requests.subscribe();
         let there = seen.wait_for(|requests| requests.len() >= n);
         match tokio::time::timeout(PATIENCE, there).await {
@@ -157,12 +155,12 @@ impl Receiver {
     }
 
     /// Connections that were accepted.
-    pub(crate) fn connections(&self) -> u64 {
+    pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Bytes of answers that the network took.
-    pub(crate) fn written(&self) -> u64 {
+    pub fn written(&self) -> u64 {
         self.shared.written.load(Ordering::Relaxed)
     }
 }
@@ -197,7 +195,7 @@ async fn accept(listener: TcpListener, tls: Option<Tls>, shared: Arc<Shared>) {
 }
 
 /// A connection that can be broken.
-pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {
+pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {
     fn socket(&self) -> &TcpStream;
 }
 

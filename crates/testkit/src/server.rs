@@ -33,12 +33,12 @@ const PAUSE: Duration = Duration::from_millis(25);
 const LINES_SHOWN: usize = 60;
 
 /// The error that passes: read models are behind, or a queue is full.
-pub(crate) const TOO_BUSY: i64 = -32013;
+pub const TOO_BUSY: i64 = -32013;
 /// The error of a fault on the server's side.
-pub(crate) const FAILED: i64 = -32603;
+pub const FAILED: i64 = -32603;
 
 /// A data folder that is deleted with the value, and a database if one is asked for.
-pub(crate) struct Folder {
+pub struct Folder {
     place: TempDir,
     database: Option<Where>,
 }
@@ -52,7 +52,7 @@ enum Where {
 }
 
 impl Folder {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             place: tempfile::tempdir().unwrap(),
             database: None,
@@ -60,7 +60,7 @@ impl Folder {
     }
 
     /// A place whose data is in a Postgres database.
-    pub(crate) async fn with_database() -> Self {
+    pub async fn with_database() -> Self {
         Self {
             database: Some(Where::Own(Database::create().await)),
             ..Self::new()
@@ -68,7 +68,7 @@ impl Folder {
     }
 
     /// A place whose data is in the database at `url`.
-    pub(crate) fn at(url: String) -> Self {
+    pub fn at(url: String) -> Self {
         Self {
             database: Some(Where::At(url)),
             ..Self::new()
@@ -76,7 +76,7 @@ impl Folder {
     }
 
     /// The database, if the data is in one.
-    pub(crate) fn url(&self) -> Option<&str> {
+    pub fn url(&self) -> Option<&str> {
         self.database.as_ref().map(|database| match database {
             Where::Own(database) => database.url(),
             Where::At(url) => url,
@@ -84,7 +84,7 @@ impl Folder {
     }
 
     /// What names the storage on the command line.
-    pub(crate) fn storage(&self) -> Vec<String> {
+    pub fn storage(&self) -> Vec<String> {
         let (name, value) = match self.url() {
             Some(url) => ("--database-url", url.to_owned()),
             None => ("--data-dir", self.data().to_str().unwrap().to_owned()),
@@ -93,14 +93,14 @@ impl Folder {
     }
 
     /// What messages about the log call its place.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let name = |options: PgConnectOptions| options.get_database().map(str::to_owned);
         let database = self.options().and_then(name);
         database.unwrap_or_else(|| "ledger.db".to_owned())
     }
 
     /// Where the read models are.
-    pub(crate) fn rows(&self) -> projections::Options {
+    pub fn rows(&self) -> projections::Options {
         match self.options() {
             Some(options) => projections::Options::postgres(options),
             None => projections::Options::new(self.read_models()),
@@ -108,7 +108,7 @@ impl Folder {
     }
 
     /// Removes the read models, which no server uses.
-    pub(crate) async fn lose_rows(&self) {
+    pub async fn lose_rows(&self) {
         if self.database.is_some() {
             let sql = format!("DROP SCHEMA {} CASCADE", projections::SCHEMA_DEFAULT);
             return self.execute(&sql).await;
@@ -121,7 +121,7 @@ impl Folder {
 
     /// How often a server is killed here, of `most`: one that follows a killed one on a database
     /// waits for seconds until the leases of that one are over.
-    pub(crate) fn kills(&self, most: u64) -> u64 {
+    pub fn kills(&self, most: u64) -> u64 {
         if self.database.is_some() {
             most / 2
         } else {
@@ -130,12 +130,12 @@ impl Folder {
     }
 
     /// How to reach the database, if there is one.
-    pub(crate) fn options(&self) -> Option<PgConnectOptions> {
+    pub fn options(&self) -> Option<PgConnectOptions> {
         Some(self.url()?.parse().unwrap())
     }
 
     /// Does this in the database, behind the back of all servers.
-    pub(crate) async fn execute(&self, sql: &str) {
+    pub async fn execute(&self, sql: &str) {
         let options = self.options().expect("there is a database");
         let mut connection = options.connect().await.unwrap();
         let sql = AssertSqlSafe(sql.to_owned());
@@ -144,40 +144,40 @@ impl Folder {
     }
 
     /// The data folder; a file beside it is not part of it.
-    pub(crate) fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.place.path().join("data")
     }
 
     /// Where the data folder is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.place.path()
     }
 
-    pub(crate) fn ledger(&self) -> PathBuf {
+    pub fn ledger(&self) -> PathBuf {
         self.data().join("ledger.db")
     }
 
-    pub(crate) fn read_models(&self) -> PathBuf {
+    pub fn read_models(&self) -> PathBuf {
         self.data().join("read_models.db")
     }
 }
 
 /// A running server; killed when it is dropped.
-pub(crate) struct Server {
+pub struct Server {
     child: Child,
-    pub(crate) api: Api,
+    pub api: Api,
     err: Arc<Mutex<String>>,
     reader: JoinHandle<()>,
 }
 
 impl Server {
     /// Starts the server on a free port.
-    pub(crate) async fn start(folder: &Folder) -> Self {
+    pub async fn start(folder: &Folder) -> Self {
         Self::start_with(folder, &[]).await
     }
 
     /// The same with more arguments.
-    pub(crate) async fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
+    pub async fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
         let mut command = program::command();
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -187,7 +187,7 @@ impl Server {
     }
 
     /// Starts a prepared command, which becomes a server, and waits until it listens.
-    pub(crate) async fn spawn(mut command: Command, folder: &Path) -> Self {
+    pub async fn spawn(mut command: Command, folder: &Path) -> Self {
         command
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -211,18 +211,18 @@ impl Server {
     }
 
     /// Ends the process at once, whatever it does.
-    pub(crate) async fn kill(mut self) {
+    pub async fn kill(mut self) {
         self.child.start_kill().unwrap();
         self.ended().await;
     }
 
     /// The process stands still (SIGSTOP) until it is resumed.
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         self.send(Signal::STOP);
     }
 
     /// Lets a paused process go on.
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         self.send(Signal::CONT);
     }
 
@@ -232,12 +232,12 @@ impl Server {
     }
 
     /// Sends SIGTERM.
-    pub(crate) fn ask_to_stop(&self) {
+    pub fn ask_to_stop(&self) {
         self.send(Signal::TERM);
     }
 
     /// Sends SIGTERM and waits for a good end.
-    pub(crate) async fn stop(self) -> String {
+    pub async fn stop(self) -> String {
         self.ask_to_stop();
         let (status, err) = self.end().await;
         assert_eq!(status.code(), Some(0), "{err}");
@@ -245,7 +245,7 @@ impl Server {
     }
 
     /// Waits for the end; gives the log.
-    pub(crate) async fn end(mut self) -> (ExitStatus, String) {
+    pub async fn end(mut self) -> (ExitStatus, String) {
         let status = self.ended().await;
         let err = self.err.lock().unwrap().clone();
         (status, err)
@@ -267,17 +267,17 @@ impl Server {
 
     /// The process.
     #[allow(dead_code, reason = "not every program of tests looks at the process")]
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id().unwrap()
     }
 
     /// What the server has logged.
-    pub(crate) fn logged(&self) -> String {
+    pub fn logged(&self) -> String {
         self.err.lock().unwrap().clone()
     }
 
     /// Whether the process runs.
-    pub(crate) fn runs(&mut self) -> bool {
+    pub fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 }
@@ -317,14 +317,14 @@ async fn read(
 
 /// An error of the protocol.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refusal {
-    pub(crate) code: i64,
-    pub(crate) data: Value,
+pub struct Refusal {
+    pub code: i64,
+    pub data: Value,
 }
 
 impl Refusal {
     /// Whether the server cannot tell if the call took effect.
-    pub(crate) fn is_unknown(&self) -> bool {
+    pub fn is_unknown(&self) -> bool {
         let reason = self.data["reason"].as_str().unwrap_or_default();
         self.code == FAILED && reason.contains("unknown; retry with the same idempotency key")
     }
@@ -332,7 +332,7 @@ impl Refusal {
 
 /// Why a call has no result.
 #[derive(Debug)]
-pub(crate) enum NoResult {
+pub enum NoResult {
     /// The server said no.
     Refused(Refusal),
     /// There was no answer.
@@ -341,14 +341,14 @@ pub(crate) enum NoResult {
 
 /// Calls to one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
-    pub(crate) http: reqwest::Client,
-    pub(crate) url: String,
+pub struct Api {
+    pub http: reqwest::Client,
+    pub url: String,
 }
 
 impl Api {
     fn new(url: &str) -> Self {
-        let http = taskledger::tls::client()
+        let http = taskledger_net::tls::client()
             .no_proxy()
             .timeout(CALL_TIMEOUT)
             .build()
@@ -360,10 +360,7 @@ impl Api {
     }
 
     /// Sends a body; gives the HTTP status and the answer.
-    pub(crate) async fn post(
-        &self,
-        body: impl Into<reqwest::Body>,
-    ) -> reqwest::Result<(u16, Value)> {
+    pub async fn post(&self, body: impl Into<reqwest::Body>) -> reqwest::Result<(u16, Value)> {
         let request = self
             .http
             .post(&self.url)
@@ -379,7 +376,7 @@ impl Api {
     }
 
     /// Calls a method, under an idempotency key if one is given.
-    pub(crate) async fn try_call(
+    pub async fn try_call(
         &self,
         method: &str,
         params: Value,
@@ -404,7 +401,7 @@ impl Api {
     }
 
     /// The result of a call that must succeed, at once or when the server is less busy.
-    pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
+    pub async fn call(&self, method: &str, params: Value) -> Value {
         self.eventually(method, async || {
             match self.try_call(method, params.clone(), None).await {
                 Ok(result) => Some(result),
@@ -416,7 +413,7 @@ impl Api {
     }
 
     /// The refusal of a call that must be refused.
-    pub(crate) async fn refusal(&self, method: &str, params: Value) -> Refusal {
+    pub async fn refusal(&self, method: &str, params: Value) -> Refusal {
         match self.try_call(method, params.clone(), None).await {
             Err(NoResult::Refused(refusal)) => refusal,
             other => panic!("{method} {}: {other:?}", shortened(&params)),
@@ -424,7 +421,7 @@ impl Api {
     }
 
     /// The task's run, once it has ended.
-    pub(crate) async fn run_of(&self, task: &Value) -> Value {
+    pub async fn run_of(&self, task: &Value) -> Value {
         self.eventually("the run ends", async || {
             let run = self.call("tasks.get", json!({"task_id": task})).await["run"].take();
             (run["state"] != "running").then_some(run)
@@ -433,16 +430,12 @@ impl Api {
     }
 
     /// Waits until the read models show all of the log, as a list of all tasks must.
-    pub(crate) async fn caught_up(&self) {
+    pub async fn caught_up(&self) {
         self.call("tasks.list", json!({"limit": 1})).await;
     }
 
     /// Asks again and again until `look` finds something.
-    pub(crate) async fn eventually<T>(
-        &self,
-        what: &str,
-        mut look: impl AsyncFnMut() -> Option<T>,
-    ) -> T {
+    pub async fn eventually<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         let mut pace = tokio::time::interval(PAUSE);
         while Instant::now() < until {

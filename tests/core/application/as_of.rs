@@ -1,6 +1,6 @@
 //! `as_of`: what was answered then is what is answered now, from the log alone.
 
-use crate::world::{World, caller, is_busy, quiet, refused, soon, task, updates};
+use crate::application::world::{World, caller, is_busy, quiet, refused, soon, task, updates};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

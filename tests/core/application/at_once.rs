@@ -2,8 +2,8 @@
 
 mod dispatched;
 
-use crate::script::SWIFT;
-use crate::world::{World, caller, foreign_rename, metadata, quiet, soon, updates};
+use crate::application::script::SWIFT;
+use crate::application::world::{World, caller, foreign_rename, metadata, quiet, soon, updates};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::{Error, ExecuteOptions, Target};

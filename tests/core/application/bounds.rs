@@ -1,6 +1,6 @@
 //! What a mailbox holds is bounded, for callers and not for the engine.
 
-use crate::world::{World, caller, is_busy, quiet, soon, task, updates};
+use crate::application::world::{World, caller, is_busy, quiet, soon, task, updates};
 use serde_json::json;
 use taskledger::application::mailbox::{BYTES_MAX, COMMANDS_MAX};
 use taskledger::store::faulty::Hold;

@@ -1,6 +1,6 @@
 //! Claims: a taken one refuses only its own command, and idempotency keys make repetitions harmless.
 
-use crate::world::{World, caller, quiet, refused, soon, task, updates, with_key};
+use crate::application::world::{World, caller, quiet, refused, soon, task, updates, with_key};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger::application::ExecuteOptions;

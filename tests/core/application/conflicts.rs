@@ -1,6 +1,8 @@
 //! Another server writes to a flow just before this one does.
 
-use crate::world::{World, caller, foreign_rename, is_busy, metadata, refused, soon, task};
+use crate::application::world::{
+    World, caller, foreign_rename, is_busy, metadata, refused, soon, task,
+};
 use serde_json::json;
 use taskledger::application::{Consistency, ExecuteOptions, Target};
 use taskledger::store::NewEvent;
@@ -39,7 +41,7 @@ async fn a_kept_command_is_refused_when_the_new_state_says_so() {
     let first = w.rename("a", "mine");
     hold.arrived().await;
     let second = w.rename("b", "kept");
-    crate::world::quiet().await;
+    crate::application::world::quiet().await;
     w.foreign_write(flow, vec![foreign_deletion("a")]).await;
     hold.release();
     assert_eq!(refused(soon(first).await.unwrap()), Kind::NotFound);

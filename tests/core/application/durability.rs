@@ -1,6 +1,8 @@
 //! Answers and effects wait until what they rest on is durable.
 
-use crate::world::{World, caller, foreign_rename, metadata, quiet, refused, soon, task};
+use crate::application::world::{
+    World, caller, foreign_rename, metadata, quiet, refused, soon, task,
+};
 use serde_json::json;
 use taskledger::application::Consistency;
 use taskledger_domain::flow::Kind;

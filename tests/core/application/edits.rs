@@ -1,6 +1,6 @@
 //! `tasks.update` under competition, and `tasks.copy`.
 
-use crate::world::{World, caller, quiet, refused, soon, task, updates};
+use crate::application::world::{World, caller, quiet, refused, soon, task, updates};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The real dispatcher, end to end over the embedded log.
 
-use crate::world::{caller, metadata, soon, updates};
+use crate::application::world::{caller, metadata, soon, updates};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! States that are dropped and loaded again behave as if they had stayed.
 
-use crate::world::{Make, World, caller, foreign_rename, metadata, quiet, soon, task};
+use crate::application::world::{Make, World, caller, foreign_rename, metadata, quiet, soon, task};
 use serde_json::json;
 use taskledger::store::{EventStore, Snapshot};
 use taskledger_domain::FlowId;

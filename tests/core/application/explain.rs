@@ -1,6 +1,6 @@
 //! `tasks.explain`: names, errors, attempts, slots and people joined to the reasons of the rules.
 
-use crate::world::{World, caller, quiet, refused, soon, task};
+use crate::application::world::{World, caller, quiet, refused, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::caller::Caller;

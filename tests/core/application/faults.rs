@@ -1,6 +1,6 @@
 //! The log refuses, loses or cannot tell.
 
-use crate::world::{
+use crate::application::world::{
     Make, World, caller, foreign_rename, impossible_event, quiet, soon, task, with_key,
 };
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! `tasks.history` from the log: whole, in pages, of deleted tasks, while others write.
 
-use crate::world::{World, caller, foreign_rename, refused, soon, task, updates};
+use crate::application::world::{World, caller, foreign_rename, refused, soon, task, updates};
 use serde_json::{Value, json};
 use taskledger::application::history::{Cursor, EventType, Query, SCANNED_MAX, Scope};
 use taskledger::store::{Append, EventStore, NewEvent};
@@ -305,7 +305,12 @@ async fn a_task_that_joined_a_run_shows_its_end_and_no_stranger_does() {
 async fn long(w: &World, flow: FlowId, reports: usize) {
     let event = |n: usize, event| {
         let id = EventId(id(&format!("event {n}")).0);
-        NewEvent::new(id, START, crate::world::metadata("foreign"), event)
+        NewEvent::new(
+            id,
+            START,
+            crate::application::world::metadata("foreign"),
+            event,
+        )
     };
     let started = Event::RunStarted(RunStarted {
         run_id: run("long"),

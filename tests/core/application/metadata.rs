@@ -1,6 +1,6 @@
 //! Every event says who, why and on whose behalf.
 
-use crate::world::{World, caller, soon, task, updates};
+use crate::application::world::{World, caller, soon, task, updates};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger::application::caller::Caller;

@@ -1,6 +1,6 @@
 //! What `tasks.explain` suggests is accepted: at once, or when it says.
 
-use crate::world::{World, caller, soon, task, updates};
+use crate::application::world::{World, caller, soon, task, updates};
 use serde_json::{Value, json};
 use taskledger::application::error::Error;
 use taskledger::application::{ExecuteOptions, Target};

@@ -1,6 +1,8 @@
 //! Flows that come to this node and leave it, at every moment at which that can happen.
 
-use crate::world::{Make, World, caller, foreign_rename, metadata, quiet, refused, soon, task};
+use crate::application::world::{
+    Make, World, caller, foreign_rename, metadata, quiet, refused, soon, task,
+};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Long answers: in pieces, only a few at once, and never quietly short.
 
-use crate::world::{World, caller, is_busy, soon};
+use crate::application::world::{World, caller, is_busy, soon};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 use taskledger::application::readings::{Cut, NotWhole, Pieces, Text};

@@ -1,6 +1,6 @@
 //! A read sees every write that was answered before it, or says that it cannot.
 
-use crate::world::{World, caller, foreign_rename, is_busy, quiet, soon, task};
+use crate::application::world::{World, caller, foreign_rename, is_busy, quiet, soon, task};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger::application::{Consistency, Error, LAG_EVENTS_MAX};
@@ -88,7 +88,7 @@ async fn an_eventual_read_does_not_wait() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let unseen = soon(tree(&w, "root", Consistency::Eventual)).await.unwrap();
-    assert_eq!(crate::world::refused(unseen), Kind::NotFound);
+    assert_eq!(crate::application::world::refused(unseen), Kind::NotFound);
     assert_eq!(
         soon(list(&w, Consistency::Eventual))
             .await
@@ -164,7 +164,7 @@ async fn a_deleted_task_is_gone_from_reads_at_once() {
     let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
     assert!(soon(delete).await.unwrap().is_ok());
     assert_eq!(
-        crate::world::refused(soon(get(&w, "a", Consistency::Strong)).await.unwrap()),
+        crate::application::world::refused(soon(get(&w, "a", Consistency::Strong)).await.unwrap()),
         Kind::NotFound
     );
     let left = soon(children(&w, "root", Consistency::Strong))
@@ -198,7 +198,7 @@ async fn a_group_that_was_given_an_executor_keeps_the_progress_it_ended_with() {
     assert!(soon(w.execute(caller(), tree)).await.unwrap().is_ok());
     w.script.complete("a").await;
     w.script.fail("b").await;
-    let updates = crate::world::updates(json!({"schemas": {"method": "work"}}));
+    let updates = crate::application::world::updates(json!({"schemas": {"method": "work"}}));
     let update = w.call(move |app| async move { app.update(caller(), id("root"), updates).await });
     assert!(soon(update).await.unwrap().is_ok());
     w.run_read_models();

@@ -1,6 +1,6 @@
 //! Restarts, evictions while executors run, and times that come.
 
-use crate::world::{Make, World, caller, quiet, soon, task};
+use crate::application::world::{Make, World, caller, quiet, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::{ExecuteOptions, Target};

@@ -1,6 +1,6 @@
 //! Finished flows leave the log: which, in what order, and what is said of them afterwards.
 
-use crate::world::{World, caller, refused, soon, task};
+use crate::application::world::{World, caller, refused, soon, task};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::path::Path;

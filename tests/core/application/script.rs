@@ -1,6 +1,6 @@
 //! Executors and attempts that do what the test says.
 
-use crate::world::soon;
+use crate::application::world::soon;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! A flow that goes from one node to another whose clock is seconds away.
 
-use crate::ownership::Hand;
-use crate::world::{World, caller, soon, task};
+use crate::application::ownership::Hand;
+use crate::application::world::{World, caller, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::Partitions;

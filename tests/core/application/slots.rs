@@ -1,7 +1,7 @@
 //! Slots: limits and urgency count across flows.
 
-use crate::script::TestExecutors;
-use crate::world::{World, caller, quiet, soon, task};
+use crate::application::script::TestExecutors;
+use crate::application::world::{World, caller, quiet, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::slots::{AHEAD_MAX, Held, Slots};

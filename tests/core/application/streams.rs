@@ -46,7 +46,7 @@ impl World {
             let head = self.store.stream_head(flow).await.unwrap();
             #[allow(clippy::disallowed_methods, reason = "an id that no other event has")]
             let id = EventId(uuid::Uuid::new_v4());
-            let metadata = crate::world::metadata("test");
+            let metadata = crate::application::world::metadata("test");
             let append = Append {
                 stream: flow,
                 expected: head.map_or(0, |(version, _)| version),

@@ -1,6 +1,6 @@
 //! Many flows at once on several threads; every run prints its seed.
 
-use crate::world::{Make, World, caller, soon, task};
+use crate::application::world::{Make, World, caller, soon, task};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! A server without doors over a log that misbehaves on command.
 
-use crate::script::{Script, TestExecutors};
+use crate::application::script::{Script, TestExecutors};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Edges and bounds of the source that the compiler does not keep. Each failure names the place.
 
-#[path = "architecture/edges.rs"]
 mod edges;
 
 use edges::{CRATES, EDGES};
@@ -147,8 +146,7 @@ fn parts_use_only_what_the_architecture_allows() {
 fn every_part_in_the_list_exists() {
     let files = rust_files("src");
     for (name, _) in EDGES {
-        let there =
-            CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
+        let there = CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
         assert!(there, "`{name}` is in the list and not below src");
     }
 }

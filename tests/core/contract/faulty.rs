@@ -1,6 +1,6 @@
 //! The faults that tests of the mailboxes rely on, one by one.
 
-use crate::fixture::{append, appended, events, flow, manual_clock};
+use crate::contract::fixture::{append, appended, events, flow, manual_clock};
 use std::sync::Arc;
 use taskledger::store::faulty::FaultyStore;
 use taskledger::store::memory::MemoryStore;

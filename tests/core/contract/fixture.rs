@@ -1,6 +1,5 @@
 //! Backends to run the suite on, and events to write.
 
-use crate::postgres_database::Database;
 use sqlx::postgres::PgConnectOptions;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,6 +12,7 @@ use taskledger::store::sqlite::{LEDGER_FILE, Options, SqliteStore};
 use taskledger::store::{Append, ClaimKey, EventStore, NewClaim, NewEvent, Outcome};
 use taskledger_domain::flow::{Event, TaskRenamed};
 use taskledger_domain::{EventId, FlowId, Metadata, Recorded, TaskId, Timestamp, Version};
+use taskledger_testkit::postgres::Database;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Timestamp = Timestamp(1_767_225_600_000_000);

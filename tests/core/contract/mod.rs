@@ -6,14 +6,8 @@
 mod faulty;
 mod fixture;
 mod postgres;
-#[path = "../common/postgres_admin.rs"]
-mod postgres_admin;
-#[path = "../common/postgres.rs"]
-mod postgres_database;
 mod postgres_faults;
 mod postgres_order;
-#[path = "../common/postgres_server.rs"]
-mod postgres_server;
 mod postgres_tls;
 mod postgres_unknown;
 mod sqlite;
@@ -30,8 +24,8 @@ macro_rules! contract {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    let fixture = crate::fixture::$backend().await;
-                    crate::suite::$module::$name(&fixture).await;
+                    let fixture = crate::contract::fixture::$backend().await;
+                    crate::contract::suite::$module::$name(&fixture).await;
                 }
             )+)+
         }

@@ -1,16 +1,16 @@
 //! Postgres alone: opening, texts that it does not like, damage, news from other servers.
 
-use crate::fixture::{
+use crate::contract::fixture::{
     append, appended, event, flow, given_stream, manual_clock, open_postgres, postgres_options,
     request,
 };
-use crate::postgres_admin::{Admin, waits};
-use crate::postgres_database::Database;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use taskledger::store::postgres::{OpenError, Options, PostgresStore, migrate};
 use taskledger::store::{Append, ClaimKey, Error, EventStore, Fence, NewClaim, Outcome};
 use taskledger_domain::Position;
+use taskledger_testkit::postgres::Database;
+use taskledger_testkit::postgres::admin::{Admin, waits};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_open_an_empty_database_at_once_all_succeed() {
@@ -174,7 +174,10 @@ async fn the_character_nul_is_kept_wherever_a_caller_may_write_it() {
     let other = open_postgres(&database, manual_clock()).await;
     assert_eq!(other.read_all(0, 100).await.unwrap().events, written);
     let key = ClaimKey::Request(Arc::from("key \0 4"));
-    let held = other.claims(&[key], crate::fixture::START).await.unwrap();
+    let held = other
+        .claims(&[key], crate::contract::fixture::START)
+        .await
+        .unwrap();
     assert_eq!(held, [Some(Arc::from("val\0e"))]);
     let taken = store.append(strange(4)).await.unwrap();
     assert!(matches!(taken, Outcome::Exists { value, .. } if &*value == "val\0e"));
@@ -356,7 +359,7 @@ async fn the_database_lets_only_archived_flows_be_deleted_and_not_their_ends() {
     let database = Database::create().await;
     let store = open_postgres(&database, manual_clock()).await;
     let kept = given_stream(&store, 2).await;
-    let gone = crate::suite::dropping::given_archived(&store, 2).await;
+    let gone = crate::contract::suite::dropping::given_archived(&store, 2).await;
     let mut admin = Admin::of(&database).await;
 
     for sql in [

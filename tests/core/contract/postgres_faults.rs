@@ -1,16 +1,18 @@
 //! Postgres: sessions ended and servers crashed under load. Every append is answered, and the log
 //! holds exactly what was acknowledged.
 
-use crate::fixture::{append, flow, manual_clock, open_postgres, postgres_options, whole_log};
-use crate::postgres_admin::Admin;
-use crate::postgres_database::Database;
-use crate::postgres_server::Server;
+use crate::contract::fixture::{
+    append, flow, manual_clock, open_postgres, postgres_options, whole_log,
+};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::store::postgres::{Options, PostgresStore};
 use taskledger::store::{Append, Error, EventStore, Outcome, Resolution};
 use taskledger_domain::{EventId, FlowId, Recorded, Version};
+use taskledger_testkit::postgres::Database;
+use taskledger_testkit::postgres::admin::Admin;
+use taskledger_testkit::postgres::server::Server;
 use tokio::sync::watch;
 
 const APPENDERS: usize = 8;
@@ -144,7 +146,7 @@ async fn without_a_server_every_call_is_told_so() {
         ..patient(&server)
     };
     let store = PostgresStore::open(options).await.unwrap();
-    let stream = crate::fixture::given_stream(&store, 1).await;
+    let stream = crate::contract::fixture::given_stream(&store, 1).await;
     server.stop_immediately();
 
     let (lost, ids) = {

@@ -1,11 +1,9 @@
 //! Postgres: positions become visible in their order, whoever writes and whoever is slow.
 
-use crate::fixture::{
+use crate::contract::fixture::{
     START, append, appended, assert_each_once_in_order, event, flow, manual_clock, open_postgres,
     postgres_options,
 };
-use crate::postgres_admin::{Admin, waits};
-use crate::postgres_database::Database;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +11,8 @@ use taskledger::clock::ManualClock;
 use taskledger::store::postgres::PostgresStore;
 use taskledger::store::{Append, Error, EventStore, Outcome, Resolution};
 use taskledger_domain::{Position, Timestamp, Version};
+use taskledger_testkit::postgres::Database;
+use taskledger_testkit::postgres::admin::{Admin, waits};
 
 const APPENDERS: usize = 32;
 const ROUNDS: Version = 12;

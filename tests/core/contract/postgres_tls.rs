@@ -1,14 +1,14 @@
 //! Postgres behind TLS: what the connection string asks for is what is done, or the log is not
 //! opened.
 
-use crate::fixture::{append, appended, flow, manual_clock, postgres_options};
-use crate::postgres_admin::Admin;
-use crate::postgres_database::Database;
-use crate::postgres_server::Server;
+use crate::contract::fixture::{append, appended, flow, manual_clock, postgres_options};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use taskledger::store::EventStore;
 use taskledger::store::postgres::{OpenError, PostgresStore};
+use taskledger_testkit::postgres::Database;
+use taskledger_testkit::postgres::admin::Admin;
+use taskledger_testkit::postgres::server::Server;
 
 /// Runs `openssl`, which the packages of PostgreSQL bring along.
 fn openssl(folder: &Path, arguments: &str) {

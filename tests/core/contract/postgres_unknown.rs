@@ -1,11 +1,11 @@
 //! Postgres: a connection that breaks around an append, and finding out what became of it.
 
-use crate::fixture::{append, appended, event, flow, manual_clock, postgres_options};
-use crate::postgres_database::Database;
+use crate::contract::fixture::{append, appended, event, flow, manual_clock, postgres_options};
 use std::sync::Arc;
 use taskledger::store::postgres::{Options, PostgresStore};
 use taskledger::store::{Append, EventStore, Outcome, Resolution};
 use taskledger_domain::{EventId, FlowId};
+use taskledger_testkit::postgres::Database;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};

@@ -1,6 +1,6 @@
 //! What only the durable store promises: reopening, closing, the edge of the ring, refusals at open.
 
-use crate::fixture::{
+use crate::contract::fixture::{
     START, append, appended, event, flow, given_stream, ledger, manual_clock, open, options,
     request, whole_log,
 };
@@ -182,7 +182,7 @@ impl Clock for Turnstile {
         START
     }
     fn uuid(&self) -> uuid::Uuid {
-        crate::fixture::uuid()
+        crate::contract::fixture::uuid()
     }
 }
 
@@ -239,7 +239,7 @@ impl Clock for Bomb {
         START
     }
     fn uuid(&self) -> uuid::Uuid {
-        crate::fixture::uuid()
+        crate::contract::fixture::uuid()
     }
 }
 

@@ -1,7 +1,7 @@
 //! SIGKILL under load: what was acknowledged is there, and nothing is there by half.
 //! The test starts itself as a child process that writes until it is killed.
 
-use crate::fixture::{START, append, appended, flow, ledger, manual_clock, open};
+use crate::contract::fixture::{START, append, appended, flow, ledger, manual_clock, open};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -127,7 +127,7 @@ async fn write_until_killed(folder: &Path) {
 }
 
 async fn write_one(s: &impl EventStore, stream: FlowId, expected: u64) {
-    let task = TaskId(crate::fixture::uuid());
+    let task = TaskId(crate::contract::fixture::uuid());
     let version = expected + EVENTS;
     let claim = NewClaim {
         key: ClaimKey::Task(task),

@@ -1,6 +1,6 @@
 //! Damage is named, not believed; and the walk and the export that find it.
 
-use crate::fixture::{append, appended, event, given_stream, ledger, manual_clock, open};
+use crate::contract::fixture::{append, appended, event, given_stream, ledger, manual_clock, open};
 use std::path::Path;
 use taskledger::store::sqlite::export::Export;
 use taskledger::store::sqlite::{OpenError, verify};

@@ -1,6 +1,6 @@
 //! No space: appends are refused with nothing written, reads go on, and writing resumes by itself.
 
-use crate::fixture::{
+use crate::contract::fixture::{
     append, appended, event, flow, given_stream, ledger, manual_clock, open, options, whole_log,
 };
 use futures_util::future::join_all;

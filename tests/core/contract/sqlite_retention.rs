@@ -1,6 +1,6 @@
 //! Disk that archived flows give back.
 
-use crate::fixture::{START, append, appended, flow, ledger, manual_clock, open};
+use crate::contract::fixture::{START, append, appended, flow, ledger, manual_clock, open};
 use std::path::Path;
 use std::sync::Arc;
 use taskledger::store::EventStore;
@@ -25,7 +25,7 @@ fn end(events: u64) -> NewEvent {
         causation: None,
         trace: None,
     };
-    let id = EventId(crate::fixture::uuid());
+    let id = EventId(crate::contract::fixture::uuid());
     let archived = FlowArchived {
         file: "flows-20260101T000000Z-0f8fad5b.jsonl".to_owned(),
         sha256: "0".repeat(64),

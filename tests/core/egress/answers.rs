@@ -1,9 +1,9 @@
 //! Answers that are HTTP, whatever they say (F-1 to F-4, F-6, F-8, F-10, F-11, F-15, F-16, F-24).
 
-use crate::receiver::{Answer, Behaviour, Receiver};
-use crate::world::{BYTES_MAX, answered, egress, get, hook};
+use crate::egress::world::{BYTES_MAX, answered, egress, get, hook};
 use axum::http::Method;
 use taskledger::egress::Outgoing;
+use taskledger_testkit::receiver::{Answer, Behaviour, Receiver};
 
 /// What the network may hold of an answer that nobody reads any more: socket buffers of both sides.
 const BUFFERED_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -1,9 +1,9 @@
 //! Receivers that are slow or broken (F-12 to F-14, F-17, F-18, F-20, F-21, F-23).
 
-use crate::receiver::{Answer, Behaviour, Receiver, Then};
-use crate::world::{SHORT, answered, egress, fails, get, hook, short};
+use crate::egress::world::{SHORT, answered, egress, fails, get, hook, short};
 use std::time::Duration;
 use taskledger::egress::Class;
+use taskledger_testkit::receiver::{Answer, Behaviour, Receiver, Then};
 
 /// Later than any attempt with little time, earlier than any with much.
 const LATE: Duration = Duration::from_millis(600);

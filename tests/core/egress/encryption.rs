@@ -1,9 +1,9 @@
 //! TLS, good and bad (F-22, F-23).
 
-use crate::receiver::{Receiver, Tls};
-use crate::world::{answered, egress, fails, hook, options, policy, short};
+use crate::egress::world::{answered, egress, fails, hook, options, policy, short};
 use std::path::PathBuf;
 use taskledger::egress::{BuildError, Class, Egress};
+use taskledger_testkit::receiver::{Receiver, Tls};
 use tempfile::TempDir;
 
 /// A client that trusts the authority of the tests.
@@ -62,7 +62,7 @@ async fn what_is_not_tls_is_told_as_such() {
 
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_given_up_in_time() {
-    use crate::receiver::{Behaviour, Then};
+    use taskledger_testkit::receiver::{Behaviour, Then};
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;
     receiver.answer(Behaviour::Unread(Then::Hang));

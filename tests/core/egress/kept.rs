@@ -1,9 +1,9 @@
 //! Connections that are kept, and those that died meanwhile (F-19).
 
-use crate::receiver::{Answer, Behaviour, Receiver, Then};
-use crate::world::{answered, egress, fails, get, hook};
+use crate::egress::world::{answered, egress, fails, get, hook};
 use axum::http::Method;
 use taskledger::egress::{Class, Outgoing};
+use taskledger_testkit::receiver::{Answer, Behaviour, Receiver, Then};
 
 fn kept() -> Behaviour {
     Answer::status(200).into()

@@ -6,14 +6,8 @@
 
 mod answers;
 mod broken;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../common/dns.rs"]
-mod dns;
 mod encryption;
 mod kept;
 mod names;
 mod proxies;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../common/receiver.rs"]
-mod receiver;
 mod world;

@@ -1,11 +1,11 @@
 //! Names and what they are said to be (F-25 to F-30).
 
-use crate::dns::{Dns, Reply};
-use crate::receiver::{Answer, Receiver};
-use crate::world::{PATIENCE, answered, egress_with, fails, get, hook, policy};
+use crate::egress::world::{PATIENCE, answered, egress_with, fails, get, hook, policy};
 use axum::http::Method;
 use std::time::Duration;
 use taskledger::egress::{Class, Egress, Options, Outgoing, Policy, SystemLookup, Target};
+use taskledger_testkit::dns::{Dns, Reply};
+use taskledger_testkit::receiver::{Answer, Receiver};
 
 const HOST: &str = "hook.example";
 /// The limit of a lookup, and what a slow machine adds.

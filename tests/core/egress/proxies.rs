@@ -1,9 +1,9 @@
 //! Proxies: the one of the operator, and those of the environment (F-31).
 
-use crate::receiver::{Answer, Receiver};
-use crate::world::{answered, egress, fails, hook, options, policy};
+use crate::egress::world::{answered, egress, fails, hook, options, policy};
 use std::process::Command;
 use taskledger::egress::{Class, Egress, Policy};
+use taskledger_testkit::receiver::{Answer, Receiver};
 use url::Url;
 
 /// In the child: where the receiver is. Without it, this is the parent.

@@ -1,6 +1,5 @@
 //! A client under test, and requests to send with it.
 
-use crate::dns::Dns;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use std::net::SocketAddr;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use taskledger::egress::{
     Class, Egress, Error, Incoming, Options, Outgoing, Policy, SystemLookup, Target,
 };
+use taskledger_testkit::dns::Dns;
 
 /// Bytes of an answer that are read.
 pub(crate) const BYTES_MAX: usize = 16 * 1024;

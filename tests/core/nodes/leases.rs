@@ -1,6 +1,5 @@
 //! Who holds what, by the database's clock.
 
-use crate::postgres::Database;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{AssertSqlSafe, Row};
 use std::collections::HashMap;
@@ -10,6 +9,7 @@ use taskledger::application::ownership::Node;
 use taskledger::clock::SystemClock;
 use taskledger::nodes::{Held, LEASES, Leases, PostgresLeases, READ_MODELS, Sight};
 use taskledger::store::postgres::{Options, migrate};
+use taskledger_testkit::postgres::Database;
 use uuid::Uuid;
 
 /// A database with the log's tables that leases rely on.

@@ -2,5 +2,3 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 
 mod leases;
-#[path = "../common/postgres.rs"]
-mod postgres;

@@ -1,14 +1,9 @@
 //! The read models follow the log: catching up, living, failing, being rebuilt.
 #![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
-#[path = "../../projections/tests/common/ground.rs"]
-#[macro_use]
-#[allow(dead_code, unreachable_pub, reason = "a part of it is used here")]
-mod ground;
 mod log;
 mod several;
 
-use ground::{Engine, Ground};
 use log::{Log, id};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,12 +15,13 @@ use taskledger::subscription::runner::{Handle, Lagging, Options, Service, State}
 use taskledger_domain::flow::{Event, TaskDeleted};
 use taskledger_domain::{Payload, TaskId};
 use taskledger_projections::ReadModels;
+use taskledger_testkit::ground::{Engine, Ground};
 use tokio_util::sync::CancellationToken;
 
 /// Long enough never to be waited out by a test that passes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-on_both_engines!(
+taskledger_testkit::on_both_engines!(
     rows_follow_the_log_from_its_beginning_and_as_it_grows,
     an_event_that_cannot_be_projected_stops_the_projection_with_its_position,
     a_damaged_row_of_the_log_stops_the_projection_with_its_position,

@@ -1,6 +1,5 @@
 //! Several servers on the same rows, one of which folds; and a rebuild under way while they do.
 
-use super::ground::{Engine, Ground};
 use super::log::{Log, id};
 use super::{PATIENCE, models};
 use std::sync::Arc;
@@ -10,10 +9,11 @@ use taskledger::subscription::rebuild::{Error, Rebuilds, Status, beside};
 use taskledger::subscription::runner::{Handle, Options, Service, State};
 use taskledger_domain::{Payload, TaskId};
 use taskledger_projections::{Error as ReadError, ReadModels};
+use taskledger_testkit::ground::{Engine, Ground};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-on_both_engines!(
+taskledger_testkit::on_both_engines!(
     a_rebuild_on_a_running_server_changes_nothing_that_is_seen,
     a_rebuild_beside_rows_that_are_behind_folds_the_whole_log,
     a_rebuild_of_a_log_that_cannot_be_folded_leaves_the_old_rows,

@@ -1,6 +1,6 @@
 //! What a real server answers over a whole workflow is what the document says.
 
-use crate::support::{Document, World};
+use crate::openrpc::support::{Document, World};
 use serde_json::{Value, json};
 
 async fn call(world: &World, document: &Document, method: &str, params: Value) -> Value {

@@ -1,6 +1,6 @@
 //! The document itself.
 
-use crate::support::{Document, World};
+use crate::openrpc::support::{Document, World};
 use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use taskledger::transport::jsonrpc::methods;
 use taskledger::transport::jsonrpc::streaming::OF_SOCKETS;
 use taskledger::transport::openrpc::{DISCOVER, document};
 
-const META_SCHEMA: &str = include_str!("../data/open-rpc/meta-schema.json");
-const TASK_SCHEMA: &str = include_str!("../../crates/conformance/src/task_schema.json");
+const META_SCHEMA: &str = include_str!("data/open-rpc/meta-schema.json");
+const TASK_SCHEMA: &str = include_str!("../../../crates/conformance/src/task_schema.json");
 
 /// The document of a server at no address in particular.
 pub(crate) fn described() -> Document {
@@ -42,7 +42,7 @@ fn the_document_is_valid_against_the_meta_schema() {
         .build(&meta)
         .unwrap();
     let document = described().0;
-    crate::support::check(&validator, "the document", &document);
+    crate::openrpc::support::check(&validator, "the document", &document);
     for broken in [
         json!({"openrpc": "1.3.2"}),
         json!({"openrpc": "1.3.2", "info": {"title": "t", "version": "1"}, "methods": [{"name": "m"}]}),

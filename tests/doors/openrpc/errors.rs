@@ -1,6 +1,6 @@
 //! Every error that a method documents is provoked, and has the documented form.
 
-use crate::support::{Document, World, check};
+use crate::openrpc::support::{Document, World, check};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use taskledger::clock::SystemClock;
@@ -261,7 +261,7 @@ async fn every_documented_error_is_given_in_the_documented_form_and_no_other() {
 
 #[tokio::test]
 async fn the_forms_of_errors_are_told_apart() {
-    let document = crate::document::described();
+    let document = crate::openrpc::document::described();
     let row = |kind: ErrorKind| {
         let name = format!("{kind:?}");
         document.0["components"]["errors"][name]["data"].clone()

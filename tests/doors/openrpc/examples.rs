@@ -1,6 +1,6 @@
 //! Every example of the document is sent to a real server.
 
-use crate::support::{Document, World, check};
+use crate::openrpc::support::{Document, World, check};
 use serde_json::{Map, Value};
 
 fn by_name(_: &Value, example: &Value) -> Value {
@@ -84,7 +84,7 @@ async fn every_example_can_be_sent_by_position() {
 
 #[test]
 fn every_example_fits_the_schemas_beside_it() {
-    let document = crate::document::described();
+    let document = crate::openrpc::document::described();
     for method in document.methods() {
         let name = method["name"].as_str().unwrap();
         for example in method["examples"].as_array().unwrap() {

@@ -1,8 +1,8 @@
 //! The schemas of parameters are those of the code that reads them: what a schema refuses is
 //! refused by name, and what it takes is never refused for what it is.
 
-use crate::document::described;
-use crate::support::{Document, World};
+use crate::openrpc::document::described;
+use crate::openrpc::support::{Document, World};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! `GET /openrpc.json` and `rpc.discover`.
 
-use crate::support::World;
+use crate::openrpc::support::World;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Refusals name what the caller wrote, all of it at once, where it stands.
 
-use crate::support::World;
+use crate::openrpc::support::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

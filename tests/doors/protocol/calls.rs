@@ -1,7 +1,7 @@
 //! J-17, and idempotency keys: what calls are answered when a transcript cannot say it.
 
-use crate::harness::{ANSWER_BYTES_MAX, Server};
-use crate::judge::with_id;
+use crate::protocol::harness::{ANSWER_BYTES_MAX, Server};
+use crate::protocol::judge::with_id;
 use serde_json::{Value, json};
 
 #[tokio::test]

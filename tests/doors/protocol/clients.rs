@@ -1,18 +1,19 @@
 //! The clients that the command line uses, and the exit codes of the program itself.
 
-use crate::fake::{Fake, methods};
-use crate::harness::Server;
+use crate::protocol::fake::{Fake, methods};
+use crate::protocol::harness::Server;
 use serde_json::json;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use taskledger::cli::{Api, ApiError, HttpApi, LocalApi};
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::Dispatcher;
+use taskledger_testkit::program;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Runs the program with these arguments and no variables that would change them.
 async fn taskledger(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_taskledger"));
+    let mut command = Command::new(program::path());
     command.args(arguments).env_remove("TASKLEDGER_URL");
     tokio::task::spawn_blocking(move || command.output())
         .await
@@ -115,7 +116,7 @@ async fn a_reader_that_goes_away_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let child = tokio::task::spawn_blocking(move || {
-        Command::new(env!("CARGO_BIN_EXE_taskledger"))
+        Command::new(program::path())
             .args(["completions", "zsh"])
             .stdout(writer)
             .stderr(Stdio::piped())

@@ -1,7 +1,7 @@
 //! Connections: reuse, limits, slow and lost peers, and the end of the server.
 
-use crate::fake::Fake;
-use crate::harness::{Client, Http2, Server, request};
+use crate::protocol::fake::Fake;
+use crate::protocol::harness::{Client, Http2, Server, request};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Calls whose flow belongs to another node, and the door for calls of other nodes.
 
-use crate::fake::{Fake, methods};
-use crate::harness::Server;
+use crate::protocol::fake::{Fake, methods};
+use crate::protocol::harness::Server;
 use axum::body::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

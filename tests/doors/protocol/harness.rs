@@ -1,6 +1,6 @@
 //! A server on a free port and two small clients: raw HTTP/1.1, and HTTP/2 without TLS.
 
-use crate::fake::{Fake, methods};
+use crate::protocol::fake::{Fake, methods};
 use axum::body::{Body, Bytes};
 use hyper::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo};

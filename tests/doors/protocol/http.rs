@@ -1,7 +1,7 @@
 //! J-12 and what else HTTP itself refuses or serves.
 
-use crate::fake::Fake;
-use crate::harness::{Answer, Server, request};
+use crate::protocol::fake::Fake;
+use crate::protocol::harness::{Answer, Server, request};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger::transport::http::Options;

@@ -1,9 +1,9 @@
 //! The parse cases of JSONTestSuite as request bodies: what is JSON is no request (-32600, for an
 //! array one answer for each element), and what is no JSON is one -32700.
 
-use crate::harness::{Client, Server};
-use crate::judge::{is_invalid_request, is_parse_error};
-use crate::notation;
+use crate::protocol::harness::{Client, Server};
+use crate::protocol::judge::{is_invalid_request, is_parse_error};
+use crate::protocol::notation;
 use serde_json::Value;
 
 const SUITE: &str = include_str!("data/json_test_suite.txt");

@@ -8,8 +8,8 @@
 //! a value: leaves it out), `>> method: GET` its method, `<< name: value` before an answer demands
 //! a header, `<< status: 415` another status than 200. Lines that begin with `#` are comments.
 
-use crate::harness::{Answer, Client, Http2, Server};
-use crate::notation;
+use crate::protocol::harness::{Answer, Client, Http2, Server};
+use crate::protocol::notation;
 
 /// One or several requests and what each of them is answered.
 #[derive(Debug, Default, Clone)]
@@ -189,7 +189,10 @@ transcripts! {
 
 #[test]
 fn every_corner_has_a_transcript_and_every_transcript_runs() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protocol/transcripts");
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/doors/protocol/transcripts"
+    );
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

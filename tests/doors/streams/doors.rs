@@ -1,8 +1,8 @@
 //! `GET /events`: its bytes, its headers, its parameters.
 
-use crate::server::{Folder, Server};
-use crate::sse::{everything, get, open, run};
+use crate::streams::sse::{everything, get, open, run};
 use serde_json::json;
+use taskledger_testkit::server::{Folder, Server};
 
 #[tokio::test]
 async fn a_stream_opens_at_once_and_every_frame_is_exact() {
@@ -186,7 +186,7 @@ async fn a_page_whose_name_was_made_to_lead_here_learns_and_changes_nothing() {
         "--node-url",
         "http://127.0.0.1:1",
     ];
-    let mut open = crate::program::command();
+    let mut open = taskledger_testkit::program::command();
     open.args(command).args(folder.storage());
     let server = Server::spawn(open, folder.path()).await;
     let url = server.api.url.replace("0.0.0.0", "127.0.0.1");

@@ -1,8 +1,8 @@
 //! How many streams there may be, and what those cost that nobody reads.
 
-use crate::server::{Folder, Server};
-use crate::sse::{everything, get, open, post, run, tasks};
+use crate::streams::sse::{everything, get, open, post, run, tasks};
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 

@@ -3,20 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
-#[path = "../system/backends.rs"]
-mod backends;
 mod doors;
 mod limits;
-#[path = "../common/postgres.rs"]
-mod postgres;
-#[path = "../system/program.rs"]
-#[allow(dead_code, reason = "shared with the tests of the program")]
-mod program;
 mod resuming;
 mod runs;
-#[path = "../system/server.rs"]
-#[allow(dead_code, reason = "shared with the tests of the program")]
-mod server;
 mod sockets;
 mod sse;
 mod subscriptions;

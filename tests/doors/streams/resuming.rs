@@ -1,11 +1,11 @@
 //! A reader that comes back gets the exact union, wherever and whyever it was cut off.
 
-use crate::server::{Api, Folder, Server};
-use crate::sse::{Block, everything, open, run, tasks};
+use crate::streams::sse::{Block, everything, open, run, tasks};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use taskledger_testkit::server::{Api, Folder, Server};
 use tokio::task::JoinHandle;
 
 /// Starts runs until it is told to stop, wherever there is a server.

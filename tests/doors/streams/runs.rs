@@ -1,11 +1,11 @@
 //! Calls that begin a run, answered with its stream.
 
-use crate::server::{Folder, Server};
-use crate::sse::{Sse, call, post, tasks};
+use crate::streams::sse::{Sse, call, post, tasks};
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 
 /// What every stream of a run that completes tells: a status for each start and end, and its end.
-fn assert_whole(result: &Value, events: &[crate::sse::Block]) {
+fn assert_whole(result: &Value, events: &[crate::streams::sse::Block]) {
     let last = events.last().unwrap().json();
     assert_eq!(last["final"], true);
     assert_eq!(last["run"]["id"], result["run_id"]);

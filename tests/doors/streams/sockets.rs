@@ -1,9 +1,9 @@
 //! `/ws`: calls, subscriptions, close codes.
 
-use crate::server::{Folder, Server};
-use crate::sse::{PATIENCE, everything, run, tasks};
+use crate::streams::sse::{PATIENCE, everything, run, tasks};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -1,8 +1,8 @@
 //! A strict client of server-sent events.
 
-use crate::server::Api;
 use serde_json::{Value, json};
 use std::time::Duration;
+use taskledger_testkit::server::Api;
 use tokio::time::timeout;
 
 /// Real time after which something that is awaited has not come.

@@ -1,12 +1,11 @@
 //! `tasks.subscribe` and `tasks.resubscribe`.
 
-use crate::backends::on_both_backends;
-use crate::server::{Folder, Server};
-use crate::sse::{call, everything, run, tasks};
+use crate::streams::sse::{call, everything, run, tasks};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     a_flow_that_has_run_is_answered_with_its_end,
     what_was_cancelled_and_never_ran_is_answered_with_its_end,
     the_run_that_is_on_is_followed_and_not_one_before,
@@ -52,7 +51,7 @@ async fn a_flow_that_has_run_is_answered_with_its_end(folder: Folder) {
     assert_eq!(sse.rest().await, told);
     // The place is one to go on from anywhere.
     run(api, 1).await;
-    let mut all = crate::sse::open(api, "", Some(&at)).await;
+    let mut all = crate::streams::sse::open(api, "", Some(&at)).await;
     assert_eq!(all.header("x-taskledger-cursor"), at);
     assert_ne!(all.event().await.unwrap().json()["root_task_id"], root);
     server.stop().await;
@@ -210,7 +209,7 @@ async fn one_task_can_be_watched_alone() {
 }
 
 /// What a task looks like after the events behind its snapshot.
-fn folded(snapshot: &Value, events: &[crate::sse::Block]) -> Value {
+fn folded(snapshot: &Value, events: &[crate::streams::sse::Block]) -> Value {
     let mut status = snapshot["status"].clone();
     for event in events {
         let data = event.json();

@@ -1,7 +1,7 @@
 //! What is known of each attempt.
 
-use crate::on_both_engines;
-use crate::world::World;
+use crate::webhooks::on_both_engines;
+use crate::webhooks::world::World;
 use std::sync::Arc;
 use taskledger::webhooks::delivery::{Deliveries, Next, Recorded};
 

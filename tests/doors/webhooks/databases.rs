@@ -1,10 +1,10 @@
 //! Webhooks of servers whose data is on PostgreSQL, with the real program.
 
-use crate::receiver::{Answer, Receiver};
-use crate::server::{Folder, Server};
-use crate::site::{ALLOWED, Site, verifies};
+use crate::webhooks::site::{ALLOWED, Site, verifies};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, ConnectOptions, Row};
+use taskledger_testkit::receiver::{Answer, Receiver};
+use taskledger_testkit::server::{Folder, Server};
 
 const SECRET: &str = "whsec_aHVzaC1odXNoLWh1c2gtaHVzaC1odXNoLWh1c2g=";
 const SECRET_BYTES: &str = "hush-hush-hush-hush-hush-hush";
@@ -37,7 +37,7 @@ fn hex(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_is_in_no_answer_no_log_and_no_dump_of_the_database() {
     let (folder, receiver) = (Folder::with_database().await, Receiver::start().await);
-    let mut arguments = crate::site::arguments(&folder);
+    let mut arguments = crate::webhooks::site::arguments(&folder);
     arguments.extend(["--log-level", "trace"].map(str::to_owned));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let server = Server::start_with(&folder, &arguments).await;

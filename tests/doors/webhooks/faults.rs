@@ -1,10 +1,10 @@
 //! What becomes of a delivery whose receiver does something odd with the connection.
 
-use crate::receiver::{Answer, Behaviour, Receiver, Then, Tls};
-use crate::sending::{LIMIT, Sending, shown};
+use crate::webhooks::sending::{LIMIT, Sending, shown};
 use std::time::Duration;
 use taskledger::webhooks::attempt::KEPT_BYTES_MAX;
 use taskledger::webhooks::memory::{Delivery, State};
+use taskledger_testkit::receiver::{Answer, Behaviour, Receiver, Then, Tls};
 
 /// Sends one message to a receiver that behaves so, and waits for its first attempt.
 async fn first_attempt(behaviour: impl Into<Behaviour>) -> Delivery {

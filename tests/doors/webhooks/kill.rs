@@ -1,14 +1,14 @@
 //! The program is killed, stopped, or has no room: what it has promised to tell arrives all the same.
 
-use crate::in_both_places;
-use crate::program;
-use crate::receiver::{Answer, Behaviour, Receiver, Then};
-use crate::server::{Folder, Server};
-use crate::site::{ALLOWED, Site, about, verifies};
+use crate::webhooks::in_both_places;
+use crate::webhooks::site::{ALLOWED, Site, about, verifies};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use taskledger::clock::{Clock, SystemClock};
+use taskledger_testkit::program;
+use taskledger_testkit::receiver::{Answer, Behaviour, Receiver, Then};
+use taskledger_testkit::server::{Folder, Server};
 
 in_both_places!(
     a_receiver_whose_answer_was_awaited_at_a_kill_hears_again_under_the_same_id,
@@ -179,11 +179,8 @@ async fn what_a_full_disk_kept_from_being_recorded_is_told_when_there_is_room() 
     let (folder, receiver) = (Folder::new(), Receiver::start().await);
     // A shell in which files cannot grow beyond 3 MiB, which becomes the server.
     let mut command = program::command_of("sh");
-    command.args([
-        "-c",
-        "ulimit -f 6144 && exec \"$0\" \"$@\"",
-        program::PROGRAM,
-    ]);
+    command.args(["-c", "ulimit -f 6144 && exec \"$0\" \"$@\""]);
+    command.arg(program::path());
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(folder.data()).args(ALLOWED);
     let server = Server::spawn(command, folder.path()).await;

@@ -10,19 +10,8 @@ mod kill;
 mod orders;
 mod outbox;
 mod payloads;
-#[path = "../common/postgres.rs"]
-mod postgres;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/program.rs"]
-mod program;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../common/receiver.rs"]
-mod receiver;
 mod secrets;
 mod sending;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/server.rs"]
-mod server;
 mod signing;
 mod site;
 mod store;
@@ -34,13 +23,13 @@ macro_rules! on_both_engines {
         mod sqlite {
             $(#[tokio::test]
             async fn $name() {
-                super::$name($crate::world::World::of_folder().await).await;
+                super::$name($crate::webhooks::world::World::of_folder().await).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $name() {
-                super::$name($crate::world::World::of_database().await).await;
+                super::$name($crate::webhooks::world::World::of_database().await).await;
             })*
         }
     };
@@ -53,13 +42,13 @@ macro_rules! in_both_places {
         mod folder {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name($crate::server::Folder::new()).await;
+                super::$name(taskledger_testkit::server::Folder::new()).await;
             })*
         }
         mod database {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name($crate::server::Folder::with_database().await).await;
+                super::$name(taskledger_testkit::server::Folder::with_database().await).await;
             })*
         }
     };

@@ -1,7 +1,7 @@
 //! What owners order of an endpoint, and what they are told of it, on the store.
 
-use crate::on_both_engines;
-use crate::world::{KEY, OTHER_KEY, SECRET, World, id};
+use crate::webhooks::on_both_engines;
+use crate::webhooks::world::{KEY, OTHER_KEY, SECRET, World, id};
 use std::sync::Arc;
 use taskledger::webhooks::delivery::{Cause, Deliveries, Next, Secret};
 use taskledger::webhooks::endpoint::{DisabledReason, EndpointId, Ordering};

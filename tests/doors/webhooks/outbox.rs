@@ -1,7 +1,7 @@
 //! From events to what must be sent: all of it, once, and to nobody else.
 
-use crate::on_both_engines;
-use crate::world::{KEY, PATIENCE, World, id, task, told};
+use crate::webhooks::on_both_engines;
+use crate::webhooks::world::{KEY, PATIENCE, World, id, task, told};
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger::store::EventStore;

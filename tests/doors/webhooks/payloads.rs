@@ -1,10 +1,10 @@
 //! What is sent when a notice is large, old, or about something that is gone.
 
-use crate::receiver::{Answer, Behaviour};
-use crate::site::{Site, about, verifies};
+use crate::webhooks::site::{Site, about, verifies};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger::webhooks::outbox::BODY_BYTES_MAX;
+use taskledger_testkit::receiver::{Answer, Behaviour};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_that_is_too_large_is_left_out_and_what_is_sent_is_signed() {

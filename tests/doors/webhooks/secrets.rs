@@ -1,10 +1,10 @@
 //! Secrets of endpoints, and what their owners do with the real program.
 
-use crate::receiver::{Answer, Receiver};
-use crate::server::{Folder, Server};
-use crate::site::{ALLOWED, Site, verifies};
+use crate::webhooks::site::{ALLOWED, Site, verifies};
 use serde_json::{Value, json};
 use std::path::Path;
+use taskledger_testkit::receiver::{Answer, Receiver};
+use taskledger_testkit::server::{Folder, Server};
 
 const SECRET: &str = "whsec_aHVzaC1odXNoLWh1c2gtaHVzaC1odXNoLWh1c2g=";
 const SECRET_BYTES: &str = "hush-hush-hush-hush-hush-hush";

@@ -1,10 +1,10 @@
 //! What receivers that are not ours find in our requests.
 
-use crate::receiver::{Answer, Receiver, Request};
-use crate::sending::Sending;
+use crate::webhooks::sending::Sending;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use standardwebhooks::Webhook;
 use taskledger_domain::Timestamp;
+use taskledger_testkit::receiver::{Answer, Receiver, Request};
 
 const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=";

@@ -1,11 +1,11 @@
 //! The real program with a receiver beside it.
 
-use crate::receiver::{Receiver, Request};
-use crate::server::{Folder, Server};
-use crate::world::KEY;
+use crate::webhooks::world::KEY;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
+use taskledger_testkit::receiver::{Receiver, Request};
+use taskledger_testkit::server::{Folder, Server};
 
 /// The only address that the server may call.
 pub(crate) const ALLOWED: [&str; 2] = ["--egress-allow-net", "127.0.0.1/32"];

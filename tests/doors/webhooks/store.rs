@@ -1,7 +1,7 @@
 //! The store of deliveries as its worker and its callers see it.
 
-use crate::on_both_engines;
-use crate::world::{KEY, OTHER_KEY, SECRET, TOKEN, World, id, task, told};
+use crate::webhooks::on_both_engines;
+use crate::webhooks::world::{KEY, OTHER_KEY, SECRET, TOKEN, World, id, task, told};
 use std::sync::Arc;
 use taskledger::clock::Clock;
 use taskledger::webhooks::delivery::{Cause, Deliveries, Next, Recorded, Secret};

@@ -1,6 +1,5 @@
 //! A log in memory, a store of webhooks on either engine, and a clock that stands still.
 
-use crate::postgres::Database;
 use sqlx::postgres::PgConnectOptions;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::{
     CallbackId, EventId, FlowId, Metadata, Payload, Position, RunId, TaskId, Timestamp,
 };
+use taskledger_testkit::postgres::Database;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

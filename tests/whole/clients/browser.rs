@@ -1,7 +1,7 @@
 //! A browser that reads a stream from a page of another origin, and the server of that page.
 
-use crate::others;
-use crate::reader::{Notes, Reader};
+use crate::clients::others;
+use crate::clients::reader::{Notes, Reader};
 use axum::Router;
 use axum::extract::State;
 use axum::response::Html;

@@ -6,17 +6,6 @@
 
 mod browser;
 mod others;
-#[path = "../common/postgres.rs"]
-mod postgres;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/program.rs"]
-mod program;
 mod reader;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../common/receiver.rs"]
-mod receiver;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/server.rs"]
-mod server;
 mod signatures;
 mod streams;

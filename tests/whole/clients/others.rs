@@ -1,7 +1,7 @@
 //! The programs of others, and how they are started: alone, with nothing of whoever runs the tests.
 
-use crate::program::command_of;
 use std::path::{Path, PathBuf};
+use taskledger_testkit::program::command_of;
 use tokio::process::Command;
 
 /// Below the repository: where `need_clients` of `.ci/tools.sh` installs.
@@ -20,7 +20,7 @@ pub(crate) fn node(script: &str) -> Command {
     let mut command = command_of("node");
     command
         .env("NODE_PATH", file(&format!("{INSTALLED}/node_modules")))
-        .arg(file(&format!("tests/clients/{script}")));
+        .arg(file(&format!("tests/whole/clients/{script}")));
     command
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn node(script: &str) -> Command {
 pub(crate) fn python(script: &str) -> Command {
     let interpreter = file(&format!("{INSTALLED}/python/bin/python"));
     let mut command = command_of(interpreter.to_str().unwrap());
-    command.arg(file(&format!("tests/clients/{script}")));
+    command.arg(file(&format!("tests/whole/clients/{script}")));
     command
 }
 

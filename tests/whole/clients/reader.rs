@@ -1,6 +1,6 @@
 //! A client that reads a stream, and what it has seen so far.
 
-use crate::others;
+use crate::clients::others;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use std::process::Stdio;

@@ -1,12 +1,12 @@
 //! Libraries of three languages check what the server sends to webhooks.
 
-use crate::others;
-use crate::program::end;
-use crate::receiver::{Receiver, Request};
-use crate::server::{Api, Folder, Server};
+use crate::clients::others;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
+use taskledger_testkit::program::end;
+use taskledger_testkit::receiver::{Receiver, Request};
+use taskledger_testkit::server::{Api, Folder, Server};
 
 /// What a receiver needs to check a message. spec: Standard Webhooks / signature scheme
 const SIGNED: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];

@@ -1,10 +1,10 @@
 //! Three independent readers of server-sent events agree with each other and with the history.
 
-use crate::browser::PageServer;
-use crate::reader::{Reader, Seen};
-use crate::server::{Api, Folder, Server};
+use crate::clients::browser::PageServer;
+use crate::clients::reader::{Reader, Seen};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use taskledger_testkit::server::{Api, Folder, Server};
 
 /// The notices of the protocol, and what else may come.
 const NAMES: [&str; 7] = [
@@ -25,7 +25,7 @@ const AWKWARD: &str = "line\r\nline\rline\n\n: comment\u{2028}\u{feff}\u{0}data:
 
 /// A server that pages of `origin` may use.
 async fn serve(folder: &Folder, origin: &str, listen: &str) -> Server {
-    let mut command = crate::program::command();
+    let mut command = taskledger_testkit::program::command();
     command
         .args(["serve", "--listen", listen, "--allow-origin", origin])
         .args(["--allow-command", "false"])

@@ -1,22 +1,21 @@
 //! Clauses about what the program does not have yet can be kept, and broken: a gateway in front of
 //! it adds streams, callbacks, A2A tasks and tokens, soundly or with faults.
 
-use crate::program::Server;
-use crate::{NOT_YET, clause};
+use crate::conformance::{NOT_YET, address, clause, server};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use taskledger::clock::SystemClock;
-use taskledger::conformance::{Options, Suite, Verdict};
+use taskledger_conformance::{Options, Suite, Verdict};
+use taskledger_testkit::server::Folder;
 use tokio::sync::mpsc;
 
 /// What the gateway does not have either.
@@ -63,60 +62,51 @@ const EVENTS_MAX: usize = 1024;
 /// How often a callback is sent.
 const SENT_MAX: usize = 3;
 
-pub(crate) fn trials() -> Vec<Trial> {
-    let kept = NOT_YET
-        .iter()
-        .map(|(id, ..)| *id)
-        .filter(|id| !NOT_HERE.contains(id));
-    let kept = kept.map(|id| {
-        Trial::test(format!("gateway::keeps::{id}"), move || {
-            let verdict = verdict(id, false)?;
-            if matches!(verdict, Verdict::Passed(_)) {
-                return Ok(());
-            }
-            Err(Failed::from(format!("{verdict:?}")))
-        })
-    });
-    let broken = BROKEN.iter().map(|id| {
-        Trial::test(format!("gateway::breaks::{id}"), move || {
-            let verdict = verdict(id, true)?;
-            if matches!(verdict, Verdict::Failed(_)) {
-                return Ok(());
-            }
-            Err(Failed::from(format!("{verdict:?}")))
-        })
-    });
-    kept.chain(broken).collect()
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_kept_yet_is_kept_behind_a_gateway_that_adds_it() {
+    let clauses = NOT_YET.iter().map(|(id, ..)| *id);
+    let clauses: Vec<_> = clauses.filter(|id| !NOT_HERE.contains(id)).collect();
+    let kept = |verdict: &Verdict| matches!(verdict, Verdict::Passed(_));
+    every_verdict_is(&clauses, false, kept).await;
 }
 
-fn verdict(id: &str, faulty: bool) -> Result<Verdict, Failed> {
-    let server = Server::start();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_of_a_gateway_break_the_clauses_about_them() {
+    let broken = |verdict: &Verdict| matches!(verdict, Verdict::Failed(_));
+    every_verdict_is(&BROKEN, true, broken).await;
+}
+
+/// Asks clauses of a gateway; each verdict must be as `right` demands.
+async fn every_verdict_is(ids: &[&str], faulty: bool, right: fn(&Verdict) -> bool) {
+    let folder = Folder::new();
+    let server = server(&folder).await;
     let gateway = Arc::new(Gateway {
-        upstream: server.url.clone(),
-        client: taskledger::tls::client().no_proxy().build()?,
+        upstream: address(&server).to_owned(),
+        client: taskledger::tls::client().no_proxy().build().unwrap(),
         faulty,
         executions: AtomicU64::new(0),
     });
     let clock = SystemClock::default();
-    let verdict = runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}", listener.local_addr()?);
-        let router = Router::new().fallback(answer).with_state(gateway);
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let mut options = Options::new(&url);
-        let key = HeaderValue::from_static;
-        options.headers.insert(KEY_HEADER, key(OWN_KEY));
-        options.other_headers.insert(KEY_HEADER, key(OTHER_KEY));
-        let suite = Suite::new(options, &clock)?;
-        Ok::<_, Failed>(suite.verdict(&clause(id)).await)
-    });
-    runtime.shutdown_background();
-    server.end();
-    verdict
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer).with_state(gateway);
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    let mut options = Options::new(&url);
+    let key = HeaderValue::from_static;
+    options.headers.insert(KEY_HEADER, key(OWN_KEY));
+    options.other_headers.insert(KEY_HEADER, key(OTHER_KEY));
+    let suite = Suite::new(options, &clock).unwrap();
+    let clauses: Vec<_> = ids.iter().map(|id| clause(id)).collect();
+    let report = suite.run(&clauses, |_| {}).await;
+    serving.abort();
+    server.kill().await;
+    let wrong: Vec<_> = report
+        .lines
+        .iter()
+        .filter(|line| !right(&line.verdict))
+        .map(|line| format!("{}: {:?}", line.id, line.verdict))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 struct Gateway {

@@ -1,23 +1,19 @@
-//! The conformance suite, run against the real program: one test for each clause and endpoint, and
-//! tests that the suite itself can tell a wrong server.
+//! The clauses of the protocol, asked of the real program: for each backend one server, all clauses
+//! side by side, and every clause that is not judged as it must be is named. Clauses cannot disturb
+//! each other: each has tasks with names and users of its own.
 //!
-//! The clauses are made by the program, so their tests are named at run time.
+//! To look at clauses one by one, `TASKLEDGER_CONFORMANCE=isolated` starts a server for each, and
+//! `TASKLEDGER_CONFORMANCE_ONLY=TEXT` asks those only whose id contains the text.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
-mod faulty;
 mod gateway;
-#[path = "../common/postgres.rs"]
-mod postgres;
 mod probe;
-mod program;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use program::Server;
-use std::collections::BTreeMap;
-use std::process::ExitCode;
+use std::os::unix::fs::PermissionsExt as _;
 use taskledger::clock::SystemClock;
-use taskledger::conformance::{Check, Clause, Options, Suite, all, markdown};
+use taskledger_conformance::{Check, Clause, Options, Suite, Verdict, all, markdown};
+use taskledger_testkit::server::{Folder, Server};
 
 /// Clauses that this server does not keep yet, what is missing, and the verdict that says so. Each is
 /// proven to have it, so that an entry goes when the thing comes. What need not be there is skipped.
@@ -88,42 +84,33 @@ const NOT_YET: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Where calls go, and how its tests are named.
-const ENDPOINTS: [(&str, &str); 2] = [("root", "/"), ("tasks", "/tasks")];
+/// 32 bytes in base64.
+const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-fn main() -> ExitCode {
-    let mut trials = vec![
-        Trial::test("the_page_lists_the_clauses", the_page_lists_the_clauses),
-        Trial::test("what_is_not_kept_yet_is_a_clause", not_yet_names_clauses),
-        Trial::test(
-            "the_program_reports_exactly_what_is_not_kept",
-            whole_program,
-        ),
-        Trial::test(
-            "a_wrong_address_is_no_verdict",
-            a_wrong_address_is_no_verdict,
-        ),
+/// A server for the clauses. The receiver of callbacks is on this machine, and refuses some of them
+/// once. Callbacks have secrets, which a server on Postgres keeps only with a key.
+async fn server(folder: &Folder) -> Server {
+    let mut arguments = vec![
+        "--log-level",
+        "info",
+        "--egress-allow-net",
+        "127.0.0.1/32",
+        "--webhook-schedule",
+        "0,1,1",
     ];
-    trials.push(Trial::test(
-        "clauses_are_listed_without_a_server",
-        clauses_are_listed,
-    ));
-    trials.extend(faulty::trials());
-    trials.extend(gateway::trials());
-    trials.extend(probe::trials());
-    trials.extend(on_postgres());
-    for (prefix, path) in ENDPOINTS {
-        for clause in all() {
-            if matches!(clause.check, Check::Test { .. }) {
-                let id = clause.id;
-                let name = format!("{prefix}::{id}");
-                trials.push(Trial::test(name, move || {
-                    look_at(&[id], path, Server::start)
-                }));
-            }
-        }
+    let key = folder.path().join("keys");
+    if folder.url().is_some() {
+        std::fs::write(&key, SEALING_KEY).unwrap();
+        let readable_by_its_owner = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&key, readable_by_its_owner).unwrap();
+        arguments.extend(["--secrets-key-file", key.to_str().unwrap()]);
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    Server::start_with(folder, &arguments).await
+}
+
+/// The address that the suite takes.
+fn address(server: &Server) -> &str {
+    server.api.url.trim_end_matches('/')
 }
 
 fn clause(id: &str) -> Clause {
@@ -138,7 +125,8 @@ fn not_yet(id: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// What is wrong with this verdict on the clause, if anything.
-fn fault(id: &str, verdict: &str, evidence: &str) -> Option<String> {
+fn fault(id: &str, verdict: &Verdict) -> Option<String> {
+    let (verdict, evidence) = (verdict.name(), verdict.text());
     // Says nothing of the server: the check itself broke, or waited for ever.
     if verdict == "failed" && evidence.starts_with("the check ") {
         return Some(format!("{id}: {evidence}"));
@@ -149,130 +137,72 @@ fn fault(id: &str, verdict: &str, evidence: &str) -> Option<String> {
     (!right).then_some(text)
 }
 
-/// Runs clauses, one after the other, against a server of their own.
-fn look_at(ids: &[&str], path: &str, start: fn() -> Server) -> Result<(), Failed> {
-    let server = start();
-    let mut options = Options::new(&server.url);
-    path.clone_into(&mut options.path);
+/// Asks clauses of one server, side by side; what is wrong with the verdicts.
+async fn faults(clauses: &[Clause], folder: Folder) -> Vec<String> {
+    let server = server(&folder).await;
     let clock = SystemClock::default();
-    let suite = Suite::new(options, &clock)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut faults = Vec::new();
-    for id in ids {
-        let verdict = runtime.block_on(suite.verdict(&clause(id)));
-        faults.extend(fault(id, verdict.name(), verdict.text()));
-    }
-    server.end();
-    if faults.is_empty() {
-        return Ok(());
-    }
-    Err(Failed::from(faults.join("\n")))
+    let suite = Suite::new(Options::new(address(&server)), &clock).unwrap();
+    let report = suite.run(clauses, |_| {}).await;
+    server.kill().await;
+    let lines = report.lines.iter();
+    lines
+        .filter_map(|line| fault(line.id, &line.verdict))
+        .collect()
 }
 
-/// One test for each section of the documents: a server on Postgres takes longer to start, with a
-/// database of its own, than a clause to be looked at.
-fn on_postgres() -> Vec<Trial> {
-    let mut sections: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
-    for clause in all() {
-        if matches!(clause.check, Check::Test { .. }) {
-            let section: Vec<_> = clause.id.split('/').take(2).collect();
-            sections
-                .entry(section.join("/"))
-                .or_default()
-                .push(clause.id);
+/// Every clause is judged as it must be, on servers in places that `folder` makes.
+async fn every_clause_is_kept(folder: impl AsyncFn() -> Folder) {
+    let mut clauses = all();
+    if let Ok(text) = std::env::var("TASKLEDGER_CONFORMANCE_ONLY") {
+        clauses.retain(|clause| clause.id.contains(&text));
+    }
+    assert!(!clauses.is_empty(), "TASKLEDGER_CONFORMANCE_ONLY fits none");
+    let mut found = Vec::new();
+    match std::env::var("TASKLEDGER_CONFORMANCE").as_deref() {
+        Err(_) => found = faults(&clauses, folder().await).await,
+        Ok("isolated") => {
+            for clause in clauses.chunks(1) {
+                if matches!(clause[0].check, Check::Test { .. }) {
+                    println!("{}", clause[0].id);
+                    found.extend(faults(clause, folder().await).await);
+                }
+            }
         }
+        Ok(other) => panic!("TASKLEDGER_CONFORMANCE is `isolated` or not set, not `{other}`"),
     }
-    let test = |(section, ids): (String, Vec<&'static str>)| {
-        let name = format!("postgres::{section}");
-        Trial::test(name, move || look_at(&ids, "/", Server::start_on_postgres))
-    };
-    sections.into_iter().map(test).collect()
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-fn the_page_lists_the_clauses() -> Result<(), Failed> {
-    let page = include_str!("../../CONFORMANCE.md");
-    if page == markdown(&all()) {
-        return Ok(());
-    }
-    let how = "cargo run -- conformance --list --markdown > CONFORMANCE.md";
-    Err(Failed::from(format!(
-        "CONFORMANCE.md is out of date: {how}"
-    )))
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_clause_is_kept_on_sqlite() {
+    every_clause_is_kept(async || Folder::new()).await;
 }
 
-fn not_yet_names_clauses() -> Result<(), Failed> {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_clause_is_kept_on_postgres() {
+    every_clause_is_kept(Folder::with_database).await;
+}
+
+#[test]
+fn the_page_lists_the_clauses() {
+    let page = include_str!("../../../CONFORMANCE.md");
+    assert!(
+        page == markdown(&all()),
+        "CONFORMANCE.md is out of date: \
+         cargo run -p taskledger-conformance -- --list --markdown > CONFORMANCE.md"
+    );
+}
+
+#[test]
+fn what_is_not_kept_yet_is_a_clause() {
     let clauses = all();
     for (id, missing, verdict) in NOT_YET {
         let known = clauses.iter().filter(|clause| clause.id == *id).count();
         let entries = NOT_YET.iter().filter(|(other, ..)| other == id).count();
         let negative = ["failed", "skipped"].contains(verdict);
-        if known != 1 || entries != 1 || missing.is_empty() || !negative {
-            return Err(Failed::from(format!("`{id}` in NOT_YET")));
-        }
-    }
-    Ok(())
-}
-
-fn clauses_are_listed() -> Result<(), Failed> {
-    let (code, list) = program::conformance(&["--list", "--only", "interface/"]);
-    let listed: Vec<_> = list
-        .as_array()
-        .ok_or("no list")?
-        .iter()
-        .map(|c| c["id"].as_str())
-        .collect();
-    let ids: Vec<_> = all()
-        .iter()
-        .map(|c| c.id)
-        .filter(|id| id.contains("interface/"))
-        .map(Some)
-        .collect();
-    let (refused, error) = program::conformance(&["--only", "no such clause"]);
-    if code != Some(0) || listed != ids || refused != Some(2) {
-        return Err(Failed::from(format!(
-            "{code:?} {list}, {refused:?} {error}"
-        )));
-    }
-    Ok(())
-}
-
-/// All clauses side by side against one server, by the program itself.
-fn whole_program() -> Result<(), Failed> {
-    let server = Server::start();
-    let (code, report) = program::conformance(&["--url", &server.url]);
-    server.end();
-    let lines = report["clauses"].as_array().ok_or("no clauses")?;
-    let mut faults = Vec::new();
-    let mut broken = false;
-    for line in lines {
-        let (id, verdict) = (
-            line["id"].as_str().unwrap(),
-            line["verdict"].as_str().unwrap(),
+        assert!(
+            known == 1 && entries == 1 && !missing.is_empty() && negative,
+            "`{id}` in NOT_YET"
         );
-        broken |= verdict == "failed" && line["level"].as_str().unwrap().starts_with("MUST");
-        faults.extend(fault(id, verdict, line["evidence"].as_str().unwrap()));
-    }
-    if code != Some(i32::from(broken)) || report["conforms"] == broken {
-        faults.push(format!("exit code {code:?}, a MUST is broken: {broken}"));
-    }
-    if lines.len() != all().len() {
-        faults.push(format!("{} lines for {} clauses", lines.len(), all().len()));
-    }
-    match faults.as_slice() {
-        [] => Ok(()),
-        faults => Err(Failed::from(faults.join("\n"))),
-    }
-}
-
-fn a_wrong_address_is_no_verdict() -> Result<(), Failed> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let url = format!("http://{}", listener.local_addr()?);
-    drop(listener);
-    let (code, answer) = program::conformance(&["--url", &url]);
-    match (code, answer["error"]["message"].as_str()) {
-        (Some(4), Some(message)) if message.contains(&url) => Ok(()),
-        _ => Err(Failed::from(format!("{code:?}: {answer}"))),
     }
 }

@@ -1,41 +1,36 @@
 //! What checks are written with, tried on the real server.
 
-use crate::program::Server;
-use libtest_mimic::{Failed, Trial};
+use crate::conformance::{address, server};
 use serde_json::json;
-use taskledger::conformance::{Finding, Options, Outcome, Probe, expect_task, seen};
+use taskledger_conformance::{Finding, Options, Outcome, Probe, expect_task, seen};
+use taskledger_testkit::server::Folder;
 
-pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        Trial::test("probe::tasks_run_wait_and_fail_as_checks_want_them", || {
-            try_out(|_| {}, tasks_behave)
-        }),
-        Trial::test("probe::a_missing_slow_executor_is_no_failure", || {
-            let other = |options: &mut Options| options.slow_executor = "no_such".to_owned();
-            try_out(other, missing_executor_is_skipped)
-        }),
-        Trial::test("probe::waiting_ends_when_a_task_rests_elsewhere", || {
-            try_out(|_| {}, waiting_in_vain_ends)
-        }),
-    ]
+async fn try_out(change: impl FnOnce(&mut Options), check: impl AsyncFnOnce(&Probe) -> Outcome) {
+    let folder = Folder::new();
+    let server = server(&folder).await;
+    let mut options = Options::new(address(&server));
+    change(&mut options);
+    let client = taskledger::tls::client().no_proxy().build().unwrap();
+    let probe = Probe::new(options, client, "token".to_owned());
+    let outcome = check(&probe).await;
+    server.kill().await;
+    outcome.unwrap();
 }
 
-fn try_out(
-    change: impl FnOnce(&mut Options),
-    check: impl AsyncFnOnce(&Probe) -> Outcome,
-) -> Result<(), Failed> {
-    let server = Server::start();
-    let mut options = Options::new(&server.url);
-    change(&mut options);
-    let client = taskledger::tls::client().no_proxy().build()?;
-    let probe = Probe::new(options, client, "token".to_owned());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let outcome = runtime.block_on(check(&probe));
-    server.end();
-    outcome.map_err(|finding| format!("{finding:?}"))?;
-    Ok(())
+#[tokio::test]
+async fn tasks_run_wait_and_fail_as_checks_want_them() {
+    try_out(|_| {}, tasks_behave).await;
+}
+
+#[tokio::test]
+async fn a_missing_slow_executor_is_no_failure() {
+    let other = |options: &mut Options| options.slow_executor = "no_such".to_owned();
+    try_out(other, missing_executor_is_skipped).await;
+}
+
+#[tokio::test]
+async fn waiting_ends_when_a_task_rests_elsewhere() {
+    try_out(|_| {}, waiting_in_vain_ends).await;
 }
 
 async fn tasks_behave(probe: &Probe) -> Outcome {

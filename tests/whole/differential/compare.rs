@@ -1,6 +1,6 @@
 //! Symbols and ids: which id stands behind which symbol, and whether an answer fits its pattern.
 
-use crate::oracle::ANY_TEXT;
+use crate::differential::oracle::ANY_TEXT;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -4,12 +4,12 @@
 //! slot is free a moment before or after the end of its attempt is known) the oracle has several
 //! worlds, and the server must be in one of them.
 
-use crate::compare::Names;
-use crate::gate::Gate;
-use crate::oracle::{Answer, Oracle};
-use crate::place::{Backend, Place};
-use crate::script::{Action, Call, Outcome, Step};
-use crate::server::Server;
+use crate::differential::compare::Names;
+use crate::differential::gate::Gate;
+use crate::differential::oracle::{Answer, Oracle};
+use crate::differential::place::{Backend, Place};
+use crate::differential::script::{Action, Call, Outcome, Step};
+use crate::differential::server::Server;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;

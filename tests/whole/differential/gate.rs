@@ -1,6 +1,6 @@
 //! Executors of the tests: an attempt waits at the gate until the script says how it ends.
 
-use crate::script::Outcome;
+use crate::differential::script::Outcome;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@
 mod spoil;
 mod tasks;
 
-use crate::oracle::{Oracle, Status};
-use crate::random::Random;
-use crate::script::{Action, Call, Outcome, Step};
+use crate::differential::oracle::{Oracle, Status};
+use crate::differential::random::Random;
+use crate::differential::script::{Action, Call, Outcome, Step};
 use serde_json::{Value, json};
 
 /// Percent of calls that are spoiled somewhere.
@@ -199,8 +199,18 @@ impl Generator {
         let times: Vec<i64> = world.order.iter().map(|s| world.task(s).created).collect();
         if !times.is_empty() {
             let (after, before) = (*r.pick(&times), *r.pick(&times));
-            add(r, "created_after", 15, crate::oracle::time(after));
-            add(r, "created_before", 15, crate::oracle::time(before));
+            add(
+                r,
+                "created_after",
+                15,
+                crate::differential::oracle::time(after),
+            );
+            add(
+                r,
+                "created_before",
+                15,
+                crate::differential::oracle::time(before),
+            );
         }
         if r.chance(20) {
             add(r, "root_only", 50, json!(true));

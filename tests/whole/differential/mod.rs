@@ -10,8 +10,6 @@ mod gate;
 mod generate;
 mod oracle;
 mod place;
-#[path = "../common/postgres.rs"]
-mod postgres;
 mod random;
 mod regressions;
 mod script;

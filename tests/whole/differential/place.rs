@@ -1,9 +1,9 @@
 //! Where the tested server keeps its data.
 
-use crate::postgres::Database;
 use clap::Parser;
 use taskledger::config::StorageConfig;
 use taskledger::server::Storage;
+use taskledger_testkit::postgres::Database;
 use tempfile::TempDir;
 
 /// What a server can keep its data in.

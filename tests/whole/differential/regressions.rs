@@ -1,7 +1,7 @@
 //! Scripts that the server once got wrong, or that show a rule that is easily got wrong.
 
-use crate::place::Backend;
-use crate::{PATIENCE, play, script};
+use crate::differential::place::Backend;
+use crate::differential::{PATIENCE, play, script};
 
 async fn agrees(text: &str) {
     for backend in Backend::BOTH {

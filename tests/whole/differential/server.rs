@@ -1,7 +1,7 @@
 //! The real server in this process, over real HTTP, with the gate for executors and a clock that
 //! stands still.
 
-use crate::gate::Gate;
+use crate::differential::gate::Gate;
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger::clock::ManualClock;

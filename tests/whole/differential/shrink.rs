@@ -1,7 +1,7 @@
 //! Makes a script that fails short: without steps, then without members and items of parameters,
 //! as long as it still fails.
 
-use crate::script::{Action, Step};
+use crate::differential::script::{Action, Step};
 use serde_json::Value;
 use std::future::Future;
 
@@ -65,7 +65,7 @@ async fn improve<F: Future<Output = Option<(usize, String)>>>(
 }
 
 fn weight(steps: &[Step]) -> usize {
-    crate::script::write(steps).len()
+    crate::differential::script::write(steps).len()
 }
 
 /// The script with its `n`-th removable part removed; `None` when there are fewer.
@@ -135,10 +135,13 @@ async fn a_script_shrinks_to_what_makes_it_fail() {
         Some((at + 1, "bad".to_owned()))
     };
     let found = Shrunk {
-        steps: crate::script::parse(text),
+        steps: crate::differential::script::parse(text),
         difference: String::new(),
     };
     let shrunk = shrink(found, fails).await;
     let expected = r#"3 tasks.create {"tasks":[{"name":"bad"}]}"#;
-    assert_eq!(crate::script::write(&shrunk.steps).trim(), expected);
+    assert_eq!(
+        crate::differential::script::write(&shrunk.steps).trim(),
+        expected
+    );
 }

@@ -4,11 +4,11 @@
 //! Servers make up their own ids, so each text is compared with its ids replaced by numbers, in the
 //! order in which the log names them first.
 
-use crate::driver::{Difference, Driver};
-use crate::generate::Generator;
-use crate::place::Backend;
-use crate::script::{self, Action, Call, Step};
-use crate::{PATIENCE, SCRIPTS_SIDE_BY_SIDE, STEPS, setting};
+use crate::differential::driver::{Difference, Driver};
+use crate::differential::generate::Generator;
+use crate::differential::place::Backend;
+use crate::differential::script::{self, Action, Call, Step};
+use crate::differential::{PATIENCE, SCRIPTS_SIDE_BY_SIDE, STEPS, setting};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use taskledger_domain::Position;

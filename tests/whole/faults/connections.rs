@@ -1,10 +1,10 @@
 //! All connections to the database are in use.
 
-use crate::cluster::{Cluster, Load};
-use crate::server::{Api, Folder};
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use taskledger_testkit::cluster::{Cluster, Load};
+use taskledger_testkit::server::{Api, Folder};
 
 const NODES: usize = 2;
 /// Answers that begin and are not read on: more than there are connections for reading.

@@ -1,12 +1,12 @@
 //! A node that does not reach the database for a while, and nothing else is wrong with it.
 
-use crate::cluster::{Cluster, Load, settled};
-use crate::model::Client;
-use crate::server::{Folder, Server};
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use std::str::FromStr;
+use taskledger_testkit::cluster::{Cluster, Load, settled};
+use taskledger_testkit::model::Client;
+use taskledger_testkit::server::{Folder, Server};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

@@ -1,9 +1,9 @@
 //! Sessions of the nodes are ended in the database again and again.
 
-use crate::cluster::{Cluster, Load};
-use crate::postgres_admin::Admin;
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
 use std::time::Duration;
+use taskledger_testkit::cluster::{Cluster, Load};
+use taskledger_testkit::postgres::admin::Admin;
 
 /// Between two times that all sessions are ended.
 const EVERY: Duration = Duration::from_millis(100);

@@ -1,15 +1,15 @@
 //! The database has no room for more.
 
-use crate::cluster::{Cluster, Load};
-use crate::postgres_admin::Admin;
-use crate::postgres_server::Server as Postgres;
-use crate::random::Random;
-use crate::server::{Api, FAILED, Folder, NoResult, Server, TOO_BUSY};
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use taskledger_testkit::cluster::{Cluster, Load};
+use taskledger_testkit::postgres::admin::Admin;
+use taskledger_testkit::postgres::server::Server as Postgres;
+use taskledger_testkit::random::Random;
+use taskledger_testkit::server::{Api, FAILED, Folder, NoResult, Server, TOO_BUSY};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 

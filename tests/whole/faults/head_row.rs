@@ -1,8 +1,8 @@
 //! Somebody else holds the row that every append needs, for longer than an append waits for it.
 
-use crate::cluster::{Cluster, Load};
-use crate::postgres_admin::Admin;
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
+use taskledger_testkit::cluster::{Cluster, Load};
+use taskledger_testkit::postgres::admin::Admin;
 
 const NODES: usize = 3;
 

@@ -5,42 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/cluster.rs"]
-mod cluster;
 mod connections;
 mod cut_off;
 mod end_sessions;
-#[path = "../system/found.rs"]
-mod found;
 mod full_disk;
 mod head_row;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/log.rs"]
-mod log;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/model.rs"]
-mod model;
 mod nodes;
-#[path = "../common/postgres.rs"]
-mod postgres;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../common/postgres_admin.rs"]
-mod postgres_admin;
-#[path = "../common/postgres_server.rs"]
-mod postgres_server;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/program.rs"]
-mod program;
-#[path = "../system/random.rs"]
-mod random;
 mod restarts;
-#[allow(dead_code, reason = "shared with other test programs")]
-#[path = "../system/server.rs"]
-mod server;
 
-use model::Client;
-use postgres as postgres_database;
+use taskledger_testkit::model::Client;
 
 const CLIENTS: usize = 8;
 /// Commands that all clients together get through before, between and after faults.

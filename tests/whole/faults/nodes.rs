@@ -1,9 +1,9 @@
 //! Nodes die, stand still, stop and come.
 
-use crate::cluster::{Cluster, Load, settled};
-use crate::server::Server;
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
 use std::time::Duration;
+use taskledger_testkit::cluster::{Cluster, Load, settled};
+use taskledger_testkit::server::Server;
 
 const NODES: usize = 3;
 /// What a node misses after others have taken over its partitions.

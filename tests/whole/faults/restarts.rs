@@ -1,11 +1,11 @@
 //! Postgres stops and starts under load.
 
-use crate::cluster::{Cluster, Load};
-use crate::postgres_server::Server as Postgres;
-use crate::server::Folder;
-use crate::{COMMANDS, clients};
+use crate::faults::{COMMANDS, clients};
 use serde_json::json;
 use std::time::Duration;
+use taskledger_testkit::cluster::{Cluster, Load};
+use taskledger_testkit::postgres::server::Server as Postgres;
+use taskledger_testkit::server::Folder;
 use tokio::task::block_in_place;
 
 const RESTARTS: usize = 3;

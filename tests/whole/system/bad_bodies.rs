@@ -1,7 +1,7 @@
 //! Bodies that are no requests: each gets a clear error, and the server goes on.
 
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

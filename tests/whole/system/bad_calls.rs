@@ -1,10 +1,9 @@
 //! Calls that make no sense: each gets the error of its kind, and nothing is stored.
 
-use crate::backends::on_both_backends;
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     ten_thousand_dependencies_of_one_task_are_waited_for_and_too_many_are_refused,
     trees_that_are_too_deep_too_large_or_not_one_tree_are_refused,
 );

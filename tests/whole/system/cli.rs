@@ -1,12 +1,11 @@
 //! The command line as scripts use it: texts on standard output, exit codes, JSON.
 
-use crate::backends::on_both_backends;
-use crate::program::{Ended, end, run, run_with};
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
 use std::path::Path;
+use taskledger_testkit::program::{Ended, end, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(the_log_is_exported_in_order_and_verified,);
+taskledger_testkit::on_both_backends!(the_log_is_exported_in_order_and_verified,);
 
 const WORKFLOW: &str = r#"[
     {"id": "r", "name": "root"},
@@ -148,7 +147,7 @@ async fn tasks_are_made_read_changed_and_removed() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
     let tasks = async |arguments: &[&str]| -> Ended {
-        let mut command = crate::program::command();
+        let mut command = taskledger_testkit::program::command();
         command
             .env("TASKLEDGER_URL", &server.api.url)
             .arg("tasks")

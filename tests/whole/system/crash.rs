@@ -1,22 +1,21 @@
 //! SIGKILL at random moments under load. `TASKLEDGER_TEST_KILLS` sets how many,
 //! `TASKLEDGER_TEST_SEED` repeats a run as far as scheduling allows.
 
-use crate::backends::on_both_backends;
-use crate::found::Found;
-use crate::log::{self, Event};
-use crate::model::Client;
-use crate::program;
-use crate::random::Random;
-use crate::read_models::{dump, dump_of_rebuilt_copy};
-use crate::server::{Folder, Server};
+use crate::system::read_models::{dump, dump_of_rebuilt_copy};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use taskledger_testkit::found::Found;
+use taskledger_testkit::log::{self, Event};
+use taskledger_testkit::model::Client;
+use taskledger_testkit::program;
+use taskledger_testkit::random::Random;
+use taskledger_testkit::server::{Folder, Server};
 use tokio::sync::Notify;
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what_was_running,
 );
 

@@ -1,8 +1,8 @@
 //! A row of the log that was changed behind the server's back: it is named, and nobody guesses.
 
-use crate::program;
-use crate::server::{Api, Folder, NoResult, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::program;
+use taskledger_testkit::server::{Api, Folder, NoResult, Server};
 
 /// Changes one letter in the stored event at `position`.
 fn damage(folder: &Folder, position: u64) {

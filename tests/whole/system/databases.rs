@@ -1,11 +1,11 @@
 //! Databases that cannot be used: the program says why, without the password, and ends.
 
-use crate::program::{Ended, run, run_with};
-use crate::server::{Folder, Server};
 use serde_json::json;
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use std::path::Path;
+use taskledger_testkit::program::{Ended, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
 
 const PASSWORD: &str = "hunter2";
 /// Members of this role have to give their password: `.ci/with-postgres` has told the server so.
@@ -141,7 +141,7 @@ async fn a_wrong_password_is_told_and_the_right_one_is_never_shown() {
     let mut arguments = folder.storage();
     let given = arguments.last_mut().unwrap();
     given.clone_from(&url);
-    let mut command = crate::program::command();
+    let mut command = taskledger_testkit::program::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "trace"]);
     command.args(arguments);
     let server = Server::spawn(command, folder.path()).await;

@@ -1,9 +1,9 @@
 //! Data folders and addresses that cannot be used: the program says why and ends.
 
-use crate::program::{Ended, run};
-use crate::server::{Folder, Server};
 use serde_json::json;
 use std::path::Path;
+use taskledger_testkit::program::{Ended, run};
+use taskledger_testkit::server::{Folder, Server};
 
 async fn serve(data: &Path, address: &str) -> Ended {
     run([

@@ -1,9 +1,9 @@
 //! No space left, as a limit on file sizes: writes are refused, reads go on, nothing is lost.
 
-use crate::log;
-use crate::program;
-use crate::server::{Api, Folder, NoResult, Server};
 use serde_json::json;
+use taskledger_testkit::log;
+use taskledger_testkit::program;
+use taskledger_testkit::server::{Api, Folder, NoResult, Server};
 
 /// The largest file that the server may write: 3 MiB in the blocks of `ulimit -f`.
 const BLOCKS: &str = "6144";
@@ -15,12 +15,8 @@ const TASKS_MAX: usize = 100;
 /// A shell in which files cannot grow, which becomes the server.
 async fn start_limited(folder: &Folder) -> Server {
     let mut command = program::command_of("sh");
-    command.args([
-        "-c",
-        "ulimit -f \"$0\" && exec \"$@\"",
-        BLOCKS,
-        program::PROGRAM,
-    ]);
+    command.args(["-c", "ulimit -f \"$0\" && exec \"$@\"", BLOCKS]);
+    command.arg(program::path());
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(folder.data());

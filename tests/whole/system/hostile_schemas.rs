@@ -1,11 +1,11 @@
 //! Input schemas that try to cost more than their size promises, or to reach out of the server.
 
-use crate::server::{Folder, NoResult, Server};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use serde_json::{Value, json};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use taskledger_domain::testing::hostile::attacks;
+use taskledger_testkit::server::{Folder, NoResult, Server};
 
 fn task(schema: &Value, inputs: &Value) -> Value {
     json!({"name": "a", "inputs": inputs, "schemas": {"method": "echo_executor", "input_schema": schema}})

@@ -1,9 +1,9 @@
 //! `http_executor` in the real program: what a task asks for arrives, and what comes back is its result.
 
-use crate::dns::{Dns, Reply};
-use crate::receiver::{Answer, Behaviour, Receiver, Then};
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::dns::{Dns, Reply};
+use taskledger_testkit::receiver::{Answer, Behaviour, Receiver, Then};
+use taskledger_testkit::server::{Folder, Server};
 
 /// The only address that a server with these options may call.
 const ALLOWED: [&str; 2] = ["--egress-allow-net", "127.0.0.1/32"];
@@ -155,7 +155,7 @@ async fn a_server_does_not_call_itself() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
-    let mut command = crate::program::command();
+    let mut command = taskledger_testkit::program::command();
     command
         .args(["serve", "--listen", &address])
         .args(folder.storage())

@@ -1,10 +1,9 @@
 //! Answers that are sent while they are read.
 
-use crate::backends::on_both_backends;
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     a_large_tree_arrives_whole_alone_and_in_a_batch,
     readers_that_leave_in_the_middle_leave_nothing_behind,
 );

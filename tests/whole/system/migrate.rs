@@ -1,8 +1,8 @@
 //! The schema, brought up to date by hand.
 
-use crate::program::run;
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::program::run;
+use taskledger_testkit::server::{Folder, Server};
 
 async fn migrate(folder: &Folder) -> Value {
     let words = ["--json", "migrate"].map(str::to_owned).into_iter();

@@ -1,9 +1,9 @@
 //! Three servers on one database: calls through any of them. What may break is in `tests/faults`.
 
-use crate::cluster::{Cluster, Load, health, shows};
-use crate::model::Client;
 use futures_util::future::join_all;
 use serde_json::json;
+use taskledger_testkit::cluster::{Cluster, Load, health, shows};
+use taskledger_testkit::model::Client;
 
 const NODES: usize = 3;
 const CLIENTS: usize = 8;

@@ -1,11 +1,12 @@
 //! History, the past and explanations over real HTTP and on the command line, across a restart.
 
-use crate::backends::on_both_backends;
-use crate::program::run;
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::program::run;
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(what_happened_is_told_by_history_as_of_and_explain_and_survives_a_restart,);
+taskledger_testkit::on_both_backends!(
+    what_happened_is_told_by_history_as_of_and_explain_and_survives_a_restart,
+);
 
 /// A flow whose second task fails after its first has completed, and whose third is behind it.
 fn failing() -> Value {

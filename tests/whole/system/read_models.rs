@@ -1,13 +1,12 @@
 //! The read models are a copy: they may be lost, and come back from the log.
 
-use crate::backends::on_both_backends;
-use crate::program;
-use crate::server::{Folder, Server};
-use crate::workflow::Workflow;
+use crate::system::workflow::Workflow;
 use serde_json::json;
 use taskledger_projections::ReadModels;
+use taskledger_testkit::program;
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     deleted_read_models_come_back_with_the_next_start,
     a_running_server_rebuilds_what_it_serves,
     a_server_that_is_killed_in_a_rebuild_leaves_whole_read_models,

@@ -1,16 +1,15 @@
 //! Finished flows leave the log, and their archive is a log of its own.
 
-use crate::backends::on_both_backends;
-use crate::log;
-use crate::program::{self, Ended, run, run_with};
-use crate::read_models::{dump, dump_of_rebuilt_copy};
-use crate::server::{Folder, Server};
-use crate::workflow::Workflow;
+use crate::system::read_models::{dump, dump_of_rebuilt_copy};
+use crate::system::workflow::Workflow;
 use chrono::{DateTime, Duration, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use taskledger_testkit::log;
+use taskledger_testkit::program::{self, Ended, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     the_archive_of_finished_flows_is_a_log_that_gives_the_same_rows,
     what_is_left_of_a_log_is_sound_and_serves,
     a_server_archives_what_is_old_enough_while_it_serves,

@@ -1,11 +1,10 @@
 //! SIGTERM: what is under way is finished or interrupted, and nothing is forgotten.
 
-use crate::backends::on_both_backends;
-use crate::log;
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
+use taskledger_testkit::log;
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     calls_that_are_under_way_are_answered_before_the_server_ends,
     an_idempotent_task_that_was_interrupted_runs_again_after_the_restart,
     a_program_that_was_interrupted_is_not_run_again_unless_retries_allow_it,

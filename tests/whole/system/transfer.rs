@@ -1,11 +1,11 @@
 //! A log that is moved: everything in it goes along, and nothing is half there.
 
-use crate::log;
-use crate::program::{Ended, run, run_with};
-use crate::read_models::{dump, dump_of_rebuilt_copy};
-use crate::server::{Folder, Server};
+use crate::system::read_models::{dump, dump_of_rebuilt_copy};
 use serde_json::{Value, json};
 use std::path::Path;
+use taskledger_testkit::log;
+use taskledger_testkit::program::{Ended, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
 
 const KEY: &str = "the first call";
 

@@ -1,18 +1,17 @@
 //! `watch` and `events tail`: what happens, told once, whatever becomes of the server and of readers.
 
-use crate::backends::on_both_backends;
-use crate::program::{self, run};
-use crate::server::{Folder, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::Duration;
+use taskledger_testkit::program::{self, run};
+use taskledger_testkit::server::{Folder, Server};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     a_pipe_gets_every_event_of_a_run_exactly_once_although_the_server_is_killed_in_the_middle,
     who_stops_is_told_how_to_go_on_and_misses_nothing,
 );

@@ -1,17 +1,16 @@
 //! `webhooks`: what people do with endpoints, on the command line.
 
-use crate::backends::on_both_backends;
-use crate::program::{Ended, run, run_with};
-use crate::server::{Folder, Server};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use std::collections::HashMap;
 use std::time::Duration;
+use taskledger_testkit::program::{Ended, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-on_both_backends!(a_webhook_is_made_tried_changed_and_deleted);
+taskledger_testkit::on_both_backends!(a_webhook_is_made_tried_changed_and_deleted);
 
 /// For a message to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Workflows of the shapes that real ones have, made of tasks that sleep.
 
-use crate::random::Random;
 use serde_json::{Value, json};
+use taskledger_testkit::random::Random;
 
 /// Tasks in an order in which each comes after those that it waits for.
 #[derive(Debug)]

@@ -1,14 +1,13 @@
 //! Workflows run to their end, in order, by priority, and as fast as they can.
 
-use crate::backends::on_both_backends;
-use crate::log::{self, Event};
-use crate::random::Random;
-use crate::server::{Folder, Server};
-use crate::workflow::Workflow;
+use crate::system::workflow::Workflow;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use taskledger_testkit::log::{self, Event};
+use taskledger_testkit::random::Random;
+use taskledger_testkit::server::{Folder, Server};
 
-on_both_backends!(
+taskledger_testkit::on_both_backends!(
     workflows_run_in_order_and_little_longer_than_their_critical_path,
     with_one_slot_tasks_start_by_priority_across_flows,
     a_failed_required_dependency_holds_its_dependents_back_and_an_optional_one_does_not,

@@ -1,18 +1,18 @@
 //! A session of the test's own beside the stores: it looks, locks, ends and changes.
 
-use crate::postgres_database::Database;
+use crate::postgres::Database;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
 use std::str::FromStr;
 use std::time::Duration;
 
-pub(crate) struct Admin(PgConnection);
+pub struct Admin(PgConnection);
 
 impl Admin {
-    pub(crate) async fn of(database: &Database) -> Self {
+    pub async fn of(database: &Database) -> Self {
         Self::at(database.url()).await
     }
 
-    pub(crate) async fn at(url: &str) -> Self {
+    pub async fn at(url: &str) -> Self {
         let options = sqlx::postgres::PgConnectOptions::from_str(url).unwrap();
         // Its name sets it apart from what it looks at.
         let options = options.application_name("admin");
@@ -20,16 +20,16 @@ impl Admin {
     }
 
     /// Runs statements, of which none may fail.
-    pub(crate) async fn run(&mut self, sql: &str) {
+    pub async fn run(&mut self, sql: &str) {
         self.try_run(sql).await.unwrap();
     }
 
-    pub(crate) async fn try_run(&mut self, sql: &str) -> Result<(), sqlx::Error> {
+    pub async fn try_run(&mut self, sql: &str) -> Result<(), sqlx::Error> {
         self.0.execute(AssertSqlSafe(sql.to_owned())).await?;
         Ok(())
     }
 
-    pub(crate) async fn numbers(&mut self, sql: &str) -> Vec<i64> {
+    pub async fn numbers(&mut self, sql: &str) -> Vec<i64> {
         let sql = AssertSqlSafe(sql.to_owned());
         sqlx::query_scalar(sql)
             .fetch_all(&mut self.0)
@@ -37,12 +37,12 @@ impl Admin {
             .unwrap()
     }
 
-    pub(crate) async fn number(&mut self, sql: &str) -> i64 {
+    pub async fn number(&mut self, sql: &str) -> i64 {
         self.numbers(sql).await[0]
     }
 
     /// Replaces parts of a function of ours by others. Each must be there.
-    pub(crate) async fn change_function(&mut self, name: &str, changes: &[(&str, &str)]) {
+    pub async fn change_function(&mut self, name: &str, changes: &[(&str, &str)]) {
         let sql = "SELECT pg_get_functiondef($1::regproc)";
         let query = sqlx::query_scalar::<_, String>(sql).bind(name);
         let mut text = query.fetch_one(&mut self.0).await.unwrap();
@@ -54,7 +54,7 @@ impl Admin {
     }
 
     /// Ends every session of a store in this database; how many there were.
-    pub(crate) async fn end_sessions(&mut self) -> i64 {
+    pub async fn end_sessions(&mut self) -> i64 {
         self.number(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
              WHERE datname = current_database() AND application_name = 'taskledger'",
@@ -64,7 +64,7 @@ impl Admin {
 }
 
 /// Returns when `count` sessions in the database wait for a lock.
-pub(crate) async fn waits(admin: &mut Admin, count: i64) {
+pub async fn waits(admin: &mut Admin, count: i64) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                WHERE datname = current_database() AND wait_event_type = 'Lock'";
     // Nobody tells when a session begins to wait, so it is asked for.

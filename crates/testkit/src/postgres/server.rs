@@ -1,8 +1,6 @@
-//! A PostgreSQL server of a test's own, to be stopped, crashed and started again. Included by every
-//! test program that needs one. Made from the programs in `TASKLEDGER_TEST_POSTGRES_BIN`, which
+//! A PostgreSQL server of a test's own, to be stopped, crashed and started again. Made from
+//! the programs in `TASKLEDGER_TEST_POSTGRES_BIN`, which
 //! `.ci/with-postgres` sets.
-
-#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +12,7 @@ const PORTS_TRIED_MAX: usize = 5;
 
 /// A running server with an empty data folder; goes away with the value.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     folder: PathBuf,
     port: u16,
     settings: Vec<String>,
@@ -22,14 +20,14 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server in a temporary folder.
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         Self::begin_in(&std::env::temp_dir(), &[])
     }
 
     /// A server whose data lies in a new folder below `parent` (a small file system, perhaps), with
     /// further `settings`, each `name=value`.
     #[expect(clippy::disallowed_methods, reason = "a name that nobody else has")]
-    pub(crate) fn begin_in(parent: &Path, settings: &[&str]) -> Self {
+    pub fn begin_in(parent: &Path, settings: &[&str]) -> Self {
         let name = format!("taskledger-server-{}", uuid::Uuid::new_v4().simple());
         let folder = parent.join(name);
         std::fs::create_dir(&folder).expect("a folder for the server can be made");
@@ -66,33 +64,33 @@ impl Server {
     }
 
     /// The URL of its database `postgres`.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
     /// The folder that holds its data.
-    pub(crate) fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
     /// Ends all sessions, stops in order, starts again on the same port.
-    pub(crate) fn restart(&self) {
+    pub fn restart(&self) {
         self.pg_ctl(&["stop", "-m", "fast", "-s", "-w"]);
         self.start();
     }
 
     /// Ends all processes where they stand, as a crash would.
-    pub(crate) fn stop_immediately(&self) {
+    pub fn stop_immediately(&self) {
         self.pg_ctl(&["stop", "-m", "immediate", "-s", "-w"]);
     }
 
     /// Starts it again; returns when it answers.
-    pub(crate) fn start(&self) {
+    pub fn start(&self) {
         assert!(self.try_start(), "PostgreSQL starts again");
     }
 
     /// Its first process, from which its sessions come.
-    pub(crate) fn pid(&self) -> i64 {
+    pub fn pid(&self) -> i64 {
         let path = self.data().join("postmaster.pid");
         let text = std::fs::read_to_string(path).expect("a running server has written its number");
         let first = text.lines().next().and_then(|line| line.parse().ok());
@@ -100,12 +98,12 @@ impl Server {
     }
 
     /// Gives it a folder.
-    pub(crate) fn own(&self, folder: &Path) {
+    pub fn own(&self, folder: &Path) {
         give(folder);
     }
 
     /// Files that these of its processes write may not grow beyond `bytes`; `None`: they may.
-    pub(crate) fn limit_files(&self, pids: &[i64], bytes: Option<u64>) {
+    pub fn limit_files(&self, pids: &[i64], bytes: Option<u64>) {
         let bytes = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
         for pid in pids {
             // Some have ended meanwhile.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// An answer as it should be.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -12,7 +12,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Without a body.
-    pub(crate) fn status(status: u16) -> Self {
+    pub fn status(status: u16) -> Self {
         Self {
             status,
             headers: Vec::new(),
@@ -21,19 +21,19 @@ impl Answer {
     }
 
     /// With one header more.
-    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+    pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// With this body.
-    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
     /// As it is sent.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} Status\r\n", self.status);
         for (name, value) in &self.headers {
             head += &format!("{name}: {value}\r\n");
@@ -47,7 +47,7 @@ impl Answer {
 
 /// How a connection goes on, or ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Then {
+pub enum Then {
     /// The next request is awaited.
     Keep,
     /// It is closed in order.
@@ -62,7 +62,7 @@ pub(crate) enum Then {
 
 /// What a receiver does.
 #[derive(Debug, Clone)]
-pub(crate) enum Behaviour {
+pub enum Behaviour {
     /// Answers, and keeps the connection.
     Answer(Answer),
     /// Answers late.
@@ -89,12 +89,12 @@ impl From<Answer> for Behaviour {
 
 impl Behaviour {
     /// Bytes that are no valid answer.
-    pub(crate) fn raw(bytes: impl Into<Vec<u8>>, then: Then) -> Self {
+    pub fn raw(bytes: impl Into<Vec<u8>>, then: Then) -> Self {
         Self::Raw(bytes.into(), then)
     }
 
     /// 200 and a body that never ends, in pieces of 64 KiB.
-    pub(crate) fn endless_body() -> Self {
+    pub fn endless_body() -> Self {
         const PIECE_BYTES: usize = 0x10000;
         let piece = [b"10000\r\n".as_slice(), &[b'x'; PIECE_BYTES], b"\r\n"].concat();
         Self::Endless {
@@ -105,7 +105,7 @@ impl Behaviour {
     }
 
     /// 200 and a body of which one byte comes at a time.
-    pub(crate) fn drip(pause: Duration) -> Self {
+    pub fn drip(pause: Duration) -> Self {
         Self::Endless {
             head: b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec(),
             piece: b"1\r\nx\r\n".to_vec(),
@@ -114,7 +114,7 @@ impl Behaviour {
     }
 
     /// Headers that never end.
-    pub(crate) fn endless_headers() -> Self {
+    pub fn endless_headers() -> Self {
         Self::Endless {
             head: b"HTTP/1.1 200 OK\r\n".to_vec(),
             piece: b"x-more: and more and more and more and more\r\n".repeat(100),
@@ -123,7 +123,7 @@ impl Behaviour {
     }
 
     /// Interim answers that never end.
-    pub(crate) fn flood_of_interim_answers() -> Self {
+    pub fn flood_of_interim_answers() -> Self {
         Self::Endless {
             head: Vec::new(),
             piece: b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100),

@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 /// How a receiver speaks TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tls {
+pub enum Tls {
     /// As it should, for 127.0.0.1 and `hook.example`, signed by the authority of all receivers.
     Good,
     /// With a certificate that is over.

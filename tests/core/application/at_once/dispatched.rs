@@ -1,8 +1,8 @@
 //! The same with the real dispatcher, over the embedded log.
 
 use super::results;
-use crate::script::SWIFT;
-use crate::world::{caller, soon};
+use crate::application::script::SWIFT;
+use crate::application::world::{caller, soon};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::path::Path;

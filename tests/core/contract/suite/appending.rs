@@ -1,6 +1,6 @@
 //! Writing: versions, atomicity, order, neighbours.
 
-use crate::fixture::{
+use crate::contract::fixture::{
     Backend, append, appended, assert_each_once_in_order, event, events, flow, given_stream,
     request, uuid,
 };
@@ -160,7 +160,7 @@ pub(crate) async fn what_was_appended_reads_back_equal(b: &Backend) {
 }
 
 pub(crate) async fn recorded_at_never_runs_backwards(b: &Backend) {
-    let mut last = crate::fixture::START;
+    let mut last = crate::contract::fixture::START;
     for ms in [0, 5, 0, 1] {
         b.clock.advance_ms(ms);
         let written = appended(b.store.append(append(flow(), 0, 2)).await.unwrap());

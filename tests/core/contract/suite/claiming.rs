@@ -1,6 +1,8 @@
 //! Claims: insert-if-absent rows that are written with the events.
 
-use crate::fixture::{Backend, START, append, appended, flow, given_stream, request, uuid};
+use crate::contract::fixture::{
+    Backend, START, append, appended, flow, given_stream, request, uuid,
+};
 use std::sync::Arc;
 use taskledger::store::{Append, ClaimKey, NewClaim, Outcome};
 use taskledger_domain::{FlowId, TaskId, Timestamp};

@@ -1,6 +1,6 @@
 //! Dropping archived streams: what goes, what stays, and what readers see.
 
-use crate::fixture::{
+use crate::contract::fixture::{
     Backend, START, append, appended, event, flow, given_stream, request, uuid, whole_log,
 };
 use std::sync::Arc;

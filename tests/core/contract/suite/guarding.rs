@@ -1,6 +1,6 @@
 //! Fences, unknown outcomes, snapshots.
 
-use crate::fixture::{Backend, append, appended, event, flow, given_stream};
+use crate::contract::fixture::{Backend, append, appended, event, flow, given_stream};
 use std::sync::Arc;
 use taskledger::store::{Append, Error, Fence, Outcome, Resolution, Snapshot};
 use taskledger_domain::FlowId;

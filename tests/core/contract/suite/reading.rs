@@ -1,6 +1,6 @@
 //! Reading: by stream, by version, by position; the watch.
 
-use crate::fixture::{Backend, append, appended, event, flow, given_stream, whole_log};
+use crate::contract::fixture::{Backend, append, appended, event, flow, given_stream, whole_log};
 use taskledger::store::Error;
 
 pub(crate) async fn a_stream_is_read_in_pages(b: &Backend) {

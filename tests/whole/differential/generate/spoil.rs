@@ -1,8 +1,8 @@
 //! Turns a good call into one that is probably refused.
 
 use super::Generator;
-use crate::oracle::{Oracle, parameter_names};
-use crate::script::Call;
+use crate::differential::oracle::{Oracle, parameter_names};
+use crate::differential::script::Call;
 use serde_json::{Value, json};
 
 /// Written like a UUID, but of version 1.

@@ -1,8 +1,8 @@
 //! Tasks that a sensible client writes, alone and as trees, and changes to them.
 
 use super::Generator;
-use crate::oracle::Oracle;
-use crate::script::Call;
+use crate::differential::oracle::Oracle;
+use crate::differential::script::Call;
 use serde_json::{Map, Value, json};
 
 /// Few, so that some tasks of a call share one.
@@ -205,7 +205,8 @@ impl Generator {
         }
         if below && kind <= 6 {
             let parent = self.task(world);
-            let flow = crate::oracle::symbol(&parent).map(|s| world.task(&s).flow.clone());
+            let flow =
+                crate::differential::oracle::symbol(&parent).map(|s| world.task(&s).flow.clone());
             let top = if kind <= 4 {
                 &mut params
             } else {
@@ -243,13 +244,13 @@ impl Generator {
 
     pub(super) fn update(&mut self, world: &Oracle) -> Call {
         let wanted = [
-            crate::oracle::Status::Pending,
-            crate::oracle::Status::Failed,
+            crate::differential::oracle::Status::Pending,
+            crate::differential::oracle::Status::Failed,
         ];
         let task = self
             .with_status(world, &wanted)
             .unwrap_or_else(|| self.task(world));
-        let flow = crate::oracle::symbol(&task).map(|s| world.task(&s).flow.clone());
+        let flow = crate::differential::oracle::symbol(&task).map(|s| world.task(&s).flow.clone());
         let same: Vec<_> = world
             .order
             .iter()

@@ -11,7 +11,9 @@ pub(crate) fn faults(inputs: &Value, schemas: &Value, path: &str) -> BTreeSet<St
     let inputs = inputs.as_object().cloned().unwrap_or_default();
     let path = join(path, "inputs");
     breaks(&inputs, &schemas["input_schema"], &path, &mut found);
-    let executor = schemas["method"].as_str().and_then(crate::gate::executor);
+    let executor = schemas["method"]
+        .as_str()
+        .and_then(crate::differential::gate::executor);
     let fraction = |n: &Value| n.as_f64().is_none_or(|n| n.fract() != 0.0);
     if executor.is_some_and(|k| k.wants_integer) && inputs.get("n").is_some_and(fraction) {
         found.insert(join(&path, "n"));

@@ -14,8 +14,8 @@ mod reads;
 mod runs;
 mod slots;
 
-use crate::gate;
-use crate::script::{Call, Outcome};
+use crate::differential::gate;
+use crate::differential::script::{Call, Outcome};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger_domain::Timestamp;

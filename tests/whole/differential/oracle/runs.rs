@@ -6,8 +6,8 @@ use super::{
     ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Refusal, Run,
     RunState, Status, Symbol, ids, invalid, params, refuse,
 };
-use crate::gate;
-use crate::script::Outcome;
+use crate::differential::gate;
+use crate::differential::script::Outcome;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger_domain::Timestamp;

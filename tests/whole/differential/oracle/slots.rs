@@ -4,7 +4,7 @@
 use super::{
     Attempt, Cancelled, Completed, Failed, InProgress, Oracle, Pending, RunState, Symbol, Value,
 };
-use crate::gate;
+use crate::differential::gate;
 
 impl Oracle {
     /// Whether the dependencies of the task let it start.
