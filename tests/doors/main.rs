@@ -1,5 +1,6 @@
 //! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks.
 
+mod alike;
 mod openrpc;
 mod protocol;
 mod streams;

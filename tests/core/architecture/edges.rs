@@ -4,7 +4,6 @@
 /// their manifests.
 pub(crate) const CRATES: &[&str] = &[
     "clock",
-    "conformance",
     "egress",
     "store",
     "subscription",
@@ -32,7 +31,6 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("store", &[]),
-    ("conformance", &[]),
     ("subscription", &[]),
     ("application", &["store", "subscription", "clock"]),
     (
@@ -80,7 +78,6 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "application",
             "clock",
             "config",
-            "conformance",
             "engine",
             "retention",
             "server",

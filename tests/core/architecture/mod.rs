@@ -1,6 +1,10 @@
-//! Edges and bounds of the source that the compiler does not keep. Each failure names the place.
+//! Edges and bounds of the source that the compiler does not keep. Each failure names the place, and
+//! each rule is tried on an example that breaks it (`bad_examples.rs`, or beside the rule).
 
+mod bad_examples;
+mod doors;
 mod edges;
+mod manifests;
 
 use edges::{CRATES, EDGES};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,17 +117,17 @@ fn used_parts_are_found_behind_paths_and_in_groups() {
     assert_eq!(found, ["cli", "clock", "engine", "store"]);
 }
 
-#[test]
-fn parts_use_only_what_the_architecture_allows() {
-    let allowed: BTreeMap<_, _> = EDGES.iter().copied().collect();
+/// Uses between parts that no edge allows.
+fn forbidden_uses(files: &[(String, String)], edges: &[(&str, &[&str])]) -> Vec<String> {
+    let allowed: BTreeMap<_, _> = edges.iter().copied().collect();
     let mut faults = Vec::new();
-    for (path, text) in rust_files("src") {
-        let from = part(&path);
+    for (path, text) in files {
+        let from = part(path);
         let Some(edges) = allowed.get(from) else {
             faults.push(format!("{path}: `{from}` is not in the list of parts"));
             continue;
         };
-        for to in used_parts(&code(&text)) {
+        for to in used_parts(&code(text)) {
             if to != from && allowed.contains_key(to.as_str()) && !edges.contains(&to.as_str()) {
                 faults.push(format!("{path}: `{from}` must not use `{to}`"));
             }
@@ -139,6 +143,12 @@ fn parts_use_only_what_the_architecture_allows() {
             );
         }
     }
+    faults
+}
+
+#[test]
+fn parts_use_only_what_the_architecture_allows() {
+    let faults = forbidden_uses(&rust_files("src"), EDGES);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -148,76 +158,6 @@ fn every_part_in_the_list_exists() {
     for (name, _) in EDGES {
         let there = CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
         assert!(there, "`{name}` is in the list and not below src");
-    }
-}
-
-#[test]
-fn the_conformance_suite_knows_nothing_of_this_server() {
-    let manifest = std::fs::read_to_string(root().join("crates/conformance/Cargo.toml"))
-        .expect("the manifest can be read");
-    let ours: Vec<_> = dependencies(&manifest)
-        .into_iter()
-        .filter(|name| name.starts_with("taskledger"))
-        .collect();
-    assert_eq!(ours, ["taskledger-clock", "taskledger-net"]);
-}
-
-#[test]
-fn no_door_reaches_the_log() {
-    let faults: Vec<_> = rust_files("src/transport")
-        .into_iter()
-        .filter(|(_, text)| code(text).contains("EventStore"))
-        .map(|(path, _)| path)
-        .collect();
-    assert!(faults.is_empty(), "`EventStore` in {faults:?}");
-}
-
-/// The names in the tables of a manifest whose titles end in `dependencies`, except those for tests.
-fn dependencies(manifest: &str) -> Vec<String> {
-    let mut inside = false;
-    let mut names = Vec::new();
-    for line in manifest.lines() {
-        if line.starts_with('[') {
-            inside = line.ends_with("dependencies]") && !line.contains("dev-");
-        } else if inside && let Some((name, _)) = line.split_once(['.', '=', ' ']) {
-            names.push(name.to_owned());
-        }
-    }
-    names
-}
-
-#[test]
-fn the_domain_has_no_runtime_no_database_and_no_web() {
-    let manifest = std::fs::read_to_string(root().join("domain/Cargo.toml"))
-        .expect("the manifest can be read");
-    let found = dependencies(&manifest);
-    assert!(
-        found.contains(&"serde".to_owned()),
-        "the list is read: {found:?}"
-    );
-    let banned = [
-        "tokio",
-        "async",
-        "futures",
-        "sqlx",
-        "rusqlite",
-        "libsqlite3",
-        "postgres",
-        "axum",
-        "hyper",
-        "tower",
-        "reqwest",
-        "tonic",
-        "rand",
-        "getrandom",
-        "tracing",
-        "taskledger-projections",
-    ];
-    for name in &found {
-        assert!(
-            !banned.iter().any(|b| name.starts_with(b)),
-            "the domain must not depend on `{name}`"
-        );
     }
 }
 
@@ -235,18 +175,6 @@ fn the_domain_is_synchronous_and_has_no_clock() {
         "std::env",
     ];
     assert_absent(&rust_files("domain/src"), &banned, &[]);
-}
-
-#[test]
-fn projections_append_nothing_and_know_no_door() {
-    let manifest = std::fs::read_to_string(root().join("projections/Cargo.toml"))
-        .expect("the manifest can be read");
-    for name in dependencies(&manifest) {
-        assert!(
-            !["axum", "hyper", "reqwest", "taskledger"].contains(&name.as_str()),
-            "projections use `{name}`"
-        );
-    }
 }
 
 #[test]
@@ -314,16 +242,22 @@ fn is_test(path: &str) -> bool {
         || name == "testing.rs"
         || name == "test_support.rs"
         || path.contains("/tests/")
+        || path.starts_with("crates/testkit/")
 }
 
 fn assert_absent(files: &[(String, String)], banned: &[&str], allowed: &[(&str, &str)]) {
+    let faults = present(files, banned, allowed);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Where the product's code holds a banned text, outside the places that may.
+fn present(files: &[(String, String)], banned: &[&str], allowed: &[(&str, &str)]) -> Vec<String> {
     let files: Vec<_> = files
         .iter()
         .filter(|(p, _)| !is_test(p))
         .map(|(p, t)| (p.clone(), code(t)))
         .collect();
-    let faults = places(&files, banned, allowed);
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    places(&files, banned, allowed)
 }
 
 fn places(files: &[(String, String)], banned: &[&str], allowed: &[(&str, &str)]) -> Vec<String> {
@@ -344,15 +278,11 @@ fn places(files: &[(String, String)], banned: &[&str], allowed: &[(&str, &str)])
     faults
 }
 
-#[test]
-fn a_file_answers_one_question() {
-    let argued: BTreeMap<_, _> = LONG_FILES.iter().copied().collect();
-    let files: Vec<_> = ["src", "crates", "domain", "projections", "tests"]
-        .into_iter()
-        .flat_map(rust_files)
-        .collect();
+/// Files that are too long, and exceptions that are not needed.
+fn wrong_lengths(files: &[(String, String)], exceptions: &[(&str, &str)]) -> Vec<String> {
+    let argued: BTreeMap<_, _> = exceptions.iter().copied().collect();
     let mut faults = Vec::new();
-    for (path, text) in &files {
+    for (path, text) in files {
         let lines = text.lines().count();
         match argued.get(path.as_str()) {
             None if lines > LINES_MAX => faults.push(format!(
@@ -364,29 +294,41 @@ fn a_file_answers_one_question() {
             None | Some(_) => {}
         }
     }
-    for (path, _) in LONG_FILES {
+    for (path, _) in exceptions {
         if !files.iter().any(|(p, _)| p == path) {
             faults.push(format!("{path} has an exception and does not exist"));
         }
     }
+    faults
+}
+
+#[test]
+fn a_file_answers_one_question() {
+    let files: Vec<_> = ["src", "crates", "domain", "projections", "tests"]
+        .into_iter()
+        .flat_map(rust_files)
+        .collect();
+    let faults = wrong_lengths(&files, LONG_FILES);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Files that do not begin with a comment about the module.
+fn silent(files: &[(String, String)]) -> Vec<&str> {
+    let silent = files.iter().filter(|(_, text)| !text.starts_with("//!"));
+    silent.map(|(path, _)| path.as_str()).collect()
 }
 
 #[test]
 fn every_module_says_what_it_is_for() {
-    let files: Vec<_> = ["src", "crates", "domain/src", "projections/src"]
+    let files: Vec<_> = ["src", "crates", "domain/src", "projections/src", "tests"]
         .into_iter()
         .flat_map(rust_files)
         .collect();
-    let silent: Vec<_> = files
-        .iter()
-        .filter(|(_, text)| !text.starts_with("//!"))
-        .map(|(path, _)| path)
-        .collect();
+    let silent = silent(&files);
     assert!(silent.is_empty(), "no module comment in {silent:?}");
 }
 
-/// File names below `migrations/<backend>`, by kind of database.
+/// File names in each folder `<backend>/<purpose>` of `migrations`.
 fn migrations() -> BTreeMap<PathBuf, BTreeSet<String>> {
     let mut found: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     let mut folders = vec![root().join("migrations")];
@@ -401,44 +343,45 @@ fn migrations() -> BTreeMap<PathBuf, BTreeSet<String>> {
                     .expect("a file has a name")
                     .to_string_lossy()
                     .into_owned();
-                found.entry(folder.clone()).or_default().insert(name);
+                let folder = folder.strip_prefix(root().join("migrations"));
+                let folder = folder.expect("found below it").to_owned();
+                found.entry(folder).or_default().insert(name);
             }
         }
     }
     found
 }
 
+/// Migrations whose numbers have gaps, and purposes whose files differ between backends. Folders are
+/// named from `migrations` on: `<backend>/<purpose>`.
+fn misnumbered(found: &BTreeMap<PathBuf, BTreeSet<String>>) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut by_purpose: BTreeMap<PathBuf, Vec<(&PathBuf, &BTreeSet<String>)>> = BTreeMap::new();
+    for (folder, names) in found {
+        for (n, name) in names.iter().enumerate() {
+            let number = name.split('_').next().and_then(|digits| digits.parse().ok());
+            if number != Some(n + 1) {
+                faults.push(format!("{}/{name} is not number {}", folder.display(), n + 1));
+            }
+        }
+        let purpose = folder.iter().skip(1).collect();
+        by_purpose.entry(purpose).or_default().push((folder, names));
+    }
+    for backends in by_purpose.values() {
+        for pair in backends.windows(2) {
+            if pair[0].1 != pair[1].1 {
+                let (one, other) = (pair[0].0.display(), pair[1].0.display());
+                faults.push(format!("{one} differs from {other}"));
+            }
+        }
+    }
+    faults
+}
+
 #[test]
 fn migrations_are_numbered_without_gaps_and_alike_in_every_backend() {
     let found = migrations();
     assert!(!found.is_empty(), "there are migrations");
-    let mut by_purpose: BTreeMap<PathBuf, Vec<(&PathBuf, &BTreeSet<String>)>> = BTreeMap::new();
-    for (folder, names) in &found {
-        for (n, name) in names.iter().enumerate() {
-            let number: Option<usize> = name
-                .split('_')
-                .next()
-                .and_then(|digits| digits.parse().ok());
-            assert_eq!(number, Some(n + 1), "{}/{name}", folder.display());
-        }
-        // migrations/<backend>/<purpose>: the same purpose has the same files in every backend.
-        let inner = folder
-            .strip_prefix(root().join("migrations"))
-            .expect("found below it");
-        by_purpose
-            .entry(inner.iter().skip(1).collect())
-            .or_default()
-            .push((folder, names));
-    }
-    for (purpose, backends) in by_purpose {
-        for pair in backends.windows(2) {
-            assert_eq!(
-                pair[0],
-                (pair[0].0, pair[1].1),
-                "`{}` differs from {}",
-                purpose.display(),
-                pair[1].0.display()
-            );
-        }
-    }
+    let faults = misnumbered(&found);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Three servers on one database: calls through any of them. What may break is in `tests/faults`.
+//! Three servers on one database: calls through any of them. What may break is in `tests/whole/faults`.
 
 use futures_util::future::join_all;
 use serde_json::json;
