@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
-# Installs what is missing and runs all tests. Needs a Rust toolchain from rustup; on Debian and
-# Ubuntu it also installs a C compiler (SQLite is compiled in), PostgreSQL, of which it starts a
-# throwaway server on a port of its own, and the clients that are tested against: Chromium, and
-# packages for Node.js and Python, below target/.
+# Installs what is missing and runs all tests:
+#     ./test.sh          everything
+#     ./test.sh --fast   what needs no PostgreSQL and no other programs: the rules, read models, the
+#                        application, the log in memory and on SQLite, the doors
+# Further arguments go to cargo-nextest. Needs a Rust toolchain from rustup; on Debian and Ubuntu it
+# also installs a C compiler (SQLite is compiled in) and, without --fast, PostgreSQL, of which it
+# starts a throwaway server on a port of its own, and the clients that are tested against: Chromium,
+# and packages for Node.js and Python, below target/.
 set -euo pipefail
 cd "$(dirname "$0")"
 . ./.ci/tools.sh
 
 need_c_compiler
 need_cargo_nextest
+if [ "${1:-}" = --fast ]; then
+    shift
+    # Without the program `whole`, which nothing of would run.
+    exec cargo nextest run --workspace --locked --profile fast --lib --bins --test '[!w]*' "$@"
+fi
 need_clients
 cargo test --workspace --doc --locked --quiet
 ./.ci/with-postgres cargo nextest run --workspace --locked "$@"

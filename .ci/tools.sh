@@ -94,13 +94,13 @@ need_python() {
     need_packages "Python 3.10 or newer with venv" python3 python3-venv
 }
 
-# The clients of `tests/clients`, at the versions that its locks name, in `target/clients`, where the
+# The clients of `tests/whole/clients`, at the versions that its locks name, in `target/clients`, where the
 # tests look for them. Made anew only when a lock or an interpreter has changed.
 need_clients() {
     need_node
     need_chromium
     need_python
-    local locks=tests/clients folder=target/clients wanted
+    local locks=tests/whole/clients folder=target/clients wanted
     wanted=$(cat "$locks/package-lock.json" "$locks/requirements.txt" && node --version && python3 --version)
     if [ "$(cat "$folder/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
     echo "installing the clients of $locks into $folder" >&2

@@ -1,7 +1,7 @@
 //! Arbitrary bytes against the doors of taskledger, and what must hold for all of them.
 //!
 //! One file for each target. `run` takes the bytes and panics when a claim does not hold. The
-//! fuzzers in `fuzz_targets` call it with bytes that they make up; `tests/corpus.rs` of the main
+//! fuzzers in `fuzz_targets` call it with bytes that they make up; `tests/core/corpus.rs` of the main
 //! workspace includes these files and calls it with every file of `corpus`, so that what was found
 //! once is looked at in every test run.
 

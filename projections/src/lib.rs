@@ -16,9 +16,6 @@ mod read_models;
 pub mod sql;
 mod task_row;
 mod tasks;
-#[cfg(test)]
-#[path = "../../tests/common/postgres.rs"]
-mod test_postgres;
 mod tree_writer;
 mod view;
 

@@ -10,7 +10,7 @@ use taskledger_domain::flow::{Event, FlowArchived};
 use taskledger_domain::{FlowId, Recorded};
 use taskledger_projections::ReadModels;
 
-on_both_engines!(
+taskledger_testkit::on_both_engines!(
     an_archived_flow_leaves_no_row,
     the_end_of_a_flow_whose_events_are_gone_changes_nothing,
     flows_at_rest_are_found_in_pages_up_to_a_position,

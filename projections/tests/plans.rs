@@ -10,7 +10,7 @@ use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_projections::{Cursor, ListFilter, Order, ReadModels, Start};
 
-on_both_engines!(no_page_sorts_or_scans);
+taskledger_testkit::on_both_engines!(no_page_sorts_or_scans);
 
 const TASKS: u64 = 20_000;
 /// Every so many tasks a flow begins.

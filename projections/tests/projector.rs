@@ -11,7 +11,7 @@ use taskledger_domain::flow::{Event, StatusCounts, TaskDeleted};
 use taskledger_domain::{FlowId, Recorded};
 use taskledger_projections::{Error, Found, Options, ReadModels, TaskProjector};
 
-on_both_engines!(
+taskledger_testkit::on_both_engines!(
     an_event_that_makes_no_sense_stops_the_projection_before_it,
     an_event_that_the_tables_refuse_is_found_in_its_batch,
     a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task,

@@ -13,7 +13,7 @@ use taskledger_projections::{
     Cursor, Error, ListFilter, Order, ReadModels, Reading, Start, TaskRow,
 };
 
-on_both_engines!(
+taskledger_testkit::on_both_engines!(
     lists_and_totals_equal_naive_filtering,
     cursors_visit_each_task_once_while_new_ones_arrive,
     a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use taskledger_domain::Recorded;
 use taskledger_projections::{Error, Found, ListFilter, Order, ReadModels, Rebuild, Start, Swap};
 
-on_both_engines!(
+taskledger_testkit::on_both_engines!(
     rebuilt_rows_are_the_old_ones_while_others_write_and_read,
     a_rebuild_that_is_broken_off_leaves_the_old_rows,
     a_long_answer_ends_on_the_rows_it_began_with,

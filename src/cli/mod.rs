@@ -5,7 +5,6 @@
 
 pub mod api;
 mod completions;
-mod conformance;
 mod error;
 mod event_stream;
 mod events;
@@ -66,6 +65,17 @@ pub struct Cli {
     command: Command,
 }
 
+/// What the command that was part of this program says now.
+const CONFORMANCE_MOVED: &str = "the conformance suite is the program `taskledger-conformance` now; \
+                                 from the source: cargo run -p taskledger-conformance -- --url URL";
+
+/// Arguments for another program.
+#[derive(Debug, Args)]
+struct Elsewhere {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<String>,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
@@ -75,7 +85,8 @@ enum Command {
     Projections(projections::Args),
     Retention(retention::Args),
     Migrate(migrate::Args),
-    Conformance(conformance::Args),
+    #[command(hide = true)]
+    Conformance(Elsewhere),
     Watch(watch::Args),
     Webhooks(webhooks::Args),
     Completions(completions::Args),
@@ -119,7 +130,7 @@ impl Cli {
             Command::Projections(args) => projections::projections(args, &mut out).await,
             Command::Retention(args) => retention::retention(args, &mut out).await,
             Command::Migrate(args) => migrate::migrate(args, &mut out).await,
-            Command::Conformance(args) => conformance::conformance(args, &mut out).await,
+            Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
@@ -183,13 +194,6 @@ mod tests {
                 .to_owned(),
             "serve --retention-age 30d --retention-archive a --retention-pending".to_owned(),
             "completions bash".to_owned(),
-            "conformance".to_owned(),
-            "conformance --url http://h:1 --path /tasks --executor noop --slow-executor wait"
-                .to_owned(),
-            "conformance --slow-inputs {\"s\":60} --failing-task {\"inputs\":{}} --timeout 1"
-                .to_owned(),
-            "conformance --only interface/json-rpc --json --strict".to_owned(),
-            "conformance --list --markdown".to_owned(),
             "tasks --url http://h:1 list".to_owned(),
             "tasks list --url http://h:1".to_owned(),
         ];
@@ -225,9 +229,6 @@ mod tests {
             "retention --older-than 59m --archive a",
             "serve --retention-age 30d",
             "serve --retention-archive a",
-            "conformance --markdown",
-            "conformance --slow-inputs 1",
-            "conformance --timeout 0",
             "tasks list --url nonsense",
             "watch --url https://h",
             "run f.json --url 127.0.0.1:8000",

@@ -12,11 +12,11 @@ this project decided where they are silent (`semantics`), with the test that loo
 the reason why none can. Run them against any server:
 
 ```sh
-taskledger conformance --url http://127.0.0.1:8000
+taskledger-conformance --url http://127.0.0.1:8000
 ```
 
 Tests are functions below `crates/conformance/src/clauses/`. This page is written by a program; after a
-change of clauses: `cargo run -- conformance --list --markdown > CONFORMANCE.md`
+change of clauses: `cargo run -p taskledger-conformance -- --list --markdown > CONFORMANCE.md`
 ";
 
 /// The page.

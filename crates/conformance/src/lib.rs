@@ -2,8 +2,8 @@
 //! clause of the protocol's documents.
 //!
 //! Owns the clauses (`clauses/`), the probe that their checks work with, and the report. Knows
-//! nothing of this server: everything it learns comes over HTTP. Ships in the program as
-//! `taskledger conformance`, so that other implementations can be looked at too.
+//! nothing of this server: everything it learns comes over HTTP. The program
+//! `taskledger-conformance` runs them, so that other implementations can be looked at too.
 
 mod answer;
 mod clause;

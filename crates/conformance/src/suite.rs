@@ -4,10 +4,10 @@ use super::clause::{Check, Clause, Evidence, Finding};
 use super::options::Options;
 use super::probe::Probe;
 use super::report::{Line, Report, Verdict};
-use taskledger_clock::Clock;
 use futures_util::{FutureExt, StreamExt, stream};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+use taskledger_clock::Clock;
 
 /// Checks under way at once: enough that those which wait do not hold up the others, few enough
 /// for a small server.
@@ -49,14 +49,21 @@ impl<'a> Suite<'a> {
 
     /// Looks at all clauses. `done` is told after each how many are done.
     pub async fn run(&self, clauses: &[Clause], mut done: impl FnMut(usize)) -> Report {
-        let checks = clauses.iter().map(|clause| self.line(clause));
-        let mut running = stream::iter(checks).buffered(CONCURRENT_MAX);
+        let checks = clauses
+            .iter()
+            .enumerate()
+            .map(async |(at, clause)| (at, self.line(clause).await));
+        // A slow check holds up no other.
+        let mut running = std::pin::pin!(stream::iter(checks).buffer_unordered(CONCURRENT_MAX));
         let mut lines = Vec::with_capacity(clauses.len());
         while let Some(line) = running.next().await {
             lines.push(line);
             done(lines.len());
         }
-        Report { lines }
+        lines.sort_unstable_by_key(|(at, _)| *at);
+        Report {
+            lines: lines.into_iter().map(|(_, line)| line).collect(),
+        }
     }
 
     async fn line(&self, clause: &Clause) -> Line {
@@ -94,9 +101,9 @@ impl<'a> Suite<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskledger_clock::SystemClock;
     use crate::clause::Level;
     use crate::clause::{Outcome, must, not_testable, seen};
+    use taskledger_clock::SystemClock;
 
     async fn passes(probe: &Probe) -> Outcome {
         seen(probe.name("x"))

@@ -8,9 +8,7 @@
     reason = "each test file uses a part of it"
 )]
 
-pub mod ground;
-
-pub use ground::{Engine, Ground, empty, fed};
+pub use taskledger_testkit::ground::{Engine, Ground, empty, fed};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,23 +1,16 @@
 //! Every statement of this folder, prepared on a real server; and the plans of those that are asked
 //! all day.
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "databases of tests have random names"
-)]
-#[path = "../../../../tests/common/postgres.rs"]
-mod database;
-
 use super::{Options, PostgresStore, call, export, import, link, queries, retention, verify};
-use taskledger_clock::ManualClock;
 use crate::{Append, ClaimKey, EventStore, NewClaim, NewEvent};
-use database::Database;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, SqlSafeStr};
 use std::str::FromStr;
 use std::sync::Arc;
+use taskledger_clock::ManualClock;
 use taskledger_domain::flow::{Event, TaskRenamed};
 use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Timestamp};
+use taskledger_testkit::postgres::Database;
 use uuid::Uuid;
 
 const STATEMENTS: &[(&str, &str)] = &[

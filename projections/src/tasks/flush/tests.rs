@@ -78,7 +78,7 @@ fn plan(db: &rusqlite::Connection, sql: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
-    let database = crate::test_postgres::Database::create().await;
+    let database = taskledger_testkit::postgres::Database::create().await;
     let connect = database.url().parse().expect("a URL");
     let (models, _) = ReadModels::open(&Options::postgres(connect))
         .await

@@ -60,7 +60,7 @@ pub(super) fn clauses() -> Vec<Clause> {
             "semantics/dependencies/9-age-across-flows",
             "among ready tasks of one priority the longer wait decides, across all flows",
             "a client cannot make slots free one by one on a server that others use; \
-             tests/application/slots.rs: urgency_then_waiting_time_decides_across_flows",
+             tests/core/application/slots.rs: urgency_then_waiting_time_decides_across_flows",
         ),
         decided(
             "semantics/dependencies/10-bound",

@@ -35,7 +35,7 @@ pub(super) fn clauses() -> Vec<Clause> {
             Level::Decided,
             "semantics/errors/5-too-busy",
             "-32013 says in `data.retry_after_ms` when to come again",
-            "needs a server under stress; tests/application/reads.rs and conflicts.rs",
+            "needs a server under stress; tests/core/application/reads.rs and conflicts.rs",
         ),
         decided(
             "semantics/errors/6-order",

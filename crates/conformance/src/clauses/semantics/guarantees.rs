@@ -10,9 +10,9 @@ pub(super) fn clauses() -> Vec<Clause> {
             Level::Decided,
             "semantics/guarantees/1-on-disk",
             "a command is on disk before its answer leaves; a kill loses nothing that was answered",
-            "needs a kill of the server; tests/system/crash.rs: \
+            "needs a kill of the server; tests/whole/system/crash.rs: \
              a_server_killed_under_load_loses_nothing_acknowledged_and_finishes_what_was_running, and \
-             tests/application/durability.rs: a_create_is_not_answered_before_its_append_is",
+             tests/core/application/durability.rs: a_create_is_not_answered_before_its_append_is",
         ),
         decided(
             "semantics/guarantees/2-attempt-number",
@@ -40,30 +40,30 @@ pub(super) fn clauses() -> Vec<Clause> {
             Level::Decided,
             "semantics/guarantees/6-at-most-once",
             "an attempt of an executor that may not be repeated is launched after its start is on disk",
-            "needs a kill between both; tests/application/durability.rs: \
-             an_executor_is_not_launched_before_its_start_is_durable, and tests/system/signals.rs: \
+            "needs a kill between both; tests/core/application/durability.rs: \
+             an_executor_is_not_launched_before_its_start_is_durable, and tests/whole/system/signals.rs: \
              a_program_that_was_interrupted_is_not_run_again_unless_retries_allow_it",
         ),
         not_testable(
             Level::Decided,
             "semantics/guarantees/7-after-a-crash",
             "after a crash an interrupted task runs again if it may be repeated or has retries left, else it fails",
-            "needs a restart of the server; tests/system/signals.rs: \
+            "needs a restart of the server; tests/whole/system/signals.rs: \
              an_idempotent_task_that_was_interrupted_runs_again_after_the_restart, and \
-             tests/application/recovery.rs: an_attempt_that_must_not_be_repeated_fails_after_a_restart",
+             tests/core/application/recovery.rs: an_attempt_that_must_not_be_repeated_fails_after_a_restart",
         ),
         not_testable(
             Level::Decided,
             "semantics/guarantees/8-three-interruptions",
             "at most three interruptions of a task are forgiven in a run",
-            "needs four restarts of the server; tests/application/recovery.rs: \
+            "needs four restarts of the server; tests/core/application/recovery.rs: \
              the_fourth_interruption_ends_a_task",
         ),
         not_testable(
             Level::Decided,
             "semantics/guarantees/9-nothing-for-ever",
             "nothing stays in progress for ever",
-            "no finite time shows it; tests/application/recovery.rs: \
+            "no finite time shows it; tests/core/application/recovery.rs: \
              an_attempt_that_nobody_runs_is_ended_when_its_flow_is_loaded_again",
         ),
         not_testable(

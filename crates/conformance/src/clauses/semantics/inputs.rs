@@ -21,7 +21,7 @@ pub(super) fn clauses() -> Vec<Clause> {
             "semantics/inputs/3-execution",
             "inputs are checked again before execution",
             "create and update leave no wrong inputs; src/engine/executor/run/tests.rs and \
-             tests/application/engine.rs: \
+             tests/core/application/engine.rs: \
              inputs_are_checked_against_the_executor_s_schema_again_before_it_runs",
         ),
         decided(

@@ -65,7 +65,7 @@ pub(super) fn clauses() -> Vec<Clause> {
             Level::Decided,
             "semantics/methods.read/12-wait",
             "a read that waits for more than 2 s is -32013 with `data.retry_after_ms`",
-            "needs read models that stand still; tests/application/reads.rs: \
+            "needs read models that stand still; tests/core/application/reads.rs: \
              a_read_waits_two_seconds_and_then_says_that_it_is_busy",
         ),
         not_testable(

@@ -1,0 +1,25 @@
+//! What a server does it does wherever its data is: one body for each claim, a test for each backend.
+
+/// Makes two tests of each claim, a function of the [`Folder`](crate::server::Folder) that it is
+/// to be shown on.
+#[macro_export]
+macro_rules! on_both_backends {
+    ($($claim:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $claim() {
+                    super::$claim($crate::server::Folder::new()).await;
+                }
+            )+
+        }
+        mod on_postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $claim() {
+                    super::$claim($crate::server::Folder::with_database().await).await;
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,98 @@
+//! The edges that are allowed.
+
+/// Parts that are crates of their own and known in `src` by these names. Their own edges are kept by
+/// their manifests.
+pub(crate) const CRATES: &[&str] = &[
+    "clock",
+    "egress",
+    "private",
+    "store",
+    "subscription",
+    "tls",
+    "webhooks",
+];
+
+/// Who may use whom among the folders and files of `src`. `engine` gives its types to the doors; `server` and
+/// `main` put everything together.
+pub(crate) const EDGES: &[(&str, &[&str])] = &[
+    ("clock", &[]),
+    ("telemetry", &["config"]),
+    ("tls", &[]),
+    ("private", &[]),
+    ("egress", &[]),
+    // Settings end as the options of what they configure.
+    (
+        "config",
+        &[
+            "egress",
+            "engine",
+            "retention",
+            "store",
+            "transport",
+            "webhooks",
+        ],
+    ),
+    ("store", &[]),
+    ("subscription", &[]),
+    ("application", &["store", "subscription", "clock"]),
+    (
+        "engine",
+        &["application", "egress", "subscription", "store", "clock"],
+    ),
+    (
+        "transport",
+        &[
+            "application",
+            "engine",
+            "subscription",
+            "clock",
+            "config",
+            "webhooks",
+        ],
+    ),
+    ("webhooks", &[]),
+    // Flows that leave the log.
+    (
+        "retention",
+        &["application", "clock", "private", "store", "subscription"],
+    ),
+    // Leases and calls between nodes, behind the ports of those who need them.
+    ("nodes", &["application", "store", "tls", "transport"]),
+    (
+        "server",
+        &[
+            "application",
+            "clock",
+            "config",
+            "egress",
+            "engine",
+            "nodes",
+            "private",
+            "retention",
+            "store",
+            "subscription",
+            "transport",
+            "webhooks",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "application",
+            "clock",
+            "config",
+            "engine",
+            "private",
+            "retention",
+            "server",
+            "store",
+            "subscription",
+            "telemetry",
+            "tls",
+            "transport",
+            "webhooks",
+        ],
+    ),
+    ("main", &["cli", "telemetry", "config"]),
+    ("lib", &[]),
+];

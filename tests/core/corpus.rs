@@ -1,0 +1,50 @@
+//! Every file of the fuzzers' corpus through the same claims, in every test run. A file that once
+//! made a fuzzer stop is added to `fuzz/corpus/<target>` and stays.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "../../fuzz/src/lib.rs"]
+#[allow(
+    unreachable_pub,
+    unexpected_cfgs,
+    reason = "the files belong to the fuzz package, whose lints and features are others"
+)]
+mod targets;
+
+use std::path::Path;
+
+/// Runs `target` on every file of its corpus, and names the file at which it stops.
+fn replay(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/corpus")
+        .join(target);
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let outcome = std::panic::catch_unwind(|| run(&bytes));
+        assert!(outcome.is_ok(), "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 20, "{}: {count} files", folder.display());
+}
+
+#[test]
+fn every_body_of_the_corpus_is_answered_as_json_rpc_demands() {
+    replay("envelope", targets::envelope::run);
+}
+
+#[test]
+fn every_call_of_the_corpus_is_refused_with_reasons_or_survives() {
+    replay("task_parser", targets::task_parser::run);
+}
+
+#[test]
+fn every_stored_form_of_the_corpus_is_refused_or_reads_as_it_was_written() {
+    replay("codec", targets::codec::run);
+}
+
+#[test]
+fn every_sequence_of_commands_of_the_corpus_keeps_the_rules() {
+    replay("commands", targets::commands::run);
+}

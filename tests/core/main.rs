@@ -1,0 +1,10 @@
+//! Everything behind the doors, in the process: the application, every log, the read models, leases of
+//! nodes, outgoing requests; and the shape of the source.
+
+mod application;
+mod architecture;
+mod contract;
+mod corpus;
+mod egress;
+mod nodes;
+mod projections;

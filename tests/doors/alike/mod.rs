@@ -1,0 +1,79 @@
+//! One list of cases through each door there is: whatever the door, the server does the same and says
+//! the same. Answers are compared after ids, times and positions were replaced.
+//!
+//! A new door is one implementation of [`door::Door`] and its name in a test below; a new case is one
+//! entry of [`cases::all`].
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod cases;
+mod door;
+mod normal;
+mod play;
+mod request;
+
+use cases::Case;
+use door::{Batch, Door, Post, Socket};
+use taskledger_testkit::cluster::Cluster;
+use taskledger_testkit::server::{Api, Folder, Server};
+
+/// What each case is answered through the plainest door.
+async fn expected(cases: &[Case]) -> Vec<String> {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let expected = play::all(&mut Post::to(&server.api, "/"), cases).await;
+    server.stop().await;
+    expected
+}
+
+/// Plays every case through a door; the answers must be those that are expected.
+async fn assert_alike(mut door: impl Door, cases: &[Case], expected: &[String]) {
+    let found = play::all(&mut door, cases).await;
+    for ((case, found), expected) in cases.iter().zip(&found).zip(expected) {
+        let different = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
+        let name = door.name();
+        assert!(
+            found == expected,
+            "{name} differs in `{}`: {different:#?}\nall of it:\n{found}",
+            case.name
+        );
+    }
+}
+
+/// The doors of one server.
+async fn assert_doors_are_alike(api: &Api, cases: &[Case], expected: &[String]) {
+    assert_alike(Post::to(api, "/"), cases, expected).await;
+    assert_alike(Post::to(api, "/tasks"), cases, expected).await;
+    assert_alike(Batch::of(api), cases, expected).await;
+    assert_alike(Socket::open(api).await, cases, expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_door_of_a_server_answers_alike() {
+    let cases = cases::all();
+    let expected = expected(&cases).await;
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    assert_doors_are_alike(&server.api, &cases, &expected).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_door_of_every_node_on_postgres_answers_alike() {
+    let cases = cases::all();
+    let expected = expected(&cases).await;
+    let cluster = Cluster::of(2).await;
+    for node in &cluster.nodes {
+        assert_doors_are_alike(&node.api, &cases, &expected).await;
+    }
+    cluster.check(&[]).await;
+}
+
+#[test]
+fn names_of_cases_are_their_own() {
+    let mut names: Vec<_> = cases::all().iter().map(|case| case.name).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}

@@ -1,0 +1,7 @@
+//! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks.
+
+mod alike;
+mod openrpc;
+mod protocol;
+mod streams;
+mod webhooks;

@@ -1,0 +1,95 @@
+//! What a real server answers over a whole workflow is what the document says.
+
+use crate::openrpc::support::{Document, World};
+use serde_json::{Value, json};
+
+async fn call(world: &World, document: &Document, method: &str, params: Value) -> Value {
+    let result = world.call(method, params).await;
+    document.check_result(method, &result);
+    result
+}
+
+fn workflow() -> Value {
+    json!({"tasks": [
+        {"id": "all", "name": "all", "user_id": "u"},
+        {"id": "a", "name": "works", "parent_id": "all", "schemas": {"method": "echo_executor"}, "inputs": {"x": 1}},
+        {"id": "b", "name": "fails", "parent_id": "all", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.001}},
+        {"id": "c", "name": "blocked", "parent_id": "all", "schemas": {"method": "echo_executor"}, "dependencies": [{"id": "b"}]},
+        {"id": "d", "name": "waits", "parent_id": "all", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.001, "retry": {"max_attempts": 2, "initial_delay_ms": 100_000, "max_delay_ms": 100_000}}},
+        {"id": "e", "name": "gathers", "parent_id": "all", "schemas": {"method": "aggregate_results_executor"}, "dependencies": [{"id": "a"}, {"id": "b", "required": false}]},
+    ]})
+}
+
+#[tokio::test]
+async fn every_answer_of_a_workflow_fits_its_schema() {
+    let world = World::start().await;
+    let document = world.document().await;
+    let call = |method: &'static str, params: Value| call(&world, &document, method, params);
+
+    let started = call("tasks.execute", workflow()).await;
+    let id = |alias: &str| started["task_ids"][alias].clone();
+    let root = id("all");
+    // A retry that waits, a blocked task, a run that goes on.
+    world
+        .until(&id("d"), |t| t["next_attempt_at"].is_string())
+        .await;
+    world.until(&id("c"), |t| t["blocked_by"].is_array()).await;
+    world.until(&id("e"), |t| t["status"] == "completed").await;
+    for alias in ["all", "a", "b", "c", "d", "e"] {
+        call("tasks.get", json!({"task_id": id(alias)})).await;
+        call("tasks.explain", json!({"task_id": id(alias)})).await;
+        call("tasks.history", json!({"task_id": id(alias)})).await;
+    }
+    let events = json!({"task_id": root, "scope": "flow", "order": "desc", "limit": 5});
+    let events = call("tasks.history", events).await;
+    let last = &events["events"][0]["position"];
+    call("tasks.tree", json!({"task_id": root, "as_of": last})).await;
+    call("tasks.get", json!({"task_id": root, "as_of": last})).await;
+    call("tasks.tree", json!({"task_id": root})).await;
+    call("tasks.children", json!({"parent_id": root})).await;
+    let page = call("tasks.list", json!({"limit": 2})).await;
+    let next = json!({"limit": 2, "cursor": page["next_cursor"]});
+    call("tasks.list", next).await;
+    call(
+        "tasks.update",
+        json!({"task_id": id("c"), "updates": {"priority": 0}}),
+    )
+    .await;
+    call("tasks.cancel", json!({"task_id": id("d")})).await;
+    let ended = world.ended(&root).await;
+    assert_eq!(ended["run"]["state"], "failed", "{ended}");
+    document.check_result("tasks.get", &ended);
+    call("tasks.tree", json!({"task_id": root})).await;
+
+    let everything = json!({"task_id": root, "scope": "flow", "limit": 1000});
+    call("tasks.history", everything).await;
+    for alias in ["all", "c", "d"] {
+        call("tasks.explain", json!({"task_id": id(alias)})).await;
+    }
+    call("tasks.retry", json!({"task_id": id("b")})).await;
+    world.ended(&root).await;
+    call("tasks.copy", json!({"task_id": id("e")})).await;
+    let copied = call(
+        "tasks.copy",
+        json!({"task_id": root, "copy_children": true}),
+    )
+    .await;
+    call("tasks.tree", json!({"task_id": copied["copied_task_id"]})).await;
+    call(
+        "tasks.delete",
+        json!({"task_id": copied["copied_task_id"], "cascade": true}),
+    )
+    .await;
+    let created = call("tasks.create", json!({"name": "one"})).await;
+    call("tasks.execute", json!({"task_id": created["id"]})).await;
+    call(
+        "tasks.list",
+        json!({"status": "completed", "order": "asc", "root_only": true}),
+    )
+    .await;
+    call("system.health", json!({})).await;
+    call("system.executors", json!({})).await;
+    call("system.rebuild", json!({})).await;
+    call("rpc.discover", json!({})).await;
+    world.close().await;
+}

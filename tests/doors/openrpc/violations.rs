@@ -1,0 +1,162 @@
+//! Refusals name what the caller wrote, all of it at once, where it stands.
+
+use crate::openrpc::support::World;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Every UUID in a text.
+fn ids(text: &str) -> BTreeSet<String> {
+    let part = |c: char| c.is_ascii_hexdigit() || c == '-';
+    text.split(|c| !part(c))
+        .filter(|word| word.len() == 36 && word.matches('-').count() == 4)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The error of a call that is refused without an id that the caller does not know.
+async fn refusal(world: &World, method: &str, params: Value) -> Value {
+    let mut answer = world.answer(method, params.clone()).await;
+    let error = answer["error"].take();
+    assert!(error.is_object(), "{method} {params} is refused");
+    let known = ids(&params.to_string());
+    let told = ids(&error.to_string());
+    assert!(told.is_subset(&known), "{method} {params}: {error}");
+    error
+}
+
+/// (field, path) of each violation.
+fn places(error: &Value) -> Vec<(Value, Value)> {
+    let errors = error["data"]["errors"].as_array().unwrap();
+    errors
+        .iter()
+        .map(|e| (e["field"].clone(), e["path"].clone()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_cycle_is_told_in_the_words_of_the_call() {
+    let world = World::start().await;
+    for method in ["tasks.create", "tasks.execute"] {
+        let params = json!({"tasks": [
+            {"id": "r", "name": "root"},
+            {"id": "a", "name": "x", "parent_id": "r", "dependencies": [{"id": "named"}]},
+            {"name": "named", "parent_id": "r", "dependencies": [{"id": "a"}]},
+        ]});
+        let error = refusal(&world, method, params).await;
+        assert_eq!(error["code"], -32002);
+        assert_eq!(
+            error["data"]["cycle"],
+            json!(["a", "named", "a"]),
+            "{error}"
+        );
+        assert_eq!(error["data"]["actual"], "a");
+        assert_eq!(error["data"]["path"], json!(["tasks", 1, "dependencies"]));
+        let itself = json!({"tasks": [{"id": "me", "name": "x", "dependencies": [{"id": "me"}]}]});
+        let error = refusal(&world, method, itself).await;
+        assert_eq!(error["data"]["cycle"], json!(["me", "me"]), "{error}");
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn tasks_that_share_a_name_are_told_by_it() {
+    let world = World::start().await;
+    let params = json!({"tasks": [
+        {"id": "r", "name": "root"},
+        {"name": "twin", "parent_id": "r", "schemas": {"method": "nobody"}},
+        {"name": "twin", "parent_id": "r", "schemas": {"method": "nobody too"}},
+    ]});
+    let error = refusal(&world, "tasks.execute", params).await;
+    assert_eq!(error["code"], -32003);
+    assert_eq!(
+        error["data"]["errors"][1]["reason"],
+        "Executor of task `twin` not found"
+    );
+    let method = json!("method");
+    assert_eq!(
+        places(&error),
+        [
+            (method.clone(), json!(["tasks", 1, "schemas", "method"])),
+            (method, json!(["tasks", 2, "schemas", "method"])),
+        ]
+    );
+    world.close().await;
+}
+
+#[tokio::test]
+async fn faults_of_the_tree_are_told_in_the_words_of_the_call() {
+    let world = World::start().await;
+    let deep: Vec<Value> = (0..62)
+        .map(|i| match i {
+            0 => json!({"id": "l0", "name": "level"}),
+            i => {
+                json!({"id": format!("l{i}"), "name": "level", "parent_id": format!("l{}", i - 1)})
+            }
+        })
+        .collect();
+    let stored = world.call("tasks.create", json!({"name": "stored"})).await;
+    let below = json!({"tasks": [
+        {"id": "a", "name": "a", "parent_id": stored["id"], "dependencies": [{"id": "b"}]},
+        {"id": "b", "name": "b", "parent_id": "a", "dependencies": [{"id": "a"}]},
+    ]});
+    for (params, code) in [
+        (json!({"tasks": deep}), -32012),
+        (json!({"tasks": [{"name": "a"}, {"name": "b"}]}), -32012),
+        (
+            json!({"tasks": [{"id": "a", "name": "a", "parent_id": "b"}, {"id": "b", "name": "b", "parent_id": "a"}]}),
+            -32012,
+        ),
+        (below, -32002),
+    ] {
+        let error = refusal(&world, "tasks.create", params.clone()).await;
+        assert_eq!(error["code"], code, "{params}: {error}");
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn what_is_invalid_in_any_way_is_told_in_one_answer() {
+    let world = World::start().await;
+    let demanding = json!({"method": "echo_executor", "input_schema": {"type": "object", "required": ["x", "y"]}});
+    let params = json!({"tasks": [
+        {"id": "r", "name": "root"},
+        {"name": "a", "parent_id": "r", "schemas": demanding},
+        {"name": "b", "parent_id": "nobody", "dependencies": [{"id": "r"}, {"id": "r"}]},
+    ]});
+    for method in ["tasks.create", "tasks.execute"] {
+        let error = refusal(&world, method, params.clone()).await;
+        assert_eq!(error["code"], -32602);
+        assert!(
+            error["data"].get("field").is_none(),
+            "several faults are not flat"
+        );
+        let paths: BTreeSet<String> = places(&error).iter().map(|(_, p)| p.to_string()).collect();
+        let expected = [
+            json!(["tasks", 1, "inputs", "x"]),
+            json!(["tasks", 1, "inputs", "y"]),
+            json!(["tasks", 2, "parent_id"]),
+            json!(["tasks", 2, "dependencies", 1, "id"]),
+        ];
+        let expected = expected.iter().map(Value::to_string).collect();
+        assert_eq!(paths, expected, "{error}");
+    }
+    let updates = json!({"task_id": "x", "updates": {
+        "priority": 9, "parent_id": "p", "dependencies": [{"id": "d"}], "name": "",
+    }});
+    let error = refusal(&world, "tasks.update", updates).await;
+    assert_eq!(places(&error).len(), 5, "{error}");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_single_fault_stands_flat_too_and_what_was_found_is_shortened() {
+    let world = World::start().await;
+    let error = refusal(&world, "tasks.list", json!({"status": "x".repeat(10_000)})).await;
+    let data = &error["data"];
+    for member in ["field", "reason", "expected", "actual", "path"] {
+        assert_eq!(data[member], data["errors"][0][member], "{member}");
+    }
+    assert!(data["actual"].as_str().unwrap().len() < 300);
+    assert_eq!(data["path"], json!(["status"]));
+    world.close().await;
+}

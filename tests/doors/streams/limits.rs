@@ -1,0 +1,99 @@
+//! How many streams there may be, and what those cost that nobody reads.
+
+use crate::streams::sse::{everything, get, open, post, run, tasks};
+use serde_json::{Value, json};
+use taskledger_testkit::server::{Folder, Server};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+#[tokio::test]
+async fn more_streams_than_there_may_be_are_told_to_come_back() {
+    // given
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &["--max-streams", "2"]).await;
+    let api = &server.api;
+    let (one, two) = (open(api, "", None).await, open(api, "", None).await);
+    // when
+    let third = get(api, "", None).await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.execute", "params": {"tasks": tasks(1), "use_streaming": true}});
+    let run = post(api, &body).await;
+    // then
+    for refused in [third, run] {
+        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        let body: Value = refused.json().await.unwrap();
+        assert_eq!(body["error"]["code"], -32013);
+    }
+    let list = api.call("tasks.list", json!({})).await;
+    assert_eq!(list["total"], 0, "nothing was carried out");
+    // A place is free again when a stream has ended.
+    drop(one);
+    api.eventually("there is a place", async || {
+        (get(api, "", None).await.status() == 200).then_some(())
+    })
+    .await;
+    drop(two);
+    server.stop().await;
+}
+
+/// Kilobytes of memory of the server.
+fn memory(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_that_take_nothing_cost_little_and_change_nothing_for_others() {
+    const STALLED: usize = 30;
+    // given: readers that ask and never read, and one that reads
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let address = api
+        .url
+        .strip_prefix("http://")
+        .unwrap()
+        .trim_end_matches('/');
+    let mut stalled = Vec::new();
+    for _ in 0..STALLED {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let ask = format!("GET /events HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        socket.write_all(ask.as_bytes()).await.unwrap();
+        stalled.push(socket);
+    }
+    let mut live = open(api, "", None).await;
+    run(api, 1).await;
+    let before = memory(&server);
+    // when: more happens than the sockets of all of them hold
+    let text = "x".repeat(100_000);
+    let tasks: Vec<_> = (0..100)
+        .map(|n| json!({"name": format!("t{n}"), "schemas": {"method": "echo_executor"}, "inputs": {"text": text}}))
+        .collect();
+    let params = json!({"name": "root", "children": tasks});
+    let root = api.call("tasks.create", params).await["id"].take();
+    api.call("tasks.execute", json!({"task_id": root})).await;
+    let last = loop {
+        let event = live.event().await.unwrap();
+        if event.json()["task_id"] == root && event.json()["final"] == true {
+            break event;
+        }
+    };
+    // then
+    let grown = memory(&server).saturating_sub(before) / 1024;
+    assert!(
+        grown < 200,
+        "{grown} MB for {STALLED} readers of 10 MB each"
+    );
+    // One that was not read goes on whole.
+    let all = everything(api).await;
+    let mut back = open(api, "", all[3].id.as_deref()).await;
+    let rest = back.events(all.len() - 4).await;
+    assert!(rest == all[4..]);
+    assert_eq!(rest.last().unwrap(), &last);
+    drop(stalled);
+    server.stop().await;
+}

@@ -1,0 +1,217 @@
+//! Section "Dependencies and failure": what may start, and in which order. [`Oracle::settle`] lets
+//! happen everything that follows from the present state by itself.
+
+use super::{
+    Attempt, Cancelled, Completed, Failed, InProgress, Oracle, Pending, RunState, Symbol, Value,
+};
+use crate::differential::gate;
+
+impl Oracle {
+    /// Whether the dependencies of the task let it start.
+    pub(super) fn is_satisfied(&self, symbol: &str) -> bool {
+        self.task(symbol)
+            .dependencies
+            .iter()
+            .all(|(dependency, required)| {
+                let status = self.task(dependency).status;
+                if *required {
+                    status == Completed
+                } else {
+                    status.is_terminal()
+                }
+            })
+    }
+
+    /// Everything that happens by itself at this time.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let before = self.clone();
+            for run in self.awake_runs() {
+                self.pass_deadlines(run);
+                self.open_groups(run);
+                self.note_ready(run);
+                self.give_up_executors(run);
+                self.close_groups(run);
+            }
+            if *self == before {
+                // Executors whose attempts were ended by others let go of their slots last.
+                let running = |a: &Attempt| before.task(&a.task).status == InProgress;
+                self.slots.retain(running);
+            }
+            if *self == before {
+                // Only now is known everything that is ready at this time.
+                self.start_ready();
+            }
+            if *self == before {
+                for run in self.awake_runs() {
+                    if !self.is_lively(run) && !self.decide_open_group(run) {
+                        self.end_run(run);
+                    }
+                }
+            }
+            if *self == before {
+                return;
+            }
+        }
+    }
+
+    /// When something happens next by itself, and in which flow.
+    pub(crate) fn next_time(&self) -> Option<(i64, Symbol)> {
+        let mut found = Vec::new();
+        for run in self.awake_runs() {
+            for symbol in &self.runs[run].covered {
+                let task = self.task(symbol);
+                if task.status != Pending || task.is_group() || !self.is_satisfied(symbol) {
+                    continue;
+                }
+                if let Some(at) = task.next_attempt {
+                    found.push((at, task.flow.clone()));
+                }
+                if let (Some(since), None) = (task.ready, gate::executor(task.method())) {
+                    let wait = self.runs[run].executor_wait_ms * 1000;
+                    found.push((since + wait, task.flow.clone()));
+                }
+            }
+        }
+        found.into_iter().filter(|(at, _)| *at > self.now).min()
+    }
+
+    /// The clock goes on; what is due happens.
+    pub(crate) fn pass_time(&mut self, now: i64) {
+        self.now = now;
+        self.settle();
+    }
+
+    fn awake_runs(&self) -> Vec<usize> {
+        let awake = |r: &usize| {
+            let run = &self.runs[*r];
+            let flow = run.covered.iter().next().map(|s| &self.task(s).flow);
+            run.state == RunState::Running && flow.is_none_or(|f| !self.asleep.contains(f))
+        };
+        (0..self.runs.len()).filter(awake).collect()
+    }
+
+    /// Covered tasks of a run in order of creation.
+    pub(super) fn covered(&self, run: usize) -> Vec<Symbol> {
+        let covered = &self.runs[run].covered;
+        self.order
+            .iter()
+            .filter(|s| covered.contains(*s))
+            .cloned()
+            .collect()
+    }
+
+    fn pass_deadlines(&mut self, run: usize) {
+        let now = self.now;
+        for symbol in self.covered(run) {
+            let end = match self.task(&symbol).status {
+                Pending => Cancelled,
+                InProgress => Failed,
+                Completed | Failed | Cancelled => continue,
+            };
+            if self.deadline(&symbol).is_some_and(|d| d <= now) {
+                self.give_up(&symbol, end, super::ANY_TEXT);
+            }
+        }
+    }
+
+    /// Notes since when tasks could run.
+    fn note_ready(&mut self, run: usize) {
+        for symbol in self.covered(run) {
+            let now = self.now;
+            let satisfied = self.is_satisfied(&symbol);
+            let task = self.tasks.get_mut(&symbol).expect("covered tasks live");
+            let waits = task.status == Pending && !task.is_group();
+            let due = task.next_attempt.is_none_or(|at| at <= now);
+            if !(waits && satisfied && due) {
+                task.ready = None;
+            } else if task.ready.is_none() {
+                task.ready = Some(task.next_attempt.unwrap_or(now));
+            }
+        }
+    }
+
+    /// A task whose executor has not come in time starts and fails; it has waited, so retries do
+    /// not count.
+    fn give_up_executors(&mut self, run: usize) {
+        let wait = self.runs[run].executor_wait_ms * 1000;
+        for symbol in self.covered(run) {
+            let task = self.task(&symbol);
+            let unknown = !task.is_group() && gate::executor(task.method()).is_none();
+            if unknown && task.ready.is_some_and(|since| since + wait <= self.now) {
+                let text = match task.method() {
+                    // Ids are symbols here, and texts are not searched for them.
+                    method if method.starts_with('@') => super::ANY_TEXT.to_owned(),
+                    method => format!("executor `{method}` not found"),
+                };
+                self.begin(&symbol);
+                self.fail_for_good(&symbol, &text);
+            }
+        }
+    }
+
+    /// Starts ready tasks while there are slots: by priority, then by the time since when they are
+    /// ready, then as they were created.
+    pub(super) fn start_ready(&mut self) {
+        loop {
+            let place = |s: &Symbol| self.order.iter().position(|o| o == s);
+            let free = |s: &&Symbol| {
+                let task = self.task(s);
+                let executor = gate::executor(task.method());
+                let taken = |name| self.slots.iter().filter(|a| a.executor == name).count();
+                !self.asleep.contains(&task.flow)
+                    && task.ready.is_some()
+                    && executor.is_some_and(|k| taken(k.name) < k.limit)
+            };
+            let best = self.order.iter().filter(free).min_by_key(|s| {
+                let task = self.task(s);
+                (task.priority, task.ready, place(s))
+            });
+            let Some(best) = best.cloned() else {
+                return;
+            };
+            self.begin(&best);
+            let task = self.task(&best);
+            let executor = gate::executor(task.method()).expect("only known executors have slots");
+            let attempt = Attempt {
+                number: task.attempt,
+                executor: executor.name,
+                job: self.job(&best),
+                task: best,
+            };
+            self.slots.push(attempt);
+        }
+    }
+
+    pub(super) fn begin(&mut self, symbol: &str) {
+        let now = self.now;
+        self.change(symbol, |t| {
+            t.status = InProgress;
+            t.started = Some(now);
+            t.attempt += 1;
+            t.next_attempt = None;
+            t.ready = None;
+        });
+    }
+
+    /// What the executor of a running attempt was given.
+    fn job(&self, symbol: &str) -> Value {
+        let task = self.task(symbol);
+        let object = |v: &Value| {
+            if v.is_null() {
+                serde_json::json!({})
+            } else {
+                v.clone()
+            }
+        };
+        let dependency = |(s, _): &(Symbol, bool)| {
+            let d = self.task(s);
+            serde_json::json!({"id": format!("@{s}"), "status": d.status.name(), "result": d.result})
+        };
+        serde_json::json!({
+            "name": task.name, "inputs": task.inputs, "params": object(&task.params),
+            "schemas": task.schemas,
+            "dependencies": task.dependencies.iter().map(dependency).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! The real server in this process, over real HTTP, with the gate for executors and a clock that
+//! stands still.
+
+use crate::differential::gate::Gate;
+use serde_json::Value;
+use std::sync::Arc;
+use taskledger::clock::ManualClock;
+use taskledger::server::{self, Storage};
+use taskledger::transport::{http, system::Ready};
+use taskledger_domain::{Recorded, TaskId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Events that are read at once.
+const PAGE_EVENTS: usize = 1000;
+
+/// A server and a connection to it.
+pub(crate) struct Server {
+    server: server::Server,
+    doors: JoinHandle<()>,
+    stop: CancellationToken,
+    connection: TcpStream,
+}
+
+impl Server {
+    pub(crate) async fn open(storage: Storage, clock: &Arc<ManualClock>, gate: &Arc<Gate>) -> Self {
+        let server = server::Server::open(storage, gate.registry(), clock.clone())
+            .await
+            .expect("the storage can be used");
+        let options = http::Options {
+            listen: "127.0.0.1:0".to_owned(),
+            ..http::Options::default()
+        };
+        let ready = Arc::new(Ready(server.context().clone()));
+        let dispatcher = server.dispatcher().clone();
+        let (service, handle) = http::Service::bind(options, dispatcher, ready, clock.clone())
+            .await
+            .expect("a free port can be had");
+        server.join(&format!("http://{}/", handle.local_addr));
+        let stop = CancellationToken::new();
+        let doors = tokio::spawn(service.run(stop.clone()));
+        let connection = TcpStream::connect(handle.local_addr)
+            .await
+            .expect("the server listens");
+        connection
+            .set_nodelay(true)
+            .expect("a socket has this option");
+        Self {
+            server,
+            doors,
+            stop,
+            connection,
+        }
+    }
+
+    /// Stops as `taskledger serve` does after SIGTERM.
+    pub(crate) async fn close(self) {
+        drop(self.connection);
+        self.stop.cancel();
+        self.doors.await.expect("the doors close without a panic");
+        self.server.close().await;
+    }
+
+    /// Changes whenever something is appended to the log.
+    pub(crate) fn head(&self) -> watch::Receiver<u64> {
+        self.server.context().app.store.watch()
+    }
+
+    /// The events behind the position `after`.
+    pub(crate) async fn events(&self, after: u64) -> Vec<Arc<Recorded>> {
+        let store = &self.server.context().app.store;
+        let mut events: Vec<Arc<Recorded>> = Vec::new();
+        loop {
+            let after = events.last().map_or(after, |e| e.position);
+            let page = store.read_all(after, PAGE_EVENTS).await;
+            let page = page.expect("the log can be read");
+            if page.events.is_empty() {
+                return events;
+            }
+            events.extend(page.events);
+        }
+    }
+
+    /// All rows of the read models.
+    pub(crate) async fn dump(&self) -> String {
+        let rows = self.server.context().app.queries.dump().await;
+        rows.expect("the read models can be read")
+    }
+
+    /// Has a flow looked at, as its timer would.
+    pub(crate) async fn look_at(&self, root: &str) {
+        let root = TaskId::parse(root).expect("ids of the server are UUIDs");
+        let flows = &self.server.context().app.flows;
+        flows.wake_and_wait(root.as_flow()).await;
+    }
+
+    /// The JSON of the answer to a body; null when there is none.
+    pub(crate) async fn post(&mut self, body: &Value) -> Value {
+        let body = body.to_string();
+        let request = format!(
+            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let sent = self.connection.write_all(request.as_bytes()).await;
+        sent.expect("the server reads");
+        let mut received = Vec::new();
+        let head = loop {
+            if let Some(at) = received.windows(4).position(|w| w == b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.receive(&mut received).await;
+        };
+        let text = String::from_utf8_lossy(&received[..head]).to_ascii_lowercase();
+        let mut lines = text.lines();
+        let status = lines.next().unwrap_or_default().to_owned();
+        let length = lines.find_map(|l| l.strip_prefix("content-length:"));
+        let length: usize = length.map_or(0, |l| l.trim().parse().expect("a number of bytes"));
+        while received.len() < head + length {
+            self.receive(&mut received).await;
+        }
+        if status.contains(" 204 ") {
+            return Value::Null;
+        }
+        assert!(status.contains(" 200 "), "{text}");
+        serde_json::from_slice(&received[head..]).expect("an answer is JSON")
+    }
+
+    async fn receive(&mut self, into: &mut Vec<u8>) {
+        let read = self.connection.read_buf(into).await;
+        assert!(read.expect("the server writes") > 0, "the server hung up");
+    }
+}

@@ -1,0 +1,9 @@
+//! The program as its users have it: a process that is started, asked, killed and started again, the
+//! clauses of the protocol, random scripts against an oracle, clients of others.
+
+mod clients;
+mod conformance;
+mod differential;
+mod faults;
+mod real_workflow;
+mod system;

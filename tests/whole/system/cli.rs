@@ -1,0 +1,297 @@
+//! The command line as scripts use it: texts on standard output, exit codes, JSON.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use taskledger_testkit::program::{Ended, end, events_of, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
+
+taskledger_testkit::on_both_backends!(the_log_is_exported_in_order_and_verified,);
+
+const WORKFLOW: &str = r#"[
+    {"id": "r", "name": "root"},
+    {"id": "a", "name": "first", "parent_id": "r", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 5}},
+    {"id": "b", "name": "second", "parent_id": "r", "schemas": {"method": "echo_executor"}, "inputs": {"x": 1},
+     "dependencies": [{"id": "a"}]}
+]"#;
+const FAILING: &str = r#"{"tasks": [{"name": "slow", "schemas": {"method": "sleep_executor"},
+    "inputs": {"duration_ms": 60000}, "params": {"timeout_seconds": 0.01}}]}"#;
+const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
+const TREE: &str = "✓ root  completed\n├─ ✓ first  completed\n└─ ✓ second  completed\n";
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
+    let folder = Folder::new();
+    let file = folder.path().join("workflow.json");
+    std::fs::write(&file, WORKFLOW).unwrap();
+    let file = file.to_str().unwrap();
+    let server = Server::start(&folder).await;
+
+    let on_server = run(["run", file, "--url", &server.api.url]).await.done();
+    let from_stdin = run_with(
+        ["run", "-", "--url", &server.api.url],
+        Path::new("."),
+        WORKFLOW,
+    )
+    .await
+    .done();
+    let embedded = run_with(["run", file], folder.path(), "").await.done();
+
+    for said in [on_server, from_stdin, embedded] {
+        assert!(said.ends_with(TREE), "{said}");
+        assert!(
+            !said.contains('\x1b'),
+            "nothing for a terminal in a pipe: {said:?}"
+        );
+    }
+    assert!(
+        folder.path().join("taskledger-data").is_dir(),
+        "an embedded engine keeps its data"
+    );
+    let as_json = run(["--json", "run", file, "--url", &server.api.url])
+        .await
+        .done();
+    assert_eq!(as_json.lines().count(), 1);
+    assert_eq!(parsed(&as_json)["task"]["status"], "completed");
+    let data = folder.data();
+    let held = run(["run", file, "--data-dir", data.to_str().unwrap()])
+        .await
+        .refused(1);
+    assert!(held.contains("is in use by process"), "{held}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_exit_code_of_a_run_tells_how_it_ended() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let on_server = async |text: &str| {
+        run_with(["run", "-", "--url", &server.api.url], Path::new("."), text).await
+    };
+
+    let failed = on_server(FAILING).await;
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.out.contains("✗ slow  failed: "), "{failed:?}");
+    let cancelled = on_server(
+        r#"[{"name": "late", "schemas": {"method": "echo_executor"},
+        "params": {"deadline": "2000-01-01T00:00:00Z"}}]"#,
+    )
+    .await;
+    assert_eq!(cancelled.code, Some(2), "over its deadline: {cancelled:?}");
+    let unknown = on_server(r#"[{"name": "a", "schemas": {"method": "no_such"}}]"#)
+        .await
+        .refused(2);
+    assert!(
+        unknown.contains("Executor not found (-32003)") && unknown.contains("no_such"),
+        "{unknown}"
+    );
+    assert!(on_server("{").await.refused(2).contains("no JSON"));
+    assert!(
+        on_server("{}")
+            .await
+            .refused(2)
+            .contains("expected a `tasks.execute` request")
+    );
+    let missing = run(["run", "no/such/file", "--url", &server.api.url])
+        .await
+        .refused(2);
+    assert!(missing.contains("cannot read `no/such/file`"), "{missing}");
+    let url = server.api.url.clone();
+    server.stop().await;
+    let nobody = run_with(["run", "-", "--url", &url], Path::new("."), WORKFLOW)
+        .await
+        .refused(4);
+    assert!(nobody.contains("cannot reach"), "{nobody}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_somebody_cancels_ends_with_three() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let text = r#"[{"name": "cancelled by another", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 60000}}]"#;
+    let url = server.api.url.clone();
+    let following =
+        tokio::spawn(
+            async move { run_with(["run", "-", "--url", &url], Path::new("."), text).await },
+        );
+    let id = server
+        .api
+        .eventually("the task runs", async || {
+            let list = server
+                .api
+                .call("tasks.list", json!({"status": "in_progress"}))
+                .await;
+            list["tasks"].get(0).map(|task| task["id"].clone())
+        })
+        .await;
+
+    server
+        .api
+        .call(
+            "tasks.cancel",
+            json!({"task_id": id, "reason": "no longer needed"}),
+        )
+        .await;
+
+    let ended = following.await.unwrap();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.out.contains("no longer needed"), "{ended:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_are_made_read_changed_and_removed() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let tasks = async |arguments: &[&str]| -> Ended {
+        let mut command = taskledger_testkit::program::command();
+        command
+            .env("TASKLEDGER_URL", &server.api.url)
+            .arg("tasks")
+            .args(arguments);
+        end(command, "").await
+    };
+    let as_json =
+        async |arguments: &[&str]| parsed(&tasks(&[arguments, &["--json"]].concat()).await.done());
+    let id = |value: &Value| value["id"].as_str().unwrap().to_owned();
+
+    let root = id(&as_json(&["create", "--name", "root"]).await);
+    let first = [
+        "create",
+        "--name",
+        "first",
+        "--parent",
+        &root,
+        "--method",
+        "echo_executor",
+        "--inputs",
+        "{\"x\":1}",
+    ];
+    let first = id(&as_json(&first).await);
+    let second = [
+        "create",
+        "--name",
+        "second",
+        "--parent",
+        &root,
+        "--depends-on",
+        &first,
+    ];
+    let second = id(&as_json(&second).await);
+    assert_eq!(
+        as_json(&["get", &second]).await["dependencies"][0]["id"],
+        json!(first)
+    );
+    assert!(tasks(&["get", &first]).await.done().contains("first"));
+    assert_eq!(
+        tasks(&["tree", &root]).await.done(),
+        "· root  pending\n├─ · first  pending\n└─ · second  pending\n"
+    );
+    assert_eq!(as_json(&["list", "--parent", &root]).await["total"], 2);
+    assert_eq!(
+        tasks(&["list"])
+            .await
+            .done()
+            .lines()
+            .filter(|line| line.contains("pending"))
+            .count(),
+        3
+    );
+    assert!(tasks(&["children", &root]).await.done().contains("second"));
+    tasks(&["update", &second, "--name", "renamed", "--priority", "0"])
+        .await
+        .done();
+    assert_eq!(as_json(&["get", &second]).await["name"], "renamed");
+    let copy = as_json(&["copy", &root, "--children"]).await;
+    let copy = copy["copied_task_id"].as_str().unwrap();
+    assert_ne!(copy, root);
+    assert!(
+        tasks(&["delete", &first])
+            .await
+            .refused(2)
+            .contains("Task cannot be deleted (-32009)")
+    );
+    tasks(&["delete", &second]).await.done();
+    assert!(
+        tasks(&["get", &second])
+            .await
+            .refused(2)
+            .contains("Task not found (-32001)")
+    );
+    tasks(&["execute", &root]).await.done();
+    assert_eq!(server.api.run_of(&json!(root)).await["state"], "completed");
+    assert!(
+        tasks(&["cancel", &root])
+            .await
+            .refused(2)
+            .contains("Invalid state transition (-32006)")
+    );
+    tasks(&["cancel", copy]).await.done();
+    assert!(
+        tasks(&["retry", UNKNOWN])
+            .await
+            .refused(2)
+            .contains("-32001")
+    );
+    assert!(
+        tasks(&["get", "7"])
+            .await
+            .refused(2)
+            .contains("Invalid UUID format")
+    );
+    server.stop().await;
+}
+
+async fn the_log_is_exported_in_order_and_verified(folder: Folder) {
+    let events = async |arguments: &[&str]| {
+        let words = [&["events"], arguments].concat().into_iter();
+        let words = words.map(str::to_owned);
+        run(words.chain(folder.storage())).await
+    };
+    let none = events(&["export"]).await.refused(1);
+    assert!(none.contains(&folder.name()), "{none}");
+    let server = Server::start(&folder).await;
+    for number in 0..5 {
+        server
+            .api
+            .call("tasks.create", json!({"name": format!("task {number}")}))
+            .await;
+    }
+
+    let all = events(&["export"]).await.done();
+    let names: Vec<_> = events_of(&all)
+        .map(|line| parsed(line)["data"]["name"].clone())
+        .collect();
+    assert_eq!(names, ["task 0", "task 1", "task 2", "task 3", "task 4"]);
+    let rest = events(&["export", "--after", "3"]).await.done();
+    let last: Vec<_> = events_of(&all).skip(3).collect();
+    assert_eq!(events_of(&rest).collect::<Vec<_>>(), last);
+    assert_eq!(
+        events(&["verify"]).await.done(),
+        "sound: 5 events in 5 flows\n"
+    );
+    let report = parsed(&events(&["verify", "--json"]).await.done());
+    assert_eq!(
+        (&report["sound"], &report["report"]["events"]),
+        (&json!(true), &json!(5))
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn completions_know_the_commands() {
+    let script = run(["completions", "bash"]).await.done();
+    for word in ["serve", "projections", "--data-dir", "complete -F"] {
+        assert!(script.contains(word), "{word}");
+    }
+    assert!(
+        run(["completions", "klingon"])
+            .await
+            .refused(2)
+            .contains("invalid value")
+    );
+    assert!(run(["--help"]).await.done().contains("Examples:"));
+}

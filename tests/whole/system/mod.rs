@@ -1,0 +1,28 @@
+//! The whole server as a process: the real program on a free port with a data folder of its own,
+//! spoken to as its users do. What happened is read from the recorded events, not from memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod bad_bodies;
+mod bad_calls;
+mod cli;
+mod crash;
+mod damage;
+mod databases;
+mod folders;
+mod full_disk;
+mod hostile_schemas;
+mod http_executor;
+mod long_answers;
+mod migrate;
+mod nodes;
+mod past;
+mod private;
+mod read_models;
+mod retention;
+mod signals;
+mod transfer;
+mod watch;
+mod webhooks_cli;
+mod workflow;
+mod workflows;
