@@ -42,12 +42,6 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// An answer would exceed its limit in bytes; ask for less.
-    #[error("the answer is larger than {limit} bytes")]
-    TooLarge {
-        /// The limit.
-        limit: u64,
-    },
     /// The place cannot hold read models; the operator can mend it.
     #[error("the read models cannot be kept there: {0}")]
     Place(String),

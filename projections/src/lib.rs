@@ -1,8 +1,8 @@
 //! THE READING ROOMS. Tables that people query, folded from the log.
 //!
 //! Owns: the fold from events to rows ([`TaskRow`]), the tables and their feeding
-//! ([`ReadModels::apply`]), the queries (methods of [`ReadModels`]), and the protocol's JSON for a
-//! task ([`TaskView`], [`TreeWriter`]). May not: append to the log, decide, know HTTP.
+//! ([`ReadModels::apply`]), and the queries (methods of [`ReadModels`]), which answer typed views
+//! ([`TaskView`]). May not: append to the log, decide, know a protocol.
 //! Events come from `subscription`; answers go to `application`. Everything here can be deleted and
 //! comes back from the log.
 
@@ -19,15 +19,14 @@ mod tasks;
 #[cfg(test)]
 #[path = "../../tests/common/postgres.rs"]
 mod test_postgres;
-mod tree_writer;
 mod view;
 
 pub use error::{Error, with_sources};
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
-    AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, OpenRun, Order,
-    READING_BYTES_MAX, Reading, RunSummary, Snapshot, Start,
+    AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, Node, OpenRun, Order,
+    Reading, RunSummary, Snapshot, Start,
 };
 pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,
@@ -36,7 +35,6 @@ pub use read_models::{
 pub use sql::Tx;
 pub use task_row::{Change, TaskRow, covers};
 pub use tasks::TaskProjector;
-pub use tree_writer::TreeWriter;
 pub use view::{Blocker, RunView, TaskView};
 
 use taskledger_domain::FlowId;

@@ -29,6 +29,7 @@ mod reads;
 mod recovery;
 mod retention;
 mod script;
+mod shown;
 mod skew;
 mod slots;
 mod streams;

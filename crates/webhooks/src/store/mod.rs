@@ -72,7 +72,6 @@ impl From<projections::Error> for Error {
             | projections::Error::CheckpointMoved { .. }
             | projections::Error::Migration(_)
             | projections::Error::File { .. }
-            | projections::Error::TooLarge { .. }
             | projections::Error::Place(_)
             | projections::Error::OtherVersion { .. }
             | projections::Error::RebuildUnderWay
