@@ -71,6 +71,16 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+impl From<taskledger_sql::Error> for Error {
+    fn from(error: taskledger_sql::Error) -> Self {
+        match error {
+            taskledger_sql::Error::Unavailable(source) => Self::Unavailable(source),
+            taskledger_sql::Error::Sqlite(source) => Self::Sqlite(source),
+            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
+        }
+    }
+}
+
 /// Codes of the databases that matter here, both engines' in one list: SQLite's are primary result
 /// codes, PostgreSQL's are SQLSTATEs or, with two characters, classes of them. A SQLSTATE has five
 /// characters, so [`Error::has_code`] takes no code of one engine for one of the other.
@@ -164,17 +174,4 @@ impl Error {
         let primary = code.parse::<i32>().map(|code| (code & 0xff).to_string());
         primary.is_ok_and(|primary| codes.contains(&primary.as_str()))
     }
-}
-
-/// An error with all of its causes, for people.
-#[must_use]
-pub fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }

@@ -13,7 +13,6 @@ mod past;
 mod projector;
 mod queries;
 mod read_models;
-pub mod sql;
 mod task_row;
 mod tasks;
 #[cfg(test)]
@@ -21,7 +20,7 @@ mod tasks;
 mod test_postgres;
 mod view;
 
-pub use error::{Error, with_sources};
+pub use error::Error;
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
@@ -32,23 +31,7 @@ pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,
     Swap,
 };
-pub use sql::Tx;
-pub use task_row::{Change, TaskRow, covers};
+pub use task_row::{Change, TaskRow};
+pub use taskledger_sql::with_sources;
 pub use tasks::TaskProjector;
 pub use view::{Blocker, RunView, TaskView};
-
-use taskledger_domain::FlowId;
-
-/// The partition, 0 to 255, that a flow belongs to: FNV-1a of its id, so that ids that a caller
-/// chose spread as well as random ones.
-#[must_use]
-pub fn partition(flow: FlowId) -> u8 {
-    let hash = flow
-        .0
-        .as_bytes()
-        .iter()
-        .fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-        });
-    hash.to_be_bytes().iter().fold(0, |all, byte| all ^ byte)
-}

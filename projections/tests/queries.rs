@@ -411,7 +411,7 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it(engine: Engine)
     models.apply(&world.log).await.unwrap();
     let open = models.open_runs(0, 10).await.unwrap();
     assert_eq!(open[0].next_due_at, at);
-    assert_eq!(open[0].partition, taskledger_projections::partition(flow));
+    assert_eq!(open[0].partition, taskledger_domain::partition(flow));
     assert!(
         models
             .open_runs(open[0].created_position, 10)

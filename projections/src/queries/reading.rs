@@ -5,12 +5,12 @@
 //! rows in that order, some at a time. Memory: the shape and one piece.
 
 use super::rows;
-use crate::sql::{Columns, Tx};
 use crate::{Error, ReadModels, TaskView};
 use std::collections::HashMap;
 use std::fmt;
 use taskledger_domain::TaskId;
 use taskledger_domain::task::Status;
+use taskledger_sql::{Columns, Tx};
 
 /// Tasks in one piece.
 const PIECE_TASKS: usize = 256;
