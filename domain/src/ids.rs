@@ -94,3 +94,17 @@ impl TaskId {
         FlowId(self.0)
     }
 }
+
+/// The partition, 0 to 255, that a flow belongs to: FNV-1a of its id, so that ids that a caller
+/// chose spread as well as random ones.
+#[must_use]
+pub fn partition(flow: FlowId) -> u8 {
+    let hash = flow
+        .0
+        .as_bytes()
+        .iter()
+        .fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+        });
+    hash.to_be_bytes().iter().fold(0, |all, byte| all ^ byte)
+}

@@ -155,11 +155,11 @@ async fn main() {
     let root = TaskId(id(1));
     let now = Instant::now();
     let mut tree = models.tree(root).await.unwrap().unwrap();
-    let mut bytes = 0;
-    while let Some(piece) = tree.next().await.unwrap() {
-        bytes += piece.len();
+    let mut tasks = 0;
+    while !tree.is_ended() {
+        tasks += tree.next().await.unwrap().len();
     }
-    println!("tree: {bytes} bytes in {:?}", now.elapsed());
+    println!("tree: {tasks} tasks in {:?}", now.elapsed());
     let now = Instant::now();
     for _ in 0..1000 {
         models.get(root).await.unwrap();

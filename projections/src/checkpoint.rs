@@ -1,8 +1,8 @@
 //! How far a projector has come: one row that changes together with the rows it speaks of.
 
-use crate::sql::{Columns, Engine, Tx};
 use crate::{Error, Projector};
 use taskledger_domain::Position;
+use taskledger_sql::{Columns, Engine, Tx};
 
 /// Version and position of `P`'s checkpoint; `None` when it has none.
 pub(crate) async fn load<P: Projector>(tx: &mut Tx<'_>) -> Result<Option<(i64, Position)>, Error> {

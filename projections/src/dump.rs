@@ -1,11 +1,11 @@
 //! All rows as text, for comparing read models with each other.
 
-use crate::sql::{Columns, Engine, Row, Tx, Values, mismatch, original};
 use crate::{Error, ReadModels};
 use rusqlite::types::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Column, Row as _, TypeInfo, ValueRef};
 use std::fmt::Write;
+use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 
 /// Each table with the order of its rows.
 const TABLES: [(&str, &str); 10] = [
@@ -44,7 +44,10 @@ impl ReadModels {
                 match &row {
                     Row::Direct(row) => write_values(&names, row, &mut text),
                     Row::Postgres(row) => write_row(row, &mut text)?,
-                    Row::Sqlite(_) => return Err(mismatch()),
+                    Row::Sqlite(_) => {
+                        let reason = "a reader gave a row of another kind";
+                        return Err(Error::Damaged(reason.to_owned()));
+                    }
                 }
                 text.push('\n');
             }

@@ -42,12 +42,6 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// An answer would exceed its limit in bytes; ask for less.
-    #[error("the answer is larger than {limit} bytes")]
-    TooLarge {
-        /// The limit.
-        limit: u64,
-    },
     /// The place cannot hold read models; the operator can mend it.
     #[error("the read models cannot be kept there: {0}")]
     Place(String),
@@ -74,6 +68,16 @@ impl From<sqlx::Error> for Error {
             return Self::Damaged(format!("column {index}: {source}"));
         }
         Self::Unavailable(error)
+    }
+}
+
+impl From<taskledger_sql::Error> for Error {
+    fn from(error: taskledger_sql::Error) -> Self {
+        match error {
+            taskledger_sql::Error::Unavailable(source) => Self::Unavailable(source),
+            taskledger_sql::Error::Sqlite(source) => Self::Sqlite(source),
+            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
+        }
     }
 }
 
@@ -170,17 +174,4 @@ impl Error {
         let primary = code.parse::<i32>().map(|code| (code & 0xff).to_string());
         primary.is_ok_and(|primary| codes.contains(&primary.as_str()))
     }
-}
-
-/// An error with all of its causes, for people.
-#[must_use]
-pub fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }

@@ -1,9 +1,10 @@
 //! A projector: a name, a version, and a way to fold events into tables.
 
-use crate::{Error, Tx};
+use crate::Error;
 use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::Recorded;
+use taskledger_sql::Tx;
 
 /// Folds events into tables. Exactly once in effect: [`crate::ReadModels::apply`] commits its rows
 /// and its checkpoint together.

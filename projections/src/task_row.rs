@@ -6,7 +6,7 @@
 //! through [`TaskRow::children_changed`].
 
 use std::sync::{Arc, LazyLock};
-use taskledger_domain::flow::{Dependency, Event, Specification};
+use taskledger_domain::flow::{Dependency, Event, Specification, covers};
 use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::{FlowId, Payload, Position, Recorded, RunId, TaskId, Timestamp};
 
@@ -269,13 +269,6 @@ impl TaskRow {
             self.progress = Progress::from_millionths(u32::try_from(mean).unwrap_or(u32::MAX));
         }
     }
-}
-
-/// Whether `ordinal` is in one of the ascending ranges. Cost: O(log ranges).
-#[must_use]
-pub fn covers(ranges: &[(u32, u32)], ordinal: u32) -> bool {
-    let after = ranges.partition_point(|&(first, _)| first <= ordinal);
-    after > 0 && ranges[after - 1].1 >= ordinal
 }
 
 /// The dependency list as JSON text, and back.

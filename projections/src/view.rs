@@ -1,16 +1,13 @@
-//! The protocol's JSON for a task. Payloads are spliced as text, never parsed again.
-//! spec: data-model / Task Schema, with our own members behind the protocol's.
+//! A task as readers see it: its row, and what other rows say about it. Doors put it into words.
 
 use crate::TaskRow;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::flow::{RunState, StatusCounts};
 use taskledger_domain::task::Status;
 use taskledger_domain::{RunId, TaskId};
 
 /// A required dependency that keeps a pending task from starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocker {
     /// The dependency.
     pub id: TaskId,
@@ -19,7 +16,7 @@ pub struct Blocker {
 }
 
 /// How the run of a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunView {
     /// The run.
     pub id: RunId,
@@ -29,7 +26,7 @@ pub struct RunView {
     pub counts: StatusCounts,
 }
 
-/// A task with what other rows say about it. Serializes as the protocol's task object.
+/// A task with what other rows say about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskView {
     /// Its own row, shared with whatever else shows it.
@@ -49,41 +46,5 @@ impl TaskView {
             blocked_by: Vec::new(),
             run: None,
         }
-    }
-}
-
-impl Serialize for TaskView {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = self.row.as_ref();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", &row.id)?;
-        map.serialize_entry("parent_id", &row.parent_id)?;
-        map.serialize_entry("user_id", &row.user_id)?;
-        map.serialize_entry("name", &row.name)?;
-        map.serialize_entry("status", &row.status)?;
-        map.serialize_entry("priority", &row.priority)?;
-        map.serialize_entry("inputs", &row.inputs)?;
-        map.serialize_entry("schemas", &row.schemas)?;
-        map.serialize_entry("params", &row.params)?;
-        map.serialize_entry("result", &row.result)?;
-        map.serialize_entry("error", &row.error)?;
-        map.serialize_entry("dependencies", &row.dependencies)?;
-        map.serialize_entry("progress", &row.progress)?;
-        map.serialize_entry("created_at", &row.created_at)?;
-        map.serialize_entry("started_at", &row.started_at)?;
-        map.serialize_entry("updated_at", &row.updated_at)?;
-        map.serialize_entry("completed_at", &row.completed_at)?;
-        map.serialize_entry("root_task_id", &row.flow_id)?;
-        map.serialize_entry("attempt", &row.attempt)?;
-        if let Some(at) = row.next_attempt_at {
-            map.serialize_entry("next_attempt_at", &at)?;
-        }
-        if !self.blocked_by.is_empty() {
-            map.serialize_entry("blocked_by", &self.blocked_by)?;
-        }
-        if let Some(run) = &self.run {
-            map.serialize_entry("run", run)?;
-        }
-        map.end()
     }
 }

@@ -4,19 +4,19 @@
 mod common;
 
 use common::{Dice, Engine, World, empty, fed};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use taskledger_domain::flow::*;
-use taskledger_domain::task::{Priority, Progress};
+use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::{Payload, TaskId, Timestamp};
 use taskledger_projections::{
-    Cursor, Error, ListFilter, Order, ReadModels, Reading, Start, TaskRow,
+    Blocker, Cursor, Error, ListFilter, Node, Order, ReadModels, Reading, Start, TaskRow,
 };
 
 taskledger_testkit::on_both_engines!(
     lists_and_totals_equal_naive_filtering,
     cursors_visit_each_task_once_while_new_ones_arrive,
-    a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came,
+    payloads_come_back_as_they_came,
+    of_a_task_that_does_not_exist_nothing_is_read,
     a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so,
     a_flow_that_only_waits_for_a_retry_is_not_due_before_it,
     a_tree_has_every_task_below_its_parent_in_order,
@@ -169,56 +169,42 @@ async fn cursors_visit_each_task_once_while_new_ones_arrive(engine: Engine) {
     assert!(matches!(wrong, Err(Error::BadCursor)));
 }
 
-async fn a_task_shows_all_members_of_the_protocol_and_payloads_as_they_came(engine: Engine) {
+async fn payloads_come_back_as_they_came(engine: Engine) {
     let mut world = World::new(1);
     let (flow, event) = world.created(None, true, Vec::new());
     let Event::TaskCreated(mut created) = event else {
         panic!("a creation")
     };
-    created.user_id = None;
+    let inputs = r#"{"z": 1.0, "a":[ ]}"#;
     created.name = "root \"quoted\"".to_owned();
-    created.priority = Priority::NORMAL;
-    created.specification = Specification {
-        inputs: Payload::parse(r#"{"z": 1.0, "a":[ ]}"#).unwrap(),
-        schemas: None,
-        params: None,
-        method: None,
-        retry: None,
-        timeout_ms: None,
-        deadline: None,
-    };
+    created.specification.inputs = Payload::parse(inputs).unwrap();
     world.push(flow, Event::TaskCreated(created));
     let (models, _folder) = fed(engine, &world.log, 1).await;
     let view = models.get(flow.root()).await.unwrap().unwrap();
-    let text = serde_json::to_string(&view).unwrap();
-    assert!(text.contains(r#""inputs":{"z": 1.0, "a":[ ]},"#), "{text}");
-    let found: Value = serde_json::from_str(&text).unwrap();
-    let time = world.log[0].time.to_string();
-    assert_eq!(
-        found,
-        json!({
-            "id": flow.to_string(), "parent_id": null, "user_id": null,
-            "name": "root \"quoted\"", "status": "pending", "priority": 2,
-            "inputs": {"z": 1.0, "a": []}, "schemas": null, "params": null, "result": null,
-            "error": null, "dependencies": [], "progress": 0.0, "created_at": time,
-            "started_at": null, "updated_at": time, "completed_at": null,
-            "root_task_id": flow.to_string(), "attempt": 0,
-        })
-    );
+    assert_eq!(view.row.inputs.as_str(), inputs);
+    assert_eq!(&*view.row.name, "root \"quoted\"");
+    assert_eq!((view.blocked_by, view.run), (Vec::new(), None));
+}
+
+async fn of_a_task_that_does_not_exist_nothing_is_read(engine: Engine) {
+    let (models, _folder) = empty(engine).await;
     assert!(models.get(common::task(77)).await.unwrap().is_none());
     assert!(models.children(common::task(77)).await.unwrap().is_none());
     assert!(models.tree(common::task(77)).await.unwrap().is_none());
 }
 
-/// All pieces of an answer as JSON.
-async fn whole(reading: Result<Option<Reading>, Error>) -> Value {
+/// All pieces of a long answer, and how many tasks the largest had.
+async fn whole(reading: Result<Option<Reading>, Error>) -> (Vec<Node>, usize) {
     let mut reading = reading.unwrap().unwrap();
-    let mut text = Vec::new();
-    while let Some(piece) = reading.next().await.unwrap() {
-        text.extend(piece);
+    let (mut nodes, mut largest) = (Vec::new(), 0);
+    while !reading.is_ended() {
+        let piece = reading.next().await.unwrap();
+        assert!(!piece.is_empty());
+        largest = piece.len().max(largest);
+        nodes.extend(piece);
     }
-    assert!(reading.is_ended());
-    serde_json::from_slice(&text).unwrap()
+    assert!(reading.next().await.unwrap().is_empty());
+    (nodes, largest)
 }
 
 /// A root group with two children, the second waiting for the first; both in a run.
@@ -318,26 +304,24 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so(engine: 
     world.push(flow, failed(first, 2, false));
     models.apply(&world.log[seen..]).await.unwrap();
     let blocked = models.get(second).await.unwrap().unwrap();
-    let shown = serde_json::to_value(&blocked).unwrap();
-    assert_eq!(
-        shown["blocked_by"],
-        json!([{"id": first.to_string(), "status": "failed"}])
-    );
-    let shown = serde_json::to_value(models.get(root).await.unwrap().unwrap()).unwrap();
-    assert_eq!(
-        shown["run"],
-        json!({"id": run_id.to_string(), "state": "running", "counts":
-            {"pending": 1, "in_progress": 0, "completed": 0, "failed": 1, "cancelled": 0}}),
-        "the group is not counted"
-    );
-    assert_eq!(shown["progress"], json!(0.25));
-    let children = whole(models.children(root).await).await;
-    assert_eq!(children["children"][0]["id"], json!(first));
-    assert_eq!(
-        children["children"][1],
-        serde_json::to_value(&blocked).unwrap()
-    );
-    assert_eq!(children["children"].as_array().map(Vec::len), Some(2));
+    let status = Status::Failed;
+    assert_eq!(blocked.blocked_by, [Blocker { id: first, status }]);
+    let shown = models.get(root).await.unwrap().unwrap();
+    let run = shown.run.unwrap();
+    let counts = StatusCounts {
+        pending: 1,
+        failed: 1,
+        ..StatusCounts::default()
+    };
+    assert_eq!((run.id, run.state), (run_id, RunState::Running));
+    assert_eq!(run.counts, counts);
+    assert_eq!(shown.row.progress, Progress::from_millionths(250_000));
+    let (children, _) = whole(models.children(root).await).await;
+    let [one, other] = children.as_slice() else {
+        panic!("{children:?}")
+    };
+    assert_eq!((one.depth, one.task.row.id), (0, first));
+    assert_eq!((other.depth, &other.task), (0, &blocked));
     let attempts = models.attempts(first, 10).await.unwrap();
     let outcomes: Vec<_> = attempts
         .iter()
@@ -426,7 +410,7 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it(engine: Engine)
     models.apply(&world.log).await.unwrap();
     let open = models.open_runs(0, 10).await.unwrap();
     assert_eq!(open[0].next_due_at, at);
-    assert_eq!(open[0].partition, taskledger_projections::partition(flow));
+    assert_eq!(open[0].partition, taskledger_domain::partition(flow));
     assert!(
         models
             .open_runs(open[0].created_position, 10)
@@ -440,37 +424,28 @@ async fn a_tree_has_every_task_below_its_parent_in_order(engine: Engine) {
     let world = busy_world(21, 250);
     let (models, _folder) = fed(engine, &world.log, 30).await;
     for row in world.live.values() {
-        let tree = whole(models.tree(row.id).await).await;
-        let mut open = vec![(&tree, None)];
-        let mut seen = BTreeSet::new();
-        while let Some((node, parent)) = open.pop() {
-            let id = TaskId::parse(node["task"]["id"].as_str().unwrap()).unwrap();
-            assert!(seen.insert(id));
-            if let Some(parent) = parent {
-                let parent: TaskId = parent;
-                assert_eq!(node["task"]["parent_id"], json!(parent.to_string()));
+        let (nodes, _) = whole(models.tree(row.id).await).await;
+        assert_eq!((nodes[0].depth, nodes[0].task.row.id), (0, row.id));
+        // Children that were given so far, by parent, and the tasks above the next one.
+        let mut given: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
+        let mut above: Vec<TaskId> = Vec::new();
+        for node in &nodes {
+            let task = &node.task.row;
+            above.truncate(node.depth);
+            if node.depth > 0 {
+                assert_eq!(task.parent_id, above.last().copied());
+                let parent = task.parent_id.unwrap();
+                given.entry(parent).or_default().push(task.id);
             }
-            let ids: Vec<TaskId> = node["children"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|c| TaskId::parse(c["task"]["id"].as_str().unwrap()).unwrap())
-                .collect();
-            let expected: Vec<TaskId> = world
-                .live
-                .values()
-                .filter(|r| r.parent_id == Some(id))
-                .map(|r| r.id)
-                .collect();
-            assert_eq!(ids, expected);
-            open.extend(
-                node["children"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|c| (c, Some(id))),
-            );
+            above.push(task.id);
         }
+        for node in &nodes {
+            let id = node.task.row.id;
+            let children = world.live.values().filter(|r| r.parent_id == Some(id));
+            let expected: Vec<TaskId> = children.map(|r| r.id).collect();
+            assert_eq!(given.remove(&id).unwrap_or_default(), expected);
+        }
+        assert!(given.is_empty());
     }
 }
 
@@ -534,16 +509,11 @@ async fn a_tree_of_a_hundred_thousand_is_built_run_and_written(engine: Engine) {
         models.get(ids[70_000]).await.unwrap().unwrap().row.run_id,
         Some(run_id)
     );
-    let mut reading = models.tree(root).await.unwrap().unwrap();
-    let (mut text, mut largest) = (Vec::new(), 0);
-    while let Some(piece) = reading.next().await.unwrap() {
-        largest = piece.len().max(largest);
-        text.extend(piece);
-    }
-    assert!(largest * 100 < text.len(), "a piece is a small part");
-    let text = std::str::from_utf8(&text).unwrap();
-    assert_eq!(text.matches(r#"{"task":"#).count(), TASKS as usize);
-    assert!(text.ends_with("]}]}"));
-    let tree: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(tree["children"].as_array().unwrap().len(), 2000);
+    let (nodes, largest) = whole(models.tree(root).await).await;
+    assert_eq!(nodes.len(), TASKS as usize);
+    assert!(largest * 100 < nodes.len(), "a piece is a small part");
+    let chains = nodes.iter().filter(|node| node.depth == 1).count();
+    assert_eq!(chains, 2000);
+    let expected = (0..TASKS).map(|n| if n == 0 { 0 } else { (n as usize - 1) % 50 + 1 });
+    assert!(nodes.iter().map(|node| node.depth).eq(expected));
 }

@@ -22,9 +22,9 @@ use crate::store::PIECE_EVENTS_MAX;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, Rejection};
+use taskledger_domain::flow::{Event, Rejection, covers};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
-use taskledger_projections::{Order, covers};
+use taskledger_projections::Order;
 
 /// Events that one page reads, whatever it looks for: about 0.1 s.
 pub const SCANNED_MAX: usize = 20_000;

@@ -9,7 +9,7 @@ use crate::store::Fence;
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::FlowId;
-use taskledger_projections::partition;
+use taskledger_domain::partition;
 use uuid::Uuid;
 
 /// Ids that are drawn for a new flow until one lies in a partition of this node. With a third of the

@@ -6,22 +6,18 @@
 //! one append shows what nobody saw then, for example a failure whose retry stands right behind it.
 
 use super::App;
-use super::commands::{Answer, raw};
+use super::encoder::{Moment, TreeEncoder};
 use super::error::{Error, Failure};
 use super::placing;
-use super::queries::LongAnswer;
-use super::readings::{Source, failed};
+use super::readings::{Encoded, Source, failed};
 use super::stream_reader::StreamReader;
 use crate::store::{EventStore, PIECE_BYTES_MAX};
-use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::flow::Rejection;
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Position, Recorded, TaskId, Timestamp};
-use taskledger_projections::{
-    self as projections, Past, READING_BYTES_MAX, Sources, TaskView, TreeWriter, WithRun,
-};
+use taskledger_projections::{Node, Past, Sources, TaskView, WithRun};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Tasks in one piece of a tree; fewer when their payloads are larger than [`PIECE_BYTES_MAX`].
@@ -45,18 +41,13 @@ impl AsOf {
     }
 }
 
-/// The last event of the flow that an answer contains.
-#[derive(Debug, Clone, Copy, Serialize)]
-struct Moment {
-    position: Position,
-    time: Timestamp,
-}
-
-#[derive(Serialize)]
-struct Then<'a> {
-    #[serde(flatten)]
-    task: &'a TaskView,
-    as_of: Moment,
+/// A task as it was.
+#[derive(Debug, Clone)]
+pub struct Then {
+    /// The task.
+    pub task: TaskView,
+    /// What the answer contains.
+    pub as_of: Moment,
 }
 
 /// A flow as it was.
@@ -73,23 +64,28 @@ impl App {
     /// # Errors
     /// [`Error`]; `NotFound` for a task that did not exist then, `Invalid` for a moment that has
     /// not come yet.
-    pub async fn get_as_of(&self, task: TaskId, at: AsOf) -> Answer {
+    pub async fn get_as_of(&self, task: TaskId, at: AsOf) -> Result<Then, Error> {
         let (rebuilt, _place) = self.rebuild(task, at).await?;
         let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
             return Err(Rejection::not_found("task_id", task).into());
         };
         rebuilt.complete(&mut view, sources).await?;
-        Ok(raw(&Then {
-            task: &view,
+        Ok(Then {
+            task: view,
             as_of: rebuilt.moment,
-        }))
+        })
     }
 
-    /// `tasks.tree` with `as_of`. Cost: O(events of the flow until then).
+    /// `tasks.tree` with `as_of`, written by `encoder`. Cost: O(events of the flow until then).
     ///
     /// # Errors
     /// As [`Self::get_as_of`].
-    pub async fn tree_as_of(&self, task: TaskId, at: AsOf) -> LongAnswer {
+    pub async fn tree_as_of(
+        &self,
+        task: TaskId,
+        at: AsOf,
+        encoder: impl TreeEncoder,
+    ) -> Result<Encoded, Error> {
         let (mut rebuilt, place) = self.rebuild(task, at).await?;
         let (past, mut left) = blocking(move || {
             let order = rebuilt.past.depth_first(task);
@@ -105,10 +101,8 @@ impl App {
             rebuilt,
             root: task,
             left,
-            writer: TreeWriter::new(),
-            bytes: 0,
         };
-        self.readings.all(tree, place).await
+        self.readings.all(tree, encoder, place).await
     }
 
     /// The flow of a task as it was.
@@ -224,15 +218,10 @@ struct Tree {
     root: TaskId,
     /// What is still to be given, with depths, last first.
     left: Vec<(TaskId, usize)>,
-    writer: TreeWriter,
-    bytes: u64,
 }
 
 impl Source for Tree {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        if self.is_ended() {
-            return Ok(None);
-        }
+    async fn next(&mut self) -> Result<Vec<Node>, Error> {
         let from = self.left.len().saturating_sub(PIECE_TASKS);
         let (mut views, mut sources) = (Vec::new(), Vec::new());
         for &(id, _) in self.left[from..].iter().rev() {
@@ -247,25 +236,20 @@ impl Source for Tree {
             sources.push(source);
         }
         let done = self.rebuilt.complete_some(&mut views, &sources).await?;
-        for view in &views[..done] {
+        views.truncate(done);
+        let node = |task| {
             let (_, depth) = self.left.pop().expect("a task for each view");
-            self.writer.push(depth, view);
-        }
-        let piece = if self.is_ended() {
-            std::mem::take(&mut self.writer).finish_with("as_of", &self.rebuilt.moment)
-        } else {
-            self.writer.take()
+            Node { depth, task }
         };
-        self.bytes += piece.len() as u64;
-        if self.bytes > READING_BYTES_MAX {
-            let limit = READING_BYTES_MAX;
-            return Err(failed(projections::Error::TooLarge { limit }));
-        }
-        Ok(Some(piece))
+        Ok(views.into_iter().map(node).collect())
     }
 
     fn is_ended(&self) -> bool {
         self.left.is_empty()
+    }
+
+    fn as_of(&self) -> Option<Moment> {
+        Some(self.rebuilt.moment)
     }
 }
 

@@ -1,22 +1,14 @@
 //! The reads. By default a read sees every write that was answered before it arrived, by anyone.
 
 use super::App;
-use super::commands::{Answer, raw};
+use super::encoder::TreeEncoder;
 use super::error::{Error, Failure};
 use super::ownership::Place;
-use super::readings::{Text, failed};
+use super::readings::{Encoded, READ_WAIT, failed};
 use super::rows::Cached;
 use crate::subscription::rebuild;
-use serde::Serialize;
-use std::time::Duration;
 use taskledger_domain::{FlowId, Position, TaskId};
-use taskledger_projections::{ListFilter, Order, Start, TaskView};
-
-/// How long a read waits for the read models before it is answered `Busy`.
-pub(super) const READ_WAIT: Duration = Duration::from_secs(2);
-
-/// The answer to a read that may be long.
-pub type LongAnswer = Result<Text, Error>;
+use taskledger_projections::{Cursor, ListFilter, Order, Start, TaskView};
 
 /// What a read must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,14 +23,19 @@ pub enum Consistency {
 /// Milliseconds after which a reader may ask again whether rows are filled, which takes seconds or more.
 const UNFILLED_RETRY_MS: u64 = 1000;
 
-#[derive(Serialize)]
-struct Page {
-    tasks: Vec<TaskView>,
-    total: u64,
-    limit: u32,
-    offset: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+/// A page of a list of tasks.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// In the order that was asked for.
+    pub tasks: Vec<TaskView>,
+    /// Tasks in the whole list.
+    pub total: u64,
+    /// Tasks in a page at most, as the caller asked for it.
+    pub limit: u32,
+    /// Tasks of the list before this page; 0 when the page was asked for by a cursor.
+    pub offset: u64,
+    /// Where the list goes on; `None` at its end.
+    pub next_cursor: Option<Cursor>,
 }
 
 impl App {
@@ -46,38 +43,50 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn get(&self, task: TaskId, consistency: Consistency) -> Answer {
+    pub async fn get(&self, task: TaskId, consistency: Consistency) -> Result<TaskView, Error> {
         match self.rows.view(task) {
-            Cached::View(view) if self.decides(view.row.flow_id) => return Ok(raw(&view)),
+            Cached::View(view) if self.decides(view.row.flow_id) => return Ok(view),
             Cached::View(_) | Cached::Miss => {}
         }
         let flow = self.await_task("task_id", task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
-            Some(view) => Ok(raw(&view)),
+            Some(view) => Ok(view),
             None => Err(self.missing("task_id", task, flow).await),
         }
     }
 
-    /// `tasks.children`. spec: interface / tasks.children
+    /// `tasks.children`, written by `encoder`. spec: interface / tasks.children
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn children(&self, parent: TaskId, consistency: Consistency) -> LongAnswer {
+    pub async fn children(
+        &self,
+        parent: TaskId,
+        consistency: Consistency,
+        encoder: impl TreeEncoder,
+    ) -> Result<Encoded, Error> {
         let flow = self.await_task("parent_id", parent, consistency).await?;
-        match self.readings.read(|| self.queries.children(parent)).await? {
-            Some(text) => Ok(text),
+        let open = || self.queries.children(parent);
+        match self.readings.read(open, encoder).await? {
+            Some(answer) => Ok(answer),
             None => Err(self.missing("parent_id", parent, flow).await),
         }
     }
 
-    /// `tasks.tree`. spec: interface / tasks.tree
+    /// `tasks.tree`, written by `encoder`. spec: interface / tasks.tree
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn tree(&self, task: TaskId, consistency: Consistency) -> LongAnswer {
+    pub async fn tree(
+        &self,
+        task: TaskId,
+        consistency: Consistency,
+        encoder: impl TreeEncoder,
+    ) -> Result<Encoded, Error> {
         let flow = self.await_task("task_id", task, consistency).await?;
-        match self.readings.read(|| self.queries.tree(task)).await? {
-            Some(text) => Ok(text),
+        let open = || self.queries.tree(task);
+        match self.readings.read(open, encoder).await? {
+            Some(answer) => Ok(answer),
             None => Err(self.missing("task_id", task, flow).await),
         }
     }
@@ -93,7 +102,7 @@ impl App {
         start: Start,
         limit: u32,
         consistency: Consistency,
-    ) -> Answer {
+    ) -> Result<Page, Error> {
         match consistency {
             Consistency::Strong => {
                 let head = self.head().await?;
@@ -110,14 +119,13 @@ impl App {
             .list(&filter, order, limit, start)
             .await
             .map_err(failed)?;
-        let next_cursor = list.next_cursor.map(|c| c.to_string());
-        Ok(raw(&Page {
+        Ok(Page {
             tasks: list.tasks,
             total: list.total,
             limit,
             offset,
-            next_cursor,
-        }))
+            next_cursor: list.next_cursor,
+        })
     }
 
     /// Waits until the read models show all of the flow of a task that was ever created.

@@ -4,16 +4,15 @@
 //! holds a connection to the read models, or a flow that was rebuilt as it was. An answer of one
 //! piece is not long; from the read models it needs no place.
 
+use super::encoder::{Moment, TreeEncoder};
 use super::error::{Error, Failure};
-use super::queries::READ_WAIT;
-use futures_util::{Stream, TryStreamExt};
-use serde_json::value::RawValue;
+use futures_util::Stream;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use taskledger_projections::{self as projections, Reading};
+use taskledger_projections::{self as projections, Node, Reading};
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -26,29 +25,27 @@ const READINGS_MAX: usize = 2;
 /// Flows that are rebuilt as they were at once, until their answers are sent: each may hold a state
 /// of 100,000 tasks.
 pub const REBUILDS_MAX: usize = 2;
+/// Bytes of one long answer: some four times a tree of 100,000 usual tasks.
+pub const READING_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Pieces that are read before the receiver has taken them.
 const PIECES_AHEAD: usize = 2;
 /// How long a receiver may take for one piece: whoever stops reading must not keep a place.
 const PIECE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a read waits for a place, and for the read models, before it is answered `Busy`.
+pub(super) const READ_WAIT: Duration = Duration::from_secs(2);
 /// How long one answer may take to be received: it keeps the database from tidying up behind it.
 /// With `READING_BYTES_MAX`, the slowest receiver that gets the largest answer takes 2 MiB/s.
 const SENDING_TIME_MAX: Duration = Duration::from_secs(120);
 /// Milliseconds after which a place for a long answer may be free.
 const RETRY_AFTER_MS: u64 = 500;
 
-/// The JSON of a result.
+/// A long answer, in the words of the door that asked for it.
 #[derive(Debug)]
-pub enum Text {
+pub enum Encoded {
     /// All of it.
-    Whole(Box<RawValue>),
+    Whole(Vec<u8>),
     /// Piece by piece.
     Pieces(Pieces),
-}
-
-impl From<Box<RawValue>> for Text {
-    fn from(text: Box<RawValue>) -> Self {
-        Self::Whole(text)
-    }
 }
 
 /// The answer stopped before its end: what was received is not whole.
@@ -86,50 +83,67 @@ impl Stream for Pieces {
     }
 }
 
-/// Why pieces did not become one text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotWhole {
-    /// They are longer than the receiver takes.
-    TooLong,
-    /// They stopped before the end.
-    Cut,
-}
-
-impl Text {
-    /// All of it in memory.
-    ///
-    /// # Errors
-    /// [`NotWhole`].
-    pub async fn whole(self, bytes_max: usize) -> Result<Box<RawValue>, NotWhole> {
-        let mut pieces = match self {
-            Self::Whole(text) => return Ok(text),
-            Self::Pieces(pieces) => pieces,
-        };
-        let mut all = Vec::new();
-        while let Some(piece) = pieces.try_next().await.map_err(|Cut| NotWhole::Cut)? {
-            if all.len() + piece.len() > bytes_max {
-                return Err(NotWhole::TooLong);
-            }
-            all.extend(piece);
-        }
-        text(all).map_err(|_| NotWhole::Cut)
-    }
-}
-
 /// What a long answer is read from.
 pub(super) trait Source: Send + 'static {
-    /// The next piece; `None` after the last one.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
-    /// Whether the last piece was given.
+    /// The next tasks; none after the last.
+    fn next(&mut self) -> impl Future<Output = Result<Vec<Node>, Error>> + Send;
+    /// Whether all tasks were given.
     fn is_ended(&self) -> bool;
+    /// What the answer shows when it is about the past.
+    fn as_of(&self) -> Option<Moment>;
 }
 
 impl Source for Reading {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+    async fn next(&mut self) -> Result<Vec<Node>, Error> {
         self.next().await.map_err(failed)
     }
     fn is_ended(&self) -> bool {
         self.is_ended()
+    }
+    fn as_of(&self) -> Option<Moment> {
+        None
+    }
+}
+
+/// An answer that is being made of a source's tasks.
+struct Encoding<S, E> {
+    source: S,
+    /// Gone when the last piece was given.
+    encoder: Option<E>,
+    bytes: u64,
+}
+
+impl<S: Source, E: TreeEncoder> Encoding<S, E> {
+    /// The next piece; `None` after the last one.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        if self.encoder.is_none() {
+            return Ok(None);
+        }
+        let nodes = self.source.next().await?;
+        self.encode(&nodes)
+    }
+
+    /// The piece that shows the source's last `nodes`.
+    fn encode(&mut self, nodes: &[Node]) -> Result<Option<Vec<u8>>, Error> {
+        let Some(mut encoder) = self.encoder.take() else {
+            return Ok(None);
+        };
+        for node in nodes {
+            encoder.task(node.depth, &node.task);
+        }
+        let piece = if self.source.is_ended() {
+            encoder.finish(self.source.as_of())
+        } else {
+            let piece = encoder.take();
+            self.encoder = Some(encoder);
+            piece
+        };
+        self.bytes += piece.len() as u64;
+        if self.bytes > READING_BYTES_MAX {
+            let reason = format!("the answer is larger than {READING_BYTES_MAX} bytes");
+            return Err(Failure::ReadModel(reason).into());
+        }
+        Ok(Some(piece))
     }
 }
 
@@ -165,33 +179,37 @@ impl Readings {
 }
 
 impl Readings {
-    /// What `open` opens; `None` when it opens nothing. Returns with the first piece, so that
-    /// errors up to there are errors of the call.
+    /// What `open` opens, written by `encoder`; `None` when it opens nothing. Returns with the first
+    /// piece, so that errors up to there are errors of the call.
     ///
     /// # Errors
     /// Those of `open` and of reading the first piece; `Busy` when the places for long answers
     /// stay taken.
-    pub(super) async fn read<F>(&self, open: impl Fn() -> F) -> Result<Option<Text>, Error>
+    pub(super) async fn read<F>(
+        &self,
+        open: impl Fn() -> F,
+        encoder: impl TreeEncoder,
+    ) -> Result<Option<Encoded>, Error>
     where
         F: Future<Output = Result<Option<Reading>, projections::Error>>,
     {
         let mut place = None;
-        loop {
+        let (source, nodes) = loop {
             let Some(mut reading) = open().await.map_err(failed)? else {
                 return Ok(None);
             };
-            let first = reading.next().await.map_err(failed)?.unwrap_or_default();
-            if reading.is_ended() {
-                return Ok(Some(text(first)?.into()));
+            let nodes = reading.next().await.map_err(failed)?;
+            if !reading.is_ended() {
+                place = place.or_else(|| self.room.clone().try_acquire_owned().ok());
             }
-            place = place.or_else(|| self.room.clone().try_acquire_owned().ok());
-            if let Some(place) = place {
-                return Ok(Some(Text::Pieces(self.send(reading, first, place))));
+            if reading.is_ended() || place.is_some() {
+                break (reading, nodes);
             }
             // Whoever waits must not hold a connection; what it has read may be old by then.
-            drop(reading);
+            drop((reading, nodes));
             place = Some(self.place().await?);
-        }
+        };
+        self.encoded(source, nodes, encoder, place).map(Some)
     }
 
     async fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
@@ -215,16 +233,39 @@ impl Readings {
     pub(super) async fn all(
         &self,
         mut source: impl Source,
+        encoder: impl TreeEncoder,
         place: OwnedSemaphorePermit,
-    ) -> Result<Text, Error> {
-        let first = source.next().await?.unwrap_or_default();
-        if source.is_ended() {
-            return Ok(text(first)?.into());
-        }
-        Ok(Text::Pieces(self.send(source, first, place)))
+    ) -> Result<Encoded, Error> {
+        let nodes = source.next().await?;
+        self.encoded(source, nodes, encoder, Some(place))
     }
 
-    fn send(&self, mut source: impl Source, first: Vec<u8>, place: OwnedSemaphorePermit) -> Pieces {
+    /// The answer that begins with `nodes`, the first of the source. What is longer keeps `place`.
+    fn encoded(
+        &self,
+        source: impl Source,
+        nodes: Vec<Node>,
+        encoder: impl TreeEncoder,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Encoded, Error> {
+        let mut encoding = Encoding {
+            source,
+            encoder: Some(encoder),
+            bytes: 0,
+        };
+        let first = encoding.encode(&nodes)?.unwrap_or_default();
+        if encoding.encoder.is_none() {
+            return Ok(Encoded::Whole(first));
+        }
+        Ok(Encoded::Pieces(self.send(encoding, first, place)))
+    }
+
+    fn send<S: Source, E: TreeEncoder>(
+        &self,
+        mut encoding: Encoding<S, E>,
+        first: Vec<u8>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Pieces {
         let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
         let stop = self.stop.clone();
         let sending = async move {
@@ -238,7 +279,7 @@ impl Readings {
                     Err(SendTimeoutError::Closed(_)) => return Ok(()),
                     Err(SendTimeoutError::Timeout(_)) => return Err(TooSlow),
                 }
-                next = match source.next().await {
+                next = match encoding.next().await {
                     Ok(next) => next,
                     Err(error) => {
                         tracing::error!(error = %error, "a long answer is cut off");
@@ -289,11 +330,6 @@ async fn permit(
             retry_after_ms: RETRY_AFTER_MS,
         }),
     }
-}
-
-fn text(bytes: Vec<u8>) -> Result<Box<RawValue>, Failure> {
-    let text = String::from_utf8(bytes).map_err(|e| Failure::Broken(e.to_string()))?;
-    RawValue::from_string(text).map_err(|e| Failure::Broken(format!("an answer is no JSON: {e}")))
 }
 
 /// A read that did not succeed: "not now" where waiting helps, else a fault of ours.

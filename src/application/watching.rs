@@ -6,7 +6,7 @@
 mod subscribing;
 
 pub use super::history::Scope;
-pub use subscribing::Subscribed;
+pub use subscribing::{Beginning, Subscribed};
 
 use super::App;
 use super::error::{Error, Failure};

@@ -7,7 +7,7 @@ use crate::application::ownership::{Census, Node, Ownership, Place, Refuted};
 use crate::store::Fence;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use taskledger_domain::FlowId;
-use taskledger_projections::partition;
+use taskledger_domain::partition;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;

@@ -413,7 +413,6 @@ fn unfolded(error: &ReadError) -> Step {
         ReadError::File { source, .. } => Step::Again(format!("{error}: {source}")),
         ReadError::CheckpointMoved { .. }
         | ReadError::Damaged(_)
-        | ReadError::TooLarge { .. }
         | ReadError::Place(_)
         | ReadError::OtherVersion { .. }
         | ReadError::RebuildUnderWay

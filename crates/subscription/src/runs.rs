@@ -1,10 +1,10 @@
 //! Which tasks a run consists of: a question to the log.
 
 use std::collections::HashSet;
+use taskledger_domain::flow::covers;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, TaskId, Version};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
-use taskledger_projections::covers;
 
 /// The tasks that a run covers from its start on, which has the version `at` in its flow. Those that
 /// join it later are not among them. Cost: O(events of the flow up to there).

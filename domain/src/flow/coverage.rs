@@ -131,3 +131,11 @@ impl<'a> Marks<'a> {
         covered
     }
 }
+
+/// Whether a run with these ranges of ordinals covers the task `ordinal`. The ranges ascend, both ends
+/// included. Cost: O(log ranges).
+#[must_use]
+pub fn covers(ranges: &[(u32, u32)], ordinal: u32) -> bool {
+    let after = ranges.partition_point(|&(first, _)| first <= ordinal);
+    after > 0 && ranges[after - 1].1 >= ordinal
+}

@@ -14,6 +14,7 @@ pub(crate) mod state;
 mod waits;
 
 pub use command::{Archive, Capacity, Command, Done, Execute, Rest, SlotRequest, Update};
+pub use coverage::covers;
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
     PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState,

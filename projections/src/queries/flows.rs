@@ -1,6 +1,5 @@
 //! What is known of flows and attempts beside their tasks.
 
-use crate::sql::Columns;
 use crate::tasks::read_counts;
 use crate::{Error, ReadModels, RunView};
 use serde::Serialize;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::StatusCounts;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp};
+use taskledger_sql::Columns;
 
 /// A flow in figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct OpenRun {
     pub created_position: Position,
     /// The flow.
     pub flow_id: FlowId,
-    /// [`crate::partition`] of the flow.
+    /// [`taskledger_domain::partition`] of the flow.
     pub partition: u8,
     /// Nothing in it is due earlier than this; 0 = look at once.
     pub next_due_at: Timestamp,

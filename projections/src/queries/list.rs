@@ -6,12 +6,12 @@
 
 use super::cursor::{Cursor, Order};
 use super::{rows, totals};
-use crate::sql::{Args, Columns, Engine, Tx, int};
 use crate::{Error, ReadModels, TaskView};
 use sqlx::AssertSqlSafe;
 use std::sync::Arc;
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{TaskId, Timestamp, limits};
+use taskledger_sql::{Args, Columns, Engine, Tx, int};
 
 /// Bytes of tasks in one page. A page that would be larger ends early and has a cursor.
 pub const LIST_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -121,7 +121,7 @@ impl ReadModels {
             return Ok(Vec::new());
         };
         let (sql, args) = select.page(order, 1, start)?;
-        tx.plan(&sql, args).await
+        Ok(tx.plan(&sql, args).await?)
     }
 }
 
@@ -237,7 +237,7 @@ impl Select {
         let (conditions, args) = self.conditions(keys, times);
         let sql = format!("SELECT COUNT(*) FROM tasks WHERE {conditions}");
         let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
-        Columns::of(&row).int()
+        Ok(Columns::of(&row).int()?)
     }
 
     /// As [`Self::count`], over everything that the filter allows.

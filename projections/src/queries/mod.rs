@@ -13,7 +13,7 @@ mod totals;
 pub use cursor::{Cursor, Order};
 pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List, ListFilter, Start};
-pub use reading::{READING_BYTES_MAX, Reading};
+pub use reading::{Node, Reading};
 pub use snapshot::Snapshot;
 
 use crate::{Error, ReadModels, TaskView};

@@ -2,34 +2,39 @@
 //! below it, and the children of a task. spec: interface / tasks.tree, tasks.children
 //!
 //! First the shape (two integers a task), from which the order follows without recursion; then the
-//! rows in that order, some at a time, straight into text. Memory: the shape and one piece.
+//! rows in that order, some at a time. Memory: the shape and one piece.
 
 use super::rows;
-use crate::sql::{Columns, Tx};
-use crate::{Error, ReadModels, TaskView, TreeWriter};
+use crate::{Error, ReadModels, TaskView};
 use std::collections::HashMap;
 use std::fmt;
 use taskledger_domain::TaskId;
 use taskledger_domain::task::Status;
+use taskledger_sql::{Columns, Tx};
 
-/// Bytes of one long answer: some four times a tree of 100,000 usual tasks.
-pub const READING_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Tasks in one piece.
 const PIECE_TASKS: usize = 256;
 /// Bytes of payloads in one piece, unless a single task has more.
 const PIECE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// An answer that is being read. Holds a connection until it is dropped.
+/// A task at its place in a long answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Levels below the root of a tree, which has 0; 0 for all tasks of a list.
+    pub depth: usize,
+    /// The task.
+    pub task: TaskView,
+}
+
+/// Tasks that are being read. Holds a connection until it is dropped.
 pub struct Reading {
     tx: Tx<'static>,
     /// What is still to be read: keys and depths, last first.
     left: Vec<(i64, usize)>,
     /// The root of a tree, which carries its run.
     root: Option<i64>,
-    text: Text,
     /// Which dependencies failed, as far as it was asked.
     known: HashMap<TaskId, Option<Status>>,
-    bytes: u64,
 }
 
 impl fmt::Debug for Reading {
@@ -40,19 +45,9 @@ impl fmt::Debug for Reading {
     }
 }
 
-/// The form of the answer.
-enum Text {
-    /// `{task, children: [..]}`
-    Tree(TreeWriter),
-    /// `{children: [..]}`; how many have been written.
-    Children(usize),
-    /// All of it was given.
-    Ended,
-}
-
 impl ReadModels {
-    /// A task and all its descendants, as `{task, children: [..]}`; `None` when the task does not
-    /// exist. The root carries its run. Cost: O(subtree), spread over the pieces.
+    /// A task and all its descendants, depth first, siblings in order of creation; `None` when the task
+    /// does not exist. The root carries its run. Cost: O(subtree), spread over the pieces.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
@@ -81,12 +76,11 @@ impl ReadModels {
             Ok(left) => left,
             Err(error) => return Err(Error::Damaged(format!("a tree has no order: {error}"))),
         };
-        let text = Text::Tree(TreeWriter::new());
-        Ok(Some(Reading::new(tx, left, Some(root), text)))
+        Ok(Some(Reading::new(tx, left, Some(root))))
     }
 
-    /// The direct children of a task in order of creation, as `{children: [..]}`; `None` when the
-    /// task does not exist. Cost: O(children), spread over the pieces.
+    /// The direct children of a task in order of creation; `None` when the task does not exist.
+    /// Cost: O(children), spread over the pieces.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
@@ -103,90 +97,44 @@ impl ReadModels {
             .map(|row| Ok((Columns::of(row).int()?, 0)))
             .collect::<Result<_, Error>>()?;
         left.reverse();
-        Ok(Some(Reading::new(tx, left, None, Text::Children(0))))
+        Ok(Some(Reading::new(tx, left, None)))
     }
 }
 
 impl Reading {
-    fn new(tx: Tx<'static>, left: Vec<(i64, usize)>, root: Option<i64>, text: Text) -> Self {
+    fn new(tx: Tx<'static>, left: Vec<(i64, usize)>, root: Option<i64>) -> Self {
         Self {
             tx,
             left,
             root,
-            text,
             known: HashMap::new(),
-            bytes: 0,
         }
     }
 
-    /// Whether the last piece was given.
+    /// Whether all tasks were given.
     #[must_use]
     pub const fn is_ended(&self) -> bool {
-        matches!(self.text, Text::Ended)
+        self.left.is_empty()
     }
 
-    /// The next piece of the text; `None` after the last one. Cost: O(tasks of the piece).
+    /// The next tasks, at least one; none after the last. Cost: O(tasks given).
     ///
     /// # Errors
-    /// [`Error::TooLarge`] above [`READING_BYTES_MAX`]; [`Error::Unavailable`],
-    /// [`Error::Damaged`]. What was given before is not the whole answer then.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        if self.is_ended() {
-            return Ok(None);
-        }
+    /// [`Error::Unavailable`], [`Error::Damaged`]. What was given before is not the whole answer then.
+    pub async fn next(&mut self) -> Result<Vec<Node>, Error> {
         let from = self.left.len().saturating_sub(PIECE_TASKS);
         let nos: Vec<i64> = self.left[from..].iter().rev().map(|node| node.0).collect();
         let found = rows::fetch(&mut self.tx, &nos, PIECE_BYTES_MAX).await?;
         let views = rows::views_with(&mut self.tx, found, &mut self.known).await?;
-        let mut piece = Vec::new();
-        for mut view in views {
+        let mut nodes = Vec::with_capacity(views.len());
+        for mut task in views {
             let (no, depth) = self.left.pop().expect("a row for each key at most");
             if self.root == Some(no) {
-                view.run = rows::run_of(&mut self.tx, &view.row).await?;
+                task.run = rows::run_of(&mut self.tx, &task.row).await?;
             }
-            self.text.push(depth, &view, &mut piece);
+            nodes.push(Node { depth, task });
         }
-        self.text.take(&mut piece, self.left.is_empty());
-        self.bytes += piece.len() as u64;
-        if self.bytes > READING_BYTES_MAX {
-            return Err(Error::TooLarge {
-                limit: READING_BYTES_MAX,
-            });
-        }
-        Ok(Some(piece))
-    }
-}
-
-impl Text {
-    fn push(&mut self, depth: usize, view: &TaskView, piece: &mut Vec<u8>) {
-        match self {
-            Self::Tree(writer) => writer.push(depth, view),
-            Self::Children(written) => {
-                piece.extend_from_slice(if *written == 0 { OPENING } else { b"," });
-                serde_json::to_writer(piece, view)
-                    .expect("a task can always be written as JSON to memory");
-                *written += 1;
-            }
-            Self::Ended => {}
-        }
-    }
-
-    /// Moves what was written to `piece`, and closes the text behind the last task.
-    fn take(&mut self, piece: &mut Vec<u8>, ends: bool) {
-        match self {
-            Self::Tree(writer) if ends => *piece = std::mem::take(writer).finish(),
-            Self::Tree(writer) => *piece = writer.take(),
-            Self::Children(written) if ends => {
-                if *written == 0 {
-                    piece.extend_from_slice(OPENING);
-                }
-                piece.extend_from_slice(b"]}");
-            }
-            Self::Children(_) | Self::Ended => {}
-        }
-        if ends {
-            *self = Self::Ended;
-        }
+        Ok(nodes)
     }
 }
 
@@ -208,8 +156,6 @@ fn depth_first(root: i64, shape: &[(i64, i64)]) -> Vec<(i64, usize)> {
     }
     order
 }
-
-const OPENING: &[u8] = br#"{"children":["#;
 
 /// Relies on the index tasks_parent.
 const SHAPE: &str = "WITH RECURSIVE below(no, parent_no) AS (

@@ -1,6 +1,5 @@
 //! Whole tasks by their keys, and what other rows say about them.
 
-use crate::sql::{Columns, MultiRow, Tx};
 use crate::tasks::read_counts;
 use crate::tasks::rows::{BODY_COLUMNS, COLUMNS, Placed, read_with_body};
 use crate::{Blocker, Error, RunView, TaskRow, TaskView};
@@ -8,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::task::Status;
 use taskledger_domain::{Payload, RunId, TaskId};
+use taskledger_sql::{Columns, MultiRow, Tx};
 
 /// Tasks that are read at once while a limit in bytes is watched.
 const CHUNK: usize = 128;
@@ -17,7 +17,7 @@ pub(super) async fn number(tx: &mut Tx<'_>, id: TaskId) -> Result<Option<i64>, E
     let mut args = tx.args();
     args.id(id.0);
     let row = tx.fetch_optional(NUMBER, args).await?;
-    row.map(|row| Columns::of(&row).int()).transpose()
+    Ok(row.map(|row| Columns::of(&row).int()).transpose()?)
 }
 
 /// The tasks with these keys, in this order. Stops before the first that would bring the payloads

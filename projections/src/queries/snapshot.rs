@@ -1,10 +1,10 @@
 //! A task at an exactly known place of the log: where a reader of events goes on.
 
 use super::rows;
-use crate::sql::Columns;
 use crate::tasks::TaskProjector;
 use crate::{Error, ReadModels, TaskView, checkpoint};
 use taskledger_domain::{Position, TaskId};
+use taskledger_sql::Columns;
 
 /// A task, and what its rows contain.
 #[derive(Debug, Clone, PartialEq)]

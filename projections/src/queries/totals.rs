@@ -2,11 +2,11 @@
 
 use super::list::{ListFilter, Select};
 use crate::Error;
-use crate::sql::{Columns, Tx};
 use crate::tasks::counts::{ALL_TIMES, BUCKET_MICROS, EVERYBODY, bucket_of};
 use sqlx::AssertSqlSafe;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
+use taskledger_sql::{Columns, Tx};
 
 /// How many tasks match. Cost: a sum over at most 40 rows; with a name or a parent O(their tasks);
 /// with creation times O(buckets) and the tasks of the two buckets at the ends.
@@ -103,7 +103,7 @@ async fn sum(tx: &mut Tx<'_>, filter: &ListFilter, (from, to): (i64, i64)) -> Re
         sql.push_str(" AND is_root = 1");
     }
     let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
-    Columns::of(&row).int()
+    Ok(Columns::of(&row).int()?)
 }
 
 /// By primary key.

@@ -9,17 +9,14 @@
 mod elsewhere;
 mod options;
 mod postgres;
-mod readers;
 mod rebuild;
 mod sqlite;
 mod writer;
 
 pub use elsewhere::Elsewhere;
 pub use options::{Options, Place, Postgres, READERS_MIN, SCHEMA_DEFAULT};
-pub(crate) use readers::Reader;
 pub use rebuild::{Rebuild, Swap};
 
-use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector};
 use sqlx::postgres::PgPool;
@@ -27,6 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
+use taskledger_sql::Tx;
+use taskledger_sql::readers::Readers as FileReaders;
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::timeout;
 use writer::{Conn, Way, Writer};
@@ -62,7 +61,7 @@ pub struct ReadModels {
 enum Readers {
     Sqlite {
         /// Locked for reading as long as somebody reads, for writing by a swap.
-        serving: Arc<RwLock<readers::Readers>>,
+        serving: Arc<RwLock<FileReaders>>,
         count: u32,
     },
     Postgres {
@@ -103,7 +102,7 @@ impl ReadModels {
             Place::File(path) => {
                 let found = sqlite::open(path).await?;
                 let readers = Readers::Sqlite {
-                    serving: Arc::new(RwLock::new(readers::Readers::new(path, reader_count))),
+                    serving: Arc::new(RwLock::new(sqlite::readers(path, reader_count))),
                     count: reader_count,
                 };
                 let writer = Writer::new(Way::File(path.clone()), None, projector);
@@ -140,7 +139,7 @@ impl ReadModels {
                 let serving = serving
                     .await
                     .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
-                Ok(Tx::reading(readers::Readers::read(serving).await?))
+                Ok(Tx::reading(FileReaders::read(serving).await?))
             }
             Readers::Postgres { queries, .. } => {
                 if self.is_foreign() {

@@ -8,13 +8,13 @@
 use super::options::Postgres as Place;
 use super::writer::Conn;
 use super::{Found, Swap};
-use crate::sql::{Columns, Tx};
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use std::time::Duration;
 use taskledger_domain::Position;
+use taskledger_sql::{Columns, Tx};
 use tokio::time::timeout;
 
 /// A reader that nobody needs is closed after this time.
@@ -149,7 +149,8 @@ pub(super) async fn drop_schema(conn: &mut Conn, schema: &str) -> Result<(), Err
     let args = tx.args();
     let sql = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
     tx.execute(AssertSqlSafe(sql), args).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(())
 }
 
 async fn try_swap(place: &Place, conn: &mut Conn, position: Position) -> Result<Swap, Error> {
@@ -200,13 +201,14 @@ async fn position_in(tx: &mut Tx<'_>, schema: &str) -> Result<Option<Position>, 
     args.name(TaskProjector::NAME);
     let sql = format!("SELECT position FROM {schema}.checkpoints WHERE name = $1");
     let row = tx.fetch_optional(AssertSqlSafe(sql), args).await?;
-    row.map(|row| Columns::of(&row).number()).transpose()
+    Ok(row.map(|row| Columns::of(&row).number()).transpose()?)
 }
 
 /// Nobody else folds until the transaction ends.
 pub(super) async fn lock_checkpoint(tx: &mut Tx<'_>) -> Result<(), Error> {
     tx.execute_all("LOCK TABLE checkpoints IN EXCLUSIVE MODE")
-        .await
+        .await?;
+    Ok(())
 }
 
 pub(super) fn readers(place: &Place, connections: u32) -> PgPool {

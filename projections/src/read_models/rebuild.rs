@@ -4,7 +4,7 @@
 //! breaks off leaves the rows that served; the leftover is removed by the next rebuild.
 
 use super::writer::{self, Conn, Way, Writer};
-use super::{Place, ReadModels, Readers, postgres, readers, sqlite};
+use super::{Place, ReadModels, Readers, postgres, sqlite};
 use crate::Error;
 use crate::tasks::TaskProjector;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Rebuild {
                     return Ok(Swap::InUse);
                 };
                 // From here on nobody reads, and nobody folds. Closed files have nothing beside them.
-                *pool = readers::Readers::new(path, *count);
+                *pool = sqlite::readers(path, *count);
                 let closed = close(&mut writer).await;
                 let finished = match &next.conn {
                     Some(Conn::File(conn)) => sqlite::finish_next(conn),

@@ -1,7 +1,6 @@
 //! Read models in a file of SQLite.
 
 use super::Found;
-use crate::sql::Tx;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
@@ -11,6 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taskledger_domain::Position;
+use taskledger_sql::Tx;
+use taskledger_sql::readers::{self, Readers};
 
 /// KiB of page cache of the writer.
 const WRITER_CACHE_KIB: u32 = 8000;
@@ -93,8 +94,18 @@ pub(super) fn next_path(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// The connections that read a file.
+pub(super) fn readers(path: &Path, connections: u32) -> Readers {
+    Readers::new(readers::Options {
+        path: path.to_owned(),
+        connections,
+        wait: ACQUIRE_TIMEOUT,
+        connect: connect_reader,
+    })
+}
+
 /// A connection of a reader.
-pub(super) fn connect_reader(path: &Path) -> Result<rusqlite::Connection, Error> {
+fn connect_reader(path: &Path) -> Result<rusqlite::Connection, rusqlite::Error> {
     // Not read-only: readers of a write-ahead log write to the memory that they share.
     let settings = format!(
         "PRAGMA query_only = ON;
@@ -113,14 +124,14 @@ pub(super) fn connect(path: &Path) -> Result<rusqlite::Connection, Error> {
          PRAGMA wal_autocheckpoint = {WAL_PAGES};
          PRAGMA cache_size = -{WRITER_CACHE_KIB};"
     );
-    connect_with(path, &settings, WRITER_STATEMENTS)
+    Ok(connect_with(path, &settings, WRITER_STATEMENTS)?)
 }
 
 fn connect_with(
     path: &Path,
     settings: &str,
     statements: usize,
-) -> Result<rusqlite::Connection, Error> {
+) -> Result<rusqlite::Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -200,7 +211,8 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
 async fn begin(db: &mut SqliteConnection) -> Result<(), Error> {
     let mut tx = Tx::sqlite(db.begin().await?);
     checkpoint::begin::<TaskProjector>(&mut tx).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(())
 }
 
 async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position)>), Error> {

@@ -2,7 +2,6 @@
 
 use super::options::Postgres as Place;
 use super::{postgres, sqlite};
-use crate::sql::{Engine, Tx};
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -11,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
+use taskledger_sql::{Engine, Tx};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::spawn_blocking;
@@ -285,7 +285,8 @@ impl Writer {
         let mut tx = conn.begin().await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
         self.projector.apply(&mut tx, new).await?;
-        tx.commit().await
+        tx.commit().await?;
+        Ok(())
     }
 
     /// Runs statements without parameters in one transaction.

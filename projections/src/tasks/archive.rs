@@ -3,10 +3,10 @@
 use super::counts::{BUCKET_MICROS, Cell};
 use super::working_set::WorkingSet;
 use crate::Error;
-use crate::sql::{Columns, MultiRow, Tx};
 use std::sync::LazyLock;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{Recorded, RunId, Timestamp};
+use taskledger_sql::{Columns, MultiRow, Tx};
 
 /// Flows that were archived one after the other, whose rows are dropped together.
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! The timeline of attempts: one row for each time a task was started.
 
 use crate::TaskRow;
-use crate::sql::Args;
 use std::sync::Arc;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason};
 use taskledger_domain::{Recorded, RunId, Timestamp};
+use taskledger_sql::Args;
 
 /// An attempt as it is written.
 pub(super) struct AttemptRow {

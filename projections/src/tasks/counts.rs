@@ -6,11 +6,11 @@
 //! most 40 rows, and a span of creation times adds whole buckets and counts rows only at its ends.
 
 use crate::Error;
-use crate::sql::{Args, Engine, MultiRow, Tx};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{Position, Timestamp};
+use taskledger_sql::{Args, Engine, MultiRow, Tx};
 
 /// Microseconds of creation time in one bucket: ten minutes. A year has 52,560 of them, and the
 /// rows counted singly at the ends of a span are those of twenty minutes.
@@ -124,7 +124,8 @@ impl Deltas {
                 args.position(*first);
                 args.position(*last);
             })
-            .await
+            .await?;
+        Ok(())
     }
 }
 

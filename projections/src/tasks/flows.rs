@@ -1,11 +1,11 @@
 //! Flow summaries and runs in memory: their figures follow the status changes of tasks.
 
 use crate::Error;
-use crate::sql::{Args, Columns, Row};
 use std::collections::BTreeMap;
 use taskledger_domain::flow::{RunKind, RunState, StatusCounts};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp};
+use taskledger_sql::{Args, Columns, Row};
 
 /// The counter of `status`.
 pub(crate) fn count_mut(counts: &mut StatusCounts, status: Status) -> &mut u32 {

@@ -4,10 +4,10 @@ use super::attempts::AttemptRow;
 use super::rows::{self, Placed};
 use super::working_set::{CoverInSql, WorkingSet, Write};
 use crate::Error;
-use crate::partition;
-use crate::sql::{Columns, MultiRow, Tx};
 use std::sync::LazyLock;
 use taskledger_domain::flow::StatusCounts;
+use taskledger_domain::partition;
+use taskledger_sql::{Columns, MultiRow, Tx};
 
 /// Writes all changes of `set` and marks them as written. Cost: O(changed rows).
 pub(super) async fn flush(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
@@ -148,7 +148,8 @@ async fn write_attempts(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Err
             args.int(i64::from(*attempt));
             row.bind(args);
         })
-        .await
+        .await?;
+    Ok(())
 }
 
 async fn write_flows(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
@@ -229,7 +230,8 @@ async fn write_runs(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> 
     let changed: Vec<_> = changed.iter().filter_map(|id| set.runs.get(id)).collect();
     UPSERT_RUNS
         .execute(tx, &changed, |run, args| run.bind(args))
-        .await
+        .await?;
+    Ok(())
 }
 
 fn insert(table: &str, columns: &[&[&str]], tail: &str) -> MultiRow {

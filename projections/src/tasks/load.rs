@@ -4,11 +4,11 @@ use super::flows::{Flow, Run};
 use super::rows::{COLUMNS, read};
 use super::working_set::WorkingSet;
 use crate::Error;
-use crate::sql::{MultiRow, Tx};
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_sql::{MultiRow, Tx};
 
 /// Loads flows, tasks with their ancestors, and runs. Cost: O(rows that are not in memory).
 /// Flows of which a run is started are loaded whole when they have at most `whole_flow_tasks_max`

@@ -13,11 +13,11 @@ pub(crate) mod working_set;
 
 pub(crate) use flows::{Run, read_counts, total};
 
-use crate::sql::Tx;
 use crate::{Error, Projector};
 use std::sync::Arc;
 use taskledger_domain::Recorded;
 use taskledger_domain::flow::Event;
+use taskledger_sql::Tx;
 use working_set::{CACHED_TASKS_MAX, WorkingSet};
 
 /// Tasks kept in memory between large batches, those of several of them: 32 MB.

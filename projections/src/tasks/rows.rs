@@ -1,10 +1,10 @@
 //! How a task row lies in its table: one list of columns for reading and for writing.
 
-use crate::sql::{Args, Columns, Row, json};
 use crate::task_row::dependencies_text;
 use crate::{Error, TaskRow};
 use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, TaskId};
+use taskledger_sql::{Args, Columns, Row, json};
 
 /// Written when only figures moved: progress, and the sums over the children. No index holds them.
 pub(super) const FIGURES: [&str; 5] = [
@@ -58,7 +58,7 @@ pub(crate) struct Placed {
 impl Placed {
     /// Its key.
     pub(crate) fn no(&self) -> i64 {
-        crate::sql::int(self.row.created_position)
+        taskledger_sql::int(self.row.created_position)
     }
 }
 

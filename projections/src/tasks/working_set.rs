@@ -11,12 +11,12 @@ use super::counts::{Cell, Deltas};
 use super::flows::{Flow, Run, shift};
 use super::rows::Placed;
 use crate::TaskRow;
-use crate::sql::int;
-use crate::task_row::{Change, covers};
+use crate::task_row::Change;
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, RunEnded, RunStarted, RunState, StatusCounts};
+use taskledger_domain::flow::{Event, RunEnded, RunStarted, RunState, StatusCounts, covers};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_sql::int;
 
 /// Tasks kept in memory between batches. About 500 bytes each: 4 MB.
 pub(super) const CACHED_TASKS_MAX: usize = 8192;

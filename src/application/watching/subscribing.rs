@@ -3,45 +3,42 @@
 
 use super::Scope;
 use crate::application::App;
-use crate::application::commands::raw;
 use crate::application::error::Error;
 use crate::application::queries::Consistency;
 use crate::application::readings::failed;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::live::Published;
 use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
-use serde::Serialize;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use taskledger_domain::flow::Event;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
-use taskledger_projections::{RunView, Snapshot, TaskView};
+use taskledger_projections::{Snapshot, TaskView};
 
 /// A subscription to a task.
 #[derive(Debug)]
 pub struct Subscribed {
-    /// The answer to the call.
-    pub answer: Box<RawValue>,
+    /// How it begins.
+    pub beginning: Beginning,
     /// What happens behind it.
     pub stream: Stream,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<&'a TaskView>,
-    root_task_id: TaskId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<RunView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resumed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    cursor: String,
+/// Where a subscription begins.
+#[derive(Debug)]
+pub struct Beginning {
+    /// The task as it is at the cursor; absent when an earlier stream goes on.
+    pub task: Option<TaskView>,
+    /// The root of its flow.
+    pub root_task_id: TaskId,
+    /// Whether an earlier stream goes on; absent for a new subscription.
+    pub resumed: Option<bool>,
+    /// Why an earlier stream does not go on.
+    pub reset: Option<Reset>,
+    /// What follows stands behind this place.
+    pub cursor: Cursor,
     /// The end was told before, and nothing follows.
-    #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
-    is_final: bool,
+    pub is_final: bool,
 }
 
 /// What a subscription is about.
@@ -94,16 +91,15 @@ impl App {
         }
         let rows = self.snapshot(of).await?;
         let (stream, is_final) = self.ending(of, stream, &rows, Some(cursor)).await?;
-        let answer = raw(&Answer {
+        let beginning = Beginning {
             task: None,
             root_task_id: of.flow.root(),
-            run: None,
             resumed: Some(true),
-            reason: None,
-            cursor: stream.place().to_string(),
+            reset: None,
+            cursor: stream.place(),
             is_final,
-        });
-        Ok(Subscribed { answer, stream })
+        };
+        Ok(Subscribed { beginning, stream })
     }
 
     async fn watched(&self, task: TaskId, scope: Scope) -> Result<Subject, Error> {
@@ -131,16 +127,15 @@ impl App {
         let rows = self.snapshot(of).await?;
         let (stream, _) = self.begun(of, From::Position(rows.position)).await?;
         let (stream, is_final) = self.ending(of, stream, &rows, None).await?;
-        let answer = raw(&Answer {
-            task: Some(&rows.task),
+        let beginning = Beginning {
+            task: Some(rows.task),
             root_task_id: of.flow.root(),
-            run: rows.task.run,
             resumed: reset.map(|_| false),
-            reason: reset.map(Reset::as_str),
-            cursor: stream.place().to_string(),
+            reset,
+            cursor: stream.place(),
             is_final,
-        });
-        Ok(Subscribed { answer, stream })
+        };
+        Ok(Subscribed { beginning, stream })
     }
 
     async fn begun(&self, of: Subject, from: From) -> Result<(Stream, Option<Reset>), Error> {

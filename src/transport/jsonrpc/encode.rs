@@ -3,7 +3,8 @@
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::RpcError;
 use super::streaming::Streamed;
-use crate::application::readings::{NotWhole, Pieces, Text};
+use super::text::{NotWhole, Text};
+use crate::application::readings::Pieces;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 

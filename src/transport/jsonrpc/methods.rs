@@ -11,6 +11,9 @@ use super::params::{
 };
 use super::reader::Parameters;
 use super::streaming::Streamed;
+use super::task_json::{PageJson, TaskJson, ThenJson};
+use super::text::{Text, raw};
+use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
 use crate::engine::executor::command;
@@ -194,11 +197,16 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
-                    let found = match p.as_of {
-                        None => context.app.get(p.task_id, p.consistency).await,
-                        Some(at) => context.app.get_as_of(p.task_id, at).await,
-                    };
-                    answer(&context, found)
+                    match p.as_of {
+                        None => {
+                            let found = context.app.get(p.task_id, p.consistency).await;
+                            answer(&context, found).map(|task| raw(&TaskJson(&task)))
+                        }
+                        Some(at) => {
+                            let found = context.app.get_as_of(p.task_id, at).await;
+                            answer(&context, found).map(|then| raw(&ThenJson(&then)))
+                        }
+                    }
                 })
             },
         },
@@ -223,11 +231,12 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
+                    let json = TreeJson::default();
                     let found = match p.as_of {
-                        None => context.app.tree(p.task_id, p.consistency).await,
-                        Some(at) => context.app.tree_as_of(p.task_id, at).await,
+                        None => context.app.tree(p.task_id, p.consistency, json).await,
+                        Some(at) => context.app.tree_as_of(p.task_id, at, json).await,
                     };
-                    answer(&context, found)
+                    answer(&context, found).map(Text::from)
                 })
             },
         },
@@ -242,10 +251,9 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = children::Params::read(&call.params)?;
-                    answer(
-                        &context,
-                        context.app.children(p.parent_id, p.consistency).await,
-                    )
+                    let json = ChildrenJson::default();
+                    let found = context.app.children(p.parent_id, p.consistency, json);
+                    answer(&context, found.await).map(Text::from)
                 })
             },
         },
@@ -395,13 +403,11 @@ async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, Rpc
         created_after: p.created_after,
         created_before: p.created_before,
     };
-    answer(
-        context,
-        context
-            .app
-            .list(filter, p.order, start, p.limit, p.consistency)
-            .await,
-    )
+    let page = context
+        .app
+        .list(filter, p.order, start, p.limit, p.consistency)
+        .await;
+    answer(context, page).map(|page| raw(&PageJson(&page)))
 }
 
 /// Tasks in the list of a call.

@@ -15,7 +15,11 @@ pub mod params;
 mod prepare;
 pub mod reader;
 pub mod streaming;
+mod subscription_json;
 mod table;
+pub mod task_json;
+pub mod text;
+pub mod tree_json;
 
 pub use dispatch::{Body, Bounds, Call, Changes, Dispatcher, Method, Origin, Reply};
 pub use encode::WHOLE_ANSWER_BYTES_MAX;

@@ -7,8 +7,9 @@ use super::dispatch::{Method, Outcome, RETRY_AFTER_TIMEOUT_MS, Reply};
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::RpcError;
 use super::methods::{Context, answer};
+use super::subscription_json::BeginningJson;
+use super::text::{Text, raw};
 use crate::application::Failure;
-use crate::application::readings::Text;
 use crate::application::watching::{Asked, Subscribed};
 use crate::subscription::stream::{From, Reset, Stream};
 use futures_util::FutureExt;
@@ -86,7 +87,7 @@ pub struct Streamed {
 impl std::convert::From<Subscribed> for Streamed {
     fn from(begun: Subscribed) -> Self {
         Self {
-            result: begun.answer,
+            result: raw(&BeginningJson(&begun.beginning)),
             stream: begun.stream,
         }
     }

@@ -5,34 +5,32 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger::application::history::{Query, Scope};
-use taskledger::application::readings::{REBUILDS_MAX, Text};
+use taskledger::application::readings::{Encoded, REBUILDS_MAX};
 use taskledger::application::{AsOf, Consistency, ExecuteOptions, Target};
 use taskledger::clock::Clock;
 use taskledger::store::PIECE_BYTES_MAX;
+use taskledger::transport::jsonrpc::tree_json::TreeJson;
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{Position, TaskId};
 use taskledger_projections::Order;
 
 async fn now(w: &World, task: TaskId, whole: bool) -> Option<Value> {
-    let read = w.call(move |app| async move {
-        if whole {
-            app.tree(task, Consistency::Strong).await
-        } else {
-            app.get(task, Consistency::Strong).await.map(Text::from)
-        }
-    });
+    let strong = Consistency::Strong;
+    let read = if whole {
+        w.call(move |app| async move { app.tree(task, strong, TreeJson::default()).await })
+    } else {
+        w.call(move |app| async move { app.get(task, strong).await })
+    };
     soon(read).await.unwrap().ok()
 }
 
 async fn then(w: &World, task: TaskId, whole: bool, at: AsOf) -> Option<Value> {
-    let read = w.call(move |app| async move {
-        if whole {
-            app.tree_as_of(task, at).await
-        } else {
-            app.get_as_of(task, at).await.map(Text::from)
-        }
-    });
+    let read = if whole {
+        w.call(move |app| async move { app.tree_as_of(task, at, TreeJson::default()).await })
+    } else {
+        w.call(move |app| async move { app.get_as_of(task, at).await })
+    };
     match soon(read).await.unwrap() {
         Ok(value) => Some(value),
         Err(error) => {
@@ -353,8 +351,8 @@ async fn a_large_tree_with_large_payloads_comes_in_pieces_and_is_the_same() {
     let tree = json!({"id": id("root"), "name": "root", "children": children});
     assert!(soon(w.create(caller(), tree)).await.unwrap().is_ok());
     let (root, at) = (id("root"), AsOf::Position(head(&w)));
-    let pieces = soon(w.app.tree_as_of(root, at)).await.unwrap();
-    assert!(matches!(pieces, Text::Pieces(_)), "it is long");
+    let pieces = soon(w.app.tree_as_of(root, at, TreeJson::default())).await;
+    assert!(matches!(pieces, Ok(Encoded::Pieces(_))), "it is long");
     drop(pieces);
     let found = then(&w, root, true, at).await.map(without_moment);
     assert_eq!(found, now(&w, root, true).await);
@@ -372,7 +370,8 @@ async fn a_piece_of_a_tree_of_the_past_is_bounded_in_bytes() {
         assert!(soon(w.create(caller(), large)).await.unwrap().is_ok());
     }
     let (root, at) = (id("root"), AsOf::Position(head(&w)));
-    let Text::Pieces(pieces) = soon(w.app.tree_as_of(root, at)).await.unwrap() else {
+    let read = soon(w.app.tree_as_of(root, at, TreeJson::default())).await;
+    let Ok(Encoded::Pieces(pieces)) = read else {
         panic!("it is long");
     };
     let sizes: Vec<usize> = pieces.map(|piece| piece.unwrap().len()).collect().await;

@@ -1,5 +1,6 @@
 //! The real dispatcher, end to end over the embedded log.
 
+use crate::application::shown::Shown;
 use crate::application::world::{caller, metadata, soon, updates};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -136,10 +137,8 @@ impl Running {
         )
         .await
         .unwrap();
-        let raw = soon(self.app().get(id(name), Consistency::Strong))
-            .await
-            .expect("the task exists");
-        serde_json::from_str(raw.get()).unwrap()
+        let task = soon(self.app().get(id(name), Consistency::Strong)).await;
+        task.expect("the task exists").shown().await
     }
 }
 

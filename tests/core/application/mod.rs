@@ -30,6 +30,7 @@ mod recovery;
 mod retention;
 mod retried_groups;
 mod script;
+mod shown;
 mod skew;
 mod slots;
 mod streams;

@@ -10,10 +10,10 @@ use taskledger::application::ownership::{Node, Place, Refuted};
 use taskledger::application::{Consistency, Error, Ownership, Partitions};
 use taskledger::store::{EventStore, Fence, NewEvent};
 use taskledger_domain::flow::{Event, Kind, TaskDeleted};
+use taskledger_domain::partition;
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{EventId, FlowId, TaskId, Timestamp};
-use taskledger_projections::partition;
 
 /// An ownership that the test moves by hand: these partitions are here, the others there.
 #[derive(Debug)]

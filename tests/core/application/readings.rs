@@ -3,8 +3,10 @@
 use crate::application::world::{World, caller, is_busy, soon};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
-use taskledger::application::readings::{Cut, NotWhole, Pieces, Text};
-use taskledger::application::{Consistency, Error};
+use taskledger::application::readings::{Cut, Encoded, Pieces};
+use taskledger::application::{App, Consistency, Error};
+use taskledger::transport::jsonrpc::text::{NotWhole, Text};
+use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
 use taskledger_domain::testing::id;
 use tokio::task::JoinHandle;
 
@@ -23,21 +25,31 @@ async fn world() -> World {
     w
 }
 
-async fn read(w: &World) -> Result<Text, Error> {
-    soon(w.app.tree(id("root"), Consistency::Strong)).await
+async fn read(w: &World) -> Result<Encoded, Error> {
+    soon(tree(&w.app, "root")).await
+}
+
+async fn tree(app: &App, name: &str) -> Result<Encoded, Error> {
+    app.tree(id(name), Consistency::Strong, TreeJson::default())
+        .await
+}
+
+async fn children(app: &App, name: &str) -> Result<Encoded, Error> {
+    app.children(id(name), Consistency::Strong, ChildrenJson::default())
+        .await
 }
 
 async fn pieces(w: &World) -> Pieces {
     match read(w).await {
-        Ok(Text::Pieces(pieces)) => pieces,
+        Ok(Encoded::Pieces(pieces)) => pieces,
         other => panic!("{other:?}"),
     }
 }
 
 /// A reader on a task of its own.
-fn reader(w: &World) -> JoinHandle<Result<Text, Error>> {
+fn reader(w: &World) -> JoinHandle<Result<Encoded, Error>> {
     let app = w.app.clone();
-    tokio::spawn(async move { app.tree(id("root"), Consistency::Strong).await })
+    tokio::spawn(async move { tree(&app, "root").await })
 }
 
 #[tokio::test]
@@ -52,8 +64,8 @@ async fn a_long_answer_comes_in_pieces_that_make_one_text() {
     assert!(count > CHILDREN / 300, "{count}");
     let tree: Value = serde_json::from_slice(&all).unwrap();
     assert_eq!(tree["children"].as_array().map(Vec::len), Some(CHILDREN));
-    let children = soon(w.app.children(id("root"), Consistency::Strong)).await;
-    let children = soon(children.unwrap().whole(usize::MAX)).await.unwrap();
+    let children = Text::from(soon(children(&w.app, "root")).await.unwrap());
+    let children = soon(children.whole(usize::MAX)).await.unwrap();
     let children: Value = serde_json::from_str(children.get()).unwrap();
     for n in 0..CHILDREN {
         let name = json!(format!("task {n}"));
@@ -73,16 +85,16 @@ async fn a_receiver_that_takes_no_long_answers_is_told_that_it_is_too_long() {
 async fn only_a_few_long_answers_are_read_at_once_and_short_ones_need_no_place() {
     let w = world().await;
     let (first, second) = (pieces(&w).await, pieces(&w).await);
-    let short = soon(w.app.children(id("root"), Consistency::Strong)).await;
+    let short = soon(children(&w.app, "root")).await;
     assert!(is_busy(&short), "children are as long as the tree");
     let leaf = json!({"id": id("leaf"), "name": "leaf"});
     assert!(soon(w.create(caller(), leaf)).await.unwrap().is_ok());
-    let short = soon(w.app.tree(id("leaf"), Consistency::Strong)).await;
-    assert!(matches!(short, Ok(Text::Whole(_))));
+    let short = soon(tree(&w.app, "leaf")).await;
+    assert!(matches!(short, Ok(Encoded::Whole(_))));
     // Whoever goes makes room for whoever waits.
     let third = reader(&w);
     drop(first);
-    assert!(matches!(soon(third).await.unwrap(), Ok(Text::Pieces(_))));
+    assert!(matches!(soon(third).await.unwrap(), Ok(Encoded::Pieces(_))));
     drop(second);
 }
 
@@ -104,7 +116,7 @@ async fn whoever_stops_reading_loses_the_place_to_others() {
     let (first, second) = (pieces(&w).await, pieces(&w).await);
     tokio::time::pause();
     let mut attempts = 0;
-    while is_busy(&w.app.tree(id("root"), Consistency::Strong).await) {
+    while is_busy(&tree(&w.app, "root").await) {
         attempts += 1;
         assert!(attempts < ATTEMPTS_MAX, "the places stay taken");
     }

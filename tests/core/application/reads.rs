@@ -4,6 +4,7 @@ use crate::application::world::{World, caller, foreign_rename, is_busy, quiet, s
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger::application::{Consistency, Error, LAG_EVENTS_MAX};
+use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
 use taskledger_domain::flow::Kind;
 use taskledger_domain::task::Status;
 use taskledger_domain::testing::id;
@@ -19,12 +20,15 @@ fn get(w: &World, name: &str, consistency: Consistency) -> Read {
 
 fn tree(w: &World, name: &str, consistency: Consistency) -> Read {
     let task = id(name);
-    w.call(move |app| async move { app.tree(task, consistency).await })
+    w.call(move |app| async move { app.tree(task, consistency, TreeJson::default()).await })
 }
 
 fn children(w: &World, name: &str, consistency: Consistency) -> Read {
     let task = id(name);
-    w.call(move |app| async move { app.children(task, consistency).await })
+    w.call(move |app| async move {
+        app.children(task, consistency, ChildrenJson::default())
+            .await
+    })
 }
 
 fn list(w: &World, consistency: Consistency) -> Read {

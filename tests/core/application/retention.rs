@@ -12,6 +12,7 @@ use taskledger::application::{AsOf, Consistency, Error, ExecuteOptions, Target};
 use taskledger::retention::{AGE_MIN, Done, Follower, Pace, Policy, Retention, Unknown};
 use taskledger::store::EventStore;
 use taskledger::store::retention::Dropped;
+use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
 use taskledger_domain::flow::{Kind, Rest};
 use taskledger_domain::testing::id;
 use taskledger_domain::{Position, TaskId};
@@ -147,9 +148,15 @@ async fn whoever_asks_for_an_archived_flow_is_told_where_it_went() {
     let root = id("r");
 
     says_where(get(&w, root).await, file);
-    let tree = w.call(move |app| async move { app.tree(root, Consistency::Strong).await });
+    let tree = w.call(move |app| async move {
+        app.tree(root, Consistency::Strong, TreeJson::default())
+            .await
+    });
     says_where(soon(tree).await.unwrap(), file);
-    let children = w.call(move |app| async move { app.children(root, Consistency::Strong).await });
+    let children = w.call(move |app| async move {
+        app.children(root, Consistency::Strong, ChildrenJson::default())
+            .await
+    });
     says_where(soon(children).await.unwrap(), file);
     let explain = w.call(move |app| async move { app.explain(root).await });
     says_where(soon(explain).await.unwrap(), file);

@@ -1,13 +1,13 @@
 //! A server without doors over a log that misbehaves on command.
 
 use crate::application::script::{Script, TestExecutors};
+use crate::application::shown::Shown;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
 use taskledger::application::ownership::{Ownership, Sole};
-use taskledger::application::readings::Text;
 use taskledger::application::{
     App, Directory, Error, ExecuteOptions, Flows, Positions, Readings, RowCache, Target,
     Validation, flows, rows,
@@ -222,13 +222,11 @@ impl World {
     ) -> JoinHandle<Result<Value, Error>>
     where
         F: Future<Output = Result<T, Error>> + Send,
-        T: Into<Text> + Send,
+        T: Shown,
     {
         let app = self.app.clone();
         tokio::spawn(async move {
-            let text: Text = call(app).await?.into();
-            let text = text.whole(usize::MAX).await;
-            Ok(value(&text.expect("the answer is not cut off")))
+            Ok(call(app).await?.shown().await)
         })
     }
 

@@ -3,10 +3,10 @@
 use crate::store::Recipient;
 use std::collections::HashSet;
 use std::sync::Arc;
+use taskledger_domain::flow::covers;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
-use taskledger_projections::covers;
 use taskledger_subscription::notice::Notice;
 use taskledger_subscription::runs::covered;
 

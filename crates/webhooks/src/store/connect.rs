@@ -1,9 +1,6 @@
 //! Connections to the tables of webhooks, and their schema.
 
 use super::{Error, Store};
-use taskledger_clock::SharedClock;
-use taskledger_log::private;
-use taskledger_log::postgres as log;
 use crate::keys::{Keyring, KeysError};
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
@@ -13,7 +10,9 @@ use sqlx::sqlite::{
 use sqlx::{Connection, Executor, Sqlite};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use taskledger_projections::sql::{Columns, Tx};
+use taskledger_clock::SharedClock;
+use taskledger_log::{postgres as log, private};
+use taskledger_sql::{Columns, Tx};
 use tokio::time::{sleep, timeout};
 
 /// File of the webhooks in the data folder.
@@ -28,7 +27,9 @@ pub const STEPS: log::Steps = log::Steps {
         ),
         (
             "0002_endpoints_that_are_gone",
-            include_str!("../../../../migrations/postgres/webhooks/0002_endpoints_that_are_gone.sql"),
+            include_str!(
+                "../../../../migrations/postgres/webhooks/0002_endpoints_that_are_gone.sql"
+            ),
         ),
     ],
 };
@@ -261,8 +262,8 @@ impl Connections {
 /// Tells the servers of a database that something may be due, when the transaction commits.
 pub(super) async fn announce(tx: &mut Tx<'_>) -> Result<(), Error> {
     match tx.engine() {
-        taskledger_projections::sql::Engine::Sqlite => {}
-        taskledger_projections::sql::Engine::Postgres => {
+        taskledger_sql::Engine::Sqlite => {}
+        taskledger_sql::Engine::Postgres => {
             let args = tx.args();
             tx.execute("SELECT pg_notify('taskledger_webhooks', '')", args)
                 .await?;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::LazyLock;
 use taskledger_domain::{TaskId, Timestamp};
-use taskledger_projections::sql::{Columns, Engine, MultiRow, Tx};
+use taskledger_sql::{Columns, Engine, MultiRow, Tx};
 use uuid::Uuid;
 
 impl From<Error> for Unavailable {

@@ -7,13 +7,11 @@ use super::row::{ENDPOINT, endpoint, events_text, schedule_text};
 use super::sweep::{cancel_open, remember, remove};
 use super::{Error, Store, connect};
 use crate::delivery::Secret;
-use crate::endpoint::{
-    Endpoint, EndpointId, EventName, Filter, KeyTimes, Life, Ordering,
-};
+use crate::endpoint::{Endpoint, EndpointId, EventName, Filter, KeyTimes, Life, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{FlowId, Position, Timestamp};
-use taskledger_projections::sql::{Columns, MultiRow, Tx};
+use taskledger_sql::{Columns, MultiRow, Tx};
 
 /// Endpoints in all: what one event may have to be noted for in one transaction.
 pub const ENDPOINTS_MAX: i64 = 20_000;
@@ -350,7 +348,7 @@ async fn with_parts(tx: &mut Tx<'_>, found: &mut [(i64, Endpoint)]) -> Result<()
     Ok(())
 }
 
-fn bind_filter(args: &mut taskledger_projections::sql::Args, filter: &Filter) {
+fn bind_filter(args: &mut taskledger_sql::Args, filter: &Filter) {
     args.text(filter.events.as_deref().map(|e| Arc::from(events_text(e))));
     args.opt_id(filter.flow.map(|flow| flow.0));
     args.text(filter.user.clone());

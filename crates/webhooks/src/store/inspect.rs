@@ -7,7 +7,7 @@ use crate::endpoint::{EndpointId, EventName};
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::Timestamp;
-use taskledger_projections::sql::{Columns, MultiRow, Tx};
+use taskledger_sql::{Columns, MultiRow, Tx};
 
 /// Deliveries that one transaction of a recovery changes.
 const RECOVER_ROWS: i64 = 1000;

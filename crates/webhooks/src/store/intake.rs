@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{CallbackId, FlowId, Position, RunId, TaskId, Timestamp};
-use taskledger_projections::sql::{Columns, Engine, MultiRow, Tx};
+use taskledger_sql::{Columns, Engine, MultiRow, Tx};
 use taskledger_subscription::notice::Kind;
 
 /// Where the outbox is.
@@ -261,7 +261,7 @@ fn read_state(c: &mut Columns<'_>) -> Result<State, Error> {
 }
 
 fn stored(position: Option<Position>) -> i64 {
-    position.map_or(-1, taskledger_projections::sql::int)
+    position.map_or(-1, taskledger_sql::int)
 }
 
 /// Writes one message that comes from no event, whose number is made here. The state is held.
@@ -315,7 +315,7 @@ async fn put(
             args.name(message.event.as_str());
             args.opt_id(message.task.map(|task| task.0));
             args.opt_id(message.flow.map(|flow| flow.0));
-            args.int(message.position.map(taskledger_projections::sql::int));
+            args.int(message.position.map(taskledger_sql::int));
             args.text(message.traceparent.clone());
             args.bytes(message.body.to_vec());
             args.time(now);

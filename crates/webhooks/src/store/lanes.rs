@@ -4,7 +4,7 @@ use super::Error;
 use super::deliveries::promote;
 use crate::endpoint::Ordering;
 use taskledger_domain::{TaskId, Timestamp};
-use taskledger_projections::sql::{Columns, Tx};
+use taskledger_sql::{Columns, Tx};
 use uuid::Uuid;
 
 /// Messages of one lane wait for each other.

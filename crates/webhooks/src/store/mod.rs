@@ -31,12 +31,11 @@ pub use sweep::{KEPT_DAYS, KEPT_PER_ENDPOINT, Swept};
 pub use wants::{Wanted, WantedNow};
 
 use super::keys::{Keyring, KeysError};
-use taskledger_clock::SharedClock;
 use connect::{Connections, Listener};
 use room::Room;
 use std::time::Duration;
-use taskledger_projections as projections;
-use taskledger_projections::sql::Tx;
+use taskledger_clock::SharedClock;
+use taskledger_sql::{Tx, with_sources};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -61,23 +60,13 @@ pub enum Error {
     Keys(#[from] KeysError),
 }
 
-impl From<projections::Error> for Error {
-    fn from(error: projections::Error) -> Self {
+impl From<taskledger_sql::Error> for Error {
+    fn from(error: taskledger_sql::Error) -> Self {
         match error {
-            projections::Error::Unavailable(source) => Self::Database(source),
-            projections::Error::Damaged(reason) => Self::Damaged(reason),
-            // None of these comes from its statements.
-            other @ (projections::Error::Poison { .. }
-            | projections::Error::Sqlite(_)
-            | projections::Error::CheckpointMoved { .. }
-            | projections::Error::Migration(_)
-            | projections::Error::File { .. }
-            | projections::Error::TooLarge { .. }
-            | projections::Error::Place(_)
-            | projections::Error::OtherVersion { .. }
-            | projections::Error::RebuildUnderWay
-            | projections::Error::InUse
-            | projections::Error::BadCursor) => Self::Damaged(projections::with_sources(&other)),
+            taskledger_sql::Error::Unavailable(source) => Self::Database(source),
+            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
+            // None of its statements runs on a connection of this kind.
+            other @ taskledger_sql::Error::Sqlite(_) => Self::Damaged(with_sources(&other)),
         }
     }
 }
@@ -171,7 +160,7 @@ impl Store {
 /// The two words in which a text differs between the engines: a lock on rows that are read.
 fn for_update(tx: &Tx<'_>) -> &'static str {
     match tx.engine() {
-        taskledger_projections::sql::Engine::Sqlite => "",
-        taskledger_projections::sql::Engine::Postgres => " FOR UPDATE",
+        taskledger_sql::Engine::Sqlite => "",
+        taskledger_sql::Engine::Postgres => " FOR UPDATE",
     }
 }

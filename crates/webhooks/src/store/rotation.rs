@@ -6,7 +6,7 @@ use super::{Error, Store};
 use crate::delivery::{Key, Secret};
 use crate::endpoint::{Endpoint, EndpointId};
 use taskledger_domain::Timestamp;
-use taskledger_projections::sql::Columns;
+use taskledger_sql::Columns;
 
 /// Old keys of an endpoint that still sign: each adds a signature to each message.
 pub const OLD_KEYS_MAX: i64 = 5;

@@ -2,12 +2,10 @@
 
 use super::Error;
 use crate::delivery::{Cause, DeliveryState, Health, Window};
-use crate::endpoint::{
-    DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering,
-};
+use crate::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering};
 use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, Timestamp};
-use taskledger_projections::sql::Columns;
+use taskledger_sql::Columns;
 
 /// Columns that [`endpoint`] reads, in its order.
 pub(super) const ENDPOINT: &str = "no, id, url, description, events, flow_id, user_id, is_callback, \

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{TaskId, Timestamp};
-use taskledger_projections::sql::{Args, Columns, MultiRow, Tx};
+use taskledger_sql::{Args, Columns, MultiRow, Tx};
 
 /// Which deliveries to show.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use super::{Error, Store};
 use crate::endpoint::EndpointId;
 use std::sync::LazyLock;
 use taskledger_domain::Timestamp;
-use taskledger_projections::sql::{Columns, MultiRow, Row, Tx};
+use taskledger_sql::{Columns, MultiRow, Row, Tx};
 
 /// Days for which deliveries that have ended are shown, and those of disabled endpoints are kept.
 pub const KEPT_DAYS: i64 = 30;

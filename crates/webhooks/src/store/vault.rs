@@ -9,7 +9,7 @@ use crate::secret::public;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::Timestamp;
-use taskledger_projections::sql::{Columns, MultiRow, Row, Tx};
+use taskledger_sql::{Columns, MultiRow, Row, Tx};
 
 /// Values that one transaction seals anew.
 const RESEAL_ROWS: i64 = 200;

@@ -5,7 +5,7 @@ use super::row::{filter, ordering};
 use super::{Error, Store};
 use crate::endpoint::Filter;
 use taskledger_domain::{FlowId, Position, RunId};
-use taskledger_projections::sql::{Columns, Row};
+use taskledger_sql::{Columns, Row};
 
 /// What an endpoint wants.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use super::super::archive;
 use super::*;
-use crate::sql::Engine;
 use crate::{Options, ReadModels};
+use taskledger_sql::Engine;
 
 /// Tables, and their names within the statements.
 const STORED: [&str; 12] = [
@@ -106,7 +106,7 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         (&*super::super::load::RUNS, "b"),
     ];
     for (statement, kinds) in statements.into_iter().chain(archive::statements()) {
-        let plan = statement.plan(&mut tx, kinds).await;
+        let plan = statement.plan(&mut tx, kinds).await.expect("a plan");
         let walks = |step: &String| step.contains("Seq Scan on") || step.contains("Sort");
         assert!(!plan.iter().any(walks), "{plan:#?}");
     }

@@ -1,19 +1,9 @@
-//! SQLite without a thread between: connections that are used where they are called.
-//!
-//! A statement through `sqlx` is a hop to a thread of the connection and back, about 20 µs on a small
-//! machine, so rows had to travel in large statements, which SQLite runs with a journal of their own.
-//! Here a statement carries one row and costs what SQLite needs for it (measured: a third). Whoever
-//! uses it must not be where waiting for a disk holds up others.
+//! Parameters and rows of SQLite where no `sqlx` stands between.
 
-use super::{Args, Bound, Text};
-use crate::Error;
+use crate::error::Error;
+use crate::text::Text;
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, params_from_iter};
-
-/// A transaction on a connection of its own; undone when it is dropped.
-pub(super) struct Direct<'t> {
-    connection: &'t mut Connection,
-}
 
 /// A parameter, owned or shared.
 #[derive(Debug)]
@@ -31,18 +21,19 @@ pub struct Values(Vec<Value>);
 
 impl Values {
     /// From the first column on.
-    pub(crate) fn values(&self) -> &[Value] {
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
         &self.0
     }
 
-    pub(super) fn get<'v, T: FromValue<'v>>(&'v self, index: usize) -> Result<T, Error> {
+    pub(crate) fn get<'v, T: FromValue<'v>>(&'v self, index: usize) -> Result<T, Error> {
         let value = self.0.get(index).and_then(T::from_value);
         value.ok_or_else(|| Error::Damaged(format!("column {index} holds something else")))
     }
 }
 
 /// What a column can be read as; `None`: it holds something else.
-pub(super) trait FromValue<'v>: Sized {
+pub(crate) trait FromValue<'v>: Sized {
     fn from_value(value: &'v Value) -> Option<Self>;
 }
 
@@ -99,56 +90,10 @@ impl ToSql for Param {
     }
 }
 
-impl<'t> Direct<'t> {
-    /// Begins a transaction that will write.
-    pub(super) fn begin(connection: &'t mut Connection) -> Result<Self, Error> {
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        Ok(Self { connection })
-    }
-
-    pub(super) fn commit(self) -> Result<(), Error> {
-        self.connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
-    }
-
-    pub(super) fn rollback(self) -> Result<(), Error> {
-        self.connection.execute_batch("ROLLBACK")?;
-        Ok(())
-    }
-
-    pub(super) fn execute(&mut self, sql: &str, params: &[Param]) -> Result<u64, Error> {
-        let mut statement = prepare(self.connection, sql)?;
-        Ok(statement.execute(params_from_iter(params))? as u64)
-    }
-
-    pub(super) fn fetch_all(&mut self, sql: &str, params: &[Param]) -> Result<Vec<Values>, Error> {
-        fetch_all(self.connection, sql, params)
-    }
-
-    /// Runs one statement for every row.
-    pub(super) fn execute_each<T>(
-        &mut self,
-        sql: &str,
-        rows: &[T],
-        bind: impl Fn(&T, &mut Args),
-    ) -> Result<(), Error> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut args = Args(Bound::Direct(Vec::new()));
-        for row in rows {
-            bind(row, &mut args);
-            if let Args(Bound::Direct(params)) = &mut args {
-                statement.execute(params_from_iter(params.drain(..)))?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn execute_all(&mut self, sql: &str) -> Result<(), Error> {
-        Ok(self.connection.execute_batch(sql)?)
-    }
-}
-
-fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>, Error> {
+pub(crate) fn prepare<'c>(
+    connection: &'c Connection,
+    sql: &str,
+) -> Result<CachedStatement<'c>, Error> {
     let statement = connection.prepare_cached(sql)?;
     debug_assert!(
         (1..=statement.parameter_count()).all(|n| {
@@ -173,13 +118,4 @@ pub(crate) fn fetch_all(
     Ok(rows
         .map(|row| row.map(Values))
         .collect::<Result<Vec<_>, _>>()?)
-}
-
-impl Drop for Direct<'_> {
-    fn drop(&mut self) {
-        if !self.connection.is_autocommit() {
-            // What cannot be undone is found by whoever uses the connection next.
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
-    }
 }

@@ -6,8 +6,8 @@
 //! nothing is lost, equal texts stay equal, different ones different, and the order by code points
 //! is kept. JSON needs none of it: there both characters can only be escapes.
 
-use super::Text;
-use crate::Error;
+use crate::error::Error;
+use crate::text::Text;
 use sqlx::Arguments;
 use sqlx::postgres::PgArguments;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ enum Column {
 
 impl Columns {
     /// For one row.
-    pub(super) const fn single() -> Self {
+    pub(crate) const fn single() -> Self {
         Self {
             columns: Vec::new(),
             width: None,
@@ -45,7 +45,7 @@ impl Columns {
     }
 
     /// For rows of `width` values.
-    pub(super) const fn rows(width: usize) -> Self {
+    pub(crate) const fn rows(width: usize) -> Self {
         Self {
             columns: Vec::new(),
             width: Some(width),
@@ -53,7 +53,7 @@ impl Columns {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.columns.len()
     }
 
@@ -70,25 +70,25 @@ impl Columns {
         &mut self.columns[at]
     }
 
-    pub(super) fn int(&mut self, value: Option<i64>) {
+    pub(crate) fn int(&mut self, value: Option<i64>) {
         match self.next(|| Column::Ints(Vec::new())) {
             Column::Ints(values) => values.push(value),
             Column::Texts(_) | Column::Ids(_) | Column::Bytes(_) => unreachable!("{ONE_TYPE}"),
         }
     }
-    pub(super) fn text(&mut self, value: Option<Text>) {
+    pub(crate) fn text(&mut self, value: Option<Text>) {
         match self.next(|| Column::Texts(Vec::new())) {
             Column::Texts(values) => values.push(value),
             Column::Ints(_) | Column::Ids(_) | Column::Bytes(_) => unreachable!("{ONE_TYPE}"),
         }
     }
-    pub(super) fn id(&mut self, value: Option<Uuid>) {
+    pub(crate) fn id(&mut self, value: Option<Uuid>) {
         match self.next(|| Column::Ids(Vec::new())) {
             Column::Ids(values) => values.push(value),
             Column::Ints(_) | Column::Texts(_) | Column::Bytes(_) => unreachable!("{ONE_TYPE}"),
         }
     }
-    pub(super) fn bytes(&mut self, value: Option<Vec<u8>>) {
+    pub(crate) fn bytes(&mut self, value: Option<Vec<u8>>) {
         match self.next(|| Column::Bytes(Vec::new())) {
             Column::Bytes(values) => values.push(value),
             Column::Ints(_) | Column::Texts(_) | Column::Ids(_) => unreachable!("{ONE_TYPE}"),
@@ -96,7 +96,7 @@ impl Columns {
     }
 
     /// The values of one row, each by itself.
-    pub(super) fn into_single(self) -> Result<PgArguments, Error> {
+    pub(crate) fn into_single(self) -> Result<PgArguments, Error> {
         let mut args = PgArguments::default();
         for column in &self.columns {
             match column {
@@ -115,7 +115,7 @@ impl Columns {
     }
 
     /// An array for each column.
-    pub(super) fn into_arrays(self) -> Result<PgArguments, Error> {
+    pub(crate) fn into_arrays(self) -> Result<PgArguments, Error> {
         let mut args = PgArguments::default();
         for column in &self.columns {
             match column {
@@ -150,7 +150,7 @@ fn unencodable(error: sqlx::error::BoxDynError) -> Error {
 }
 
 /// The text as it is stored. Cost: O(length).
-pub(super) fn storable(text: Arc<str>) -> Text {
+pub(crate) fn storable(text: Arc<str>) -> Text {
     if !text.bytes().any(|b| b < 2) {
         return Text::Shared(text);
     }
@@ -166,7 +166,7 @@ pub(super) fn storable(text: Arc<str>) -> Text {
 }
 
 /// The text of which `stored` was made.
-pub(super) fn original(stored: &str) -> Cow<'_, str> {
+pub(crate) fn original(stored: &str) -> Cow<'_, str> {
     if !stored.contains(ESCAPE) {
         return Cow::Borrowed(stored);
     }

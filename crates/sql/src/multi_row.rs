@@ -5,8 +5,12 @@
 //! fold, which is without that hop, has a statement for each row. On PostgreSQL each statement is a round
 //! trip, and one array for each column carries any number of rows under one text.
 
-use super::{Args, Bound, Engine, Inner, Row, Tx, postgres};
-use crate::Error;
+use crate::args::{Args, Bound};
+use crate::engine::Engine;
+use crate::error::{Error, mismatch};
+use crate::postgres;
+use crate::row::Row;
+use crate::tx::{Inner, Tx};
 use sqlx::AssertSqlSafe;
 use std::sync::Arc;
 
@@ -62,23 +66,26 @@ impl MultiRow {
 
     /// The same, with a shorter text for one row on SQLite; its parameters are `?1`, `?2` and so on.
     #[must_use]
-    pub(crate) fn with_each(mut self, text: &str) -> Self {
+    pub fn with_each(mut self, text: &str) -> Self {
         self.each = text.into();
         self
     }
 
-    /// The text of its largest group.
-    #[cfg(test)]
-    pub(crate) fn text(&self, engine: Engine) -> &str {
+    /// Its text on an engine; on SQLite that of its largest group.
+    #[must_use]
+    pub fn text(&self, engine: Engine) -> &str {
         match engine {
             Engine::Sqlite => &self.sqlite[0],
             Engine::Postgres => &self.postgres,
         }
     }
 
-    /// PostgreSQL's plan for a row of integers (`i`), texts (`t`) and ids (`b`), which are all null.
-    #[cfg(test)]
-    pub(crate) async fn plan(&self, tx: &mut Tx<'_>, kinds: &str) -> Vec<String> {
+    /// PostgreSQL's plan for a row of integers (`i`), texts (`t`) and ids (`b`), which are all null. For tests
+    /// of the indexes; SQLite's plans need no parameters.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] on SQLite, [`Error::Unavailable`].
+    pub async fn plan(&self, tx: &mut Tx<'_>, kinds: &str) -> Result<Vec<String>, Error> {
         assert_eq!(kinds.len(), self.columns, "{}", self.postgres);
         let args = self.bound(tx, &[kinds], &|kinds, args: &mut Args| {
             for kind in kinds.chars() {
@@ -90,14 +97,11 @@ impl MultiRow {
             }
         });
         let (Inner::Postgres(tx), Bound::Postgres(columns)) = (&mut tx.inner, args.0) else {
-            panic!("SQLite's plans need no parameters");
+            return Err(mismatch());
         };
         let sql = AssertSqlSafe(format!("EXPLAIN {}", self.postgres));
-        let arrays = columns.into_arrays().expect("nulls encode");
-        sqlx::query_scalar_with(sql, arrays)
-            .fetch_all(&mut **tx)
-            .await
-            .expect("a plan")
+        let plan = sqlx::query_scalar_with(sql, columns.into_arrays()?);
+        Ok(plan.fetch_all(&mut **tx).await?)
     }
 
     /// Runs it for all `rows`; `bind` gives each row's parameters in order.
@@ -128,7 +132,7 @@ impl MultiRow {
                 // Readers do not write.
                 (Inner::Reading(_), _)
                 | (Inner::Sqlite(_) | Inner::Direct(_) | Inner::Postgres(_), _) => {
-                    return Err(super::mismatch());
+                    return Err(mismatch());
                 }
             }
         }
@@ -171,7 +175,7 @@ impl MultiRow {
                     Inner::Sqlite(_) | Inner::Direct(_) | Inner::Reading(_) | Inner::Postgres(_),
                     _,
                 ) => {
-                    return Err(super::mismatch());
+                    return Err(mismatch());
                 }
             }
         }

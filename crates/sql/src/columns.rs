@@ -1,8 +1,9 @@
 //! The values of a row, and what they mean.
 
-use super::direct::FromValue;
-use super::{Row, postgres};
-use crate::Error;
+use crate::error::Error;
+use crate::postgres;
+use crate::row::Row;
+use crate::values::FromValue;
 use sqlx::{Postgres, Row as _, Sqlite};
 use std::sync::Arc;
 use taskledger_domain::task::{Priority, Progress, Status};
@@ -185,7 +186,16 @@ fn uuid(bytes: &[u8]) -> Result<Uuid, Error> {
     Uuid::from_slice(bytes).map_err(|e| Error::Damaged(format!("an id: {e}")))
 }
 
-/// JSON text of a column.
-pub(crate) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
+/// The text of which PostgreSQL's `stored` was made.
+#[must_use]
+pub fn original(stored: &str) -> Arc<str> {
+    Arc::from(postgres::original(stored))
+}
+
+/// Reads JSON text of a column.
+///
+/// # Errors
+/// [`Error::Damaged`]: it is something else.
+pub fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|e| Error::Damaged(format!("JSON text: {e}")))
 }

@@ -5,9 +5,8 @@
 //! the future of a statement interrupts it, and frees nothing before it has ended. Through `sqlx` each
 //! row was a message between two threads, which cost more than the row.
 
-use super::sqlite;
-use crate::Error;
-use crate::sql::{Param, Values, fetch_all};
+use crate::error::Error;
+use crate::values::{Param, Values, fetch_all};
 use rusqlite::{Connection, InterruptHandle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,10 +18,23 @@ use tokio::time::{Instant, sleep, timeout};
 /// A connection that nobody needs is closed after this time, so that an idle server is small.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// How the connections to a file are opened, and how many there are.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The file.
+    pub path: PathBuf,
+    /// Open at once; 0 counts as 1.
+    pub connections: u32,
+    /// How long a query waits for a connection.
+    pub wait: Duration,
+    /// Opens one that cannot write.
+    pub connect: fn(&Path) -> Result<Connection, rusqlite::Error>,
+}
+
 /// The connections to one file. Dropping it closes those that nobody uses.
 #[derive(Debug)]
-pub(crate) struct Readers {
-    path: PathBuf,
+pub struct Readers {
+    options: Options,
     places: Arc<Semaphore>,
     idle: Arc<Mutex<Idle>>,
 }
@@ -37,7 +49,7 @@ struct Idle {
 
 /// A transaction that reads one consistent state, which is that of its first statement.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     /// Away while a statement runs; lost with a statement that was broken off.
     lent: Option<Lent>,
 }
@@ -51,18 +63,24 @@ struct Lent {
 }
 
 impl Readers {
-    pub(super) fn new(path: &Path, connections: u32) -> Self {
+    /// Nothing is opened yet.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
         Self {
-            path: path.to_owned(),
-            places: Arc::new(Semaphore::new(connections.max(1) as usize)),
+            places: Arc::new(Semaphore::new(options.connections.max(1) as usize)),
             idle: Arc::default(),
+            options,
         }
     }
 
-    /// Begins to read, when a connection is free within [`sqlite::ACQUIRE_TIMEOUT`].
-    pub(super) async fn read(readers: OwnedRwLockReadGuard<Self>) -> Result<Reader, Error> {
+    /// Begins to read, when a connection is free within [`Options::wait`]. As long as the reader lives,
+    /// `readers` stays locked: nobody replaces the file meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: none became free.
+    pub async fn read(readers: OwnedRwLockReadGuard<Self>) -> Result<Reader, Error> {
         let place = timeout(
-            sqlite::ACQUIRE_TIMEOUT,
+            readers.options.wait,
             Arc::clone(&readers.places).acquire_owned(),
         );
         let place = match place.await {
@@ -80,7 +98,7 @@ impl Readers {
     }
 
     /// Closes what nobody uses.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         let closing = std::mem::take(&mut lock(&self.idle).connections);
         drop(closing);
     }
@@ -174,7 +192,7 @@ impl Lent {
     ) -> Result<Vec<Values>, Error> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(sqlite::connect_reader(&self.readers.path)?),
+            none => none.insert((self.readers.options.connect)(&self.readers.options.path)?),
         };
         let enter = |next| {
             let mut phase = lock(phase);
@@ -236,7 +254,13 @@ mod tests {
         let db = Connection::open(&path).unwrap();
         db.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n); INSERT INTO t VALUES (1)")
             .unwrap();
-        (folder, Arc::new(RwLock::new(Readers::new(&path, 1))))
+        let options = Options {
+            path,
+            connections: 1,
+            wait: Duration::from_secs(5),
+            connect: |path| Connection::open(path),
+        };
+        (folder, Arc::new(RwLock::new(Readers::new(options))))
     }
 
     fn all() -> Vec<(Arc<str>, Vec<Param>)> {

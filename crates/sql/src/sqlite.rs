@@ -4,7 +4,7 @@ use sqlx::sqlite::{Sqlite, SqliteArguments};
 use sqlx::{Arguments, Encode, Type};
 
 /// Adds a value of a type that always encodes.
-pub(super) fn add<'t, T>(args: &mut SqliteArguments, value: T)
+pub(crate) fn add<'t, T>(args: &mut SqliteArguments, value: T)
 where
     T: Encode<'t, Sqlite> + Type<Sqlite>,
 {

@@ -1,0 +1,22 @@
+//! A row of an answer, of whatever engine.
+
+use crate::values::Values;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+
+/// A row of an answer.
+pub enum Row {
+    /// Of SQLite.
+    Sqlite(SqliteRow),
+    /// Of SQLite, read without a thread between.
+    Direct(Values),
+    /// Of PostgreSQL.
+    Postgres(PgRow),
+}
+
+impl std::fmt::Debug for Row {
+    /// Without its values.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Row").finish_non_exhaustive()
+    }
+}
