@@ -1,11 +1,11 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
+use super::naming::CallNames;
 use super::ownership::Node;
 use crate::store;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use taskledger_domain::flow::{Kind, Rejection};
-use taskledger_domain::task::call::Words;
-use taskledger_domain::violation::Violation;
+use taskledger_domain::flow::{Fault, Outdated, Refusal, Rejection};
 
 /// What a caller is told to wait when the log does not answer, in milliseconds.
 const LOG_AWAY_RETRY_MS: u64 = 1000;
@@ -15,7 +15,11 @@ const LOG_AWAY_RETRY_MS: u64 = 1000;
 pub enum Error {
     /// The rules say no.
     #[error("refused: {0:?}")]
-    Refused(Box<Rejection>),
+    Refused(Box<Refused>),
+    /// What the command rests on has changed since it was made. Neither leaves the engine and the
+    /// application.
+    #[error("outdated: {0:?}")]
+    Outdated(Outdated),
     /// A queue is full or a read model is behind; nothing was done.
     #[error("too busy: {reason}")]
     Busy {
@@ -33,6 +37,15 @@ pub enum Error {
     /// The command was not carried out, because of a fault on our side.
     #[error("failed: {0}")]
     Failed(Failure),
+}
+
+/// A refusal, and what the caller calls the tasks that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// The tasks of the call.
+    pub names: CallNames,
 }
 
 /// A fault on our side. Its text is for the log; callers get an error id.
@@ -74,23 +87,33 @@ impl Failure {
 impl Error {
     /// A refusal for values that are not acceptable in themselves.
     #[must_use]
-    pub fn invalid(violations: Vec<Violation>) -> Self {
-        Rejection::new(Kind::Invalid, violations).into()
+    pub fn invalid(faults: impl IntoIterator<Item = impl Into<Fault>>) -> Self {
+        Refusal::invalid(faults).into()
     }
 
-    /// The same in the words of the caller, who has not seen the ids that were made for the call.
+    /// The same beside what the caller calls the tasks of the call. Cost of a refusal: O(tasks).
     #[must_use]
-    pub(super) fn retold(self, words: &Words) -> Self {
-        match self {
-            Self::Refused(rejection) => words.retell(*rejection).into(),
-            Self::Busy { .. } | Self::Elsewhere(_) | Self::OutcomeUnknown | Self::Failed(_) => self,
+    pub(super) fn with_names(mut self, names: &CallNames) -> Self {
+        if let Self::Refused(refused) = &mut self {
+            refused.names = names.clone();
         }
+        self
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let names = CallNames::default();
+        Self::Refused(Box::new(Refused { refusal, names }))
     }
 }
 
 impl From<Rejection> for Error {
     fn from(rejection: Rejection) -> Self {
-        Self::Refused(Box::new(rejection))
+        match rejection {
+            Rejection::Refused(refusal) => refusal.into(),
+            Rejection::Outdated(what) => Self::Outdated(what),
+        }
     }
 }
 

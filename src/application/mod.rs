@@ -19,6 +19,7 @@ pub mod history;
 pub mod idempotency;
 mod loading;
 pub mod mailbox;
+pub mod naming;
 pub mod outcomes;
 pub mod ownership;
 mod past;
@@ -40,8 +41,9 @@ pub mod watching;
 
 pub use commands::{Answer, ExecuteOptions, Target};
 pub use directory::Directory;
-pub use error::{Error, Failure};
+pub use error::{Error, Failure, Refused};
 pub use flows::Flows;
+pub use naming::CallNames;
 pub use ownership::{Ownership, Partitions};
 pub use past::AsOf;
 pub use positions::Positions;

@@ -9,6 +9,7 @@ use super::rows::Cached;
 use crate::subscription::rebuild;
 use serde::Serialize;
 use std::time::Duration;
+use taskledger_domain::flow::Argument;
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{ListFilter, Order, Start, TaskView};
 
@@ -51,10 +52,10 @@ impl App {
             Cached::View(view) if self.decides(view.row.flow_id) => return Ok(raw(&view)),
             Cached::View(_) | Cached::Miss => {}
         }
-        let flow = self.await_task("task_id", task, consistency).await?;
+        let flow = self.await_task(Argument::Task, task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
             Some(view) => Ok(raw(&view)),
-            None => Err(self.missing("task_id", task, flow).await),
+            None => Err(self.missing(Argument::Task, task, flow).await),
         }
     }
 
@@ -63,10 +64,12 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn children(&self, parent: TaskId, consistency: Consistency) -> LongAnswer {
-        let flow = self.await_task("parent_id", parent, consistency).await?;
+        let flow = self
+            .await_task(Argument::Parent, parent, consistency)
+            .await?;
         match self.readings.read(|| self.queries.children(parent)).await? {
             Some(text) => Ok(text),
-            None => Err(self.missing("parent_id", parent, flow).await),
+            None => Err(self.missing(Argument::Parent, parent, flow).await),
         }
     }
 
@@ -75,10 +78,10 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn tree(&self, task: TaskId, consistency: Consistency) -> LongAnswer {
-        let flow = self.await_task("task_id", task, consistency).await?;
+        let flow = self.await_task(Argument::Task, task, consistency).await?;
         match self.readings.read(|| self.queries.tree(task)).await? {
             Some(text) => Ok(text),
-            None => Err(self.missing("task_id", task, flow).await),
+            None => Err(self.missing(Argument::Task, task, flow).await),
         }
     }
 
@@ -123,11 +126,11 @@ impl App {
     /// Waits until the read models show all of the flow of a task that was ever created.
     pub(super) async fn await_task(
         &self,
-        field: &str,
+        argument: Argument,
         task: TaskId,
         consistency: Consistency,
     ) -> Result<FlowId, Error> {
-        let flow = self.flow_of(field, task).await?;
+        let flow = self.flow_of(argument, task).await?;
         match consistency {
             Consistency::Strong => {
                 let end = if self.flows.ownership().is_shared() {
