@@ -4,7 +4,7 @@
 //! (`flow::decide`), the scheduling rules (`schedule`), and the stored form of events (`codec`).
 //! May not touch: a clock, randomness, sockets, files, databases, `async`. A rule that needs a
 //! fact (the time, an id, which executors exist) receives it with the command.
-//! Data comes in as [`flow::Command`] and leaves as [`flow::Event`] or [`flow::Rejection`].
+//! Data comes in as [`flow::Command`] and leaves as [`flow::Event`] or [`flow::Refusal`].
 
 pub mod codec;
 pub mod flow;

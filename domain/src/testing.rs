@@ -5,8 +5,8 @@
 pub mod hostile;
 
 use crate::flow::{
-    Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Kind, Rejection,
-    RunKind, SlotRequest, Specification,
+    Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Kind, Outdated,
+    Rejection, RunKind, SlotRequest, Specification,
 };
 use crate::task::call::NewTask;
 use crate::task::{Priority, Progress, RetryPolicy, Status};
@@ -57,7 +57,6 @@ pub fn group(name: &str) -> NewTask {
             deadline: None,
         },
         copied_from: None,
-        path: Vec::new(),
     }
 }
 
@@ -319,8 +318,21 @@ impl Scenario {
     /// When it was not.
     #[must_use]
     pub fn rejects(self, kind: Kind) -> Self {
-        let refused = self.last.as_ref().err().map(|r| r.kind);
+        let refused = match &self.last {
+            Err(Rejection::Refused(refusal)) => Some(refusal.kind()),
+            Err(Rejection::Outdated(_)) | Ok(_) => None,
+        };
         assert_eq!(refused, Some(kind), "{:?}", self.last);
+        self
+    }
+
+    /// The latest command rested on what has changed since, and nothing changed.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[must_use]
+    pub fn is_outdated(self, what: Outdated) -> Self {
+        assert_eq!(self.last, Err(Rejection::Outdated(what)));
         self
     }
 

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 use taskledger_domain::codec::{self, snapshot};
-use taskledger_domain::flow::{Command, Flow, Specification};
+use taskledger_domain::flow::{Command, Flow, Refusal, Rejection, Specification};
 use taskledger_domain::task::call::{self, NewTask, TaskList};
 use taskledger_domain::task::{inputs, spec};
 use taskledger_domain::testing::{START, Server, id};
@@ -48,7 +48,7 @@ fn accepted(list: TaskList, bytes: &[u8]) {
     }
     let tasks = match resolve(list) {
         Ok(tasks) => tasks,
-        Err(faults) => return bounded(&faults, bytes, limits::VIOLATIONS_MAX),
+        Err(refusal) => return bounded_refusal(&refusal, bytes),
     };
     let plain = json!({"tasks": tasks.iter().map(written).collect::<Vec<_>>()});
     // Through text, as a caller would send it.
@@ -56,31 +56,17 @@ fn accepted(list: TaskList, bytes: &[u8]) {
         serde_json::from_str(&plain.to_string()).expect("what was written is JSON");
     let again = call::parse_create(&plain).expect("what was accepted is accepted again");
     let again = resolve(again).expect("what was resolved is resolved again");
-    let bare = |tasks: &[NewTask]| -> Vec<NewTask> {
-        let without = |t: &NewTask| NewTask {
-            path: Vec::new(),
-            ..t.clone()
-        };
-        tasks.iter().map(without).collect()
-    };
-    assert_eq!(
-        bare(&tasks),
-        bare(&again),
-        "the plainest call says the same"
-    );
+    assert_eq!(tasks, again, "the plainest call says the same");
     created(tasks, bytes);
 }
 
-fn resolve(list: TaskList) -> Result<Vec<NewTask>, Vec<Violation>> {
+fn resolve(list: TaskList) -> Result<Vec<NewTask>, Refusal> {
     let mut minted = 0;
     let mint = |_| {
         minted += 1;
         id(&format!("minted {minted}"))
     };
-    match list.resolve(mint) {
-        Ok(resolved) => Ok(resolved.tasks),
-        Err(rejection) => Err(rejection.violations),
-    }
+    list.resolve(mint).map(|resolved| resolved.tasks)
 }
 
 /// A task with every reference written out.
@@ -114,7 +100,8 @@ fn created(tasks: Vec<NewTask>, bytes: &[u8]) {
     let created = flow.handle(&Command::Create(tasks), START, &mut Server::default());
     let events = match created {
         Ok((events, _)) => events,
-        Err(rejection) => return bounded(&rejection.violations, bytes, limits::VIOLATIONS_MAX),
+        Err(Rejection::Refused(refusal)) => return bounded_refusal(&refusal, bytes),
+        Err(Rejection::Outdated(what)) => panic!("nothing is outdated in a new flow: {what:?}"),
     };
     for event in &events {
         let stored = codec::encode(event);
@@ -164,6 +151,13 @@ fn bounded(faults: &[Violation], bytes: &[u8], count_max: usize) {
         let max = VIOLATION_TEXT_BYTES_MAX + 8 * bytes.len();
         assert!(text.len() <= max, "{} bytes: {text}", text.len());
     }
+}
+
+/// As [`bounded`]: a refusal repeats each text of the input once.
+fn bounded_refusal(refusal: &Refusal, bytes: &[u8]) {
+    let text = json!(refusal).to_string();
+    let max = limits::VIOLATIONS_MAX * VIOLATION_TEXT_BYTES_MAX + 8 * bytes.len();
+    assert!(text.len() <= max, "{} bytes: {text}", text.len());
 }
 
 /// The empty name is a name.

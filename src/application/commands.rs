@@ -6,6 +6,7 @@ use super::error::{Error, Failure};
 use super::facts;
 use super::idempotency::AnswerOf;
 use super::mailbox::Begins;
+use super::naming::CallNames;
 use super::sending::engine_metadata;
 use super::stretch::at_a_stretch;
 use serde::Serialize;
@@ -13,12 +14,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::flow::{
-    Command, Done, Execute, Kind, Rejection, RunKind, Specification, Update,
+    Argument, CallTask, Command, Done, Execute, Fault, Outdated, ReferenceAt, Refusal, RunKind,
+    Specification, Update,
 };
 use taskledger_domain::limits;
-use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies, stored_ref};
-use taskledger_domain::task::spec::Updates;
-use taskledger_domain::violation::Violation;
+use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies};
+use taskledger_domain::task::spec::{TaskRef, Updates};
 use taskledger_domain::{CallbackId, FlowId, RunId, TaskId, Version};
 
 /// Times that an update is built again because the specification changed under it.
@@ -82,13 +83,13 @@ impl App {
 
     async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
         let single = list.len() == 1;
-        let expected = "an id that no task has or ever had";
-        let taken = self.taken(&list, "Id is taken", expected).await?;
-        let resolved = self.resolve(list, taken).await?;
+        let taken = self.taken(&list).await?.into_iter();
+        let taken = taken.map(|(task, id)| Fault::IdTaken { task, id });
+        let (resolved, names) = self.resolve(list, taken.collect()).await?;
         let flow = self.flow_for(&resolved).await?;
         let id = resolved.tasks[0].id;
-        let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
-        let told = words.clone();
+        let names = Arc::new(names);
+        let told = names.clone();
         let answer: AnswerOf = Arc::new(move |_| {
             let mut result = Map::new();
             result.insert("id".to_owned(), json!(id));
@@ -106,7 +107,7 @@ impl App {
         let command = Command::Create(resolved.tasks);
         self.command(caller, "tasks.create", flow, command, begins, answer)
             .await
-            .map_err(|error| error.retold(&words))
+            .map_err(|error| error.with_names(&names))
     }
 
     /// `tasks.execute`. spec: interface / tasks.execute
@@ -145,15 +146,14 @@ impl App {
         options: ExecuteOptions,
     ) -> Answer {
         let mut faults = list.passed_deadlines(self.clock.now());
-        let expected = "a new id; use task_id to run a stored task";
-        let taken = self.taken(&list, "Task is stored already", expected).await;
-        faults.extend(taken?);
-        let resolved = self.resolve(list, faults).await?;
-        Self::refuse_stored_parent(&resolved)?;
+        let taken = self.taken(&list).await?.into_iter();
+        faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
+        let (resolved, names) = self.resolve(list, faults).await?;
+        Self::refuse_stored_parent(&resolved).map_err(|error| error.with_names(&names))?;
         let task = resolved.tasks[0].id;
         let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-        let words = Arc::new(at_a_stretch(resolved.tasks.len(), || resolved.words()));
-        let told = words.clone();
+        let names = Arc::new(names);
+        let told = names.clone();
         let answer: AnswerOf = Arc::new(move |_| {
             raw(
                 &json!({"root_task_id": task, "status": "started", "task_ids": told.task_ids(), "run_id": run_id}),
@@ -175,7 +175,7 @@ impl App {
         });
         self.command(caller, "tasks.execute", flow, command, begins, answer)
             .await
-            .map_err(|error| error.retold(&words))
+            .map_err(|error| error.with_names(&names))
     }
 
     /// `tasks.retry`: runs a failed task, the pending tasks behind it and the failed groups around.
@@ -204,7 +204,7 @@ impl App {
         kind: RunKind,
         options: ExecuteOptions,
     ) -> Answer {
-        let flow = self.flow_of("task_id", task).await?;
+        let flow = self.flow_of(Argument::Task, task).await?;
         let run_id = RunId(self.clock.uuid());
         let root = flow.root();
         let answer: AnswerOf = Arc::new(move |_| {
@@ -234,22 +234,30 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn update(&self, caller: Caller, task: TaskId, updates: Updates) -> Answer {
+        let of = CallTask::Id(task);
+        let stored = |reference: &TaskRef, at| {
+            let text = || reference.text.clone();
+            reference
+                .id()
+                .ok_or_else(|| Fault::MalformedId { at, text: text() })
+        };
         let mut faults = Vec::new();
         let parent = match &updates.parent {
             None => None,
             Some(None) => Some(None),
-            Some(Some(reference)) => stored_ref(reference)
-                .map_err(|v| faults.push(v))
+            Some(Some(reference)) => stored(reference, ReferenceAt::Parent { of })
+                .map_err(|fault| faults.push(fault))
                 .ok()
                 .map(Some),
         };
         let dependencies = updates.dependencies.as_ref().and_then(|given| {
-            resolve_dependencies(given, stored_ref)
+            resolve_dependencies(of, given, stored)
                 .map_err(|mut list| faults.append(&mut list))
                 .ok()
         });
+        let names = CallNames::of_update(task);
         if !faults.is_empty() {
-            return Err(Error::invalid(faults));
+            return Err(Error::invalid(faults).with_names(&names));
         }
         let update = Update {
             task,
@@ -264,12 +272,13 @@ impl App {
             self.update_task(caller.clone(), update),
         )
         .await
+        .map_err(|error| error.with_names(&names))
     }
 
     async fn update_task(&self, caller: Caller, update: Update) -> Answer {
         let Update { task, updates, .. } = &update;
         let task = *task;
-        let flow = self.flow_of("task_id", task).await?;
+        let flow = self.flow_of(Argument::Task, task).await?;
         let respecifies =
             updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
         let answer: AnswerOf =
@@ -305,7 +314,7 @@ impl App {
                 )
                 .await
             {
-                Err(Error::Refused(rejection)) if rejection.kind == Kind::SpecificationMoved => {}
+                Err(Error::Outdated(Outdated::Specification)) => {}
                 other => return other,
             }
         }
@@ -320,7 +329,7 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub async fn delete(&self, caller: Caller, task: TaskId, cascade: bool) -> Answer {
-        let flow = self.flow_of("task_id", task).await?;
+        let flow = self.flow_of(Argument::Task, task).await?;
         let answer: AnswerOf = Arc::new(|_| raw(&json!({"success": true})));
         let command = Command::Delete { task, cascade };
         self.once(
@@ -349,7 +358,7 @@ impl App {
         cascade: bool,
         reason: Option<String>,
     ) -> Answer {
-        let flow = self.flow_of("task_id", task).await?;
+        let flow = self.flow_of(Argument::Task, task).await?;
         let answer: AnswerOf =
             Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
         let command = Command::Cancel {
@@ -377,9 +386,9 @@ impl App {
     /// told in one answer, before what is wrong with the tree.
     async fn resolve(
         &self,
-        list: TaskList,
-        mut faults: Vec<Violation>,
-    ) -> Result<ResolvedTasks, Error> {
+        mut list: TaskList,
+        mut faults: Vec<Fault>,
+    ) -> Result<(ResolvedTasks, CallNames), Error> {
         if list.faults().len() >= limits::VIOLATIONS_MAX {
             // There is no room for more, and not all tasks were read.
             return Err(Error::invalid(list.faults().to_vec()));
@@ -389,25 +398,32 @@ impl App {
             .specifications()
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
-        faults.extend(self.validation.check_call(specifications).await);
-        let resolved = at_a_stretch(list.len(), || list.resolve(|root| self.fresh(root)));
-        match resolved {
-            Err(rejection) if rejection.kind == Kind::Invalid => {
+        let violations = self.validation.check_call(specifications).await;
+        faults.extend(violations.into_iter().map(Fault::Value));
+        let (names, resolved) = at_a_stretch(list.len(), || {
+            let names = CallNames::written_at(list.take_paths());
+            (names, list.resolve(|root| self.fresh(root)))
+        });
+        let refusal = match resolved {
+            Ok(mut resolved) if faults.is_empty() => {
+                let names = names.resolved(&mut resolved);
+                return Ok((resolved, names));
+            }
+            Err(Refusal::Invalid(mut all)) => {
                 // Those of the tasks by themselves come first, those of references last.
-                let mut all = rejection.violations;
                 let references = all.split_off(own.min(all.len()));
                 all.append(&mut faults);
                 all.extend(references);
                 all.truncate(limits::VIOLATIONS_MAX);
-                Err(Error::invalid(all))
+                Refusal::Invalid(all)
             }
-            Ok(resolved) if faults.is_empty() => Ok(resolved),
-            Err(rejection) if faults.is_empty() => Err(rejection.into()),
+            Err(refusal) if faults.is_empty() => refusal,
             Ok(_) | Err(_) => {
                 faults.truncate(limits::VIOLATIONS_MAX);
-                Err(Error::invalid(faults))
+                Refusal::Invalid(faults)
             }
-        }
+        };
+        Err(Error::from(refusal).with_names(&names))
     }
 
     /// The current specification of a live task and the version of the event that holds it.
@@ -422,7 +438,7 @@ impl App {
                 state.task(task).map(|t| t.spec_at)
             })
             .await?;
-        let at = at.ok_or_else(|| Rejection::not_found("task_id", task))?;
+        let at = at.ok_or_else(|| Refusal::not_found(Argument::Task, task))?;
         let events = self.store.read_versions(flow, &[at]).await?;
         let found = events.first().and_then(|e| facts::specification(&e.event));
         let broken =

@@ -13,9 +13,7 @@ use super::stretch::at_a_stretch;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{
-    Command, Dependency, Flow, Kind, Rejection, Specification, TaskSummary,
-};
+use taskledger_domain::flow::{Argument, Command, Dependency, Flow, Specification, TaskSummary};
 use taskledger_domain::task::call::{Fresh, NewTask};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId, Version};
@@ -72,7 +70,6 @@ impl Plan {
                 dependencies,
                 specification,
                 copied_from: Some(summary.id),
-                path: Vec::new(),
             });
         }
         let task_ids = ids.iter().map(|(from, to)| (from.to_string(), json!(to)));
@@ -131,19 +128,10 @@ impl App {
         copy_children: bool,
         parent: Option<TaskId>,
     ) -> Answer {
-        let source = self.flow_of("task_id", task).await?;
+        let source = self.flow_of(Argument::Task, task).await?;
         let target = match parent {
             None => None,
-            Some(parent) => Some(self.directory.flow_of(parent).await?.ok_or_else(|| {
-                let actual = Value::String(parent.to_string());
-                let fault = Violation::of(
-                    "parent_id",
-                    "Parent task not found",
-                    "the id of a stored task",
-                    &actual,
-                );
-                Error::from(Rejection::one(Kind::InvalidParent, fault))
-            })?),
+            Some(parent) => Some(self.flow_of_parent(parent).await?),
         };
         let plan = self
             .flows
@@ -152,7 +140,7 @@ impl App {
             })
             .await?;
         let Some(plan) = plan else {
-            return Err(self.missing("task_id", task, source).await);
+            return Err(self.missing(Argument::Task, task, source).await);
         };
         let originals = self.read_originals(source, &plan).await?;
         let ids: HashMap<TaskId, TaskId> = plan

@@ -24,8 +24,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Recorded;
-use taskledger_domain::flow::{Command, Kind, Rejection};
-use taskledger_domain::violation::Violation;
+use taskledger_domain::flow::{Command, Fault};
 use tokio::time::{Instant, timeout_at};
 
 /// Times in a row that commands are decided anew because their append was not written; then they
@@ -465,14 +464,8 @@ fn lost_claim(order: &Order, key: &ClaimKey, value: &str) -> Result<Reply, Error
             Err(Failure::Broken("a claim without a request".to_owned()).into())
         }
         (ClaimKey::Task(id), _) => {
-            let expected = "an id that no task has or ever had";
-            let fault = Violation::of(
-                "id",
-                "Id is taken",
-                expected,
-                &serde_json::Value::String(id.to_string()),
-            );
-            Err(Rejection::one(Kind::Invalid, fault).into())
+            let taken = Fault::IdTakenMeanwhile { id: *id };
+            Err(Error::invalid([taken]))
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
+use super::naming::CallNames;
 use super::ownership::Node;
 use crate::store;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use taskledger_domain::flow::{Kind, Rejection};
-use taskledger_domain::limits;
-use taskledger_domain::task::call::Words;
+use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
 
 /// What a caller is told to wait when the log does not answer, in milliseconds.
@@ -16,7 +16,11 @@ const LOG_AWAY_RETRY_MS: u64 = 1000;
 pub enum Error {
     /// The rules say no.
     #[error("refused: {0:?}")]
-    Refused(Box<Rejection>),
+    Refused(Box<Refused>),
+    /// What the command rests on has changed since it was made. Neither leaves the engine and the
+    /// application.
+    #[error("outdated: {0:?}")]
+    Outdated(Outdated),
     /// A queue is full or a read model is behind; nothing was done.
     #[error("too busy: {reason}")]
     Busy {
@@ -34,6 +38,17 @@ pub enum Error {
     /// The command was not carried out, because of a fault on our side.
     #[error("failed: {0}")]
     Failed(Failure),
+}
+
+/// A refusal, and what the caller calls the tasks that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// The tasks of the call.
+    pub names: CallNames,
+    /// Tasks of the call whose executors are unknown, where something else is the reason.
+    pub unknown_executors: Vec<Violation>,
 }
 
 /// A fault on our side. Its text is for the log; callers get an error id.
@@ -75,37 +90,49 @@ impl Failure {
 impl Error {
     /// A refusal for values that are not acceptable in themselves.
     #[must_use]
-    pub fn invalid(violations: Vec<Violation>) -> Self {
-        Rejection::new(Kind::Invalid, violations).into()
+    pub fn invalid(faults: impl IntoIterator<Item = impl Into<Fault>>) -> Self {
+        Refusal::invalid(faults).into()
     }
 
-    /// The same with faults of another family, which come later in the order of precedence, so that the
-    /// caller learns all of them at once: the code stays that of the first family.
-    /// spec: semantics / Errors
+    /// The same with unknown executors, which come later in the order of precedence, so that the caller
+    /// learns all faults at once: the code stays that of the refusal. spec: semantics / Errors
     #[must_use]
     pub(super) fn beside(mut self, unknown_executors: Vec<Violation>) -> Self {
-        if let Self::Refused(rejection) = &mut self
-            && (Kind::Invalid..Kind::ExecutorNotFound).contains(&rejection.kind)
+        if let Self::Refused(refused) = &mut self
+            && (Kind::Invalid..Kind::ExecutorNotFound).contains(&refused.refusal.kind())
         {
-            rejection.violations.extend(unknown_executors);
-            rejection.violations.truncate(limits::VIOLATIONS_MAX);
+            refused.unknown_executors = unknown_executors;
         }
         self
     }
 
-    /// The same in the words of the caller, who has not seen the ids that were made for the call.
+    /// The same beside what the caller calls the tasks of the call. Cost of a refusal: O(tasks).
     #[must_use]
-    pub(super) fn retold(self, words: &Words) -> Self {
-        match self {
-            Self::Refused(rejection) => words.retell(*rejection).into(),
-            Self::Busy { .. } | Self::Elsewhere(_) | Self::OutcomeUnknown | Self::Failed(_) => self,
+    pub(super) fn with_names(mut self, names: &CallNames) -> Self {
+        if let Self::Refused(refused) = &mut self {
+            refused.names = names.clone();
         }
+        self
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let names = CallNames::default();
+        Self::Refused(Box::new(Refused {
+            refusal,
+            names,
+            unknown_executors: Vec::new(),
+        }))
     }
 }
 
 impl From<Rejection> for Error {
     fn from(rejection: Rejection) -> Self {
-        Self::Refused(Box::new(rejection))
+        match rejection {
+            Rejection::Refused(refusal) => refusal.into(),
+            Rejection::Outdated(what) => Self::Outdated(what),
+        }
     }
 }
 

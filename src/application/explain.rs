@@ -19,9 +19,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
+use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::{Attempt, RunSummary};
+
+/// How the door words why a run would be refused.
+pub type Wording = fn(&Refusal) -> String;
 
 /// Attempts shown, the latest ones.
 pub const ATTEMPTS_MAX: u32 = 20;
@@ -50,18 +54,18 @@ const fn is_zero(n: &u32) -> bool {
 
 impl App {
     /// `tasks.explain`. Cost: that of [`Flow::explain`](taskledger_domain::flow::Flow::explain), in
-    /// the flow's turn; the rest is bounded.
+    /// the flow's turn; the rest is bounded. `wording` is for steps that would be refused now.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).
-    pub async fn explain(&self, task: TaskId) -> Answer {
-        let flow = self.flow_of("task_id", task).await?;
+    pub async fn explain(&self, task: TaskId, wording: Wording) -> Answer {
+        let flow = self.flow_of(Argument::Task, task).await?;
         let (now, slots) = (self.clock.now(), self.flows.slots().clone());
         let look =
             move |state: &taskledger_domain::flow::Flow| state.explain(task, now, &slots.view());
         let found = self.flows.look(flow, engine_metadata(), look).await?;
         let Some(explanation) = found else {
-            return Err(self.missing("task_id", task, flow).await);
+            return Err(self.missing(Argument::Task, task, flow).await);
         };
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
@@ -73,6 +77,7 @@ impl App {
             attempt: attempts.last(),
             last_run: last_run.as_ref(),
             line: line.as_ref(),
+            wording,
         };
         let reasons = speaker.reasons();
         Ok(raw(&explained(
@@ -89,7 +94,7 @@ impl App {
         if e.attempt == 0 {
             return Ok(Vec::new());
         }
-        self.await_task("task_id", e.task.id, Consistency::Strong)
+        self.await_task(Argument::Task, e.task.id, Consistency::Strong)
             .await?;
         let found = self.queries.attempts(e.task.id, ATTEMPTS_MAX).await;
         let mut attempts = found.map_err(failed)?;
@@ -110,7 +115,7 @@ impl App {
         if !e.reasons.iter().any(uncovered) {
             return Ok(None);
         }
-        self.await_task("task_id", e.task.id, Consistency::Strong)
+        self.await_task(Argument::Task, e.task.id, Consistency::Strong)
             .await?;
         let view = self.queries.get(e.task.id).await.map_err(failed)?;
         match view.and_then(|view| view.row.run_id) {
@@ -167,7 +172,7 @@ impl App {
         if let Some(name) = self.rows.name_of(task) {
             return Ok(Some(name));
         }
-        self.await_task("task_id", task, Consistency::Strong)
+        self.await_task(Argument::Task, task, Consistency::Strong)
             .await?;
         let view = self.queries.get(task).await.map_err(failed)?;
         Ok(view.map(|view| view.row.name.clone()))

@@ -22,7 +22,7 @@ use crate::store::PIECE_EVENTS_MAX;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, Rejection, covers};
+use taskledger_domain::flow::{Argument, Event, Refusal, covers};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::Order;
 
@@ -76,9 +76,9 @@ impl App {
     /// # Errors
     /// [`Error`]; `NotFound` for a task that never existed.
     pub async fn history(&self, query: Query) -> Answer {
-        let flow = self.flow_of("task_id", query.task).await?;
+        let flow = self.flow_of(Argument::Task, query.task).await?;
         if let Some(archived) = self.archived(flow).await? {
-            return Err(Rejection::archived("task_id", query.task, &archived).into());
+            return Err(Refusal::archived(Argument::Task, query.task, &archived).into());
         }
         let reader = StreamReader::of(&*self.store, flow);
         let mut budget = SCANNED_MAX;
@@ -97,7 +97,7 @@ impl App {
             },
         };
         let Some((head, _)) = self.store.stream_head(flow).await? else {
-            return Err(Rejection::not_found("task_id", query.task).into());
+            return Err(Refusal::not_found(Argument::Task, query.task).into());
         };
         let first = subject.as_ref().map_or(1, |s| s.created);
         let mut scan = Scan {
@@ -136,7 +136,7 @@ impl App {
         let creation = move |f: &taskledger_domain::flow::Flow| f.creation(task);
         let found = self.flows.look(flow, engine_metadata(), creation).await?;
         let Some((ordinal, not_after)) = found else {
-            return Err(Rejection::not_found("task_id", task).into());
+            return Err(Refusal::not_found(Argument::Task, task).into());
         };
         // What a cursor says is a hint: one that is wrong costs a search.
         let at = match query.cursor.and_then(|c| c.creation) {

@@ -8,7 +8,7 @@ use super::slots::Held;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Metadata;
-use taskledger_domain::flow::{Command, Kind};
+use taskledger_domain::flow::{Command, Kind, Outdated};
 use tokio_util::sync::CancellationToken;
 
 /// Pause before an outcome that could not be recorded is reported again.
@@ -61,9 +61,10 @@ impl Flows {
             order.slot = slot.take();
             match self.ask(started.flow, order).await {
                 Ok(_) => return,
-                Err(Error::Refused(rejection)) => {
-                    if rejection.kind != Kind::StaleAttempt && rejection.kind != Kind::NotFound {
-                        tracing::error!(task.id = %started.launch.task, reason = ?rejection, "an outcome was refused");
+                Err(Error::Outdated(Outdated::Attempt)) => return,
+                Err(Error::Refused(refused)) => {
+                    if refused.refusal.kind() != Kind::NotFound {
+                        tracing::error!(task.id = %started.launch.task, reason = ?refused, "an outcome was refused");
                     }
                     return;
                 }

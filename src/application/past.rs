@@ -14,7 +14,7 @@ use super::stream_reader::StreamReader;
 use crate::store::{EventStore, PIECE_BYTES_MAX};
 use serde_json::Value;
 use std::sync::Arc;
-use taskledger_domain::flow::Rejection;
+use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Position, Recorded, TaskId, Timestamp};
 use taskledger_projections::{Node, Past, Sources, TaskView, WithRun};
@@ -67,7 +67,7 @@ impl App {
     pub async fn get_as_of(&self, task: TaskId, at: AsOf) -> Result<Then, Error> {
         let (rebuilt, _place) = self.rebuild(task, at).await?;
         let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
-            return Err(Rejection::not_found("task_id", task).into());
+            return Err(Refusal::not_found(Argument::Task, task).into());
         };
         rebuilt.complete(&mut view, sources).await?;
         Ok(Then {
@@ -93,7 +93,7 @@ impl App {
         })
         .await?;
         if left.is_empty() {
-            return Err(Rejection::not_found("task_id", task).into());
+            return Err(Refusal::not_found(Argument::Task, task).into());
         }
         rebuilt.past = past;
         left.reverse();
@@ -112,14 +112,14 @@ impl App {
         at: AsOf,
     ) -> Result<(Rebuilt, OwnedSemaphorePermit), Error> {
         self.refuse_the_future(at).await?;
-        let flow = self.flow_of("task_id", task).await?;
+        let flow = self.flow_of(Argument::Task, task).await?;
         let place = self.readings.begin_rebuild().await?;
         let reader = StreamReader::of(&*self.store, flow);
         let (mut past, mut version, mut moment) = (Past::default(), 0, None);
         loop {
             let mut piece = reader.after(version).await?;
             if let Some(gone) = piece.last().and_then(|last| placing::archived(last)) {
-                return Err(Rejection::archived("task_id", task, &gone).into());
+                return Err(Refusal::archived(Argument::Task, task, &gone).into());
             }
             let whole = piece.len();
             let end = piece.iter().position(|recorded| !at.includes(recorded));
@@ -141,7 +141,7 @@ impl App {
             }
         }
         let Some(moment) = moment else {
-            return Err(Rejection::not_found("task_id", task).into());
+            return Err(Refusal::not_found(Argument::Task, task).into());
         };
         let rebuilt = Rebuilt {
             store: self.store.clone(),

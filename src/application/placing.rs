@@ -2,10 +2,8 @@
 
 use super::App;
 use super::error::Error;
-use serde_json::Value;
-use taskledger_domain::flow::{Archived, Event, Kind, Rejection};
+use taskledger_domain::flow::{Archived, Argument, CallTask, Event, ParentFault, Refusal};
 use taskledger_domain::task::call::{Fresh, ResolvedTasks, TaskList};
-use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Recorded, TaskId, Version};
 
 impl App {
@@ -18,19 +16,19 @@ impl App {
         })
     }
 
-    /// The flow of a stored task, named in the member `field`.
-    pub(super) async fn flow_of(&self, field: &str, task: TaskId) -> Result<FlowId, Error> {
+    /// The flow of a stored task, given as `argument`.
+    pub(super) async fn flow_of(&self, argument: Argument, task: TaskId) -> Result<FlowId, Error> {
         self.directory
             .flow_of(task)
             .await?
-            .ok_or_else(|| Rejection::not_found(field, task).into())
+            .ok_or_else(|| Refusal::not_found(argument, task).into())
     }
 
     /// Why a task that was looked for in its flow is not there. Cost: one look at the log.
-    pub(super) async fn missing(&self, field: &str, task: TaskId, flow: FlowId) -> Error {
+    pub(super) async fn missing(&self, argument: Argument, task: TaskId, flow: FlowId) -> Error {
         match self.archived(flow).await {
-            Ok(Some(archived)) => Rejection::archived(field, task, &archived).into(),
-            Ok(None) => Rejection::not_found(field, task).into(),
+            Ok(Some(archived)) => Refusal::archived(argument, task, &archived).into(),
+            Ok(None) => Refusal::not_found(argument, task).into(),
             Err(error) => error,
         }
     }
@@ -49,35 +47,23 @@ impl App {
         let Some(parent) = resolved.joins else {
             return Ok(resolved.tasks[0].id.as_flow());
         };
-        match self.directory.flow_of(parent).await? {
-            Some(flow) => Ok(flow),
-            None => {
-                let actual = Value::String(parent.to_string());
-                let fault = Violation::of(
-                    "parent_id",
-                    "Parent task not found",
-                    "the id of a stored task",
-                    &actual,
-                );
-                Err(Rejection::one(Kind::InvalidParent, fault).into())
-            }
-        }
+        self.flow_of_parent(parent).await
     }
 
-    /// Refuses ids of the caller's choice that a task has or ever had. Asked before the tasks are
+    /// The flow of a stored task that is to have new children.
+    pub(super) async fn flow_of_parent(&self, parent: TaskId) -> Result<FlowId, Error> {
+        let flow = self.directory.flow_of(parent).await?;
+        let unknown = || Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]).into();
+        flow.ok_or_else(unknown)
+    }
+
+    /// The ids of the caller's choice that a task has or ever had. Asked before the tasks are
     /// put into a tree: what is wrong in itself is told before faults of the tree.
-    pub(super) async fn taken(
-        &self,
-        list: &TaskList,
-        reason: &str,
-        expected: &str,
-    ) -> Result<Vec<Violation>, Error> {
+    pub(super) async fn taken(&self, list: &TaskList) -> Result<Vec<(CallTask, TaskId)>, Error> {
         let mut taken = Vec::new();
-        for (path, id) in list.chosen_ids() {
+        for (task, id) in list.chosen_ids() {
             if self.directory.flow_of(id).await?.is_some() {
-                let path: Vec<_> = path.iter().cloned().chain(["id".into()]).collect();
-                let actual = Value::String(id.to_string());
-                taken.push(Violation::new(&path, reason, expected, &actual));
+                taken.push((task, id));
             }
         }
         Ok(taken)
@@ -85,16 +71,13 @@ impl App {
 
     /// `tasks.execute` with tasks starts a flow of its own.
     pub(super) fn refuse_stored_parent(resolved: &ResolvedTasks) -> Result<(), Error> {
-        if let Some(parent) = resolved.joins {
-            let expected = "a parent in this call; create tasks in a stored flow with tasks.create, then use task_id";
-            let task = resolved.tasks.iter().find(|t| t.parent == Some(parent));
-            let path = task.map(|t| t.path.clone()).unwrap_or_default();
-            let path: Vec<_> = path.into_iter().chain(["parent_id".into()]).collect();
-            let actual = Value::String(parent.to_string());
-            let fault = Violation::new(&path, "Parent is not in this call", expected, &actual);
-            return Err(Rejection::one(Kind::InvalidParent, fault).into());
-        }
-        Ok(())
+        let Some(parent) = resolved.joins else {
+            return Ok(());
+        };
+        let mut tasks = resolved.tasks.iter();
+        let task = tasks.find(|t| t.parent == Some(parent));
+        let task = task.expect("some task joins the stored flow").id;
+        Err(Refusal::InvalidParent(vec![ParentFault::NotInCall { task, parent }]).into())
     }
 }
 

@@ -7,6 +7,7 @@ use super::ownership::Place;
 use super::readings::{Encoded, READ_WAIT, failed};
 use super::rows::Cached;
 use crate::subscription::rebuild;
+use taskledger_domain::flow::Argument;
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{Cursor, ListFilter, Order, Start, TaskView};
 
@@ -48,10 +49,10 @@ impl App {
             Cached::View(view) if self.decides(view.row.flow_id) => return Ok(view),
             Cached::View(_) | Cached::Miss => {}
         }
-        let flow = self.await_task("task_id", task, consistency).await?;
+        let flow = self.await_task(Argument::Task, task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
             Some(view) => Ok(view),
-            None => Err(self.missing("task_id", task, flow).await),
+            None => Err(self.missing(Argument::Task, task, flow).await),
         }
     }
 
@@ -65,11 +66,11 @@ impl App {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        let flow = self.await_task("parent_id", parent, consistency).await?;
+        let flow = self.await_task(Argument::Parent, parent, consistency).await?;
         let open = || self.queries.children(parent);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),
-            None => Err(self.missing("parent_id", parent, flow).await),
+            None => Err(self.missing(Argument::Parent, parent, flow).await),
         }
     }
 
@@ -83,11 +84,11 @@ impl App {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        let flow = self.await_task("task_id", task, consistency).await?;
+        let flow = self.await_task(Argument::Task, task, consistency).await?;
         let open = || self.queries.tree(task);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),
-            None => Err(self.missing("task_id", task, flow).await),
+            None => Err(self.missing(Argument::Task, task, flow).await),
         }
     }
 
@@ -131,11 +132,11 @@ impl App {
     /// Waits until the read models show all of the flow of a task that was ever created.
     pub(super) async fn await_task(
         &self,
-        field: &str,
+        argument: Argument,
         task: TaskId,
         consistency: Consistency,
     ) -> Result<FlowId, Error> {
-        let flow = self.flow_of(field, task).await?;
+        let flow = self.flow_of(argument, task).await?;
         match consistency {
             Consistency::Strong => {
                 let end = if self.flows.ownership().is_shared() {

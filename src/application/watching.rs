@@ -17,7 +17,7 @@ use crate::subscription::notice::Kind;
 use crate::subscription::runs::covered;
 use crate::subscription::stream::{Covered, Filter, From, Reset, Stream, Until};
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, Rejection, RunKind};
+use taskledger_domain::flow::{Argument, Event, Refusal, RunKind};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
 
@@ -42,7 +42,7 @@ impl App {
     pub async fn watch(&self, asked: Asked, from: From) -> Result<(Stream, Option<Reset>), Error> {
         let mut flow = asked.flow;
         if let Some(task) = asked.task {
-            let of = self.flow_of("task", task).await?;
+            let of = self.flow_of(Argument::Followed, task).await?;
             if let Some(named) = flow.filter(|named| *named != of) {
                 let expected = format!("the flow of the task, `{of}`, or none");
                 let actual = named.to_string().into();
@@ -53,7 +53,7 @@ impl App {
         } else if let Some(flow) = flow
             && self.store.stream_head(flow).await?.is_none()
         {
-            return Err(Rejection::not_found("flow", flow.root()).into());
+            return Err(Refusal::FlowNotFound { flow }.into());
         }
         let filter = Filter {
             flow,

@@ -8,7 +8,7 @@ mod event;
 mod evolve;
 pub mod explain;
 mod indexes;
-mod rejection;
+mod refusal;
 mod sound;
 pub(crate) mod state;
 mod waits;
@@ -22,5 +22,10 @@ pub use event::{
     TaskFailed, TaskMoved, TaskProgressed, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
     UserChanged,
 };
-pub use rejection::{Kind, Rejection};
+pub(crate) use refusal::report;
+pub use refusal::{
+    ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, ParentFault, ReferenceAt,
+    Refusal, Rejection, RunConflict, SelfDependency, TransitionFault, TreeFault, UnknownDependency,
+    UnknownExecutor,
+};
 pub use state::{Archived, Flow, TaskSummary};

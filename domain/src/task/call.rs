@@ -2,22 +2,15 @@
 
 use super::Priority;
 use super::spec::{self, GivenId, TaskFields};
-use crate::flow::{Dependency, Specification};
+use crate::flow::{CallTask, Dependency, Fault, Specification};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
 use crate::{TaskId, Timestamp};
 use serde_json::{Map, Value};
 
-#[allow(
-    clippy::result_large_err,
-    reason = "a fault is rare, and moved once into the list"
-)]
 mod resolve;
 
-mod words;
-
-pub use resolve::{Fresh, resolve_dependencies, stored_ref};
-pub use words::Words;
+pub use resolve::{Fresh, resolve_dependencies};
 
 /// A task that is to be added to a flow: its references are ids, its parent stands before it.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +31,6 @@ pub struct NewTask {
     pub specification: Specification,
     /// The task it is a copy of.
     pub copied_from: Option<TaskId>,
-    /// Where it stands in the parameters, for messages.
-    pub path: Vec<PathSegment>,
 }
 
 /// The tasks of a call, each checked by itself.
@@ -58,6 +49,8 @@ pub struct TaskList {
 pub struct ResolvedTasks {
     /// Parents before children, siblings in the order given.
     pub tasks: Vec<NewTask>,
+    /// Their ids in the order written.
+    pub ids: Vec<TaskId>,
     /// The names by which the caller knows them.
     pub aliases: Vec<(String, TaskId)>,
     /// Names of the others, which are no aliases because several tasks have them.
@@ -319,33 +312,31 @@ impl TaskList {
         unknown.map(fault).take(limits::VIOLATIONS_MAX).collect()
     }
 
-    /// The ids that the caller chose, with the places of their tasks.
-    pub fn chosen_ids(&self) -> impl Iterator<Item = (&[PathSegment], TaskId)> {
-        self.tasks.iter().filter_map(|t| match t.id {
-            Some(GivenId::Stored(id)) => Some((t.path.as_slice(), id)),
+    /// Takes out where each task stands in the parameters, in the order written.
+    pub fn take_paths(&mut self) -> Vec<Vec<PathSegment>> {
+        let tasks = self.tasks.iter_mut();
+        tasks.map(|task| std::mem::take(&mut task.path)).collect()
+    }
+
+    /// The ids that the caller chose, with their tasks.
+    pub fn chosen_ids(&self) -> impl Iterator<Item = (CallTask, TaskId)> {
+        let tasks = self.tasks.iter().enumerate();
+        tasks.filter_map(|(i, t)| match t.id {
+            Some(GivenId::Stored(id)) => Some((CallTask::Index(i), id)),
             Some(GivenId::Alias(_)) | None => None,
         })
     }
 
-    /// Deadlines that have passed, for calls that would run the tasks at once.
+    /// Deadlines that have passed, for calls that would run the tasks at once; at most
+    /// [`limits::VIOLATIONS_MAX`].
     #[must_use]
-    pub fn passed_deadlines(&self, now: Timestamp) -> Vec<Violation> {
-        passed_deadlines(self.specifications(), now)
+    pub fn passed_deadlines(&self, now: Timestamp) -> Vec<Fault> {
+        let tasks = self.tasks.iter().enumerate();
+        let passed = tasks.filter_map(|(i, task)| {
+            let deadline = task.specification.deadline_passed(now)?;
+            let task = CallTask::Index(i);
+            Some(Fault::NewDeadlinePassed { task, deadline })
+        });
+        passed.take(limits::VIOLATIONS_MAX).collect()
     }
-}
-
-/// The violations of specifications at their places whose deadlines are not after `now`, at most
-/// [`limits::VIOLATIONS_MAX`].
-pub(crate) fn passed_deadlines<'a>(
-    specifications: impl Iterator<Item = (&'a [PathSegment], &'a Specification)>,
-    now: Timestamp,
-) -> Vec<Violation> {
-    let passed =
-        specifications.filter_map(|(path, s)| Some((path, s.deadline.filter(|d| *d <= now)?)));
-    let fault = |(path, deadline): (&[PathSegment], Timestamp)| {
-        let at = below(path, &["params".into(), "deadline".into()]);
-        let actual = Value::String(deadline.to_string());
-        Violation::new(&at, "Deadline has passed", "a time in the future", &actual)
-    };
-    passed.map(fault).take(limits::VIOLATIONS_MAX).collect()
 }

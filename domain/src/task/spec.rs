@@ -7,7 +7,6 @@ mod reader;
 
 pub use params::{ENGINE_PARAMS, unknown_params};
 
-use super::call::stored_ref;
 use super::{Priority, RetryPolicy, Status, schema};
 use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
@@ -22,8 +21,14 @@ use uuid::Uuid;
 pub struct TaskRef {
     /// The text as given.
     pub text: String,
-    /// Where it stands, for messages.
-    pub path: Vec<PathSegment>,
+}
+
+impl TaskRef {
+    /// The id that the text is; `None` when it is none.
+    #[must_use]
+    pub fn id(&self) -> Option<TaskId> {
+        TaskId::parse(&self.text).ok()
+    }
 }
 
 /// What a caller writes as `id`.
@@ -105,6 +110,12 @@ pub struct Params {
 }
 
 impl Specification {
+    /// The deadline, when it is not after `now`.
+    #[must_use]
+    pub fn deadline_passed(&self, now: Timestamp) -> Option<Timestamp> {
+        self.deadline.filter(|deadline| *deadline <= now)
+    }
+
     /// Puts the parts of a task together.
     #[must_use]
     pub fn assemble(inputs: Payload, schemas: Option<Schemas>, params: Option<Params>) -> Self {
@@ -253,10 +264,17 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
     };
     // There are no other tasks in the call, so a reference is the id of a stored one.
     let parent = updates.parent.iter().flatten();
-    let dependencies = updates.dependencies.iter().flatten().map(|(task, _)| task);
-    for reference in parent.chain(dependencies) {
-        if let Err(fault) = stored_ref(reference) {
-            Violation::report(&mut violations, || fault);
+    let parent = parent.map(|parent| (parent, vec!["parent_id".into()]));
+    let dependencies = updates.dependencies.iter().flatten().enumerate();
+    let dependencies = dependencies
+        .map(|(k, (task, _))| (task, vec!["dependencies".into(), k.into(), "id".into()]));
+    for (reference, place) in parent.chain(dependencies) {
+        if reference.id().is_none() {
+            Violation::report(&mut violations, || {
+                let at: Vec<PathSegment> = path.iter().cloned().chain(place).collect();
+                let actual = Value::String(reference.text.clone());
+                Violation::new(&at, "Invalid UUID format", "a UUID v4", &actual)
+            });
         }
     }
     if violations.is_empty() {

@@ -1,7 +1,9 @@
 //! The end of a flow in the log. Ours: the protocol does not know archives.
 
 use crate::support::{cancel, delete, refusal};
-use taskledger_domain::flow::{Archive, Command, Event, FlowArchived, Kind, Rest};
+use taskledger_domain::flow::{
+    Archive, ArchiveFault, Argument, Command, Event, FlowArchived, Kind, Refusal, Rest,
+};
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, task};
 use taskledger_domain::{EventId, FlowId, Metadata, Recorded, Timestamp};
 
@@ -69,9 +71,12 @@ fn a_deleted_task_does_not_keep_its_flow() {
 fn a_flow_that_changed_since_it_was_copied_is_not_archived() {
     let s = given(vec![task("a")]);
     let order = archive(&s, Rest::Finished);
+    let copied = s.flow.version();
     let s = s.when(cancel("a")).accepted();
-    let s = s.when(order).rejects(Kind::InvalidTransition);
-    assert!(refusal(&s).violations[0].reason.contains("changed"));
+    let version = s.flow.version();
+    let s = s.when(order);
+    let fault = ArchiveFault::Changed { version, copied };
+    assert_eq!(*refusal(&s), Refusal::NotArchivable(fault));
 }
 
 #[test]
@@ -82,11 +87,10 @@ fn a_flow_is_archived_once_and_its_tasks_are_unknown_with_where_they_went() {
     let order = archive(&s, Rest::Finished);
     let s = s.when(order).rejects(Kind::InvalidTransition);
     let s = s.when(execute("a")).rejects(Kind::NotFound);
-    let reason = &refusal(&s).violations[0].reason;
-    assert!(
-        reason.contains("archived at") && reason.contains("`file.jsonl`"),
-        "{reason}"
-    );
+    let archived = s.flow.archived().unwrap();
+    let expected = Refusal::archived(Argument::Task, id("a"), archived);
+    assert_eq!(*refusal(&s), expected);
+    assert!(matches!(expected, Refusal::TaskArchived { file, .. } if file == "file.jsonl"));
     assert!(s.flow.task(id("a")).is_none());
 }
 

@@ -1,7 +1,7 @@
 //! `params.deadline`. spec: semantics / Inputs and schemas; State machine
 
 use crate::support::{change, create, create_and_execute, error_of, refusal, updating};
-use taskledger_domain::flow::{CancelReason, Event, FailureReason, Kind};
+use taskledger_domain::flow::{CallTask, CancelReason, Event, FailureReason, Fault, Refusal};
 use taskledger_domain::schedule::next_due;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::testing::{START, execute, given, group, id, task};
@@ -106,22 +106,24 @@ fn executing_over_a_deadline_that_has_passed_is_invalid() {
         task("b").under("r"),
     ]);
     s.now = START.plus_ms(10);
-    let refused = s.clone().when(execute("r")).rejects(Kind::Invalid);
-    let fault = &refusal(&refused).violations[0];
-    assert_eq!(fault.field, "deadline");
-    assert!(fault.reason.contains(&id("a").to_string()));
+    let refused = s.clone().when(execute("r"));
+    let fault = Fault::DeadlinePassed {
+        task: id("a"),
+        deadline: START.plus_ms(10),
+    };
+    assert_eq!(*refusal(&refused), Refusal::Invalid(vec![fault]));
     let _ = s.when(execute("b")).accepted();
 }
 
 #[test]
-fn a_passed_deadline_of_a_new_task_is_named_where_it_stands() {
-    let mut a = task("a").under("r").deadline_ms(0);
-    a.path = vec!["tasks".into(), 1.into()];
-    let s = given(vec![])
-        .when(create_and_execute(vec![group("r"), a]))
-        .rejects(Kind::Invalid);
-    let fault = &refusal(&s).violations[0];
-    assert_eq!(crate::support::path(fault), "tasks/1/params/deadline");
+fn a_passed_deadline_of_a_new_task_is_told_with_the_task() {
+    let a = task("a").under("r").deadline_ms(0);
+    let s = given(vec![]).when(create_and_execute(vec![group("r"), a]));
+    let fault = Fault::NewDeadlinePassed {
+        task: CallTask::Id(id("a")),
+        deadline: START,
+    };
+    assert_eq!(*refusal(&s), Refusal::Invalid(vec![fault]));
 }
 
 #[test]

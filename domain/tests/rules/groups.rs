@@ -2,7 +2,7 @@
 
 use crate::support::{cancel, create, error_of, facts, fail, result_of, starts, verdict};
 use serde_json::json;
-use taskledger_domain::flow::{FailureReason, Kind, RunState};
+use taskledger_domain::flow::{FailureReason, Outdated, RunState};
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::testing::{execute, given, group, id, task};
 
@@ -402,5 +402,5 @@ fn a_group_is_not_executed_by_its_outcome_commands() {
         .when(execute("g"))
         .accepted()
         .when(crate::support::complete("g", 1))
-        .rejects(Kind::StaleAttempt);
+        .is_outdated(Outdated::Attempt);
 }

@@ -3,8 +3,8 @@
 use crate::support::{faults, fields, minted, resolved, resolved_tasks};
 use serde_json::json;
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::{Kind, Rejection};
-use taskledger_domain::task::call::{self, ResolvedTasks, stored_ref};
+use taskledger_domain::flow::{Argument, CallTask, Fault, ReferenceAt, Refusal};
+use taskledger_domain::task::call::{self, ResolvedTasks};
 use taskledger_domain::task::spec::TaskRef;
 use taskledger_domain::testing::id;
 
@@ -12,10 +12,18 @@ const V4: &str = "550e8400-e29b-41d4-a716-446655440000";
 const OTHER_V4: &str = "660e8400-e29b-41d4-a716-446655440001";
 const V1: &str = "550e8400-e29b-11d4-a716-446655440000";
 
-fn refused(result: Result<ResolvedTasks, Rejection>, kind: Kind) -> Rejection {
-    let rejection = result.expect_err("refused");
-    assert_eq!(rejection.kind, kind, "{rejection:?}");
-    rejection
+/// What is invalid in the references of a call.
+fn invalid(result: Result<ResolvedTasks, Refusal>) -> Vec<Fault> {
+    match result.expect_err("refused") {
+        Refusal::Invalid(faults) => faults,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A dependency of a task of the call.
+fn dependency(task: usize, index: usize) -> ReferenceAt {
+    let of = CallTask::Index(task);
+    ReferenceAt::Dependency { of, index }
 }
 
 #[test]
@@ -120,8 +128,9 @@ fn an_ambiguous_name_is_an_error_only_when_it_is_referenced() {
     let mut referenced = twins;
     let user = json!({"name": "z", "parent_id": "r", "dependencies": [{"id": "twin"}]});
     referenced.as_array_mut().unwrap().push(user);
-    let rejection = refused(resolved_tasks(referenced), Kind::Invalid);
-    assert_eq!(rejection.violations[0].reason, "Ambiguous name");
+    let (at, text) = (dependency(3, 0), "twin".to_owned());
+    let expected = Fault::AmbiguousName { at, text };
+    assert_eq!(invalid(resolved_tasks(referenced)), [expected]);
 }
 
 #[test]
@@ -129,8 +138,9 @@ fn duplicate_ids_are_invalid_also_in_another_case() {
     for (first, second) in [("a", "a"), (V4, V4), (V4, &*V4.to_uppercase())] {
         let tasks =
             json!([{"id": first, "name": "x"}, {"id": second, "name": "y", "parent_id": first}]);
-        let rejection = refused(resolved_tasks(tasks), Kind::Invalid);
-        assert_eq!(rejection.violations[0].reason, "Duplicate id");
+        let (task, text) = (CallTask::Index(1), first.to_owned());
+        let expected = Fault::DuplicateId { task, text };
+        assert_eq!(invalid(resolved_tasks(tasks)), [expected]);
     }
 }
 
@@ -158,25 +168,20 @@ fn a_reference_that_is_a_uuid_means_a_task_of_the_call_before_a_stored_one() {
 
 #[test]
 fn a_reference_that_means_nothing_is_invalid_and_all_are_reported() {
-    let rejection = refused(
-        resolved_tasks(json!([
-            {"id": "r", "name": "root"},
-            {"name": "x", "parent_id": "nobody", "dependencies": [{"id": "none"}]},
-        ])),
-        Kind::Invalid,
-    );
-    let reasons: Vec<_> = rejection
-        .violations
-        .iter()
-        .map(|v| v.reason.as_str())
-        .collect();
-    assert_eq!(reasons, ["Invalid UUID format"; 2]);
-    let paths: Vec<_> = rejection
-        .violations
-        .iter()
-        .map(crate::support::path)
-        .collect();
-    assert_eq!(paths, ["tasks/1/parent_id", "tasks/1/dependencies/0/id"]);
+    let faults = invalid(resolved_tasks(json!([
+        {"id": "r", "name": "root"},
+        {"name": "x", "parent_id": "nobody", "dependencies": [{"id": "none"}]},
+    ])));
+    let of = CallTask::Index(1);
+    let unknown = [
+        (ReferenceAt::Parent { of }, "nobody"),
+        (dependency(1, 0), "none"),
+    ];
+    let unknown = unknown.map(|(at, text)| Fault::UnknownReference {
+        at,
+        text: text.to_owned(),
+    });
+    assert_eq!(faults, unknown);
 }
 
 #[test]
@@ -201,29 +206,22 @@ fn a_uuid_of_another_version_is_told_with_the_other_faults_of_the_call() {
 
 #[test]
 fn the_same_dependency_twice_is_invalid_however_it_is_written() {
-    let rejection = refused(
-        resolved_tasks(json!([
-            {"id": "r", "name": "root"},
-            {"name": "x", "parent_id": "r", "dependencies": [{"id": "r"}, {"id": "root"}]},
-        ])),
-        Kind::Invalid,
-    );
-    assert_eq!(rejection.violations[0].reason, "Duplicate dependency");
+    let faults = invalid(resolved_tasks(json!([
+        {"id": "r", "name": "root"},
+        {"name": "x", "parent_id": "r", "dependencies": [{"id": "r"}, {"id": "root"}]},
+    ])));
+    let (at, text) = (dependency(1, 1), "root".to_owned());
+    assert_eq!(faults, [Fault::DuplicateDependency { at, text }]);
 }
 
 #[test]
-fn where_a_stored_id_is_expected_other_text_is_an_invalid_uuid() {
+fn only_a_uuid_v4_refers_to_a_stored_task() {
     let reference = |text: &str| TaskRef {
         text: text.to_owned(),
-        path: vec!["task_id".into()],
     };
-    assert_eq!(stored_ref(&reference(V4)).unwrap().to_string(), V4);
+    assert_eq!(reference(V4).id().unwrap().to_string(), V4);
     for text in ["task1", V1, "", " 550e8400-e29b-41d4-a716-446655440000"] {
-        let fault = stored_ref(&reference(text)).unwrap_err();
-        assert_eq!(
-            (fault.field.as_str(), fault.reason.as_str()),
-            ("task_id", "Invalid UUID format")
-        );
+        assert_eq!(reference(text).id(), None);
     }
 }
 
@@ -237,11 +235,10 @@ fn an_id_that_a_task_has_or_ever_had_is_refused() {
         let s = s
             .clone()
             .when(crate::support::create(vec![task(taken).under("r")]));
-        let s = s.rejects(Kind::Invalid);
-        assert_eq!(
-            crate::support::refusal(&s).violations[0].reason,
-            "Id is taken"
-        );
+        let id = id(taken);
+        let task = CallTask::Id(id);
+        let expected = Refusal::invalid([Fault::IdTaken { task, id }]);
+        assert_eq!(*crate::support::refusal(&s), expected);
     }
     assert_eq!(s.flow.size(), 3);
 }
@@ -260,8 +257,9 @@ fn unknown_tasks_are_not_found_by_any_command() {
         complete("x", 1),
         report("x", 1, 0.5),
     ] {
-        let s = s.clone().when(command).rejects(Kind::NotFound);
-        assert_eq!(refusal(&s).violations[0].actual, json!(id("x").to_string()));
+        let s = s.clone().when(command);
+        let expected = Refusal::not_found(Argument::Task, id("x"));
+        assert_eq!(*refusal(&s), expected);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::support::{create, faults, fields, path, refusal, resolved_tasks};
 use serde_json::{Value, json};
-use taskledger_domain::flow::Kind;
+use taskledger_domain::flow::{Fault, Refusal};
 use taskledger_domain::limits;
 use taskledger_domain::task::call::parse_tasks;
 use taskledger_domain::testing::{given, group, id, task};
@@ -105,29 +105,24 @@ fn a_flow_has_at_most_100_000_tasks_deleted_ones_included() {
     s = s.when(create(many(99_996, 100_000))).accepted();
     assert_eq!(s.flow.size(), 100_000);
     let s = s.when(crate::support::delete("5")).accepted();
-    let s = s
-        .when(create(many(100_000, 100_001)))
-        .rejects(Kind::Invalid);
-    let fault = &refusal(&s).violations[0];
-    assert_eq!(fault.reason, "Flow is too large");
-    assert_eq!(fault.actual, json!(100_001));
+    let s = s.when(create(many(100_000, 100_001)));
+    let fault = Fault::FlowTooLarge {
+        tasks: 100_001,
+        tasks_max: 100_000,
+    };
+    assert_eq!(*refusal(&s), Refusal::Invalid(vec![fault]));
     assert!(s.flow.task(id("100000")).is_none());
 }
 
 #[test]
-fn a_refusal_reports_at_most_100_violations() {
+fn a_refusal_reports_at_most_100_faults() {
     let tasks: Vec<_> = (0..300).map(|_| json!({"name": ""})).collect();
     assert_eq!(parse_tasks(&Value::Array(tasks)).unwrap_err().len(), 100);
     let deps: Vec<_> = (0..300).map(|i| json!({"id": format!("no{i}")})).collect();
-    let rejection = resolved_tasks(json!([{"name": "a", "dependencies": deps}])).unwrap_err();
-    assert_eq!(
-        (rejection.kind, rejection.violations.len()),
-        (Kind::Invalid, 100)
-    );
+    let refused = resolved_tasks(json!([{"name": "a", "dependencies": deps}])).unwrap_err();
+    assert!(matches!(refused, Refusal::Invalid(faults) if faults.len() == 100));
     let names: Vec<String> = (0..300).map(|i| format!("no{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let s = given(vec![group("r")])
-        .when(create(vec![task("a").under("r").after(&names)]))
-        .rejects(Kind::InvalidDependency);
-    assert_eq!(refusal(&s).violations.len(), 100);
+    let s = given(vec![group("r")]).when(create(vec![task("a").under("r").after(&names)]));
+    assert!(matches!(refusal(&s), Refusal::DependenciesNotFound(all) if all.len() == 100));
 }

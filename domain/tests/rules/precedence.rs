@@ -2,8 +2,8 @@
 
 use crate::support::{change, create, create_and_execute, refusal, resolved_tasks, updating};
 use serde_json::json;
-use taskledger_domain::flow::Kind;
-use taskledger_domain::testing::{execute, given, group, task};
+use taskledger_domain::flow::{Changeable, Kind, Refusal, RunConflict, UnknownDependency};
+use taskledger_domain::testing::{execute, given, group, id, task};
 
 #[test]
 fn the_kinds_are_ordered_as_the_protocol_orders_them() {
@@ -23,7 +23,7 @@ fn the_kinds_are_ordered_as_the_protocol_orders_them() {
 #[test]
 fn a_meaningless_reference_beats_a_faulty_tree() {
     let tasks = json!([{"name": "a", "dependencies": [{"id": "none"}]}, {"name": "b"}]);
-    assert_eq!(resolved_tasks(tasks).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(resolved_tasks(tasks).unwrap_err().kind(), Kind::Invalid);
 }
 
 #[test]
@@ -125,21 +125,31 @@ fn all_violations_of_the_winning_family_are_reported() {
         task("a").under("r").after(&["n1", "n2"]),
         task("b").under("r").after(&["n3"]),
     ]));
+    let unknown = [("a", 0, "n1"), ("a", 1, "n2"), ("b", 0, "n3")];
+    let unknown = unknown.map(|(task, index, dependency)| UnknownDependency {
+        task: id(task),
+        index,
+        dependency: id(dependency),
+    });
     assert_eq!(
-        refusal(&s.rejects(Kind::InvalidDependency))
-            .violations
-            .len(),
-        3
+        *refusal(&s),
+        Refusal::DependenciesNotFound(unknown.to_vec())
     );
     let s = given(vec![group("r"), task("x").under("r")])
         .when(execute("x"))
         .accepted();
     let s = updating(s, change("x").user(Some("u")).dependencies(&["r"]));
-    let s = s.rejects(Kind::AlreadyExecuting);
-    let fields = crate::support::fields(&refusal(&s).violations);
-    assert_eq!(
-        fields,
-        ["status", "id"],
-        "the status once, and the uncovered dependency"
-    );
+    // The status once, and the dependency that is not covered.
+    let conflicts = [
+        RunConflict::InProgress {
+            task: id("x"),
+            changeable: Changeable::Pending,
+        },
+        RunConflict::DependencyNotCovered {
+            task: id("x"),
+            index: 0,
+            dependency: id("r"),
+        },
+    ];
+    assert_eq!(*refusal(&s), Refusal::AlreadyExecuting(conflicts.to_vec()));
 }

@@ -1,7 +1,7 @@
 //! What a run covers, and how it ends. spec: semantics / Runs; Methods, tasks.execute
 
 use crate::support::{cancel, create, create_and_execute, delete, refusal, verdict};
-use taskledger_domain::flow::{Command, Event, Kind, RunKind, RunState};
+use taskledger_domain::flow::{Command, Event, Kind, Refusal, RunKind, RunState, TransitionFault};
 use taskledger_domain::schedule::{Effect, react, resume};
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, start, task};
@@ -233,11 +233,9 @@ fn nothing_to_run_is_an_invalid_transition() {
     let s = given(vec![group("r"), task("a").under("r")])
         .when(execute("r"))
         .accepted();
-    let s = s
-        .completes("a")
-        .when(execute("r"))
-        .rejects(Kind::InvalidTransition);
-    assert_eq!(refusal(&s).violations[0].reason, "Nothing to execute");
+    let s = s.completes("a").when(execute("r"));
+    let fault = TransitionFault::NothingToExecute { task: id("r") };
+    assert_eq!(*refusal(&s), Refusal::InvalidTransition(vec![fault]));
 }
 
 #[test]

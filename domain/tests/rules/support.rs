@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use taskledger_domain::flow::{
-    Command, Dependency, Event, Execute, FailureReason, Rejection, RunKind, RunState,
-    Specification, Update,
+    Command, Dependency, Event, Execute, FailureReason, Kind, Refusal, Rejection, RunKind,
+    RunState, Specification, Update,
 };
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, parse_create, parse_tasks};
 use taskledger_domain::task::spec::{self, Params, Schemas, Updates};
@@ -244,16 +244,25 @@ pub(crate) fn verdict(s: &Scenario) -> RunState {
     found.expect("a run ended")
 }
 
-pub(crate) fn refusal(s: &Scenario) -> &Rejection {
-    s.last.as_ref().expect_err("refused")
+/// Why the latest command was refused.
+pub(crate) fn refusal(s: &Scenario) -> &Refusal {
+    match s.last.as_ref().expect_err("refused") {
+        Rejection::Refused(refusal) => refusal,
+        Rejection::Outdated(what) => panic!("outdated: {what:?}"),
+    }
 }
 
-/// Ids of one member of a refusal's details.
-pub(crate) fn listed(rejection: &Rejection, member: &str) -> Vec<String> {
-    let ids = rejection.details[member].as_array().expect("a list of ids");
-    ids.iter()
-        .map(|v| v.as_str().expect("an id").to_owned())
-        .collect()
+/// The family of the refusal of the latest command; `None` when it was accepted.
+pub(crate) fn refused_kind(s: &Scenario) -> Option<Kind> {
+    s.last.is_err().then(|| refusal(s).kind())
+}
+
+/// The cycle that a refusal tells.
+pub(crate) fn cycle(refusal: &Refusal) -> &[TaskId] {
+    match refusal {
+        Refusal::CircularDependency { cycle, .. } => cycle,
+        other => panic!("no cycle: {other:?}"),
+    }
 }
 
 /// The n-th id that [`resolved`] mints.
@@ -261,7 +270,7 @@ pub(crate) fn minted(n: usize) -> TaskId {
     id(&format!("minted {n}"))
 }
 
-fn resolve(list: taskledger_domain::task::call::TaskList) -> Result<ResolvedTasks, Rejection> {
+fn resolve(list: taskledger_domain::task::call::TaskList) -> Result<ResolvedTasks, Refusal> {
     let mut n = 0;
     list.resolve(|_| {
         n += 1;
@@ -270,12 +279,12 @@ fn resolve(list: taskledger_domain::task::call::TaskList) -> Result<ResolvedTask
 }
 
 /// `tasks.create` with these parameters; its own faults must be none.
-pub(crate) fn resolved(params: Value) -> Result<ResolvedTasks, Rejection> {
+pub(crate) fn resolved(params: Value) -> Result<ResolvedTasks, Refusal> {
     resolve(parse_create(params.as_object().expect("an object")).expect("each task is valid"))
 }
 
 /// The member `tasks` of `tasks.execute`; its own faults must be none.
-pub(crate) fn resolved_tasks(tasks: Value) -> Result<ResolvedTasks, Rejection> {
+pub(crate) fn resolved_tasks(tasks: Value) -> Result<ResolvedTasks, Refusal> {
     resolve(parse_tasks(&tasks).expect("each task is valid"))
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{cancel, complete, error_of, fail, report, result_of};
 use serde_json::json;
 use taskledger_domain::flow::RunKind;
-use taskledger_domain::flow::{Command, Done, Event, FailureReason, Kind, RequeueReason};
+use taskledger_domain::flow::{Command, Done, Event, FailureReason, Kind, Outdated, RequeueReason};
 use taskledger_domain::task::Progress;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::testing::{Scenario, execute, given, group, id, retry, start, task};
@@ -140,7 +140,7 @@ fn an_outcome_of_a_task_that_is_not_in_progress_is_refused_and_changes_nothing()
                 report("a", attempt, 0.5),
             ] {
                 let before = s.flow.clone();
-                let after = s.clone().when(command).rejects(Kind::StaleAttempt);
+                let after = s.clone().when(command).is_outdated(Outdated::Attempt);
                 assert_eq!(after.flow, before);
             }
         }
@@ -154,13 +154,13 @@ fn an_outcome_with_a_stale_attempt_is_refused() {
         let s = s
             .clone()
             .when(complete("a", stale))
-            .rejects(Kind::StaleAttempt);
+            .is_outdated(Outdated::Attempt);
         let s = s
             .when(fail("a", stale, FailureReason::Timeout))
-            .rejects(Kind::StaleAttempt);
+            .is_outdated(Outdated::Attempt);
         let _ = s
             .when(report("a", stale, 0.1))
-            .rejects(Kind::StaleAttempt)
+            .is_outdated(Outdated::Attempt)
             .then(&[("a", InProgress)]);
     }
     let _ = s
@@ -172,7 +172,7 @@ fn an_outcome_with_a_stale_attempt_is_refused() {
 #[test]
 fn an_outcome_is_recorded_once() {
     let s = running().when(complete("a", 1)).accepted();
-    let s = s.when(complete("a", 1)).rejects(Kind::StaleAttempt);
+    let s = s.when(complete("a", 1)).is_outdated(Outdated::Attempt);
     let outcomes = s
         .history
         .iter()
@@ -193,7 +193,7 @@ fn nobody_but_its_run_ends_a_group() {
         let _ = s
             .clone()
             .when(command)
-            .rejects(Kind::StaleAttempt)
+            .is_outdated(Outdated::Attempt)
             .then(&[("g", InProgress)]);
     }
 }
@@ -204,7 +204,7 @@ fn a_late_outcome_of_a_cancelled_task_is_ignored() {
         .when(cancel("a"))
         .accepted()
         .when(complete("a", 1))
-        .rejects(Kind::StaleAttempt)
+        .is_outdated(Outdated::Attempt)
         .then(&[("a", Cancelled)]);
 }
 

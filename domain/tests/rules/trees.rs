@@ -3,7 +3,7 @@
 
 use crate::support::{create, faults, fields, minted, path, refusal, resolved, resolved_tasks};
 use serde_json::{Value, json};
-use taskledger_domain::flow::Kind;
+use taskledger_domain::flow::{CallTask, Kind, ParentFault, Refusal, TreeFault};
 use taskledger_domain::task::Status::Pending;
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::testing::{given, group, id, task};
@@ -149,15 +149,17 @@ fn a_parent_that_contradicts_the_nesting_is_an_invalid_tree() {
         Some(minted(0))
     );
     for other in ["b", STORED] {
-        assert_eq!(nested(json!(other)).unwrap_err().kind, Kind::InvalidTree);
+        assert_eq!(nested(json!(other)).unwrap_err().kind(), Kind::InvalidTree);
     }
 }
 
 #[test]
 fn several_roots_are_an_invalid_tree() {
-    let rejection = resolved_tasks(json!([{"name": "a"}, {"name": "b"}])).unwrap_err();
-    assert_eq!(rejection.kind, Kind::InvalidTree);
-    assert_eq!(rejection.violations.len(), 2, "each of them is named");
+    let refusal = resolved_tasks(json!([{"name": "a"}, {"name": "b"}])).unwrap_err();
+    let each = [0, 1].map(|i| TreeFault::SeveralRoots {
+        task: CallTask::Index(i),
+    });
+    assert_eq!(refusal, Refusal::InvalidTree(each.to_vec()));
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn parents_in_a_circle_are_an_invalid_tree() {
         json!([{"name": "a", "parent_id": "b"}, {"name": "b", "parent_id": "a"}]),
         json!([{"name": "r"}, {"name": "a", "parent_id": "b"}, {"name": "b", "parent_id": "a"}]),
     ] {
-        assert_eq!(resolved_tasks(tasks).unwrap_err().kind, Kind::InvalidTree);
+        assert_eq!(resolved_tasks(tasks).unwrap_err().kind(), Kind::InvalidTree);
     }
 }
 
@@ -177,7 +179,7 @@ fn a_call_that_joins_a_flow_has_no_task_without_a_parent() {
     let r = resolved_tasks(joining).unwrap();
     assert_eq!(r.joins.map(|j| j.to_string()).as_deref(), Some(STORED));
     let mixed = json!([{"name": "a", "parent_id": STORED}, {"name": "b"}]);
-    assert_eq!(resolved_tasks(mixed).unwrap_err().kind, Kind::InvalidTree);
+    assert_eq!(resolved_tasks(mixed).unwrap_err().kind(), Kind::InvalidTree);
 }
 
 #[test]
@@ -197,8 +199,9 @@ fn an_unknown_or_deleted_parent_is_an_invalid_parent() {
         .accepted();
     for parent in ["nobody", "gone"] {
         let s = s.clone().when(create(vec![task("a").under(parent)]));
-        let s = s.rejects(Kind::InvalidParent);
-        assert_eq!(refusal(&s).violations[0].reason, "Parent task not found");
+        let (task, parent) = (id("a"), id(parent));
+        let fault = ParentFault::NotInFlow { task, parent };
+        assert_eq!(*refusal(&s), Refusal::InvalidParent(vec![fault]));
     }
 }
 
@@ -248,10 +251,13 @@ fn chain(levels: usize) -> Vec<NewTask> {
 fn a_tree_has_at_most_60_levels() {
     let s = given(chain(60));
     assert_eq!(s.flow.size(), 60);
-    let s = s
-        .when(create(vec![task("deep").under("59")]))
-        .rejects(Kind::InvalidTree);
-    assert_eq!(refusal(&s).violations[0].actual, json!(61));
+    let s = s.when(create(vec![task("deep").under("59")]));
+    let fault = TreeFault::TooDeep {
+        task: id("deep"),
+        levels: 61,
+        levels_max: 60,
+    };
+    assert_eq!(*refusal(&s), Refusal::InvalidTree(vec![fault]));
     let _ = given(vec![])
         .when(create(chain(61)))
         .rejects(Kind::InvalidTree);

@@ -1,11 +1,11 @@
 //! Methods that no executor has. spec: semantics / Methods, tasks.execute
 
-use crate::support::{create, error_of, execute_unknown, path, refusal};
+use crate::support::{create, error_of, execute_unknown, refusal};
 use serde_json::json;
-use taskledger_domain::flow::{Event, FailureReason, Kind};
+use taskledger_domain::flow::{Event, FailureReason, Kind, Refusal, UnknownExecutor};
 use taskledger_domain::schedule::next_due;
 use taskledger_domain::task::Status::{Completed, Failed, InProgress, Pending};
-use taskledger_domain::testing::{START, Scenario, execute, given, group, task};
+use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
 
 fn waiting() -> Scenario {
     given(vec![group("r"), task("a").under("r").method("later")])
@@ -24,13 +24,12 @@ fn a_method_that_no_executor_has_is_refused_and_nothing_starts() {
         task("b").under("r").method("none"),
     ]);
     let before = s.flow.clone();
-    let s = s.when(execute("r")).rejects(Kind::ExecutorNotFound);
-    let faults = &refusal(&s).violations;
-    assert_eq!(
-        faults.iter().map(|f| f.actual.clone()).collect::<Vec<_>>(),
-        [json!("nope"), json!("none")]
-    );
-    assert!(faults.iter().all(|f| path(f) == "schemas/method"));
+    let s = s.when(execute("r"));
+    let unknown = [("a", "nope"), ("b", "none")].map(|(task, method)| UnknownExecutor {
+        task: id(task),
+        method: method.to_owned(),
+    });
+    assert_eq!(*refusal(&s), Refusal::ExecutorsNotFound(unknown.to_vec()));
     assert_eq!(s.flow, before);
 }
 

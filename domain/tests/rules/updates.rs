@@ -1,10 +1,12 @@
 //! `tasks.update`. spec: semantics / Methods, tasks.update; interface / tasks.update
 
 use crate::support::{
-    cancel, change, create, facts, listed, path, refusal, update_faults, updating,
+    cancel, change, create, cycle, facts, refusal, refused_kind, update_faults, updating,
 };
 use serde_json::json;
-use taskledger_domain::flow::{Command, Done, Event, Kind};
+use taskledger_domain::flow::{
+    Command, Done, Event, Kind, Outdated, Refusal, RunConflict, TreeFault, UnknownDependency,
+};
 use taskledger_domain::task::Status::{Completed, InProgress, Pending};
 use taskledger_domain::task::spec;
 use taskledger_domain::testing::{Scenario, execute, given, group, id, task};
@@ -49,8 +51,11 @@ fn no_update_makes_a_task_pending_again() {
             assert_eq!(facts(&after.accepted(), &["b"]), [("TaskRenamed", "b")]);
             continue;
         }
-        let refused = after.last.as_ref().unwrap_err();
-        assert_eq!(refused.kind, Kind::InvalidTransition, "{status}");
+        assert_eq!(
+            refused_kind(&after),
+            Some(Kind::InvalidTransition),
+            "{status}"
+        );
         assert_eq!(after.flow.version(), s.flow.version(), "{status}");
     }
 }
@@ -70,7 +75,7 @@ fn inputs_schemas_params_and_dependencies_change_while_pending_or_failed() {
             change("b").dependencies(&["a"]),
         ] {
             let after = updating(s.clone(), wanted);
-            assert_eq!(after.last.as_ref().err().map(|r| r.kind), kind, "{status}");
+            assert_eq!(refused_kind(&after), kind, "{status}");
             if kind.is_some() {
                 assert_eq!(after.flow, s.flow, "a refusal changes nothing");
             }
@@ -92,7 +97,7 @@ fn user_and_parent_change_while_pending() {
             change("b").parent(Some("g")),
         ] {
             let after = updating(s.clone(), wanted);
-            assert_eq!(after.last.as_ref().err().map(|r| r.kind), kind, "{status}");
+            assert_eq!(refused_kind(&after), kind, "{status}");
         }
     }
 }
@@ -138,10 +143,10 @@ fn values_that_are_what_they_were_change_nothing() {
 fn an_update_on_an_older_specification_must_be_built_again() {
     let old = change("b").inputs(r#"{"x":1}"#).seen(&family());
     let s = updating(family(), change("b").inputs(r#"{"y":1}"#)).accepted();
-    let s = s.when(old).rejects(Kind::SpecificationMoved);
+    let s = s.when(old).is_outdated(Outdated::Specification);
     let _ = s
         .when(change("b").inputs("{}").unseen())
-        .rejects(Kind::SpecificationMoved);
+        .is_outdated(Outdated::Specification);
 }
 
 #[test]
@@ -169,8 +174,13 @@ fn a_move_keeps_the_tree_within_60_levels() {
     let s = given(tasks);
     let _ = updating(s.clone(), change("y").parent(Some("58"))).accepted();
     let _ = updating(s.clone(), change("x").parent(Some("57"))).accepted();
-    let s = updating(s, change("x").parent(Some("58"))).rejects(Kind::InvalidTree);
-    assert_eq!(refusal(&s).violations[0].actual, json!(61));
+    let s = updating(s, change("x").parent(Some("58")));
+    let fault = TreeFault::TooDeep {
+        task: id("x"),
+        levels: 61,
+        levels_max: 60,
+    };
+    assert_eq!(*refusal(&s), Refusal::InvalidTree(vec![fault]));
 }
 
 #[test]
@@ -212,9 +222,13 @@ fn while_a_run_covers_a_task_it_cannot_change_between_group_and_method() {
     ]);
     let idle = s.clone();
     let s = s.when(execute("r")).accepted();
-    for wanted in [change("a").method(None), change("g").method(Some("echo"))] {
-        let s = updating(s.clone(), wanted).rejects(Kind::AlreadyExecuting);
-        assert_eq!(refusal(&s).violations[0].field, "schemas");
+    for (name, method) in [("a", None), ("g", Some("echo"))] {
+        let s = updating(s.clone(), change(name).method(method));
+        let conflict = RunConflict::MethodChanged {
+            task: id(name),
+            method: method.map(str::to_owned),
+        };
+        assert_eq!(*refusal(&s), Refusal::AlreadyExecuting(vec![conflict]));
     }
     let _ = updating(s, change("a").method(Some("once"))).accepted();
     let idle = updating(idle, change("a").method(None)).accepted();
@@ -247,10 +261,14 @@ fn while_a_run_covers_a_task_new_dependencies_are_covered_or_completed() {
         .when(execute("r"))
         .accepted();
     let refused = updating(s.clone(), change("a").dependencies(&["x", "out"]));
-    let refused = refused.rejects(Kind::AlreadyExecuting);
+    let conflict = RunConflict::DependencyNotCovered {
+        task: id("a"),
+        index: 1,
+        dependency: id("out"),
+    };
     assert_eq!(
-        path(&refusal(&refused).violations[0]),
-        "updates/dependencies/1/id"
+        *refusal(&refused),
+        Refusal::AlreadyExecuting(vec![conflict])
     );
     let s = updating(s, change("a").dependencies(&["done", "y"])).accepted();
     let s = s
@@ -293,11 +311,14 @@ fn a_new_dependency_makes_a_waiting_task_wait_longer() {
 #[test]
 fn updated_dependencies_must_exist_in_the_flow() {
     let s = updating(family(), change("b").dependencies(&["a", "n1", "n2"]));
-    let s = s.rejects(Kind::InvalidDependency);
-    let paths: Vec<_> = refusal(&s).violations.iter().map(path).collect();
+    let unknown = [(1, "n1"), (2, "n2")].map(|(index, name)| UnknownDependency {
+        task: id("b"),
+        index,
+        dependency: id(name),
+    });
     assert_eq!(
-        paths,
-        ["updates/dependencies/1/id", "updates/dependencies/2/id"]
+        *refusal(&s),
+        Refusal::DependenciesNotFound(unknown.to_vec())
     );
 }
 
@@ -377,10 +398,7 @@ fn a_cycle_by_update_is_refused_with_its_tasks() {
         task("b").under("r"),
     ]);
     let s = updating(s, change("b").dependencies(&["a"])).rejects(Kind::Circular);
-    assert_eq!(
-        listed(refusal(&s), "cycle"),
-        ["b", "a", "b"].map(|n| id(n).to_string())
-    );
+    assert_eq!(cycle(refusal(&s)), ["b", "a", "b"].map(id));
 }
 
 #[test]

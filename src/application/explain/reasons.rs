@@ -1,8 +1,8 @@
 //! The words and members of each reason. Codes and members, once released, keep their meaning.
 
-use super::Queue;
 use super::facts::{End, Facts, Outcome};
 use super::steps::{self, Steps};
+use super::{Queue, Wording};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
@@ -49,6 +49,7 @@ pub(super) struct Speaker<'a> {
     pub(super) attempt: Option<&'a Attempt>,
     pub(super) last_run: Option<&'a RunSummary>,
     pub(super) line: Option<&'a Queue>,
+    pub(super) wording: Wording,
 }
 
 impl Speaker<'_> {
@@ -131,7 +132,7 @@ impl Speaker<'_> {
     }
 
     fn not_covered(&self, execute: &Again) -> Said {
-        let next = Steps::default()
+        let next = Steps::worded(self.wording)
             .run("tasks.execute", self.e.task.id, "run it", execute)
             .all();
         match self.last_run {
@@ -191,7 +192,7 @@ impl Speaker<'_> {
             format!("cannot start by itself: `{name}`{through} {what}"),
             json!({"chain": blocked.chain.iter().map(link).collect::<Vec<_>>(),
                 "chain_more": blocked.skipped, "root_cause": root_cause,
-                "next_steps": steps::unblock(blocked)}),
+                "next_steps": steps::unblock(blocked, self.wording)}),
         )
     }
 
@@ -352,7 +353,7 @@ impl Speaker<'_> {
         };
         let (harmed, harmed_more) = (self.ended(harmed_by), harmed_by.more);
         let (open, open_more) = self.tasks(not_done);
-        let next = Steps::default().run(
+        let next = Steps::worded(self.wording).run(
             "tasks.retry",
             self.e.task.id,
             "run it again, and those behind it",
@@ -400,7 +401,7 @@ impl Speaker<'_> {
             .last()
             .filter(|_| reason == Some(CancelReason::Requested));
         let error = self.facts.error(&self.e.task);
-        let next = Steps::default().now(
+        let next = Steps::worded(self.wording).now(
             "tasks.copy",
             json!({"task_id": self.e.task.id}),
             "a cancelled task is never run again: run a copy",

@@ -1,18 +1,29 @@
 //! What somebody can do about a reason: calls that the server accepts now, before those that it
 //! accepts later.
 
+use super::Wording;
 use serde_json::{Value, json};
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::explain::{Again, Blocked, Cause};
 
 /// Calls for the answer. What can be done at once comes first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Steps {
+    wording: Wording,
     now: Vec<Value>,
     later: Vec<Value>,
 }
 
 impl Steps {
+    /// None yet; `wording` says why a call would be refused now.
+    pub(super) const fn worded(wording: Wording) -> Self {
+        Self {
+            wording,
+            now: Vec::new(),
+            later: Vec::new(),
+        }
+    }
+
     /// A call that is accepted now.
     pub(super) fn now(mut self, method: &str, params: Value, why: &str) -> Self {
         self.now.push(step(method, params, why, "now"));
@@ -28,7 +39,8 @@ impl Steps {
                 let why = format!("after the active run has ended: {why}");
                 self.later.push(step(method, params, &why, "after_run"));
             }
-            Again::Refused(reason) => {
+            Again::Refused(refusal) => {
+                let reason = (self.wording)(refusal);
                 let why = format!("when what speaks against it is mended ({reason}): {why}");
                 self.later.push(step(method, params, &why, "after_mending"));
             }
@@ -43,7 +55,7 @@ impl Steps {
 }
 
 /// What helps a blocked task.
-pub(super) fn unblock(blocked: &Blocked) -> Value {
+pub(super) fn unblock(blocked: &Blocked, wording: Wording) -> Value {
     let cause = blocked
         .chain
         .last()
@@ -51,7 +63,7 @@ pub(super) fn unblock(blocked: &Blocked) -> Value {
         .task
         .id;
     let update = json!({"task_id": blocked.waiting});
-    let steps = Steps::default();
+    let steps = Steps::worded(wording);
     let steps = match blocked.cause {
         Cause::Failed => steps
             .run(

@@ -10,7 +10,7 @@ use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::live::Published;
 use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
 use std::sync::Arc;
-use taskledger_domain::flow::Event;
+use taskledger_domain::flow::{Argument, Event};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::{Snapshot, TaskView};
@@ -104,7 +104,7 @@ impl App {
 
     async fn watched(&self, task: TaskId, scope: Scope) -> Result<Subject, Error> {
         let flow = self
-            .await_task("task_id", task, Consistency::Strong)
+            .await_task(Argument::Task, task, Consistency::Strong)
             .await?;
         Ok(Subject { flow, task, scope })
     }
@@ -113,7 +113,7 @@ impl App {
         let found = self.queries.snapshot(of.task).await.map_err(failed)?;
         match found {
             Some(found) => Ok(found),
-            None => Err(self.missing("task_id", of.task, of.flow).await),
+            None => Err(self.missing(Argument::Task, of.task, of.flow).await),
         }
     }
 

@@ -156,6 +156,23 @@ impl RpcError {
         self
     }
 
+    /// The same error with further faults behind its own, at most [`VIOLATIONS_MAX`] together.
+    #[must_use]
+    pub fn listing(mut self, more: &[Violation]) -> Self {
+        if let Value::Object(data) = &mut self.data
+            && let Some(Value::Array(errors)) = data.get_mut("errors")
+            && !more.is_empty()
+        {
+            let room = VIOLATIONS_MAX.saturating_sub(errors.len());
+            errors.extend(more.iter().take(room).map(|v| json!(v)));
+            // A single fault stood flat beside the list.
+            for member in ["field", "reason", "expected", "actual", "path"] {
+                data.remove(member);
+            }
+        }
+        self
+    }
+
     /// -32700; `reason` says where the parser stopped.
     #[must_use]
     pub fn parse_error(reason: impl fmt::Display) -> Self {

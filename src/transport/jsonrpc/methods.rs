@@ -4,19 +4,19 @@ mod webhooks;
 
 use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
-use super::error::{ErrorKind, RpcError};
+use super::error::RpcError;
 use super::params::{
     cancel, children, copy, create, delete, execute, explain, get, history, list, nothing,
     resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
+use super::refusals;
 use super::streaming::Streamed;
 use super::task_json::{PageJson, TaskJson, ThenJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
-use crate::engine::executor::command;
 use crate::engine::{Catalog, Dispatcher as Engine};
 use crate::transport::openrpc::about;
 use crate::transport::system;
@@ -28,7 +28,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::future::Future;
 use std::sync::Arc;
-use taskledger_domain::flow::{Kind, Rejection};
 use taskledger_domain::violation::Violation;
 use taskledger_projections::{Cursor, ListFilter, Start};
 
@@ -283,7 +282,10 @@ fn queries() -> Vec<Method<Context>> {
             handler: |context, call| {
                 boxed(async move {
                     let p = explain::Params::read(&call.params)?;
-                    answer(&context, context.app.explain(p.task_id).await)
+                    answer(
+                        &context,
+                        context.app.explain(p.task_id, refusals::reason).await,
+                    )
                 })
             },
         },
@@ -418,7 +420,11 @@ fn listed(call: &Call) -> usize {
 
 pub(super) fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError> {
     answer.map_err(|error| match error {
-        Error::Refused(rejection) => refused(*rejection),
+        Error::Refused(refused) => refusals::error(&refused),
+        Error::Outdated(what) => {
+            let cause = format!("an outdated command was not made anew: {what:?}");
+            RpcError::internal(&*context.app.clock, &cause)
+        }
         Error::Busy {
             reason,
             retry_after_ms,
@@ -438,33 +444,4 @@ pub(super) fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T
             }
         }
     })
-}
-
-/// The row of the error table for each family of refusals.
-fn refused(rejection: Rejection) -> RpcError {
-    let kind = match rejection.kind {
-        Kind::NotFound => ErrorKind::TaskNotFound,
-        Kind::Invalid => ErrorKind::InvalidParams,
-        Kind::InvalidTree => ErrorKind::InvalidTree,
-        Kind::InvalidParent => ErrorKind::InvalidParent,
-        Kind::InvalidDependency => ErrorKind::InvalidDependency,
-        Kind::Circular => ErrorKind::CircularDependency,
-        Kind::ExecutorNotFound => ErrorKind::ExecutorNotFound,
-        Kind::AlreadyExecuting => ErrorKind::AlreadyExecuting,
-        Kind::InvalidTransition => ErrorKind::InvalidTransition,
-        Kind::CannotDelete => ErrorKind::NotDeletable,
-        // Neither leaves the engine and the application; if one does, it is our fault.
-        Kind::StaleAttempt | Kind::SpecificationMoved => ErrorKind::Internal,
-    };
-    let off = |v: &Violation| v.actual == command::NAME;
-    let hint = kind == ErrorKind::ExecutorNotFound && rejection.violations.iter().any(off);
-    let mut error = RpcError::new(kind, rejection.violations);
-    if hint {
-        let text = "command_executor is off; the server allows programs with --allow-command";
-        error = error.with("hint", text);
-    }
-    rejection
-        .details
-        .into_iter()
-        .fold(error, |error, (member, value)| error.with(&member, value))
 }

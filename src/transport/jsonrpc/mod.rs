@@ -14,6 +14,7 @@ pub mod methods;
 pub mod params;
 mod prepare;
 pub mod reader;
+pub mod refusals;
 pub mod streaming;
 mod subscription_json;
 mod table;

@@ -10,7 +10,7 @@ use taskledger::application::{AsOf, Consistency, ExecuteOptions, Target};
 use taskledger::clock::Clock;
 use taskledger::store::PIECE_BYTES_MAX;
 use taskledger::transport::jsonrpc::tree_json::TreeJson;
-use taskledger_domain::flow::Kind;
+use taskledger_domain::flow::{Fault, Kind, Refusal};
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{Position, TaskId};
 use taskledger_projections::Order;
@@ -278,13 +278,18 @@ async fn the_future_is_refused_and_the_answer_names_the_end() {
         else {
             panic!("{at:?} is the future");
         };
-        assert_eq!(refusal.kind, Kind::Invalid);
-        assert_eq!(refusal.violations[0].field, "as_of");
+        let Refusal::Invalid(faults) = &refusal.refusal else {
+            panic!("{refusal:?}");
+        };
+        let [Fault::Value(fault)] = faults.as_slice() else {
+            panic!("{faults:?}");
+        };
+        assert_eq!(fault.field, "as_of");
         let end = match at {
             AsOf::Position(_) => head(&w).to_string(),
             AsOf::Time(_) => w.clock.now().to_string(),
         };
-        assert!(refusal.violations[0].expected.contains(&end));
+        assert!(fault.expected.contains(&end));
     }
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use taskledger::application::caller::Caller;
 use taskledger::application::slots::HOLDERS_MAX;
 use taskledger::application::{ExecuteOptions, Target};
+use taskledger::transport::jsonrpc::refusals;
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 
 async fn explain(w: &World, name: &str) -> Value {
     let task = id(name);
-    soon(w.call(move |app| async move { app.explain(task).await }))
+    soon(w.call(move |app| async move { app.explain(task, refusals::reason).await }))
         .await
         .unwrap()
         .unwrap()
@@ -376,7 +377,8 @@ async fn what_does_not_exist_any_more_is_not_explained() {
     let gone = w.call(move |app| async move { app.delete(caller(), a, false).await });
     assert!(soon(gone).await.unwrap().is_ok());
     for task in [a, id("nobody")] {
-        let answer = soon(w.call(move |app| async move { app.explain(task).await })).await;
+        let answer =
+            soon(w.call(move |app| async move { app.explain(task, refusals::reason).await })).await;
         assert_eq!(refused(answer.unwrap()), Kind::NotFound);
     }
 }

@@ -12,8 +12,9 @@ use taskledger::application::{AsOf, Consistency, Error, ExecuteOptions, Target};
 use taskledger::retention::{AGE_MIN, Done, Follower, Pace, Policy, Retention, Unknown};
 use taskledger::store::EventStore;
 use taskledger::store::retention::Dropped;
+use taskledger::transport::jsonrpc::refusals;
 use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
-use taskledger_domain::flow::{Kind, Rest};
+use taskledger_domain::flow::{Kind, Refusal, Rest};
 use taskledger_domain::testing::id;
 use taskledger_domain::{Position, TaskId};
 use taskledger_projections::Order;
@@ -98,15 +99,13 @@ async fn get(w: &World, task: TaskId) -> Result<Value, Error> {
 }
 
 fn says_where(result: Result<Value, Error>, file: &str) {
-    let Err(Error::Refused(rejection)) = result else {
+    let Err(Error::Refused(refused)) = result else {
         panic!("expected a refusal, got {result:?}");
     };
-    assert_eq!(rejection.kind, Kind::NotFound);
-    let reason = &rejection.violations[0].reason;
-    assert!(
-        reason.contains("archived at") && reason.contains(file),
-        "{reason}"
-    );
+    let Refusal::TaskArchived { file: told, .. } = &refused.refusal else {
+        panic!("expected where the task is, got {refused:?}");
+    };
+    assert_eq!(told, file);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -158,7 +157,7 @@ async fn whoever_asks_for_an_archived_flow_is_told_where_it_went() {
             .await
     });
     says_where(soon(children).await.unwrap(), file);
-    let explain = w.call(move |app| async move { app.explain(root).await });
+    let explain = w.call(move |app| async move { app.explain(root, refusals::reason).await });
     says_where(soon(explain).await.unwrap(), file);
     let at = AsOf::Position(before);
     let then = w.call(move |app| async move { app.get_as_of(root, at).await });

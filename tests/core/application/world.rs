@@ -380,10 +380,14 @@ pub(crate) fn impossible_event() -> NewEvent {
 
 pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
     match result {
-        Err(Error::Refused(rejection)) => rejection.kind,
+        Err(Error::Refused(refused)) => refused.refusal.kind(),
         other @ (Ok(_)
         | Err(
-            Error::Busy { .. } | Error::Elsewhere(_) | Error::OutcomeUnknown | Error::Failed(_),
+            Error::Outdated(_)
+            | Error::Busy { .. }
+            | Error::Elsewhere(_)
+            | Error::OutcomeUnknown
+            | Error::Failed(_),
         )) => {
             panic!("expected a refusal, got {other:?}")
         }

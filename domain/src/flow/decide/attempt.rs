@@ -6,7 +6,7 @@ use crate::flow::command::{Capacity, Done};
 use crate::flow::event::{
     Event, FailureReason, RequeueReason, TaskCompleted, TaskFailed, TaskProgressed, TaskRequeued,
 };
-use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::refusal::{Outdated, Rejection};
 use crate::flow::state::{Flow, Task};
 use crate::limits;
 use crate::task::{Progress, Status};
@@ -17,11 +17,11 @@ use hashbrown::HashSet;
 const INTERRUPTED: &str = "interrupted by a restart of the server";
 
 fn current(flow: &Flow, id: TaskId, attempt: u32) -> Result<&Task, Rejection> {
-    let task = flow.at(find(flow, "task_id", id)?);
+    let task = flow.at(find(flow, id)?);
     if task.status == Status::InProgress && task.attempt == attempt && !task.is_group() {
         Ok(task)
     } else {
-        Err(Rejection::new(Kind::StaleAttempt, Vec::new()))
+        Err(Outdated::Attempt.into())
     }
 }
 

@@ -4,14 +4,15 @@
 use super::Decision;
 use crate::flow::command::Done;
 use crate::flow::event::{Event, TaskCreated};
-use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::refusal::{
+    CallTask, Fault, ParentFault, Refusal, SelfDependency, TreeFault, UnknownDependency, report,
+};
 use crate::flow::state::{Flow, NONE};
 use crate::limits;
 use crate::task::Status;
 use crate::task::call::NewTask;
-use crate::{RunId, TaskId, Violation};
+use crate::{RunId, TaskId};
 use hashbrown::HashMap;
-use serde_json::Value;
 
 pub(super) fn create(flow: &Flow, tasks: &[NewTask]) -> Decision {
     check(flow, tasks)?;
@@ -19,48 +20,27 @@ pub(super) fn create(flow: &Flow, tasks: &[NewTask]) -> Decision {
 }
 
 /// Judges new tasks, families of faults in their order of precedence.
-pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Rejection> {
+pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Refusal> {
     let total = flow.size() + tasks.len();
     if total > limits::TASKS_PER_FLOW_MAX {
-        let expected = format!(
-            "at most {} tasks in a flow, deleted ones included",
-            limits::TASKS_PER_FLOW_MAX
-        );
-        let fault = Violation::of("tasks", "Flow is too large", expected, &Value::from(total));
-        return Err(Rejection::one(Kind::Invalid, fault));
+        return Err(Refusal::invalid([Fault::FlowTooLarge {
+            tasks: total,
+            tasks_max: limits::TASKS_PER_FLOW_MAX,
+        }]));
     }
     let local: HashMap<TaskId, usize> = tasks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
-    let (mut taken, mut tree, mut parents, mut missing, mut own) =
-        (vec![], vec![], vec![], vec![], vec![]);
+    let mut faults = Faults::default();
     let mut depths = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let at = |field: &str| {
-            task.path
-                .iter()
-                .cloned()
-                .chain([field.into()])
-                .collect::<Vec<_>>()
-        };
-        let fault = |field: &str, reason: &str, expected: &str, id: TaskId| {
-            Violation::new(&at(field), reason, expected, &Value::String(id.to_string()))
-        };
-        if flow.index.contains_key(&task.id) {
-            taken.push(fault(
-                "id",
-                "Id is taken",
-                "an id that no task has or ever had",
-                task.id,
-            ));
+    for new in tasks {
+        let task = new.id;
+        if flow.index.contains_key(&task) {
+            let (task, id) = (CallTask::Id(task), task);
+            report(&mut faults.taken, Fault::IdTaken { task, id });
         }
-        let depth = match task.parent {
+        let depth = match new.parent {
             None => {
                 if flow.size() > 0 || !depths.is_empty() {
-                    tree.push(fault(
-                        "parent_id",
-                        "Flow has a root already",
-                        "a parent in the flow",
-                        task.id,
-                    ));
+                    report(&mut faults.tree, TreeFault::SecondRoot { task });
                 }
                 0
             }
@@ -68,102 +48,83 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Rejection> {
                 (Some(&p), _) => depths.get(p).map_or(0, |d| d + 1),
                 (None, Some(p)) => flow.depth_below(p),
                 (None, None) => {
-                    parents.push(fault(
-                        "parent_id",
-                        "Parent task not found",
-                        "a task of this flow",
-                        parent,
-                    ));
+                    let fault = ParentFault::NotInFlow { task, parent };
+                    report(&mut faults.parents, fault);
                     0
                 }
             },
         };
         if depth >= limits::TREE_DEPTH_MAX {
-            let expected = format!("a tree of at most {} levels", limits::TREE_DEPTH_MAX);
-            tree.push(Violation::new(
-                &at("parent_id"),
-                "Tree is too deep",
-                expected,
-                &Value::from(depth + 1),
-            ));
+            let (levels, levels_max) = (depth + 1, limits::TREE_DEPTH_MAX);
+            let fault = TreeFault::TooDeep {
+                task,
+                levels,
+                levels_max,
+            };
+            report(&mut faults.tree, fault);
         }
         depths.push(depth);
-        for (k, dependency) in task.dependencies.iter().enumerate() {
-            let path: Vec<_> = task
-                .path
-                .iter()
-                .cloned()
-                .chain(["dependencies".into(), k.into(), "id".into()])
-                .collect();
-            let id = Value::String(dependency.id.to_string());
-            if dependency.id == task.id {
-                own.push((
-                    task.id,
-                    Violation::new(&path, "Task cannot depend on itself", "another task", &id),
-                ));
-            } else if missing.len() < limits::VIOLATIONS_MAX
-                && !local.contains_key(&dependency.id)
-                && flow.live(dependency.id).is_none()
+        for (index, dependency) in new.dependencies.iter().enumerate() {
+            let dependency = dependency.id;
+            if dependency == task {
+                report(&mut faults.own, SelfDependency { task, index });
+            } else if faults.missing.len() < limits::VIOLATIONS_MAX
+                && !local.contains_key(&dependency)
+                && flow.live(dependency).is_none()
             {
-                missing.push(Violation::new(
-                    &path,
-                    "Dependency task not found",
-                    "a task of the same flow",
-                    &id,
-                ));
+                faults.missing.push(UnknownDependency {
+                    task,
+                    index,
+                    dependency,
+                });
             }
         }
     }
-    let families = [
-        (Kind::Invalid, taken),
-        (Kind::InvalidTree, tree),
-        (Kind::InvalidParent, parents),
-        (Kind::InvalidDependency, missing),
-    ];
-    for (kind, mut faults) in families {
-        if !faults.is_empty() {
-            faults.truncate(limits::VIOLATIONS_MAX);
-            return Err(Rejection::new(kind, faults));
-        }
-    }
-    if let Some((id, _)) = own.first() {
-        let id = *id;
-        let faults = own
-            .into_iter()
-            .map(|(_, fault)| fault)
-            .take(limits::VIOLATIONS_MAX)
-            .collect();
-        return Err(Rejection::new(Kind::Circular, faults).with_cycle([id, id]));
-    }
+    faults.refuse()?;
     refuse_cycle(tasks, &local)
 }
 
+/// What is wrong with new tasks, by family.
+#[derive(Default)]
+struct Faults {
+    taken: Vec<Fault>,
+    tree: Vec<TreeFault>,
+    parents: Vec<ParentFault>,
+    missing: Vec<UnknownDependency>,
+    own: Vec<SelfDependency>,
+}
+
+impl Faults {
+    /// The family that comes first, with all that belongs to it.
+    fn refuse(self) -> Result<(), Refusal> {
+        Err(if !self.taken.is_empty() {
+            Refusal::Invalid(self.taken)
+        } else if !self.tree.is_empty() {
+            Refusal::InvalidTree(self.tree)
+        } else if !self.parents.is_empty() {
+            Refusal::InvalidParent(self.parents)
+        } else if !self.missing.is_empty() {
+            Refusal::DependenciesNotFound(self.missing)
+        } else if !self.own.is_empty() {
+            Refusal::SelfDependency(self.own)
+        } else {
+            return Ok(());
+        })
+    }
+}
+
 /// Nothing stored waits for a new task yet, so a cycle can only lie among the new ones.
-fn refuse_cycle(tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Result<(), Rejection> {
+fn refuse_cycle(tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Result<(), Refusal> {
     let targets = |i: usize| {
         tasks[i]
             .dependencies
             .iter()
             .filter_map(|d| local.get(&d.id).copied())
     };
-    let Some(cycle) = find_cycle(tasks.len(), targets) else {
-        return Ok(());
-    };
-    let first = &tasks[cycle[0]];
-    let path: Vec<_> = first
-        .path
-        .iter()
-        .cloned()
-        .chain(["dependencies".into()])
-        .collect();
-    let fault = Violation::new(
-        &path,
-        format!("Circular dependency of {} tasks", cycle.len()),
-        "dependencies without a cycle",
-        &Value::String(first.id.to_string()),
-    );
-    let ids = cycle.iter().chain(&cycle[..1]).map(|&i| tasks[i].id);
-    Err(Rejection::one(Kind::Circular, fault).with_cycle(ids))
+    match find_cycle(tasks.len(), targets) {
+        None => Ok(()),
+        Some(cycle) => Err(Refusal::cycle(cycle.iter().map(|&i| tasks[i].id), None)),
+    }
 }
 
 /// A cycle in the graph with nodes `0..len`, if there is one. Depth-first, without recursion.

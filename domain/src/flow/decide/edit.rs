@@ -2,22 +2,24 @@
 //! or parent at worst (search for a cycle, height of the moved subtree). All fields are judged, and
 //! the family of faults that comes first is the answer.
 
-use super::{Decision, find, wrong_status};
+use super::{Decision, find};
+use crate::TaskId;
 use crate::flow::command::{Done, Update};
 use crate::flow::event::{
     DependenciesChanged, Dependency, Event, PriorityChanged, Specification, TaskMoved, TaskRenamed,
     TaskRespecified, UserChanged,
 };
-use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::refusal::{
+    Changeable, Outdated, ParentFault, Refusal, RunConflict, SelfDependency, TransitionFault,
+    TreeFault, UnknownDependency, report,
+};
 use crate::flow::state::{Flow, NONE, Task};
 use crate::limits;
 use crate::task::Status;
-use crate::{TaskId, Violation};
 use hashbrown::HashSet;
-use serde_json::Value;
 
 pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
-    let i = find(flow, "task_id", command.task)?;
+    let i = find(flow, command.task)?;
     let task = flow.at(i);
     let updates = &command.updates;
     let respecifies =
@@ -32,27 +34,18 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         .filter(|p| *p != flow.tasks.get(task.parent as usize).map(|t| t.id));
 
     let mut refusals = Refusals(Vec::new());
-    if updates.status.is_some_and(|status| status != task.status) {
-        let expected = "no `status`: updates do not change it";
-        refusals
-            .0
-            .push(wrong_status(Kind::InvalidTransition, task, expected));
+    let (task_id, status) = (command.task, task.status);
+    if updates.status.is_some_and(|given| given != status) {
+        let task = task_id;
+        let fault = TransitionFault::StatusGiven { task, status };
+        refusals.0.push(Refusal::InvalidTransition(vec![fault]));
     }
     if user.is_some() || moves.is_some() {
-        refusals.check(require_status(
-            task,
-            &[Status::Pending],
-            "a task that is pending",
-        ));
+        refusals.check(require_status(task, Changeable::Pending));
     } else if respecifies || command.dependencies.is_some() {
-        refusals.check(require_status(
-            task,
-            &[Status::Pending, Status::Failed],
-            "a task that is pending or failed",
-        ));
+        refusals.check(require_status(task, Changeable::PendingOrFailed));
     }
     let mut events = Vec::new();
-    let task_id = command.task;
     if let Some(parent) = moves
         && let Some(parent_id) = refusals.check(check_move(flow, i, parent))
     {
@@ -68,15 +61,24 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
             }));
         }
     }
-    if respecifies
-        && let Some(Some(specification)) = refusals.check(check_specification(task, command))
-    {
-        events.push(Event::TaskRespecified(TaskRespecified {
-            task_id,
-            specification,
-        }));
+    let mut outdated = None;
+    if respecifies {
+        match current_specification(task, command) {
+            Err(changed) => outdated = Some(changed),
+            Ok(current) => {
+                let specification = current.clone().updated(updates);
+                refusals.check(check_method(task, &specification));
+                if specification != *current {
+                    events.push(Event::TaskRespecified(TaskRespecified {
+                        task_id,
+                        specification,
+                    }));
+                }
+            }
+        }
     }
     refusals.first()?;
+    outdated.map_or(Ok(()), Err)?;
     if let Some(name) = &updates.name {
         events.push(Event::TaskRenamed(TaskRenamed {
             task_id,
@@ -99,101 +101,98 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
 }
 
 /// What speaks against an update, field by field.
-struct Refusals(Vec<Rejection>);
+struct Refusals(Vec<Refusal>);
 
 impl Refusals {
-    fn check<T>(&mut self, result: Result<T, Rejection>) -> Option<T> {
+    fn check<T>(&mut self, result: Result<T, Refusal>) -> Option<T> {
         result.map_err(|refusal| self.0.push(refusal)).ok()
     }
 
     /// The family that comes first, with all that belongs to it.
-    fn first(self) -> Result<(), Rejection> {
-        let Some(kind) = self.0.iter().map(|r| r.kind).min() else {
+    fn first(self) -> Result<(), Refusal> {
+        let Some(kind) = self.0.iter().map(Refusal::kind).min() else {
             return Ok(());
         };
-        let mut all = self.0.into_iter().filter(|r| r.kind == kind);
+        let mut all = self.0.into_iter().filter(|r| r.kind() == kind);
         let mut first = all.next().expect("the least kind is one of them");
         for other in all {
-            first.violations.extend(other.violations);
-            first.details.extend(other.details);
+            match (&mut first, other) {
+                (Refusal::AlreadyExecuting(faults), Refusal::AlreadyExecuting(more)) => {
+                    faults.extend(more);
+                }
+                (Refusal::InvalidTransition(faults), Refusal::InvalidTransition(more)) => {
+                    faults.extend(more);
+                }
+                (first, other) => {
+                    unreachable!("only one check of an update refuses like {first:?}, {other:?}")
+                }
+            }
         }
         Err(first)
     }
 }
 
-/// The new specification, if it differs from the present one.
-fn check_specification(task: &Task, command: &Update) -> Result<Option<Specification>, Rejection> {
-    let Some((_, current)) = command
-        .current
-        .as_ref()
-        .filter(|(version, _)| *version == task.spec_at)
-    else {
-        return Err(Rejection::new(Kind::SpecificationMoved, Vec::new()));
-    };
-    let specification = current.clone().updated(&command.updates);
+/// The specification that the update was built on.
+fn current_specification<'c>(
+    task: &Task,
+    command: &'c Update,
+) -> Result<&'c Specification, Outdated> {
+    let current = command.current.as_ref();
+    let current = current.filter(|(version, _)| *version == task.spec_at);
+    current.map(|(_, s)| s).ok_or(Outdated::Specification)
+}
+
+/// A run knows groups from tasks with a method, so neither becomes the other while it is active.
+fn check_method(task: &Task, specification: &Specification) -> Result<(), Refusal> {
     if task.run != NONE && specification.method.is_none() != task.is_group() {
-        let reason = "An active run covers the task, which may not change between group and method";
-        let expected = if task.is_group() {
-            "no `schemas`"
-        } else {
-            "`schemas` with a method"
-        };
-        let actual = specification
-            .method
-            .as_deref()
-            .map_or(Value::Null, Value::from);
-        return Err(busy(Violation::of("schemas", reason, expected, &actual)));
+        return Err(busy(RunConflict::MethodChanged {
+            task: task.id,
+            method: specification.method.as_deref().map(str::to_owned),
+        }));
     }
-    Ok(Some(specification).filter(|s| s != current))
+    Ok(())
 }
 
-fn busy(fault: Violation) -> Rejection {
-    Rejection::one(Kind::AlreadyExecuting, fault)
+fn busy(conflict: RunConflict) -> Refusal {
+    Refusal::AlreadyExecuting(vec![conflict])
 }
 
-fn require_status(task: &Task, allowed: &[Status], expected: &str) -> Result<(), Rejection> {
-    if allowed.contains(&task.status) {
-        return Ok(());
+fn require_status(task: &Task, changeable: Changeable) -> Result<(), Refusal> {
+    let (task, status) = (task.id, task.status);
+    match (status, changeable) {
+        (Status::Pending, Changeable::Pending | Changeable::PendingOrFailed)
+        | (Status::Failed, Changeable::PendingOrFailed) => Ok(()),
+        (Status::InProgress, Changeable::Pending | Changeable::PendingOrFailed) => {
+            Err(busy(RunConflict::InProgress { task, changeable }))
+        }
+        (Status::Failed, Changeable::Pending)
+        | (
+            Status::Completed | Status::Cancelled,
+            Changeable::Pending | Changeable::PendingOrFailed,
+        ) => {
+            let fault = TransitionFault::NotChangeable {
+                task,
+                status,
+                changeable,
+            };
+            Err(Refusal::InvalidTransition(vec![fault]))
+        }
     }
-    let kind = if task.status == Status::InProgress {
-        Kind::AlreadyExecuting
-    } else {
-        Kind::InvalidTransition
-    };
-    Err(wrong_status(kind, task, expected))
 }
 
 /// The new parent. Cost: O(subtree * depth).
-fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<TaskId, Rejection> {
-    let tree = |reason: &str, expected: &str, actual: &Value| {
-        Err(Rejection::one(
-            Kind::InvalidTree,
-            Violation::new(&at_parent(), reason, expected, actual),
-        ))
-    };
+fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<TaskId, Refusal> {
+    let tree = |fault| Err(Refusal::InvalidTree(vec![fault]));
+    let task = flow.at(i).id;
     let Some(parent) = parent else {
-        return tree(
-            "Flow has a root already",
-            "a parent in the same flow",
-            &Value::Null,
-        );
+        return tree(TreeFault::MovedToRoot { task });
     };
-    let actual = Value::String(parent.to_string());
     let Some(to) = flow.live(parent) else {
-        let fault = Violation::new(
-            &at_parent(),
-            "Parent task not found",
-            "a task of the same flow",
-            &actual,
-        );
-        return Err(Rejection::one(Kind::InvalidParent, fault));
+        let fault = ParentFault::MovedOutOfFlow { task, parent };
+        return Err(Refusal::InvalidParent(vec![fault]));
     };
     if to == i || flow.ancestors(to).any(|a| a == i) {
-        return tree(
-            "Circular parent-child relationship",
-            "a task that is not below this one",
-            &actual,
-        );
+        return tree(TreeFault::MovedBelowItself { task, parent });
     }
     let subtree = flow.subtree(i);
     let depth_before = flow.depth(i);
@@ -202,77 +201,51 @@ fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<TaskId, Rej
         .map(|&t| flow.depth(t) - depth_before)
         .max()
         .unwrap_or(0);
-    if flow.depth_below(to) + height >= limits::TREE_DEPTH_MAX {
-        let expected = format!("a tree of at most {} levels", limits::TREE_DEPTH_MAX);
-        return tree(
-            "Tree is too deep",
-            &expected,
-            &Value::from(flow.depth_below(to) + height + 1),
-        );
+    let levels = flow.depth_below(to) + height + 1;
+    let levels_max = limits::TREE_DEPTH_MAX;
+    if levels > levels_max {
+        return tree(TreeFault::TooDeep {
+            task,
+            levels,
+            levels_max,
+        });
     }
     if flow.at(i).run != NONE {
-        let reason = "An active run covers the task, which may not get another parent";
-        return Err(busy(Violation::new(
-            &at_parent(),
-            reason,
-            "the present parent",
-            &actual,
-        )));
+        return Err(busy(RunConflict::Moved { task, parent }));
     }
     Ok(parent)
 }
 
-fn at_parent() -> [crate::PathSegment; 2] {
-    ["updates".into(), "parent_id".into()]
-}
-
-fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Result<(), Rejection> {
-    let fault = |k: usize, reason: &str, expected: &str| {
-        let path = [
-            "updates".into(),
-            "dependencies".into(),
-            k.into(),
-            "id".into(),
-        ];
-        Violation::new(
-            &path,
-            reason,
-            expected,
-            &Value::String(dependencies[k].id.to_string()),
-        )
-    };
+fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Result<(), Refusal> {
+    let task = flow.at(i).id;
     let mut missing = Vec::new();
     let mut targets = Vec::with_capacity(dependencies.len());
-    for (k, dependency) in dependencies.iter().enumerate() {
+    for (index, dependency) in dependencies.iter().enumerate() {
         match flow.live(dependency.id) {
             Some(target) => targets.push(target),
-            None => missing.push(fault(
-                k,
-                "Dependency task not found",
-                "a task of the same flow",
-            )),
+            None => {
+                let dependency = dependency.id;
+                let fault = UnknownDependency {
+                    task,
+                    index,
+                    dependency,
+                };
+                report(&mut missing, fault);
+            }
         }
     }
     if !missing.is_empty() {
-        missing.truncate(limits::VIOLATIONS_MAX);
-        return Err(Rejection::new(Kind::InvalidDependency, missing));
+        return Err(Refusal::DependenciesNotFound(missing));
     }
-    if let Some(k) = targets.iter().position(|&t| t == i) {
-        let id = flow.at(i).id;
-        let rejection = Rejection::one(
-            Kind::Circular,
-            fault(k, "Task cannot depend on itself", "another task"),
-        );
-        return Err(rejection.with_cycle([id, id]));
+    if let Some(index) = targets.iter().position(|&t| t == i) {
+        return Err(Refusal::SelfDependency(vec![SelfDependency {
+            task,
+            index,
+        }]));
     }
     if let Some((k, path)) = path_back(flow, i, &targets) {
-        let ids = path.iter().chain(&path[..1]).map(|&t| flow.at(t).id);
-        let reason = format!("Circular dependency of {} tasks", path.len());
-        let rejection = Rejection::one(
-            Kind::Circular,
-            fault(k, &reason, "a task that does not wait for this one"),
-        );
-        return Err(rejection.with_cycle(ids));
+        let tasks = path.iter().map(|&t| flow.at(t).id);
+        return Err(Refusal::cycle(tasks, Some(k)));
     }
     let run = flow.at(i).run;
     if run != NONE {
@@ -281,13 +254,12 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
             let target = flow.at(*t);
             !present.contains(t) && target.run != run && target.status != Status::Completed
         });
-        if let Some(k) = stray {
-            let reason = "An active run covers the task, but not this dependency";
-            return Err(busy(fault(
-                k,
-                reason,
-                "a task that the run covers, or a completed one",
-            )));
+        if let Some(index) = stray {
+            return Err(busy(RunConflict::DependencyNotCovered {
+                task,
+                index,
+                dependency: dependencies[index].id,
+            }));
         }
     }
     Ok(())

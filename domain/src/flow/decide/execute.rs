@@ -1,16 +1,17 @@
 //! `tasks.execute` and `tasks.retry`. Cost: O(covered tasks + their edges).
 
 use super::{Decision, create, find};
+use crate::Timestamp;
 use crate::flow::command::{Capacity, Done, Execute};
 use crate::flow::event::{Event, RequeueReason, RunKind, RunStarted, TaskRequeued};
-use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::refusal::{
+    CallTask, Fault, Refusal, RunConflict, TransitionFault, UnknownExecutor,
+};
 use crate::flow::state::{Flow, NONE};
 use crate::limits;
 use crate::task::Status;
-use crate::task::call::{self, NewTask};
-use crate::{Timestamp, Violation};
+use crate::task::call::NewTask;
 use hashbrown::HashSet;
-use serde_json::Value;
 
 pub(super) fn execute(
     flow: &Flow,
@@ -31,45 +32,31 @@ pub(super) fn execute(
         extended = copy;
         &extended
     };
-    let root = find(flow, "task_id", command.task)?;
+    let root = find(flow, command.task)?;
     let covered = match command.kind {
         RunKind::Execute => flow.coverage(root),
         RunKind::Retry if flow.at(root).status != Status::Failed => {
-            return Err(super::wrong_status(
-                Kind::InvalidTransition,
-                flow.at(root),
-                "a failed task",
-            ));
+            let (task, status) = (command.task, flow.at(root).status);
+            let fault = TransitionFault::NotFailed { task, status };
+            return Err(Refusal::InvalidTransition(vec![fault]).into());
         }
         RunKind::Retry => flow.retry_coverage(root),
     };
     let runs = |i: &&u32| matches!(flow.at(**i).status, Status::Pending | Status::Failed);
     refuse_passed_deadlines(flow, covered.iter().filter(runs), now)?;
     if !command.allow_unknown_executors {
-        refuse_unknown_executors(flow, command, covered.iter().filter(runs), capacity)?;
+        refuse_unknown_executors(flow, covered.iter().filter(runs), capacity)?;
     }
     if let Some(&busy) = covered
         .iter()
         .find(|&&i| flow.at(i).run != NONE && flow.at(i).status != Status::Completed)
     {
-        let id = Value::String(flow.at(busy).id.to_string());
-        let fault = Violation::of(
-            "task_id",
-            "An active run covers the task",
-            "tasks that no active run covers",
-            &id,
-        );
-        return Err(Rejection::one(Kind::AlreadyExecuting, fault));
+        let task = flow.at(busy).id;
+        return Err(Refusal::AlreadyExecuting(vec![RunConflict::Covered { task }]).into());
     }
     if !covered.iter().any(|i| runs(&i)) {
-        let id = Value::String(command.task.to_string());
-        let fault = Violation::of(
-            "task_id",
-            "Nothing to execute",
-            "a task with something pending or failed in it",
-            &id,
-        );
-        return Err(Rejection::one(Kind::InvalidTransition, fault));
+        let fault = TransitionFault::NothingToExecute { task: command.task };
+        return Err(Refusal::InvalidTransition(vec![fault]).into());
     }
     events.push(Event::RunStarted(RunStarted {
         run_id: command.run_id,
@@ -95,49 +82,47 @@ pub(super) fn execute(
 }
 
 /// A value that is wrong in itself is told before faults of the tree and the graph.
-fn refuse_passed_new(tasks: &[NewTask], now: Timestamp) -> Result<(), Rejection> {
-    let specifications = tasks.iter().map(|t| (t.path.as_slice(), &t.specification));
-    let faults = call::passed_deadlines(specifications, now);
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(Rejection::new(Kind::Invalid, faults))
-    }
+fn refuse_passed_new(tasks: &[NewTask], now: Timestamp) -> Result<(), Refusal> {
+    let passed = tasks.iter().filter_map(|new| {
+        let deadline = new.specification.deadline_passed(now)?;
+        let task = CallTask::Id(new.id);
+        Some(Fault::NewDeadlinePassed { task, deadline })
+    });
+    refuse_values(passed.take(limits::VIOLATIONS_MAX).collect())
 }
 
 fn refuse_passed_deadlines<'a>(
     flow: &Flow,
     tasks: impl Iterator<Item = &'a u32>,
     now: Timestamp,
-) -> Result<(), Rejection> {
-    let faults: Vec<_> = tasks
-        .filter(|&&i| flow.at(i).effective_deadline <= now)
-        .take(limits::VIOLATIONS_MAX)
-        .map(|&i| {
-            let task = flow.at(i);
-            let reason = format!("Deadline of task `{}` has passed", task.id);
-            let actual = Value::String(task.effective_deadline.to_string());
-            Violation::of("deadline", reason, "a time in the future", &actual)
-        })
-        .collect();
+) -> Result<(), Refusal> {
+    let passed = tasks.filter_map(|&i| {
+        let (task, deadline) = (flow.at(i).id, flow.at(i).effective_deadline);
+        (deadline <= now).then_some(Fault::DeadlinePassed { task, deadline })
+    });
+    refuse_values(passed.take(limits::VIOLATIONS_MAX).collect())
+}
+
+fn refuse_values(faults: Vec<Fault>) -> Result<(), Refusal> {
     if faults.is_empty() {
         Ok(())
     } else {
-        Err(Rejection::new(Kind::Invalid, faults))
+        Err(Refusal::Invalid(faults))
     }
 }
 
 fn refuse_unknown_executors<'a>(
     flow: &Flow,
-    command: &Execute,
     tasks: impl Iterator<Item = &'a u32>,
     capacity: &dyn Capacity,
-) -> Result<(), Rejection> {
+) -> Result<(), Refusal> {
     let mut known = HashSet::new();
-    let mut faults = Vec::new();
+    let mut unknown = Vec::new();
     for &i in tasks {
         let task = flow.at(i);
-        if task.is_group() || known.contains(&task.method) || faults.len() == limits::VIOLATIONS_MAX
+        if task.is_group()
+            || known.contains(&task.method)
+            || unknown.len() == limits::VIOLATIONS_MAX
         {
             continue;
         }
@@ -149,29 +134,13 @@ fn refuse_unknown_executors<'a>(
             known.insert(task.method);
             continue;
         }
-        let written = command
-            .create
-            .iter()
-            .find(|t| t.id == task.id)
-            .map(|t| t.path.clone())
-            .unwrap_or_default();
-        let path: Vec<_> = written
-            .into_iter()
-            .chain(["schemas".into(), "method".into()])
-            .collect();
-        let reason = format!("Executor of task `{}` not found", task.id);
-        let expected = "the name of an executor (`system.executors` lists them)";
-        faults.push(Violation::new(
-            &path,
-            reason,
-            expected,
-            &Value::from(method),
-        ));
+        let (task, method) = (task.id, method.to_owned());
+        unknown.push(UnknownExecutor { task, method });
     }
-    if faults.is_empty() {
+    if unknown.is_empty() {
         Ok(())
     } else {
-        Err(Rejection::new(Kind::ExecutorNotFound, faults))
+        Err(Refusal::ExecutorsNotFound(unknown))
     }
 }
 

@@ -10,11 +10,10 @@ mod remove;
 
 use super::command::{Capacity, Command, Done};
 use super::event::Event;
-use super::rejection::{Kind, Rejection};
-use super::state::{Flow, Task};
+use super::refusal::{Argument, Refusal, Rejection};
+use super::state::Flow;
 use crate::schedule;
-use crate::{TaskId, Timestamp, Violation};
-use serde_json::Value;
+use crate::{TaskId, Timestamp};
 
 /// The events of an accepted command.
 pub(crate) type Decision = Result<(Vec<Event>, Done), Rejection>;
@@ -25,7 +24,7 @@ impl Flow {
     /// leaves the state as it was.
     ///
     /// # Errors
-    /// [`Rejection`]: the caller can mend it.
+    /// [`Rejection`].
     pub fn handle(
         &mut self,
         command: &Command,
@@ -85,24 +84,10 @@ impl Flow {
     }
 }
 
-/// The live task with this id, named in the member `field`.
-fn find(flow: &Flow, field: &str, id: TaskId) -> Result<u32, Rejection> {
+/// The live task with this id, which the command is about.
+fn find(flow: &Flow, id: TaskId) -> Result<u32, Refusal> {
     flow.live(id).ok_or_else(|| match flow.archived() {
-        Some(archived) => Rejection::archived(field, id, archived),
-        None => Rejection::not_found(field, id),
+        Some(archived) => Refusal::archived(Argument::Task, id, archived),
+        None => Refusal::not_found(Argument::Task, id),
     })
-}
-
-/// A refusal because of the status of the task that was addressed.
-fn wrong_status(kind: Kind, task: &Task, expected: &str) -> Rejection {
-    let reason = format!("Task is {}", task.status);
-    Rejection::one(
-        kind,
-        Violation::of(
-            "status",
-            reason,
-            expected,
-            &Value::from(task.status.as_str()),
-        ),
-    )
 }

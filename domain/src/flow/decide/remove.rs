@@ -1,24 +1,20 @@
 //! `tasks.delete` and `tasks.cancel`. Cost: O(children + dependents), with cascade O(subtree).
 
-use super::{Decision, find, wrong_status};
+use super::{Decision, find};
+use crate::TaskId;
 use crate::flow::command::Done;
 use crate::flow::event::{CancelReason, Event, TaskCancelled, TaskDeleted};
-use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::refusal::{Refusal, TransitionFault};
 use crate::flow::state::Flow;
 use crate::limits;
 use crate::task::Status;
-use crate::{TaskId, Violation};
 use hashbrown::HashSet;
-use serde_json::Value;
 
 pub(super) fn delete(flow: &Flow, id: TaskId, cascade: bool) -> Decision {
-    let i = find(flow, "task_id", id)?;
-    if flow.at(i).status != Status::Pending {
-        return Err(wrong_status(
-            Kind::CannotDelete,
-            flow.at(i),
-            "a task that is pending",
-        ));
+    let i = find(flow, id)?;
+    let status = flow.at(i).status;
+    if status != Status::Pending {
+        return Err(Refusal::DeleteNotPending { task: id, status }.into());
     }
     let removed = if cascade { flow.subtree(i) } else { vec![i] };
     let set: HashSet<u32> = removed.iter().copied().collect();
@@ -33,50 +29,23 @@ pub(super) fn delete(flow: &Flow, id: TaskId, cascade: bool) -> Decision {
         .map(|d| d.task)
         .filter(|d| !set.contains(d))
         .collect();
-    let started: Vec<u32> = removed
+    let not_pending: Vec<u32> = removed
         .iter()
         .copied()
         .filter(|&t| flow.at(t).status != Status::Pending)
         .collect();
-    let mut faults = Vec::new();
-    let mut fault = |tasks: &[u32], reason: &str, expected: &str| {
-        if !tasks.is_empty() {
-            faults.push(Violation::of(
-                "task_id",
-                reason,
-                expected,
-                &Value::String(id.to_string()),
-            ));
+    if !(children.is_empty() && dependents.is_empty() && not_pending.is_empty()) {
+        let ids = |tasks: &[u32]| {
+            let first = tasks.iter().take(Refusal::IDS_MAX);
+            first.map(|&t| flow.at(t).id).collect()
+        };
+        return Err(Refusal::DeleteHindered {
+            task: id,
+            children: ids(children),
+            dependents: ids(&dependents),
+            not_pending: ids(&not_pending),
         }
-    };
-    fault(
-        children,
-        "Task has children",
-        "a task without children, or `cascade: true`",
-    );
-    fault(
-        &dependents,
-        "Other tasks depend on the task",
-        "a task that nothing depends on",
-    );
-    fault(
-        &started,
-        "Not all tasks below it are pending",
-        "a subtree of pending tasks",
-    );
-    if !faults.is_empty() {
-        let ids = |tasks: &[u32]| tasks.iter().map(|&t| flow.at(t).id).collect::<Vec<_>>();
-        let mut rejection = Rejection::new(Kind::CannotDelete, faults);
-        for (member, tasks) in [
-            ("children", children),
-            ("dependents", &dependents),
-            ("not_pending", &started),
-        ] {
-            if !tasks.is_empty() {
-                rejection = rejection.with_ids(member, ids(tasks));
-            }
-        }
-        return Err(rejection);
+        .into());
     }
     // Children before their parents, so that no event leaves a task without its parent.
     let events = removed.iter().rev().map(|&t| {
@@ -88,13 +57,11 @@ pub(super) fn delete(flow: &Flow, id: TaskId, cascade: bool) -> Decision {
 }
 
 pub(super) fn cancel(flow: &Flow, id: TaskId, cascade: bool, reason: Option<&str>) -> Decision {
-    let i = find(flow, "task_id", id)?;
-    if flow.at(i).status.is_terminal() {
-        return Err(wrong_status(
-            Kind::InvalidTransition,
-            flow.at(i),
-            "a task that is pending or in_progress",
-        ));
+    let i = find(flow, id)?;
+    let status = flow.at(i).status;
+    if status.is_terminal() {
+        let fault = TransitionFault::Ended { task: id, status };
+        return Err(Refusal::InvalidTransition(vec![fault]).into());
     }
     let tasks = if cascade || flow.at(i).is_group() {
         flow.subtree(i)

@@ -2,7 +2,7 @@
 
 use crate::flow::command::{Capacity, Command, Execute};
 use crate::flow::event::RunKind;
-use crate::flow::rejection::Kind;
+use crate::flow::refusal::{Refusal, Rejection};
 use crate::flow::state::Flow;
 use crate::limits;
 use crate::{RunId, Timestamp};
@@ -15,8 +15,8 @@ pub enum Again {
     Accepted,
     /// An active run covers it, or a task that would run with it: only after that run has ended.
     AfterRun,
-    /// Refused for another reason, which is that of the first violation.
-    Refused(String),
+    /// Refused for another reason.
+    Refused(Refusal),
 }
 
 impl Flow {
@@ -41,10 +41,10 @@ impl Flow {
         });
         match self.decide(&command, now, capacity) {
             Ok(_) => Again::Accepted,
-            Err(refusal) if refusal.kind == Kind::AlreadyExecuting => Again::AfterRun,
-            Err(refusal) => {
-                let first = refusal.violations.into_iter().next();
-                Again::Refused(first.map_or_else(String::new, |fault| fault.reason))
+            Err(Rejection::Refused(Refusal::AlreadyExecuting(_))) => Again::AfterRun,
+            Err(Rejection::Refused(refusal)) => Again::Refused(refusal),
+            Err(Rejection::Outdated(what)) => {
+                unreachable!("a run rests on nothing that was read before: {what:?}")
             }
         }
     }

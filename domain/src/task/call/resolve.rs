@@ -3,13 +3,10 @@
 
 use super::{NewTask, ResolvedTasks, TaskList};
 use crate::TaskId;
-use crate::flow::{Dependency, Kind, Rejection};
-use crate::ids::parse_uuid_v4;
+use crate::flow::{CallTask, Dependency, Fault, ReferenceAt, Refusal, TreeFault, report};
 use crate::limits;
 use crate::task::spec::{GivenId, TaskFields, TaskRef, looks_like_uuid};
-use crate::violation::Violation;
 use hashbrown::HashMap;
-use serde_json::Value;
 
 /// What a fresh id is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +33,7 @@ impl TaskList {
     /// `Invalid`: duplicate ids, references that mean nothing or several tasks, and what is wrong with
     /// the tasks by themselves, first. `InvalidTree`: several
     /// roots, none, a parent cycle, or `parent_id` against the nesting.
-    pub fn resolve(
-        self,
-        mut mint: impl FnMut(Fresh) -> TaskId,
-    ) -> Result<ResolvedTasks, Rejection> {
+    pub fn resolve(self, mut mint: impl FnMut(Fresh) -> TaskId) -> Result<ResolvedTasks, Refusal> {
         let ids: Vec<TaskId> = self
             .tasks
             .iter()
@@ -53,17 +47,20 @@ impl TaskList {
             })
             .collect();
         let (names, duplicates) = Names::of(&self.tasks);
-        let mut faults = self.faults.clone();
-        faults.extend(duplicates);
+        let mut faults: Vec<Fault> = self.faults.iter().cloned().map(Fault::Value).collect();
+        duplicates
+            .into_iter()
+            .for_each(|fault| report(&mut faults, fault));
         let mut tree_faults = Vec::new();
         let mut parents: Vec<Option<Target>> = Vec::with_capacity(ids.len());
-        for (task, around) in self.tasks.iter().zip(&self.around) {
+        for (i, (task, around)) in self.tasks.iter().zip(&self.around).enumerate() {
+            let of = CallTask::Index(i);
             let written = match &task.parent {
                 None => None,
-                Some(reference) => match names.find(reference) {
+                Some(reference) => match names.find(reference, ReferenceAt::Parent { of }) {
                     Ok(target) => Some(target),
                     Err(fault) => {
-                        Violation::report(&mut faults, || fault);
+                        report(&mut faults, fault);
                         None
                     }
                 },
@@ -72,47 +69,37 @@ impl TaskList {
                 (None, around) => around.map(Target::Local),
                 (Some(Target::Local(p)), Some(a)) if p == a => Some(Target::Local(a)),
                 (Some(_), Some(_)) => {
-                    let at: Vec<_> = task
-                        .path
-                        .iter()
-                        .cloned()
-                        .chain(["parent_id".into()])
-                        .collect();
-                    let actual = Value::String(
-                        task.parent
-                            .as_ref()
-                            .map(|p| p.text.clone())
-                            .unwrap_or_default(),
-                    );
-                    let expected = "the id of the task that it is written under, or absent";
-                    Violation::report(&mut tree_faults, || {
-                        Violation::new(&at, "Does not match the tree", expected, &actual)
-                    });
+                    let parent = task.parent.as_ref();
+                    let parent = parent.map(|p| p.text.clone()).unwrap_or_default();
+                    let fault = TreeFault::AgainstNesting { task: of, parent };
+                    report(&mut tree_faults, fault);
                     None
                 }
                 (written, None) => written,
             });
         }
         let mut dependencies: Vec<Vec<Dependency>> = Vec::with_capacity(ids.len());
-        for task in &self.tasks {
-            match resolve_dependencies(&task.dependencies, |r| {
-                names.find(r).map(|target| match target {
+        for (i, task) in self.tasks.iter().enumerate() {
+            let of = CallTask::Index(i);
+            match resolve_dependencies(of, &task.dependencies, |reference, at| {
+                names.find(reference, at).map(|target| match target {
                     Target::Local(i) => ids[i],
                     Target::Stored(id) => id,
                 })
             }) {
                 Ok(list) => dependencies.push(list),
-                Err(list) => faults.extend(list),
+                Err(list) => list
+                    .into_iter()
+                    .for_each(|fault| report(&mut faults, fault)),
             }
         }
         if !faults.is_empty() {
-            faults.truncate(limits::VIOLATIONS_MAX);
-            return Err(Rejection::new(Kind::Invalid, faults));
+            return Err(Refusal::Invalid(faults));
         }
         if !tree_faults.is_empty() {
-            return Err(Rejection::new(Kind::InvalidTree, tree_faults));
+            return Err(Refusal::InvalidTree(tree_faults));
         }
-        let order = self.order(&parents)?;
+        let order = Self::order(&parents)?;
         let joins = parents.iter().find_map(|p| match p {
             Some(Target::Stored(id)) => Some(*id),
             Some(Target::Local(_)) | None => None,
@@ -145,12 +132,12 @@ impl TaskList {
                     dependencies,
                     specification: task.specification,
                     copied_from: None,
-                    path: task.path,
                 }
             })
             .collect();
         Ok(ResolvedTasks {
             tasks,
+            ids,
             aliases,
             shared_names,
             chosen_ids,
@@ -159,7 +146,7 @@ impl TaskList {
     }
 
     /// Indices with parents before children, siblings as given; refuses what is no tree.
-    fn order(&self, parents: &[Option<Target>]) -> Result<Vec<usize>, Rejection> {
+    fn order(parents: &[Option<Target>]) -> Result<Vec<usize>, Refusal> {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
         let (mut tops, mut roots, mut joins) = (Vec::new(), Vec::new(), false);
         for (i, parent) in parents.iter().enumerate() {
@@ -175,36 +162,15 @@ impl TaskList {
                 }
             }
         }
-        let tree_fault = |i: usize, reason: &str, expected: &str| {
-            let path: Vec<_> = self.tasks[i]
-                .path
-                .iter()
-                .cloned()
-                .chain(["parent_id".into()])
-                .collect();
-            Violation::new(&path, reason, expected, &Value::Null)
+        let faults = |fault: fn(CallTask) -> TreeFault| {
+            let roots = roots.iter().take(limits::VIOLATIONS_MAX);
+            Refusal::InvalidTree(roots.map(|&i| fault(CallTask::Index(i))).collect())
         };
         if joins && !roots.is_empty() {
-            let expected = "a parent for each task, because the call joins an existing flow";
-            let faults = roots
-                .iter()
-                .take(limits::VIOLATIONS_MAX)
-                .map(|&i| tree_fault(i, "Task has no parent", expected))
-                .collect();
-            return Err(Rejection::new(Kind::InvalidTree, faults));
+            return Err(faults(|task| TreeFault::WithoutParent { task }));
         }
         if roots.len() > 1 {
-            let faults = roots.iter().map(|&i| {
-                tree_fault(
-                    i,
-                    "Multiple root tasks found",
-                    "exactly one task without a parent",
-                )
-            });
-            return Err(Rejection::new(
-                Kind::InvalidTree,
-                faults.take(limits::VIOLATIONS_MAX).collect(),
-            ));
+            return Err(faults(|task| TreeFault::SeveralRoots { task }));
         }
         let mut order = Vec::with_capacity(parents.len());
         tops.reverse();
@@ -218,36 +184,33 @@ impl TaskList {
             let lost = (0..parents.len())
                 .find(|&i| !reached[i])
                 .expect("some task was not reached");
-            let fault = tree_fault(
-                lost,
-                "Circular parent-child relationship",
-                "parents that lead to one root",
-            );
-            return Err(Rejection::one(Kind::InvalidTree, fault));
+            let task = CallTask::Index(lost);
+            return Err(Refusal::InvalidTree(vec![TreeFault::ParentCycle { task }]));
         }
         Ok(order)
     }
 }
 
-/// Turns references into dependencies; the same task twice is a fault.
+/// Turns the references of the task `of` into dependencies; the same task twice is a fault.
 ///
 /// # Errors
-/// All violations, at most [`limits::VIOLATIONS_MAX`].
+/// All faults, at most [`limits::VIOLATIONS_MAX`].
 pub fn resolve_dependencies(
+    of: CallTask,
     given: &[(TaskRef, bool)],
-    mut find: impl FnMut(&TaskRef) -> Result<TaskId, Violation>,
-) -> Result<Vec<Dependency>, Vec<Violation>> {
+    mut find: impl FnMut(&TaskRef, ReferenceAt) -> Result<TaskId, Fault>,
+) -> Result<Vec<Dependency>, Vec<Fault>> {
     let mut faults = Vec::new();
     let mut seen = hashbrown::HashSet::with_capacity(given.len());
     let mut list = Vec::with_capacity(given.len());
-    for (reference, required) in given {
-        match find(reference) {
-            Err(fault) => Violation::report(&mut faults, || fault),
-            Ok(id) if !seen.insert(id) => Violation::report(&mut faults, || {
-                let actual = Value::String(reference.text.clone());
-                let reason = "Duplicate dependency";
-                Violation::new(&reference.path, reason, "each task once", &actual)
-            }),
+    for (index, (reference, required)) in given.iter().enumerate() {
+        let at = ReferenceAt::Dependency { of, index };
+        match find(reference, at) {
+            Err(fault) => report(&mut faults, fault),
+            Ok(id) if !seen.insert(id) => {
+                let text = reference.text.clone();
+                report(&mut faults, Fault::DuplicateDependency { at, text });
+            }
             Ok(id) => list.push(Dependency {
                 id,
                 required: *required,
@@ -261,17 +224,6 @@ pub fn resolve_dependencies(
     }
 }
 
-/// Reads a reference that can only mean a stored task.
-///
-/// # Errors
-/// The violation.
-pub fn stored_ref(reference: &TaskRef) -> Result<TaskId, Violation> {
-    TaskId::parse(&reference.text).map_err(|_| {
-        let actual = Value::String(reference.text.clone());
-        Violation::new(&reference.path, "Invalid UUID format", "a UUID v4", &actual)
-    })
-}
-
 /// What texts mean within a call. Ids beat names; a name counts when one task has it.
 struct Names<'a> {
     ids: HashMap<String, usize>,
@@ -281,7 +233,7 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// The names, and ids that several tasks have.
-    fn of(tasks: &'a [TaskFields]) -> (Self, Vec<Violation>) {
+    fn of(tasks: &'a [TaskFields]) -> (Self, Vec<Fault>) {
         let mut ids = HashMap::with_capacity(tasks.len());
         let mut names: HashMap<&str, Option<usize>> = HashMap::with_capacity(tasks.len());
         let mut faults = Vec::new();
@@ -296,51 +248,32 @@ impl<'a> Names<'a> {
                 Some(GivenId::Alias(alias)) => alias.clone(),
             };
             if ids.insert(text.clone(), i).is_some() {
-                let path: Vec<_> = task.path.iter().cloned().chain(["id".into()]).collect();
-                faults.push(Violation::new(
-                    &path,
-                    "Duplicate id",
-                    "an id that no other task of the call has",
-                    &text.into(),
-                ));
+                let task = CallTask::Index(i);
+                report(&mut faults, Fault::DuplicateId { task, text });
             }
         }
-        faults.truncate(limits::VIOLATIONS_MAX);
         (Self { ids, names }, faults)
     }
 
-    fn find(&self, reference: &TaskRef) -> Result<Target, Violation> {
-        let text = reference.text.as_str();
-        let fault = |reason: &str, expected: &str| {
-            Violation::new(
-                &reference.path,
-                reason,
-                expected,
-                &Value::String(text.to_owned()),
-            )
-        };
-        if let Some(&i) = self.ids.get(text) {
+    /// What a reference means, which stands at `at`.
+    fn find(&self, reference: &TaskRef, at: ReferenceAt) -> Result<Target, Fault> {
+        let given = &reference.text;
+        let text = || given.clone();
+        if let Some(&i) = self.ids.get(given) {
             return Ok(Target::Local(i));
         }
-        if looks_like_uuid(text) {
-            let uuid =
-                parse_uuid_v4(text).map_err(|_| fault("Invalid UUID format", "a UUID v4"))?;
-            let id = TaskId(uuid);
+        if looks_like_uuid(given) {
+            let malformed = || Fault::MalformedId { at, text: text() };
+            let id = reference.id().ok_or_else(malformed)?;
             return Ok(self
                 .ids
                 .get(id.to_string().as_str())
                 .map_or(Target::Stored(id), |&i| Target::Local(i)));
         }
-        match self.names.get(text) {
+        match self.names.get(given.as_str()) {
             Some(Some(i)) => Ok(Target::Local(*i)),
-            Some(None) => Err(fault(
-                "Ambiguous name",
-                "an id, because several tasks of the call have this name",
-            )),
-            None => Err(fault(
-                "Invalid UUID format",
-                "a UUID v4, or the id or name of a task in this call",
-            )),
+            Some(None) => Err(Fault::AmbiguousName { at, text: text() }),
+            None => Err(Fault::UnknownReference { at, text: text() }),
         }
     }
 

@@ -181,23 +181,22 @@ impl Reader<'_> {
             return Some(None);
         }
         let path = self.at(&["parent_id".into()]);
-        self.task_ref(value, path).map(Some)
+        self.task_ref(value, &path).map(Some)
     }
 
-    pub(super) fn task_ref(&mut self, value: &Value, path: Vec<PathSegment>) -> Option<TaskRef> {
+    pub(super) fn task_ref(&mut self, value: &Value, path: &[PathSegment]) -> Option<TaskRef> {
         match value.as_str() {
             // Whatever it refers to, so that it is told with all other faults of the call.
             Some(text) if looks_like_uuid(text) && TaskId::parse(text).is_err() => {
-                self.report(&path, "Invalid UUID format", "a UUID v4", value);
+                self.report(path, "Invalid UUID format", "a UUID v4", value);
                 None
             }
             Some(text) if !text.is_empty() => Some(TaskRef {
                 text: text.to_owned(),
-                path,
             }),
             _ => {
                 let expected = "a UUID v4, or the id or name of a task in this call";
-                self.report(&path, "Invalid UUID format", expected, value);
+                self.report(path, "Invalid UUID format", expected, value);
                 None
             }
         }
@@ -286,7 +285,7 @@ impl Reader<'_> {
                     &Value::Null,
                 ),
                 Some(id) => {
-                    if let Some(task) = self.task_ref(id, at("id")) {
+                    if let Some(task) = self.task_ref(id, &at("id")) {
                         dependencies.push((task, required));
                     }
                 }

@@ -1,0 +1,225 @@
+//! Refusals: reasons that the caller can mend, as data. A refused command changes nothing.
+//!
+//! A refusal holds ids, statuses, amounts and limits, so that it can be stored, sent to another node
+//! and worded by each door in the terms of its callers. It holds no text for people; the exception
+//! is [`Fault::Value`], which comes from reading a value and says in words what is wrong with it.
+
+mod faults;
+
+pub(crate) use faults::report;
+pub use faults::{
+    ArchiveFault, CallTask, Changeable, Fault, ParentFault, ReferenceAt, RunConflict,
+    SelfDependency, TransitionFault, TreeFault, UnknownDependency, UnknownExecutor,
+};
+
+use super::state::Archived;
+use crate::task::Status;
+use crate::{FlowId, TaskId, Timestamp, limits};
+use serde::{Deserialize, Serialize};
+
+/// Why a command was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rejection {
+    /// The caller can mend it.
+    Refused(Refusal),
+    /// What the command rests on has changed since it was made. No caller sees it.
+    Outdated(Outdated),
+}
+
+/// What has changed under a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outdated {
+    /// The outcome belongs to an attempt that is no longer the current one. For the engine.
+    Attempt,
+    /// The task has another specification than the update was built on: build it again. For the
+    /// application.
+    Specification,
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Outdated> for Rejection {
+    fn from(outdated: Outdated) -> Self {
+        Self::Outdated(outdated)
+    }
+}
+
+/// The family of a refusal, in order of precedence when several apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// No such task, or not for this caller.
+    NotFound,
+    /// A value is not acceptable in itself.
+    Invalid,
+    /// The tasks of the call are no tree.
+    InvalidTree,
+    /// A task cannot have the parent that it names.
+    InvalidParent,
+    /// A dependency names no task of the flow.
+    InvalidDependency,
+    /// Dependencies would close a cycle.
+    Circular,
+    /// No executor has the task's method.
+    ExecutorNotFound,
+    /// An active run covers the task.
+    AlreadyExecuting,
+    /// The status of the task or flow does not allow it.
+    InvalidTransition,
+    /// The task cannot be deleted.
+    CannotDelete,
+}
+
+/// Why a caller's command or query was refused. Lists of faults are never empty, and the rules stop
+/// at [`limits::VIOLATIONS_MAX`]; lists of ids hold at most [`Refusal::IDS_MAX`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// No such task, or not for this caller.
+    TaskNotFound {
+        /// The id that names nothing.
+        task: TaskId,
+        /// What it was given as.
+        argument: Argument,
+    },
+    /// The task's flow has left the log.
+    TaskArchived {
+        /// The task.
+        task: TaskId,
+        /// What it was given as.
+        argument: Argument,
+        /// When the flow was archived.
+        at: Timestamp,
+        /// The archive's file that holds it.
+        file: String,
+    },
+    /// No such flow.
+    FlowNotFound {
+        /// The id that names nothing.
+        flow: FlowId,
+    },
+    /// Values that are not acceptable in themselves.
+    Invalid(Vec<Fault>),
+    /// The tasks would not be one tree.
+    InvalidTree(Vec<TreeFault>),
+    /// Tasks cannot have the parents that they name.
+    InvalidParent(Vec<ParentFault>),
+    /// Dependencies name no tasks of the flow.
+    DependenciesNotFound(Vec<UnknownDependency>),
+    /// Tasks depend on themselves.
+    SelfDependency(Vec<SelfDependency>),
+    /// Dependencies would close a cycle of several tasks.
+    CircularDependency {
+        /// Each task waits for the next, the first is repeated at the end. Whole, unless it is longer
+        /// than any cycle that one call can write ([`Refusal::CYCLE_IDS_MAX`]).
+        /// spec: semantics / Trees and flows
+        cycle: Vec<TaskId>,
+        /// How many tasks the cycle has.
+        len: usize,
+        /// For an update: which of the new dependencies of the first task closes it, and names the
+        /// second.
+        closed_by: Option<usize>,
+    },
+    /// No executor has the methods of these tasks.
+    ExecutorsNotFound(Vec<UnknownExecutor>),
+    /// An active run covers tasks that the command would run or change.
+    AlreadyExecuting(Vec<RunConflict>),
+    /// The status of the task does not allow the command.
+    InvalidTransition(Vec<TransitionFault>),
+    /// The task cannot be deleted, because it is no longer pending.
+    DeleteNotPending {
+        /// The task.
+        task: TaskId,
+        /// Its status.
+        status: Status,
+    },
+    /// The task cannot be deleted, because of other tasks.
+    DeleteHindered {
+        /// The task.
+        task: TaskId,
+        /// Its children, when they were not to be deleted with it.
+        children: Vec<TaskId>,
+        /// Tasks outside what was to be deleted that depend on something in it.
+        dependents: Vec<TaskId>,
+        /// Tasks below it that are no longer pending.
+        not_pending: Vec<TaskId>,
+    },
+    /// The flow cannot be archived.
+    NotArchivable(ArchiveFault),
+}
+
+/// What a task was given as, in a call that names stored tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Argument {
+    /// The task that the call is about.
+    Task,
+    /// The parent whose children are asked for.
+    Parent,
+    /// The task that a stream follows.
+    Followed,
+}
+
+impl Refusal {
+    /// Ids of a cycle listed in a refusal: the tasks of a call, and the first again.
+    pub const CYCLE_IDS_MAX: usize = limits::TASKS_PER_CALL_MAX + 1;
+    /// Ids listed in a refusal, so that its answer stays small.
+    pub const IDS_MAX: usize = 1000;
+
+    /// The family, by which several refusals of one command have an order.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::TaskNotFound { .. } | Self::TaskArchived { .. } | Self::FlowNotFound { .. } => {
+                Kind::NotFound
+            }
+            Self::Invalid(_) => Kind::Invalid,
+            Self::InvalidTree(_) => Kind::InvalidTree,
+            Self::InvalidParent(_) => Kind::InvalidParent,
+            Self::DependenciesNotFound(_) => Kind::InvalidDependency,
+            Self::SelfDependency(_) | Self::CircularDependency { .. } => Kind::Circular,
+            Self::ExecutorsNotFound(_) => Kind::ExecutorNotFound,
+            Self::AlreadyExecuting(_) => Kind::AlreadyExecuting,
+            Self::InvalidTransition(_) | Self::NotArchivable(_) => Kind::InvalidTransition,
+            Self::DeleteNotPending { .. } | Self::DeleteHindered { .. } => Kind::CannotDelete,
+        }
+    }
+
+    /// Unknown task.
+    #[must_use]
+    pub const fn not_found(argument: Argument, task: TaskId) -> Self {
+        Self::TaskNotFound { task, argument }
+    }
+
+    /// A task of a flow that was archived: as unknown as others, with where to look.
+    #[must_use]
+    pub fn archived(argument: Argument, task: TaskId, archived: &Archived) -> Self {
+        Self::TaskArchived {
+            task,
+            argument,
+            at: archived.at,
+            file: archived.copy.file.clone(),
+        }
+    }
+
+    /// A refusal of values.
+    #[must_use]
+    pub fn invalid(faults: impl IntoIterator<Item = impl Into<Fault>>) -> Self {
+        Self::Invalid(faults.into_iter().map(Into::into).collect())
+    }
+
+    /// A cycle of tasks, each of which waits for the next, without the first at the end.
+    pub(crate) fn cycle(
+        tasks: impl ExactSizeIterator<Item = TaskId> + Clone,
+        closed_by: Option<usize>,
+    ) -> Self {
+        let len = tasks.len();
+        let closed = tasks.clone().chain(tasks.take(1));
+        Self::CircularDependency {
+            cycle: closed.take(Self::CYCLE_IDS_MAX).collect(),
+            len,
+            closed_by,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Refusals as JSON-RPC errors: the one table from what the application refuses to codes, texts,
+//! members of `data` and paths. spec: interface / Error Handling
+//!
+//! A refusal comes with the names that the caller gave to the tasks of its call. Wherever a text, a
+//! path or a list of ids concerns such a task, it is named as the caller named it.
+
+mod runs;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use super::error::{ErrorKind, RpcError};
+use crate::application::naming::Index;
+use crate::application::{CallNames, Refused};
+use crate::engine::executor::command;
+use serde_json::Value;
+use taskledger_domain::flow::{
+    Argument, CallTask, Refusal, SelfDependency, UnknownDependency, UnknownExecutor,
+};
+use taskledger_domain::task::Status;
+use taskledger_domain::{PathSegment, TaskId, Timestamp, Violation};
+
+/// What would be accepted where a call names a stored task.
+const STORED_TASK: &str = "the id of a stored task";
+
+/// The answer to a refused call. Cost: O(tasks of the call + faults).
+pub(super) fn error(refused: &Refused) -> RpcError {
+    let names = refused.names.index();
+    answer(&refused.refusal, &Wording { names }).listing(&refused.unknown_executors)
+}
+
+/// Why a command would be refused, in one text: what is said of the first fault.
+#[must_use]
+pub fn reason(refusal: &Refusal) -> String {
+    let names = CallNames::default();
+    let names = names.index();
+    let error = answer(refusal, &Wording { names });
+    let reason = error.data.pointer("/errors/0/reason");
+    reason
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The table.
+fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
+    match refusal {
+        Refusal::TaskNotFound { task, argument } => {
+            let fault = wording.of_task(member(*argument), "Task not found", STORED_TASK, *task);
+            RpcError::new(ErrorKind::TaskNotFound, vec![fault])
+        }
+        Refusal::TaskArchived {
+            task,
+            argument,
+            at,
+            file,
+        } => {
+            let reason = format!("Task was archived at {at} in file `{file}`");
+            let fault = wording.of_task(member(*argument), &reason, STORED_TASK, *task);
+            RpcError::new(ErrorKind::TaskNotFound, vec![fault])
+        }
+        Refusal::FlowNotFound { flow } => {
+            let fault = wording.of_task("flow", "Task not found", STORED_TASK, flow.root());
+            RpcError::new(ErrorKind::TaskNotFound, vec![fault])
+        }
+        Refusal::Invalid(faults) => {
+            let faults = faults.iter().map(|fault| wording.value(fault));
+            RpcError::new(ErrorKind::InvalidParams, faults.collect())
+        }
+        Refusal::InvalidTree(faults) => {
+            let faults = faults.iter().map(|fault| wording.tree(fault));
+            RpcError::new(ErrorKind::InvalidTree, faults.collect())
+        }
+        Refusal::InvalidParent(faults) => {
+            let faults = faults.iter().map(|fault| wording.parent(*fault));
+            RpcError::new(ErrorKind::InvalidParent, faults.collect())
+        }
+        Refusal::DependenciesNotFound(unknown) => {
+            let faults = unknown
+                .iter()
+                .map(|fault| wording.unknown_dependency(*fault));
+            RpcError::new(ErrorKind::InvalidDependency, faults.collect())
+        }
+        Refusal::SelfDependency(own) => {
+            let faults = own.iter().map(|fault| wording.self_dependency(*fault));
+            let error = RpcError::new(ErrorKind::CircularDependency, faults.collect());
+            let first = own.iter().take(1).map(|fault| fault.task);
+            let cycle: Vec<TaskId> = first.flat_map(|task| [task, task]).collect();
+            error.with("cycle", wording.ids(&cycle))
+        }
+        Refusal::CircularDependency {
+            cycle,
+            len,
+            closed_by,
+        } => {
+            let fault = wording.cycle(cycle, *len, *closed_by);
+            let error = RpcError::new(ErrorKind::CircularDependency, vec![fault]);
+            error.with("cycle", wording.ids(cycle))
+        }
+        Refusal::ExecutorsNotFound(unknown) => {
+            let faults = unknown.iter().map(|fault| wording.unknown_executor(fault));
+            let error = RpcError::new(ErrorKind::ExecutorNotFound, faults.collect());
+            if unknown.iter().any(|fault| fault.method == command::NAME) {
+                let hint =
+                    "command_executor is off; the server allows programs with --allow-command";
+                error.with("hint", hint)
+            } else {
+                error
+            }
+        }
+        Refusal::AlreadyExecuting(conflicts) => {
+            let faults = conflicts.iter().map(|conflict| wording.conflict(conflict));
+            RpcError::new(ErrorKind::AlreadyExecuting, faults.collect())
+        }
+        Refusal::InvalidTransition(faults) => {
+            let faults = faults.iter().map(|fault| wording.transition(*fault));
+            RpcError::new(ErrorKind::InvalidTransition, faults.collect())
+        }
+        Refusal::DeleteNotPending { task: _, status } => {
+            let fault = status_is(*status, "a task that is pending");
+            RpcError::new(ErrorKind::NotDeletable, vec![fault])
+        }
+        Refusal::DeleteHindered {
+            task,
+            children,
+            dependents,
+            not_pending,
+        } => wording.hindered(*task, children, dependents, not_pending),
+        Refusal::NotArchivable(fault) => {
+            RpcError::new(ErrorKind::InvalidTransition, vec![runs::archive(*fault)])
+        }
+    }
+}
+
+/// The member that holds an argument.
+const fn member(argument: Argument) -> &'static str {
+    match argument {
+        Argument::Task => "task_id",
+        Argument::Parent => "parent_id",
+        Argument::Followed => "task",
+    }
+}
+
+/// The task is in `status`, which is not one of those that would do.
+fn status_is(status: Status, expected: &str) -> Violation {
+    let reason = format!("Task is {status}");
+    Violation::of("status", reason, expected, &Value::from(status.as_str()))
+}
+
+/// Faults in the terms of one caller.
+struct Wording<'n> {
+    names: Index<'n>,
+}
+
+impl Wording<'_> {
+    /// The task as the caller knows it.
+    fn task(&self, task: TaskId) -> Value {
+        Value::String(self.names.word(task))
+    }
+
+    fn ids(&self, tasks: &[TaskId]) -> Value {
+        tasks.iter().map(|task| self.task(*task)).collect()
+    }
+
+    /// From the parameters to something of a task of the call.
+    fn path<const N: usize>(&self, task: CallTask, below: [PathSegment; N]) -> Vec<PathSegment> {
+        let written = self.names.path(task).unwrap_or_default();
+        let updated = self.names.is_updated(task).then(|| "updates".into());
+        written
+            .iter()
+            .cloned()
+            .chain(updated)
+            .chain(below)
+            .collect()
+    }
+
+    /// A fault at `path`, where `actual` is a task.
+    fn at(&self, path: &[PathSegment], reason: &str, expected: &str, actual: TaskId) -> Violation {
+        let mut fault = Violation::new(path, reason, expected, &Value::Null);
+        fault.actual = self.task(actual);
+        fault
+    }
+
+    /// A fault of the top-level member `field`, which names a task.
+    fn of_task(&self, field: &str, reason: &str, expected: &str, actual: TaskId) -> Violation {
+        self.at(&[field.into()], reason, expected, actual)
+    }
+
+    fn dependency_path(&self, task: CallTask, index: usize) -> Vec<PathSegment> {
+        self.path(task, ["dependencies".into(), index.into(), "id".into()])
+    }
+
+    fn unknown_dependency(&self, fault: UnknownDependency) -> Violation {
+        let path = self.dependency_path(CallTask::Id(fault.task), fault.index);
+        let expected = "a task of the same flow";
+        self.at(
+            &path,
+            "Dependency task not found",
+            expected,
+            fault.dependency,
+        )
+    }
+
+    fn self_dependency(&self, fault: SelfDependency) -> Violation {
+        let path = self.dependency_path(CallTask::Id(fault.task), fault.index);
+        let reason = "Task cannot depend on itself";
+        self.at(&path, reason, "another task", fault.task)
+    }
+
+    fn cycle(&self, cycle: &[TaskId], len: usize, closed_by: Option<usize>) -> Violation {
+        let first = *cycle.first().expect("a cycle has tasks");
+        let reason = format!("Circular dependency of {len} tasks");
+        match closed_by {
+            None => {
+                let path = self.path(CallTask::Id(first), ["dependencies".into()]);
+                self.at(&path, &reason, "dependencies without a cycle", first)
+            }
+            Some(index) => {
+                let path = self.dependency_path(CallTask::Id(first), index);
+                let named = cycle.get(1).copied().unwrap_or(first);
+                let expected = "a task that does not wait for this one";
+                self.at(&path, &reason, expected, named)
+            }
+        }
+    }
+
+    fn unknown_executor(&self, fault: &UnknownExecutor) -> Violation {
+        let below = ["schemas".into(), "method".into()];
+        let path = self.path(CallTask::Id(fault.task), below);
+        let reason = format!(
+            "Executor of task `{}` not found",
+            self.names.word(fault.task)
+        );
+        let expected = "the name of an executor (`system.executors` lists them)";
+        Violation::new(&path, reason, expected, &Value::from(&*fault.method))
+    }
+
+    fn hindered(
+        &self,
+        task: TaskId,
+        children: &[TaskId],
+        dependents: &[TaskId],
+        not_pending: &[TaskId],
+    ) -> RpcError {
+        let hindrances = [
+            (
+                children,
+                "children",
+                "Task has children",
+                "a task without children, or `cascade: true`",
+            ),
+            (
+                dependents,
+                "dependents",
+                "Other tasks depend on the task",
+                "a task that nothing depends on",
+            ),
+            (
+                not_pending,
+                "not_pending",
+                "Not all tasks below it are pending",
+                "a subtree of pending tasks",
+            ),
+        ];
+        let met = || hindrances.iter().filter(|(tasks, ..)| !tasks.is_empty());
+        let faults =
+            met().map(|(_, _, reason, expected)| self.of_task("task_id", reason, expected, task));
+        let error = RpcError::new(ErrorKind::NotDeletable, faults.collect());
+        met().fold(error, |error, (tasks, member, ..)| {
+            error.with(member, self.ids(tasks))
+        })
+    }
+}
+
+/// A deadline as a fault shows it.
+fn shown(deadline: Timestamp) -> Value {
+    Value::String(deadline.to_string())
+}

@@ -1,0 +1,100 @@
+//! Texts for what a run or a status does not allow.
+
+use super::{Wording, status_is};
+use serde_json::Value;
+use taskledger_domain::Violation;
+use taskledger_domain::flow::{ArchiveFault, CallTask, Changeable, RunConflict, TransitionFault};
+use taskledger_domain::task::Status;
+
+/// What would be accepted instead of a task in another status.
+const fn changeable_task(changeable: Changeable) -> &'static str {
+    match changeable {
+        Changeable::Pending => "a task that is pending",
+        Changeable::PendingOrFailed => "a task that is pending or failed",
+    }
+}
+
+impl Wording<'_> {
+    pub(super) fn conflict(&self, conflict: &RunConflict) -> Violation {
+        match conflict {
+            RunConflict::Covered { task } => {
+                let expected = "tasks that no active run covers";
+                self.of_task("task_id", "An active run covers the task", expected, *task)
+            }
+            RunConflict::InProgress {
+                task: _,
+                changeable,
+            } => status_is(Status::InProgress, changeable_task(*changeable)),
+            RunConflict::Moved { task, parent } => {
+                let path = self.path(CallTask::Id(*task), ["parent_id".into()]);
+                let reason = "An active run covers the task, which may not get another parent";
+                self.at(&path, reason, "the present parent", *parent)
+            }
+            RunConflict::MethodChanged { task: _, method } => {
+                let reason =
+                    "An active run covers the task, which may not change between group and method";
+                let (expected, actual) = match method.as_deref() {
+                    Some(method) => ("no `schemas`", Value::from(method)),
+                    None => ("`schemas` with a method", Value::Null),
+                };
+                Violation::of("schemas", reason, expected, &actual)
+            }
+            RunConflict::DependencyNotCovered {
+                task,
+                index,
+                dependency,
+            } => {
+                let path = self.dependency_path(CallTask::Id(*task), *index);
+                let reason = "An active run covers the task, but not this dependency";
+                let expected = "a task that the run covers, or a completed one";
+                self.at(&path, reason, expected, *dependency)
+            }
+        }
+    }
+
+    pub(super) fn transition(&self, fault: TransitionFault) -> Violation {
+        match fault {
+            TransitionFault::StatusGiven { task: _, status } => {
+                status_is(status, "no `status`: updates do not change it")
+            }
+            TransitionFault::NotChangeable {
+                task: _,
+                status,
+                changeable,
+            } => status_is(status, changeable_task(changeable)),
+            TransitionFault::NotFailed { task: _, status } => status_is(status, "a failed task"),
+            TransitionFault::Ended { task: _, status } => {
+                status_is(status, "a task that is pending or in_progress")
+            }
+            TransitionFault::NothingToExecute { task } => {
+                let expected = "a task with something pending or failed in it";
+                self.of_task("task_id", "Nothing to execute", expected, task)
+            }
+        }
+    }
+}
+
+/// No method archives a flow, so no caller meets these; the table is whole all the same.
+pub(super) fn archive(fault: ArchiveFault) -> Violation {
+    let of = |reason: &str, expected: &str, actual: Value| {
+        Violation::of("flow", reason, expected, &actual)
+    };
+    match fault {
+        ArchiveFault::Already { version } => of(
+            "Flow was archived already",
+            "a flow in the log",
+            version.into(),
+        ),
+        ArchiveFault::Changed { version, copied } => of(
+            "Flow has changed since it was copied",
+            &format!("version {copied}, which was copied"),
+            version.into(),
+        ),
+        ArchiveFault::Running => of("Flow is running", "a flow at rest", Value::Null),
+        ArchiveFault::NotEnded { status } => of(
+            "Not all tasks have ended",
+            "a flow whose tasks have all ended",
+            Value::from(status.as_str()),
+        ),
+    }
+}

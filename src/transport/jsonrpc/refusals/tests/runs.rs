@@ -1,0 +1,252 @@
+//! What executors, runs and statuses do not allow.
+
+use super::{A, B, STORED, id, lists, reads, two_tasks};
+use crate::application::CallNames;
+use crate::transport::jsonrpc::ErrorKind;
+use serde_json::json;
+use taskledger_domain::flow::{
+    ArchiveFault, Changeable, Refusal, RunConflict, TransitionFault, UnknownExecutor,
+};
+use taskledger_domain::task::Status::{Completed, Failed, InProgress, Pending};
+
+#[test]
+fn methods_without_an_executor() {
+    let unknown = |task, method: &str| UnknownExecutor {
+        task: id(task),
+        method: method.to_owned(),
+    };
+    let expected = "the name of an executor (`system.executors` lists them)";
+    let new = (
+        "tasks/0/schemas/method",
+        "Executor of task `a` not found",
+        expected,
+        json!("nope"),
+    );
+    let refusal = Refusal::ExecutorsNotFound(vec![unknown(A, "nope")]);
+    let kind = ErrorKind::ExecutorNotFound;
+    lists(&two_tasks(), refusal, kind, &[new]);
+
+    let refusal = Refusal::ExecutorsNotFound(vec![unknown(STORED, "command_executor")]);
+    let reason = format!("Executor of task `{STORED}` not found");
+    let told = [(
+        "schemas/method",
+        &*reason,
+        expected,
+        json!("command_executor"),
+    )];
+    let more =
+        json!({"hint": "command_executor is off; the server allows programs with --allow-command"});
+    reads(&CallNames::default(), refusal, kind, &told, more);
+}
+
+#[test]
+fn what_an_active_run_forbids() {
+    let task = id(STORED);
+    let method = "An active run covers the task, which may not change between group and method";
+    let faults = vec![
+        RunConflict::Covered { task },
+        RunConflict::InProgress {
+            task,
+            changeable: Changeable::Pending,
+        },
+        RunConflict::InProgress {
+            task,
+            changeable: Changeable::PendingOrFailed,
+        },
+        RunConflict::Moved {
+            task,
+            parent: id(A),
+        },
+        RunConflict::MethodChanged {
+            task,
+            method: Some("echo".to_owned()),
+        },
+        RunConflict::MethodChanged { task, method: None },
+        RunConflict::DependencyNotCovered {
+            task,
+            index: 1,
+            dependency: id(B),
+        },
+    ];
+    let told = [
+        (
+            "task_id",
+            "An active run covers the task",
+            "tasks that no active run covers",
+            json!(STORED),
+        ),
+        (
+            "status",
+            "Task is in_progress",
+            "a task that is pending",
+            json!("in_progress"),
+        ),
+        (
+            "status",
+            "Task is in_progress",
+            "a task that is pending or failed",
+            json!("in_progress"),
+        ),
+        (
+            "updates/parent_id",
+            "An active run covers the task, which may not get another parent",
+            "the present parent",
+            json!(A),
+        ),
+        ("schemas", method, "no `schemas`", json!("echo")),
+        ("schemas", method, "`schemas` with a method", json!(null)),
+        (
+            "updates/dependencies/1/id",
+            "An active run covers the task, but not this dependency",
+            "a task that the run covers, or a completed one",
+            json!(B),
+        ),
+    ];
+    let names = CallNames::of_update(task);
+    let refusal = Refusal::AlreadyExecuting(faults);
+    lists(&names, refusal, ErrorKind::AlreadyExecuting, &told);
+}
+
+#[test]
+fn what_the_status_forbids() {
+    let none = CallNames::default();
+    let task = id(STORED);
+    let faults = vec![
+        TransitionFault::StatusGiven {
+            task,
+            status: Pending,
+        },
+        TransitionFault::NotChangeable {
+            task,
+            status: Failed,
+            changeable: Changeable::Pending,
+        },
+        TransitionFault::NotFailed {
+            task,
+            status: Completed,
+        },
+        TransitionFault::Ended {
+            task,
+            status: Failed,
+        },
+        TransitionFault::NothingToExecute { task },
+    ];
+    let told = [
+        (
+            "status",
+            "Task is pending",
+            "no `status`: updates do not change it",
+            json!("pending"),
+        ),
+        (
+            "status",
+            "Task is failed",
+            "a task that is pending",
+            json!("failed"),
+        ),
+        (
+            "status",
+            "Task is completed",
+            "a failed task",
+            json!("completed"),
+        ),
+        (
+            "status",
+            "Task is failed",
+            "a task that is pending or in_progress",
+            json!("failed"),
+        ),
+        (
+            "task_id",
+            "Nothing to execute",
+            "a task with something pending or failed in it",
+            json!(STORED),
+        ),
+    ];
+    let refusal = Refusal::InvalidTransition(faults);
+    lists(&none, refusal, ErrorKind::InvalidTransition, &told);
+}
+
+#[test]
+fn tasks_that_cannot_be_deleted() {
+    let none = CallNames::default();
+    let task = id(STORED);
+    let refusal = Refusal::DeleteNotPending {
+        task,
+        status: InProgress,
+    };
+    let told = [(
+        "status",
+        "Task is in_progress",
+        "a task that is pending",
+        json!("in_progress"),
+    )];
+    lists(&none, refusal, ErrorKind::NotDeletable, &told);
+
+    let refusal = Refusal::DeleteHindered {
+        task,
+        children: vec![id(A), id(B)],
+        dependents: vec![id(A)],
+        not_pending: vec![id(B)],
+    };
+    let told = [
+        (
+            "task_id",
+            "Task has children",
+            "a task without children, or `cascade: true`",
+            json!(STORED),
+        ),
+        (
+            "task_id",
+            "Other tasks depend on the task",
+            "a task that nothing depends on",
+            json!(STORED),
+        ),
+        (
+            "task_id",
+            "Not all tasks below it are pending",
+            "a subtree of pending tasks",
+            json!(STORED),
+        ),
+    ];
+    let more = json!({"children": [A, B], "dependents": [A], "not_pending": [B]});
+    reads(&none, refusal, ErrorKind::NotDeletable, &told, more);
+}
+
+#[test]
+fn flows_that_cannot_be_archived() {
+    for (fault, reason, expected, actual) in [
+        (
+            ArchiveFault::Already { version: 7 },
+            "Flow was archived already",
+            "a flow in the log",
+            json!(7),
+        ),
+        (
+            ArchiveFault::Changed {
+                version: 7,
+                copied: 5,
+            },
+            "Flow has changed since it was copied",
+            "version 5, which was copied",
+            json!(7),
+        ),
+        (
+            ArchiveFault::Running,
+            "Flow is running",
+            "a flow at rest",
+            json!(null),
+        ),
+        (
+            ArchiveFault::NotEnded { status: Pending },
+            "Not all tasks have ended",
+            "a flow whose tasks have all ended",
+            json!("pending"),
+        ),
+    ] {
+        let refusal = Refusal::NotArchivable(fault);
+        let told = [("flow", reason, expected, actual)];
+        let kind = ErrorKind::InvalidTransition;
+        lists(&CallNames::default(), refusal, kind, &told);
+    }
+}
