@@ -23,7 +23,7 @@ use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
-use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
 use crate::retention;
 use crate::store::Fence;
 use crate::store::lock::LockError;
@@ -227,7 +227,7 @@ impl Server {
             Arc::new(egress.policy().clone()),
         ));
 
-        let catalog = Arc::new(Catalog::new(registry));
+        let catalog = Arc::new(ExecutorDirectory::new(registry));
         let executors: Arc<dyn Executors> = catalog.clone();
         let (row_cache, positions) = (
             Arc::new(RowCache::new(rows::BYTES_MAX)),

@@ -256,6 +256,7 @@ impl<'a> Driver<'a> {
                 }
             }
             Ok((events, done)) => {
+                resident.asked = turn.number();
                 let held = turn.end();
                 resident.settled_at = now;
                 let changes = !events.is_empty();

@@ -1,6 +1,7 @@
 //! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
 //! when memory runs over its bound.
 
+use super::awaited::Awaited;
 use super::driver;
 use super::error::{Error, Failure};
 use super::loading;
@@ -52,6 +53,7 @@ pub struct Flows {
     pub(super) clock: SharedClock,
     pub(super) slots: Arc<Slots>,
     pub(super) timers: Timers,
+    pub(super) awaited: Awaited,
     pub(super) rows: Arc<RowCache>,
     pub(super) positions: Arc<Positions>,
     /// Who decides about which flow, and the proof that every append carries.
@@ -122,6 +124,7 @@ impl Flows {
         let (slots, woken) = Slots::new(parts.executors);
         let flows = Self {
             timers: Timers::new(parts.clock.clone()),
+            awaited: Awaited::default(),
             store: parts.store,
             clock: parts.clock,
             slots: Arc::new(slots),
@@ -160,18 +163,22 @@ impl Flows {
         &self.slots
     }
 
-    /// Wakes flows whose time has come or for which a slot is free, until cancelled.
+    /// Wakes flows whose time has come, or for which a slot is free or an executor has come, until
+    /// cancelled.
     pub async fn run(
         self: Arc<Self>,
         mut woken: mpsc::UnboundedReceiver<FlowId>,
         cancel: CancellationToken,
     ) {
         let mut repeat = tokio::time::interval(REPEAT_WAKE_UPS_EVERY);
+        let mut changes = self.slots.changes();
+        self.executors_changed();
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
                 Some(flow) = woken.recv() => self.wake(flow),
                 () = self.timers.wait() => {}
+                Ok(()) = changes.changed() => self.executors_changed(),
                 _ = repeat.tick() => self.slots.repeat_wake_ups(),
             }
             // Whatever woke us: free slots that keep coming must not hold up what is due.

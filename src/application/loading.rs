@@ -56,6 +56,7 @@ pub(super) async fn load(
             snapshot,
             position,
             settled_at: Timestamp::default(),
+            asked: 0,
         },
         recovery,
     ))

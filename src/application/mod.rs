@@ -5,6 +5,7 @@
 //! Data comes in as typed calls from `transport` and as outcomes from `engine`.
 
 pub mod archiving;
+mod awaited;
 mod batch;
 pub mod caller;
 mod commands;

@@ -39,6 +39,7 @@ impl Flows {
         self.attempts().forsake(partitions);
         self.evict(partitions);
         self.timers.forget(partitions);
+        self.awaited.forget(partitions);
         self.slots.forget(partitions);
         self.rows.forget(partitions);
     }

@@ -14,6 +14,7 @@ mod at_once;
 mod bounds;
 mod claims;
 mod conflicts;
+mod directory;
 mod durability;
 mod edits;
 mod engine;

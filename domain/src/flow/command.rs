@@ -147,6 +147,11 @@ pub enum Done {
 pub trait Capacity {
     /// Whether an executor of this name exists.
     fn knows(&self, method: &str) -> bool;
+    /// Whether its attempts are started by claims of workers outside the server, never by the flow
+    /// itself. Only of an executor that exists.
+    fn is_remote(&self, _method: &str) -> bool {
+        false
+    }
     /// Whether running the same attempt twice does no harm; false for an unknown executor.
     fn is_idempotent(&self, method: &str) -> bool;
     /// The name of the executor behind an alias; the same text when it is none. Names that share

@@ -94,6 +94,22 @@ pub fn resume(flow: &Flow) -> Vec<Effect> {
         .collect()
 }
 
+/// Methods of ready tasks that the flow does not start by itself: nobody has them, or workers claim
+/// them. Whoever brings an executor looks for the flows that wait for it by these. Cost: O(methods with
+/// ready tasks).
+pub fn awaited<'a>(flow: &'a Flow, capacity: &'a dyn Capacity) -> impl Iterator<Item = &'a str> {
+    let methods = flow.ready.keys();
+    methods
+        .filter_map(|method| flow.methods.text(*method))
+        .filter(|method| !capacity.knows(method) || capacity.is_remote(method))
+}
+
+/// Whether tasks of the flow wait for nothing but an executor. Cost: O(1).
+#[must_use]
+pub fn has_ready(flow: &Flow) -> bool {
+    !flow.ready.is_empty()
+}
+
 fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     let task = flow.at(flow.live(id)?);
     let method = flow.methods.text(task.method)?;

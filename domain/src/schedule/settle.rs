@@ -177,7 +177,7 @@ impl Turn<'_> {
                 .methods
                 .text(method)
                 .expect("ready tasks have a method");
-            if capacity.knows(name) {
+            if capacity.knows(name) && !capacity.is_remote(name) {
                 names.insert(method, name.to_owned());
                 heads.extend(self.next_due_now(method).map(|rank| (rank, method)));
             }

@@ -25,6 +25,7 @@ impl Driver<'_> {
     pub(super) fn leave(&mut self) {
         self.state = None;
         self.flows.timers.set(self.mailbox.flow, None);
+        self.flows.awaited.set(self.mailbox.flow, Vec::new());
         self.flows.slots.give_way(self.mailbox.flow);
     }
 
