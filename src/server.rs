@@ -11,6 +11,7 @@ mod storage;
 pub use alone::Alone;
 pub use storage::{Database, READ_MODELS_FILE, Storage};
 
+use crate::application::leases::MemoryRenewals;
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
@@ -237,6 +238,7 @@ impl Server {
             store: store.clone(),
             clock: clock.clone(),
             executors: executors.clone(),
+            renewals: Arc::new(MemoryRenewals::default()),
             rows: row_cache.clone(),
             positions: positions.clone(),
             ownership,

@@ -309,8 +309,12 @@ impl<'a> Driver<'a> {
             self.flows.committed(self.mailbox.flow, recorded);
         });
         let Batch {
-            entries, effects, ..
+            entries,
+            holds,
+            effects,
+            ..
         } = batch;
+        self.keep_leases(holds, recorded);
         entries
             .into_iter()
             .for_each(|entry| entry.answer_decided(position));

@@ -1,13 +1,18 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
 use super::ownership::Partitions;
+use crate::store;
+use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::flow::{Command, Event};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
-use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Version, Violation};
+use taskledger_domain::{
+    EventId, FlowId, LeaseId, Metadata, TaskId, Timestamp, Version, Violation,
+};
 use tokio::sync::watch;
 
 /// The directory of executors, whose contents may change while the server runs.
@@ -70,6 +75,46 @@ impl Standing {
             Self::Unknown
         }
     }
+}
+
+/// Until when leases of attempts outside the server were renewed. Beside the log, because renewals are not
+/// history: what the log has is who began an attempt, and until when the lease held then.
+///
+/// Leases of a flow are renewed by the node that owns it. Losing what is stored here ends no lease before
+/// the time that the log has, and none that is renewed in time after that.
+#[async_trait]
+pub trait Renewals: Send + Sync + fmt::Debug + 'static {
+    /// Keeps that the lease holds until `expires_at` now. Once it returns, a restart does not forget it,
+    /// if this implementation outlives one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error>;
+    /// Until when leases of a flow hold, as far as they were renewed.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error>;
+    /// These leases are over.
+    ///
+    /// # Errors
+    /// It cannot be written; nothing rests on it but memory.
+    async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error>;
+}
+
+/// See [`Renewals::renew`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewal {
+    /// The flow.
+    pub flow: FlowId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Until when it holds.
+    pub expires_at: Timestamp,
 }
 
 /// An attempt to run, with what its outcome must refer back to.

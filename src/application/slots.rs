@@ -153,6 +153,10 @@ impl Slots {
             }
             return true;
         }
+        // A claim that finds no slot is made again by whoever made it.
+        if executors.is_remote(request.method) {
+            return false;
+        }
         // Under another alias of the executor the flow may wait with a better rank already.
         if lane.ranks.get(&flow).is_none_or(|earlier| rank < *earlier) {
             lane.withdraw(flow);
@@ -202,6 +206,22 @@ impl Slots {
                 waiter.woken = self.wake.send(*flow).is_ok();
             }
         }
+    }
+
+    /// Takes the slot of an attempt that is under way already, free or not: what another process started
+    /// counts here too.
+    #[must_use]
+    pub(super) fn occupy(self: &Arc<Self>, method: &str, task: TaskId, attempt: u32) -> Held {
+        let executors = self.executors.snapshot();
+        let name = executors.canonical_name(method);
+        let (limit, number) = (executors.slot_limit(name), executors.number());
+        let mut lanes = self.lanes();
+        let lane = lanes
+            .entry(name.to_owned())
+            .or_insert_with(|| Lane::new(limit, number));
+        lane.taken.insert((task, attempt));
+        drop(lanes);
+        self.held(method, task, attempt)
     }
 
     /// The slot of an attempt that runs, to be given back by whoever drops it.

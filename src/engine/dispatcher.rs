@@ -263,6 +263,7 @@ impl Dispatcher {
                         task,
                         attempt,
                         progress: now,
+                        lease: None,
                     },
                     &self.stop,
                 )
@@ -280,6 +281,7 @@ fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Opt
             task,
             attempt,
             result,
+            lease: None,
         }),
         AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
             task,
@@ -287,6 +289,7 @@ fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Opt
             error,
             reason,
             progress,
+            lease: None,
         }),
         AttemptOutcome::Stopped => None,
     }

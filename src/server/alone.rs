@@ -2,6 +2,7 @@
 
 use super::StartError;
 use super::storage::{Opened, Storage};
+use crate::application::leases::MemoryRenewals;
 use crate::application::ownership::Sole;
 use crate::application::ports::{Attempts, ExecutorSnapshot, Executors, Started};
 use crate::application::{Flows, Ownership, Partitions, Positions, RowCache, flows, rows};
@@ -78,6 +79,7 @@ impl Alone {
             store: store.clone(),
             clock: clock.clone(),
             executors: Arc::new(Nothing),
+            renewals: Arc::new(MemoryRenewals::default()),
             rows: Arc::new(RowCache::new(rows::BYTES_MAX)),
             positions: Arc::new(Positions::after(*store.watch().borrow())),
             ownership,

@@ -22,6 +22,7 @@ mod eviction;
 mod explain;
 mod faults;
 mod history;
+mod leases;
 mod metadata;
 mod next_steps;
 mod ownership;

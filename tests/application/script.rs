@@ -181,6 +181,7 @@ impl Attempts for Script {
             task,
             attempt,
             result: Payload::parse(&json!({"inputs": inputs}).to_string()).unwrap(),
+            lease: None,
         })
     }
     fn launch(&self, started: Started) {
@@ -330,6 +331,7 @@ impl Script {
             task,
             attempt,
             result: Payload::empty(),
+            lease: None,
         })
         .await;
     }
@@ -342,6 +344,7 @@ impl Script {
             error,
             reason,
             progress: Progress::ZERO,
+            lease: None,
         };
         self.end(id(name), fail).await;
     }

@@ -15,6 +15,7 @@ mod fields;
 mod groups;
 mod hostile;
 mod ids_and_aliases;
+mod leases;
 mod limits;
 mod next_steps;
 mod order;
