@@ -248,6 +248,7 @@ async fn renewals_outlive_a_restart() {
     let until = renew(&w, "a", held).await.unwrap();
     after_ms(&w, 30_000).await;
 
+    tokio::time::resume();
     let w = running(w.restarted().await).await;
     w.app.flows.wake(flow("a"));
     after_ms(&w, 0).await;
@@ -264,6 +265,7 @@ async fn a_worker_that_could_not_renew_while_the_server_was_away_gets_a_moment()
     let w = running(world().await).await;
     run(&w, json!([task("a", "resize")])).await;
     let held = claimed(&w, "a").await;
+    tokio::time::resume();
     let w = w.restarted().await;
     w.clock.advance_ms(10 * LEASE_MS);
     let w = running(w).await;
@@ -336,7 +338,7 @@ async fn cancel_time_out_and_deadline_take_a_leased_attempt_back() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_lease_that_cannot_be_written_is_tried_again() {
+async fn a_lease_that_is_being_ended_cannot_be_renewed() {
     let w = running(world().await).await;
     run(&w, json!([task("a", "resize")])).await;
     let held = claimed(&w, "a").await;
