@@ -11,6 +11,7 @@ mod storage;
 pub use alone::Alone;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
+use crate::application::leases::MemoryRenewals;
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
@@ -23,7 +24,7 @@ use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
-use crate::engine::{Catalog, Dispatcher as Engine, JobSource};
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
 use crate::retention;
 use crate::store::Fence;
 use crate::store::lock::LockError;
@@ -227,7 +228,7 @@ impl Server {
             Arc::new(egress.policy().clone()),
         ));
 
-        let catalog = Arc::new(Catalog::new(registry));
+        let catalog = Arc::new(ExecutorDirectory::new(registry));
         let executors: Arc<dyn Executors> = catalog.clone();
         let (row_cache, positions) = (
             Arc::new(RowCache::new(rows::BYTES_MAX)),
@@ -237,6 +238,7 @@ impl Server {
             store: store.clone(),
             clock: clock.clone(),
             executors: executors.clone(),
+            renewals: Arc::new(MemoryRenewals::default()),
             rows: row_cache.clone(),
             positions: positions.clone(),
             ownership,

@@ -99,6 +99,7 @@ fn commands() -> Vec<(&'static str, Give)> {
                 task: head(k),
                 attempt,
                 result: Payload::empty(),
+                lease: None,
             }),
         ),
         (
@@ -109,6 +110,7 @@ fn commands() -> Vec<(&'static str, Give)> {
                 error: "boom".to_owned(),
                 reason: FailureReason::Executor,
                 progress: Progress::ZERO,
+                lease: None,
             }),
         ),
         (
@@ -117,6 +119,7 @@ fn commands() -> Vec<(&'static str, Give)> {
                 task: head(k),
                 attempt,
                 progress: Progress::from_millionths(500_000),
+                lease: None,
             }),
         ),
         (

@@ -79,6 +79,11 @@ id! {
     CallbackId
 }
 
+id! {
+    /// The lease under which a worker outside the server holds an attempt. Never given twice.
+    LeaseId
+}
+
 impl FlowId {
     /// The root task, whose id the flow carries.
     #[must_use]

@@ -20,7 +20,7 @@ pub mod testing;
 pub mod time;
 pub mod violation;
 
-pub use ids::{CallbackId, EventId, FlowId, RunId, TaskId, partition};
+pub use ids::{CallbackId, EventId, FlowId, LeaseId, RunId, TaskId, partition};
 pub use payload::Payload;
 pub use recorded::{Metadata, Position, Recorded, Version};
 pub use time::Timestamp;

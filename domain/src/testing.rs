@@ -144,6 +144,8 @@ pub struct Server {
     pub executors: HashMap<String, bool>,
     /// The executor behind each alias.
     pub aliases: HashMap<String, String>,
+    /// Methods whose tasks workers claim.
+    pub remote: HashSet<String>,
     /// Free slots.
     pub slots: usize,
     /// Starts that were granted, in order.
@@ -158,6 +160,7 @@ impl Default for Server {
         Self {
             executors,
             aliases: HashMap::new(),
+            remote: HashSet::new(),
             slots: usize::MAX,
             granted: Vec::new(),
         }
@@ -166,7 +169,10 @@ impl Default for Server {
 
 impl Capacity for Server {
     fn knows(&self, method: &str) -> bool {
-        self.executors.contains_key(method)
+        self.executors.contains_key(method) || self.is_remote(method)
+    }
+    fn is_remote(&self, method: &str) -> bool {
+        self.remote.contains(method)
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.executors.get(method).copied().unwrap_or(false)
@@ -266,6 +272,7 @@ impl Scenario {
             task: id(name),
             attempt,
             result: Payload::empty(),
+            lease: None,
         })
         .accepted()
     }
@@ -282,6 +289,7 @@ impl Scenario {
             error,
             reason,
             progress: Progress::ZERO,
+            lease: None,
         })
         .accepted()
     }

@@ -1,12 +1,15 @@
 //! Stored forms that are released: each keeps its meaning for ever. Files are added, never changed.
 
+#[path = "golden/snapshots.rs"]
+mod snapshots;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use taskledger_domain::codec::{self, DecodeError, snapshot};
+use taskledger_domain::codec::{self, DecodeError};
 use taskledger_domain::flow::*;
 use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
-use taskledger_domain::testing::{Scenario, execute, given, group, id, run, task};
-use taskledger_domain::{CallbackId, Payload, TaskId, Timestamp};
+use taskledger_domain::testing::{id, run};
+use taskledger_domain::{CallbackId, LeaseId, Payload, Timestamp};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -114,6 +117,12 @@ fn full() -> Vec<Event> {
             task_id,
             attempt: 2,
             run_id: run("run"),
+            lease: Some(Lease {
+                id: LeaseId(id("lease").0),
+                worker: "worker-1".to_owned(),
+                expires_at: TIME,
+                timeout_ms: Some(90_000),
+            }),
         }),
         Event::TaskProgressed(TaskProgressed {
             task_id,
@@ -128,15 +137,15 @@ fn full() -> Vec<Event> {
         Event::TaskFailed(TaskFailed {
             task_id,
             attempt: 2,
-            error: "boom".to_owned(),
-            reason: FailureReason::Executor,
+            error: "worker `worker-1` gave it back".to_owned(),
+            reason: FailureReason::Released,
             progress: Progress::from_millionths(1),
             will_retry: true,
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,
             run_id: run("run"),
-            reason: RequeueReason::Retry,
+            reason: RequeueReason::Released,
             next_attempt_at: Some(TIME),
         }),
         Event::TaskCancelled(TaskCancelled {
@@ -199,6 +208,12 @@ fn min() -> Vec<Event> {
         Event::TaskRespecified(TaskRespecified {
             task_id,
             specification: least(),
+        }),
+        Event::TaskStarted(TaskStarted {
+            task_id,
+            attempt: 1,
+            run_id: run("run"),
+            lease: None,
         }),
         Event::TaskFailed(TaskFailed {
             task_id,
@@ -324,6 +339,7 @@ fn every_name_in_an_event_keeps_its_text() {
             &F::InvalidInputs,
             &F::InvalidResult,
             &F::Group,
+            &F::Released,
         ]),
         [
             "executor",
@@ -334,11 +350,15 @@ fn every_name_in_an_event_keeps_its_text() {
             "invalid_inputs",
             "invalid_result",
             "group",
+            "released",
         ]
         .map(quoted)
     );
-    let requeued = texts(&[&R::Retry, &R::Rerun, &R::Interrupted]);
-    assert_eq!(requeued, ["retry", "rerun", "interrupted"].map(quoted));
+    let requeued = texts(&[&R::Retry, &R::Rerun, &R::Interrupted, &R::Released]);
+    assert_eq!(
+        requeued,
+        ["retry", "rerun", "interrupted", "released"].map(quoted)
+    );
     assert_eq!(
         texts(&[&C::Requested, &C::Deadline]),
         ["requested", "deadline"].map(quoted)
@@ -430,71 +450,4 @@ fn payloads_keep_their_text() {
     let stored = format!(r#"{{"task_id":"{}","attempt":1,"result":{text}}}"#, id(A));
     let event = codec::decode("TaskCompleted", 1, &stored).expect("readable");
     assert_eq!(codec::encode(&event).data, stored);
-}
-
-/// A flow with everything that a snapshot can hold.
-fn rich() -> Scenario {
-    let s = given(vec![
-        group("r").user("ann").deadline_ms(3_600_000),
-        group("g").under("r"),
-        task("a").under("g").attempts(3, 500).priority(0),
-        task("b").under("g").after(&["a"]).user("bob"),
-        task("c")
-            .under("r")
-            .after_any(&["g"])
-            .method("once")
-            .priority(3),
-        task("x").under("g").after(&["g"]),
-        task("gone").under("r"),
-        task("done").under("r"),
-        task("bad").under("r"),
-    ]);
-    let s = s
-        .when(Command::Delete {
-            task: id("gone"),
-            cascade: false,
-        })
-        .accepted();
-    let s = s.when(execute("done")).accepted().completes("done");
-    let s = s.when(execute("bad")).accepted().fails("bad");
-    let s = s.when(execute("g")).accepted().after_ms(10).fails("a");
-    let report = |task: TaskId| Command::Report {
-        task,
-        attempt: 2,
-        progress: Progress::from_millionths(250_000),
-    };
-    s.after_ms(500).when(report(id("a"))).accepted()
-}
-
-#[test]
-fn the_golden_snapshot_means_what_it_meant() {
-    let name = format!("snapshot.v{}.bin", snapshot::FORMAT);
-    let path = folder().join(&name);
-    let flow = rich().flow;
-    let present = snapshot::encode(&flow);
-    let golden = std::fs::read(&path).unwrap_or_else(|_| {
-        let hex: String = present.iter().map(|b| format!("{b:02x}")).collect();
-        panic!("add {} with the bytes\n{hex}", path.display())
-    });
-    assert_eq!(
-        present, golden,
-        "the state is written otherwise: raise snapshot::FORMAT"
-    );
-    let read = snapshot::decode(&golden).expect("raise snapshot::FORMAT");
-    assert_eq!(
-        read, flow,
-        "the bytes mean another state: raise snapshot::FORMAT"
-    );
-}
-
-#[test]
-fn a_flow_goes_on_from_its_snapshot_as_if_nothing_had_happened() {
-    let s = rich();
-    let bytes = snapshot::encode(&s.flow);
-    let mut loaded = s.clone();
-    loaded.flow = snapshot::decode(&bytes).expect("a snapshot can be read again");
-    let go_on = |s: Scenario| s.completes("a").completes("b").after_ms(1).restarts();
-    let (live, loaded) = (go_on(s), go_on(loaded));
-    assert_eq!(live.history, loaded.history);
-    assert_eq!(live.flow, loaded.flow);
 }

@@ -131,6 +131,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
             task: id,
             attempt,
             result: Payload::empty(),
+            lease: None,
         },
         Command::Fail {
             task: id,
@@ -138,6 +139,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
             error: "boom".to_owned(),
             reason: FailureReason::Executor,
             progress: Progress::ZERO,
+            lease: None,
         },
         Command::Cancel {
             task: id,

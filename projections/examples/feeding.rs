@@ -123,6 +123,7 @@ async fn main() {
                 task_id,
                 attempt,
                 run_id,
+                lease: None,
             };
             log.push(root.as_flow(), Event::TaskStarted(started));
             let completed = TaskCompleted {

@@ -100,6 +100,7 @@ fn a_flow_of_the_largest_size_is_rebuilt_and_walked_without_recursion() {
             task_id,
             attempt: 1,
             run_id,
+            lease: None,
         };
         apply(&mut past, Event::TaskStarted(started));
     }

@@ -243,6 +243,7 @@ fn pair() -> (World, TaskId, TaskId, TaskId, taskledger_domain::RunId) {
                 task_id,
                 attempt: 1,
                 run_id,
+                lease: None,
             }),
         );
     }
@@ -299,6 +300,7 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so(engine: 
             task_id: first,
             attempt,
             run_id,
+            lease: None,
         }),
     );
     world.push(flow, failed(first, 2, false));
@@ -389,6 +391,7 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it(engine: Engine)
             task_id,
             attempt: 1,
             run_id,
+            lease: None,
         }),
     );
     let (models, _folder) = fed(engine, &world.log, 2).await;

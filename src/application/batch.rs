@@ -8,7 +8,7 @@ use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use taskledger_domain::flow::{Done, Event, Flow, Rejection};
-use taskledger_domain::schedule::{self, Effect};
+use taskledger_domain::schedule::{self, Effect, Leased};
 use taskledger_domain::{EventId, FlowId, TaskId, Timestamp, Version};
 
 /// A command and what was decided on it.
@@ -41,6 +41,8 @@ pub(super) struct Batch {
     pub(super) claims: Vec<NewClaim>,
     /// Attempts that were decided to start, with their slots: each ends at once or becomes an effect.
     pub(super) starts: VecDeque<(Box<Started>, Held)>,
+    /// Attempts that workers outside the server have begun, with their slots.
+    pub(super) holds: Vec<(Leased, Held)>,
     /// What the engine does once the events are durable.
     pub(super) effects: Vec<Consequence>,
     pub(super) bytes: usize,
@@ -121,6 +123,12 @@ impl Batch {
                         metadata,
                     };
                     self.starts.push_back((Box::new(started), slot));
+                }
+                Some(Effect::Hold(leased)) => {
+                    let slot = held
+                        .remove(&(leased.task, leased.attempt))
+                        .expect("a claim takes a slot of this turn");
+                    self.holds.push((leased, slot));
                 }
                 Some(Effect::Stop { task, attempt }) => {
                     self.effects.push(Consequence::Stop(task, attempt))

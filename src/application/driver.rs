@@ -255,6 +255,7 @@ impl<'a> Driver<'a> {
                 }
             }
             Ok((events, done)) => {
+                resident.asked = turn.number();
                 let held = turn.end();
                 resident.settled_at = now;
                 let changes = !events.is_empty();
@@ -307,8 +308,12 @@ impl<'a> Driver<'a> {
             self.flows.committed(self.mailbox.flow, recorded);
         });
         let Batch {
-            entries, effects, ..
+            entries,
+            holds,
+            effects,
+            ..
         } = batch;
+        self.keep_leases(holds, recorded);
         entries
             .into_iter()
             .for_each(|entry| entry.answer_decided(position));

@@ -133,6 +133,7 @@ impl App {
             | Reason::WaitsForDependencies(_)
             | Reason::WaitsForRetry { .. }
             | Reason::WaitsForExecutor { .. }
+            | Reason::WaitsForWorker { .. }
             | Reason::WaitsForDescendants(_)
             | Reason::Running
             | Reason::Completed

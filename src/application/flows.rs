@@ -1,16 +1,18 @@
 //! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
 //! when memory runs over its bound.
 
+mod looks;
+
+use super::awaited::Awaited;
 use super::driver;
 use super::error::{Error, Failure};
-use super::loading;
+use super::leases::Leases;
 use super::mailbox::{self, Begins, Look, Mailbox, Order, Put, Reply};
 use super::ownership::{Ownership, Partitions, Place};
-use super::ports::{Attempts, Executors};
+use super::ports::{Attempts, Executors, Renewals};
 use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
-use super::stretch::at_a_stretch;
 use super::tenancy::Arrivals;
 use super::timers::Timers;
 use crate::clock::SharedClock;
@@ -24,25 +26,17 @@ use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::{FlowId, Metadata, Position, Recorded, Version};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Bytes of idle flow states kept in memory.
 pub const IDLE_BYTES_MAX: usize = 48 * 1024 * 1024;
-/// How often wake-ups for free slots are repeated, in case one got lost.
+/// How often wake-ups for free slots are repeated, in case one got lost, and leases are looked at.
 const REPEAT_WAKE_UPS_EVERY: Duration = Duration::from_secs(1);
 /// Milliseconds after which a flow is looked at whose driver has died.
 const ABANDONED_WAKE_MS: u64 = 1000;
 /// Flows woken from timers at a time.
 const WAKE_BATCH: usize = 1000;
-/// Flows of other nodes that are loaded at once to be looked at: each may hold a state of 100,000
-/// tasks, and nobody keeps it.
-const FOREIGN_LOADS_MAX: usize = 2;
-/// How long such a look waits for its turn.
-const FOREIGN_LOAD_WAIT: Duration = Duration::from_secs(2);
-/// Milliseconds after which it may have one.
-const FOREIGN_LOAD_RETRY_MS: u64 = 500;
 /// Bytes of an idle mailbox besides its state.
 const MAILBOX_BYTES: usize = 512;
 
@@ -52,6 +46,9 @@ pub struct Flows {
     pub(super) clock: SharedClock,
     pub(super) slots: Arc<Slots>,
     pub(super) timers: Timers,
+    pub(super) awaited: Awaited,
+    /// Attempts outside the server, of the flows that this node owns.
+    pub(super) leases: Leases,
     pub(super) rows: Arc<RowCache>,
     pub(super) positions: Arc<Positions>,
     /// Who decides about which flow, and the proof that every append carries.
@@ -62,7 +59,7 @@ pub struct Flows {
     hot: Mutex<Hot>,
     idle_bytes_max: usize,
     foreign_loads: Semaphore,
-    tasks: TaskTracker,
+    pub(super) tasks: TaskTracker,
     fenced: AtomicBool,
     /// Ends the server when it has been replaced.
     stop: CancellationToken,
@@ -103,6 +100,8 @@ pub struct Parts {
     pub clock: SharedClock,
     /// What can be executed.
     pub executors: Arc<dyn Executors>,
+    /// Until when leases were renewed.
+    pub renewals: Arc<dyn Renewals>,
     /// Confirmed rows.
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
@@ -122,6 +121,8 @@ impl Flows {
         let (slots, woken) = Slots::new(parts.executors);
         let flows = Self {
             timers: Timers::new(parts.clock.clone()),
+            awaited: Awaited::default(),
+            leases: Leases::new(parts.renewals),
             store: parts.store,
             clock: parts.clock,
             slots: Arc::new(slots),
@@ -132,7 +133,7 @@ impl Flows {
             attempts: OnceLock::new(),
             hot: Mutex::default(),
             idle_bytes_max: parts.idle_bytes_max,
-            foreign_loads: Semaphore::new(FOREIGN_LOADS_MAX),
+            foreign_loads: Semaphore::new(looks::FOREIGN_LOADS_MAX),
             tasks: TaskTracker::new(),
             fenced: AtomicBool::new(false),
             stop: parts.stop,
@@ -160,19 +161,26 @@ impl Flows {
         &self.slots
     }
 
-    /// Wakes flows whose time has come or for which a slot is free, until cancelled.
+    /// Wakes flows whose time has come, or for which a slot is free or an executor has come, until
+    /// cancelled.
     pub async fn run(
         self: Arc<Self>,
         mut woken: mpsc::UnboundedReceiver<FlowId>,
         cancel: CancellationToken,
     ) {
         let mut repeat = tokio::time::interval(REPEAT_WAKE_UPS_EVERY);
+        let mut changes = self.slots.changes();
+        self.executors_changed();
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
                 Some(flow) = woken.recv() => self.wake(flow),
                 () = self.timers.wait() => {}
-                _ = repeat.tick() => self.slots.repeat_wake_ups(),
+                Ok(()) = changes.changed() => self.executors_changed(),
+                _ = repeat.tick() => {
+                    self.slots.repeat_wake_ups();
+                    self.end_expired_leases();
+                }
             }
             // Whatever woke us: free slots that keep coming must not hold up what is due.
             self.timers
@@ -288,60 +296,6 @@ impl Flows {
         answer
             .await
             .unwrap_or_else(|_| Err(Failure::Broken("a command got no answer".to_owned()).into()))
-    }
-
-    /// Looks at the state of a flow once everything decided before is durable.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn look<T: Send + 'static>(
-        self: &Arc<Self>,
-        flow: FlowId,
-        metadata: Metadata,
-        look: impl Fn(&Flow) -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        let seen = Arc::new(Mutex::new(None));
-        let place = seen.clone();
-        let look: Look = Box::new(move |state| {
-            let found = look(state);
-            *place
-                .lock()
-                .expect("no code panics while it holds what was seen") = Some(found);
-        });
-        self.ask(flow, self.order(None, Some(look), metadata, false))
-            .await?;
-        let found = seen
-            .lock()
-            .expect("no code panics while it holds what was seen")
-            .take();
-        found.ok_or_else(|| Failure::Broken("a look at a flow gave nothing".to_owned()).into())
-    }
-
-    /// The same wherever the flow belongs: of a flow that another node owns, the state that the log
-    /// has is looked at, which holds everything that was answered. Cost: for such a flow that of
-    /// loading it.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn look_anywhere<T: Send + 'static>(
-        self: &Arc<Self>,
-        flow: FlowId,
-        metadata: Metadata,
-        look: impl Fn(&Flow) -> T + Clone + Send + 'static,
-    ) -> Result<T, Error> {
-        match self.look(flow, metadata, look.clone()).await {
-            Err(Error::Elsewhere(_)) => {
-                let place = timeout(FOREIGN_LOAD_WAIT, self.foreign_loads.acquire());
-                let place = place.await.map_err(|_| Error::Busy {
-                    reason: format!("{FOREIGN_LOADS_MAX} flows of other servers are being read"),
-                    retry_after_ms: FOREIGN_LOAD_RETRY_MS,
-                })?;
-                let _place = place.expect("the places are never closed");
-                let stored = loading::stored(&*self.store, flow).await?;
-                Ok(at_a_stretch(stored.flow.size(), || look(&stored.flow)))
-            }
-            other => other,
-        }
     }
 
     fn mailbox(&self, flow: FlowId) -> Arc<Mailbox> {

@@ -42,6 +42,7 @@ pub(super) async fn load(
         snapshot,
         position,
     } = stored(&*flows.store, id).await?;
+    flows.adopt_leases(id, &flow).await?;
     flows.loaded(id, flow.version(), position);
     let recovery = if flow.has_active_run() {
         recovery(flows, id, &flow)
@@ -56,6 +57,7 @@ pub(super) async fn load(
             snapshot,
             position,
             settled_at: Timestamp::default(),
+            asked: 0,
         },
         recovery,
     ))
@@ -122,7 +124,7 @@ fn recovery(flows: &Flows, id: FlowId, flow: &Flow) -> Option<Order> {
     let alive: HashSet<_> = flows.attempts().alive(id).into_iter().collect();
     let runs_nowhere = |effect| match effect {
         Effect::Launch(launch) => !alive.contains(&(launch.task, launch.attempt)),
-        Effect::Stop { .. } => false,
+        Effect::Hold(_) | Effect::Stop { .. } => false,
     };
     let lost = schedule::resume(flow).into_iter().any(runs_nowhere);
     lost.then(|| {

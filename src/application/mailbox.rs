@@ -147,6 +147,8 @@ pub(super) struct Resident {
     /// When this state was last settled: what became due later is still to be looked at, however
     /// long an append took meanwhile.
     pub(super) settled_at: Timestamp,
+    /// The snapshot of the directory of executors that its last turn asked; 0 before the first.
+    pub(super) asked: u64,
 }
 
 impl Resident {

@@ -5,6 +5,7 @@
 //! Data comes in as typed calls from `transport` and as outcomes from `engine`.
 
 pub mod archiving;
+mod awaited;
 mod batch;
 pub mod caller;
 mod commands;
@@ -18,6 +19,8 @@ pub mod facts;
 pub mod flows;
 pub mod history;
 pub mod idempotency;
+pub mod leases;
+mod leasing;
 mod loading;
 pub mod mailbox;
 pub mod naming;
@@ -45,6 +48,7 @@ pub use directory::Directory;
 pub use encoder::{Moment, TreeEncoder};
 pub use error::{Error, Failure, Refused};
 pub use flows::Flows;
+pub use leasing::{Claimed, Wanted};
 pub use naming::CallNames;
 pub use ownership::{Ownership, Partitions};
 pub use past::{AsOf, Then};

@@ -1,23 +1,48 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
 use super::ownership::Partitions;
+use crate::store;
+use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::flow::{Command, Event};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
-use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Version, Violation};
+use taskledger_domain::{
+    EventId, FlowId, LeaseId, Metadata, TaskId, Timestamp, Version, Violation,
+};
+use tokio::sync::watch;
 
-/// The executors of this server.
+/// The directory of executors, whose contents may change while the server runs.
+///
+/// Whoever decides takes one snapshot and asks nothing else until the decision is made, so that a
+/// decision never rests on two states of the directory.
 pub trait Executors: Send + Sync + fmt::Debug + 'static {
-    /// Whether one has this name or alias.
+    /// The newest snapshot. Cost: O(1).
+    fn snapshot(&self) -> Arc<dyn ExecutorSnapshot>;
+    /// The number of the newest snapshot, for whoever has to act when it changes.
+    fn changes(&self) -> watch::Receiver<u64>;
+}
+
+/// The executors as they stand at one moment. A snapshot never changes; what comes later is another one
+/// with a higher number.
+pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
+    /// From 1; each snapshot of a directory has a higher number than those before it.
+    fn number(&self) -> u64;
+    /// Whether an executor has this name or alias.
     fn knows(&self, method: &str) -> bool;
+    /// Whether its attempts are started by claims of workers outside this process; false for an unknown
+    /// one.
+    fn is_remote(&self, _method: &str) -> bool {
+        false
+    }
     /// Whether running the same attempt twice does no harm; false for an unknown one.
     fn is_idempotent(&self, method: &str) -> bool;
     /// The name behind an alias; the same text for an unknown one.
     fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str;
-    /// Attempts that may run at once.
+    /// Attempts that may run at once; 0 for an unknown one.
     fn slot_limit(&self, method: &str) -> usize;
     /// What an executor itself finds wrong with inputs, at paths from their root. Must be quick.
     fn check(&self, _method: &str, _inputs: &Map<String, Value>) -> Vec<Violation> {
@@ -30,6 +55,71 @@ pub trait Executors: Send + Sync + fmt::Debug + 'static {
     }
     /// What inputs must conform to.
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>>;
+}
+
+/// How a snapshot stands to a method: what decides whether a flow starts its tasks by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// No executor has this name.
+    Unknown,
+    /// It runs in this process.
+    BuiltIn,
+    /// Workers claim its tasks.
+    Remote,
+}
+
+impl Standing {
+    /// How `executors` stand to `method`.
+    #[must_use]
+    pub fn of(executors: &dyn ExecutorSnapshot, method: &str) -> Self {
+        if executors.is_remote(method) {
+            Self::Remote
+        } else if executors.knows(method) {
+            Self::BuiltIn
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+/// Until when leases of attempts outside the server were renewed. Beside the log, because renewals are not
+/// history: what the log has is who began an attempt, and until when the lease held then.
+///
+/// Leases of a flow are renewed by the node that owns it. Losing what is stored here ends no lease before
+/// the time that the log has, and none that is renewed in time after that.
+#[async_trait]
+pub trait Renewals: Send + Sync + fmt::Debug + 'static {
+    /// Keeps that the lease holds until `expires_at` now. Once it returns, a restart does not forget it,
+    /// if this implementation outlives one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error>;
+    /// Until when leases of a flow hold, as far as they were renewed.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error>;
+    /// These leases are over.
+    ///
+    /// # Errors
+    /// It cannot be written; nothing rests on it but memory.
+    async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error>;
+}
+
+/// See [`Renewals::renew`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewal {
+    /// The flow.
+    pub flow: FlowId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Until when it holds.
+    pub expires_at: Timestamp,
 }
 
 /// An attempt to run, with what its outcome must refer back to.

@@ -131,6 +131,9 @@ fn weight(order: &Order) -> usize {
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::Report { .. }
+            | Command::Claim(_)
+            | Command::Release { .. }
+            | Command::EndLease { .. }
             | Command::Recover { .. }
             | Command::Wake
             | Command::Archive(_),

@@ -3,16 +3,19 @@
 //!
 //! A flow takes slots inside its own turn. When none is free for it, it is remembered with its best
 //! rank for that executor; a freed slot wakes the flow with the best rank.
+//!
+//! Limits follow the directory of executors ([`Slots::follow`]): a lower one stops nobody, a higher one
+//! wakes who waits.
 
 use super::ownership::Partitions;
-use super::ports::Executors;
+use super::ports::{ExecutorSnapshot, Executors, Standing};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, TaskId, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Holders of slots that [`Slots::line`] names.
 pub const HOLDERS_MAX: usize = 10;
@@ -39,6 +42,8 @@ type Rank = (Priority, Timestamp, FlowId);
 #[derive(Debug)]
 struct Lane {
     limit: usize,
+    /// The snapshot that the limit is of.
+    number: u64,
     taken: HashSet<(TaskId, u32)>,
     /// At most one entry a flow.
     waiting: BTreeMap<Rank, Waiter>,
@@ -51,6 +56,23 @@ struct Waiter {
 }
 
 impl Lane {
+    fn new(limit: usize, number: u64) -> Self {
+        Self {
+            limit,
+            number,
+            taken: HashSet::new(),
+            waiting: BTreeMap::new(),
+            ranks: HashMap::new(),
+        }
+    }
+
+    /// Takes the limit of a snapshot, unless it has that of a newer one.
+    fn limit(&mut self, limit: usize, number: u64) {
+        if number >= self.number {
+            (self.limit, self.number) = (limit, number);
+        }
+    }
+
     fn free(&self) -> usize {
         self.limit.saturating_sub(self.taken.len())
     }
@@ -100,18 +122,22 @@ impl Slots {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    fn take(&self, flow: FlowId, request: &SlotRequest<'_>) -> bool {
+    fn take(
+        &self,
+        executors: &dyn ExecutorSnapshot,
+        flow: FlowId,
+        request: &SlotRequest<'_>,
+    ) -> bool {
         if self.closed.load(Ordering::Relaxed) {
             return false;
         }
         let mut lanes = self.lanes();
-        let name = self.executors.canonical_name(request.method);
-        let lane = lanes.entry(name.to_owned()).or_insert_with(|| Lane {
-            limit: self.executors.slot_limit(request.method),
-            taken: HashSet::new(),
-            waiting: BTreeMap::new(),
-            ranks: HashMap::new(),
-        });
+        let name = executors.canonical_name(request.method);
+        let (limit, number) = (executors.slot_limit(name), executors.number());
+        let lane = lanes
+            .entry(name.to_owned())
+            .or_insert_with(|| Lane::new(limit, number));
+        lane.limit(limit, number);
         let rank = (request.priority, request.since, flow);
         let free = lane.free();
         let ahead = lane
@@ -127,6 +153,10 @@ impl Slots {
             }
             return true;
         }
+        // A claim that finds no slot is made again by whoever made it.
+        if executors.is_remote(request.method) {
+            return false;
+        }
         // Under another alias of the executor the flow may wait with a better rank already.
         if lane.ranks.get(&flow).is_none_or(|earlier| rank < *earlier) {
             lane.withdraw(flow);
@@ -138,12 +168,60 @@ impl Slots {
 
     /// The attempt has ended or never began. Idempotent.
     pub fn release(&self, method: &str, task: TaskId, attempt: u32) {
+        let executors = self.executors.snapshot();
         let mut lanes = self.lanes();
-        if let Some(lane) = lanes.get_mut(self.executors.canonical_name(method))
-            && lane.taken.remove(&(task, attempt))
-        {
+        let holds = |lane: &Lane| lane.taken.contains(&(task, attempt));
+        let name = executors.canonical_name(method);
+        let lane = if lanes.get(name).is_some_and(holds) {
+            lanes.get_mut(name)
+        } else {
+            // The name may have belonged to another executor when the slot was taken.
+            lanes.values_mut().find(|lane| holds(lane))
+        };
+        if let Some(lane) = lane {
+            lane.taken.remove(&(task, attempt));
             self.wake_best(lane);
         }
+    }
+
+    /// The number of the newest snapshot of the directory, for whoever follows it.
+    #[must_use]
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.executors.changes()
+    }
+
+    /// Takes the limits of the newest snapshot. Nothing that runs is stopped; flows are woken for slots
+    /// that there are now, and those that wait for an executor that is not there any more, or runs
+    /// elsewhere now. Cost: O(lanes + flows that wait in lanes that are no more).
+    pub(super) fn follow(&self) {
+        let executors = self.executors.snapshot();
+        let number = executors.number();
+        for (name, lane) in self.lanes().iter_mut() {
+            lane.limit(executors.slot_limit(name), number);
+            if Standing::of(&*executors, name) == Standing::BuiltIn {
+                self.wake_best(lane);
+                continue;
+            }
+            for ((_, _, flow), waiter) in &mut lane.waiting {
+                waiter.woken = self.wake.send(*flow).is_ok();
+            }
+        }
+    }
+
+    /// Takes the slot of an attempt that is under way already, free or not: what another process started
+    /// counts here too.
+    #[must_use]
+    pub(super) fn occupy(self: &Arc<Self>, method: &str, task: TaskId, attempt: u32) -> Held {
+        let executors = self.executors.snapshot();
+        let name = executors.canonical_name(method);
+        let (limit, number) = (executors.slot_limit(name), executors.number());
+        let mut lanes = self.lanes();
+        let lane = lanes
+            .entry(name.to_owned())
+            .or_insert_with(|| Lane::new(limit, number));
+        lane.taken.insert((task, attempt));
+        drop(lanes);
+        self.held(method, task, attempt)
     }
 
     /// The slot of an attempt that runs, to be given back by whoever drops it.
@@ -209,10 +287,10 @@ impl Slots {
         }
     }
 
-    /// What the pool knows of executors, for looking ahead: never grants a slot.
+    /// What the newest snapshot knows of executors, for looking ahead: never grants a slot.
     #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(&*self.executors)
+    pub fn view(&self) -> View {
+        View(self.executors.snapshot())
     }
 
     /// Attempts under way, and the limit, by executor.
@@ -228,10 +306,11 @@ impl Slots {
     /// [`HOLDERS_MAX`]), under the lock that starts need.
     #[must_use]
     pub fn line(&self, method: &str, flow: FlowId, rank: (Priority, Timestamp)) -> Line {
+        let executors = self.executors.snapshot();
         let lanes = self.lanes();
-        let Some(lane) = lanes.get(self.executors.canonical_name(method)) else {
+        let Some(lane) = lanes.get(executors.canonical_name(method)) else {
             return Line {
-                limit: self.executors.slot_limit(method),
+                limit: executors.slot_limit(method),
                 running: 0,
                 holders: Vec::new(),
                 flows_ahead: 0,
@@ -252,11 +331,12 @@ impl Slots {
         }
     }
 
-    /// The pool as the rules see it during a turn of `flow`.
+    /// The pool as the rules see it during a turn of `flow`, which asks one snapshot only.
     #[must_use]
     pub fn turn(self: &Arc<Self>, flow: FlowId) -> Turn<'_> {
         Turn {
             slots: self,
+            executors: self.executors.snapshot(),
             flow,
             had: self.withdraw(flow),
             held: Vec::new(),
@@ -268,6 +348,7 @@ impl Slots {
 #[derive(Debug)]
 pub struct Turn<'a> {
     slots: &'a Arc<Slots>,
+    executors: Arc<dyn ExecutorSnapshot>,
     flow: FlowId,
     /// Where the flow waited before the turn.
     had: Vec<(String, Rank)>,
@@ -275,6 +356,12 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// The number of the snapshot that the turn asks.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.executors.number()
+    }
+
     /// The command was refused, so nothing has changed: the flow waits where it waited before.
     pub fn refused(mut self) {
         let mut lanes = self.slots.lanes();
@@ -331,16 +418,19 @@ impl Drop for Turn<'_> {
 
 impl Capacity for Turn<'_> {
     fn knows(&self, method: &str) -> bool {
-        self.slots.executors.knows(method)
+        self.executors.knows(method)
+    }
+    fn is_remote(&self, method: &str) -> bool {
+        self.executors.is_remote(method)
     }
     fn is_idempotent(&self, method: &str) -> bool {
-        self.slots.executors.is_idempotent(method)
+        self.executors.is_idempotent(method)
     }
     fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
-        self.slots.executors.canonical_name(method)
+        self.executors.canonical_name(method)
     }
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
-        let taken = self.slots.take(self.flow, attempt);
+        let taken = self.slots.take(&*self.executors, self.flow, attempt);
         if taken {
             let (slots, method) = (Some(self.slots.clone()), attempt.method.into());
             self.held.push(Held {
@@ -356,11 +446,28 @@ impl Capacity for Turn<'_> {
 
 /// See [`Slots::view`].
 #[derive(Debug)]
-pub struct View<'a>(&'a dyn Executors);
+pub struct View(Arc<dyn ExecutorSnapshot>);
 
-impl Capacity for View<'_> {
+impl View {
+    /// The number of the snapshot.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.0.number()
+    }
+
+    /// How the snapshot stands to a method.
+    #[must_use]
+    pub fn standing(&self, method: &str) -> Standing {
+        Standing::of(&*self.0, method)
+    }
+}
+
+impl Capacity for View {
     fn knows(&self, method: &str) -> bool {
         self.0.knows(method)
+    }
+    fn is_remote(&self, method: &str) -> bool {
+        self.0.is_remote(method)
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.0.is_idempotent(method)

@@ -31,6 +31,9 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         | Command::Complete { .. }
         | Command::Fail { .. }
         | Command::Report { .. }
+        | Command::Claim(_)
+        | Command::Release { .. }
+        | Command::EndLease { .. }
         | Command::Wake => 1,
     }
 }

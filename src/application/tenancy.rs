@@ -39,6 +39,8 @@ impl Flows {
         self.attempts().forsake(partitions);
         self.evict(partitions);
         self.timers.forget(partitions);
+        self.awaited.forget(partitions);
+        self.leases.forget(partitions);
         self.slots.forget(partitions);
         self.rows.forget(partitions);
     }

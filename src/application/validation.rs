@@ -1,7 +1,7 @@
 //! Inputs against schemas: the task's own `input_schema` and its executor's.
 //! spec: validation / Input Validation
 
-use super::ports::Executors;
+use super::ports::{ExecutorSnapshot, Executors};
 use super::schema_cache::SchemaCache;
 use super::stretch::at_a_stretch;
 use serde_json::Value;
@@ -54,13 +54,14 @@ impl Validation {
             .filter_map(|(_, s)| s.params.as_ref())
             .map(|params| params.as_str().len())
             .sum();
+        let executors = self.executors.snapshot();
         let mut violations = at_a_stretch(bytes / PARAMS_BYTES_PER_TASK, || {
             let found = list
                 .iter()
-                .flat_map(|(path, s)| self.unknown_params(path, s));
+                .flat_map(|(path, s)| undeclared(&*executors, path, s));
             found.take(limits::VIOLATIONS_MAX).collect::<Vec<_>>()
         });
-        violations.extend(self.check(list).await);
+        violations.extend(self.check_by(executors, list).await);
         violations.truncate(limits::VIOLATIONS_MAX);
         violations
     }
@@ -68,35 +69,31 @@ impl Validation {
     /// Methods of new tasks for which there is no executor. Cost: O(tasks).
     #[must_use]
     pub fn unknown_executors(&self, list: &TaskList) -> Vec<Violation> {
-        list.unknown_executors(|method| self.executors.knows(method))
-    }
-
-    fn unknown_params(
-        &self,
-        path: &[PathSegment],
-        specification: &Specification,
-    ) -> Vec<Violation> {
-        let Some(params) = &specification.params else {
-            return Vec::new();
-        };
-        let method = specification.method.as_deref();
-        let declared = method.and_then(|method| self.executors.params(method));
-        let path = below(path, &["params"]);
-        unknown_params(&params.to_map(), declared.as_deref(), &path)
+        let executors = self.executors.snapshot();
+        list.unknown_executors(|method| executors.knows(method))
     }
 
     /// All violations of these specifications, at the paths given with them. Cost: O(size), bounded
     /// by the limits of the schema check; long checks run on the blocking pool.
     pub async fn check(self: &Arc<Self>, list: Vec<Checked>) -> Vec<Violation> {
+        self.check_by(self.executors.snapshot(), list).await
+    }
+
+    async fn check_by(
+        self: &Arc<Self>,
+        executors: Arc<dyn ExecutorSnapshot>,
+        list: Vec<Checked>,
+    ) -> Vec<Violation> {
         let list: Vec<_> = list
             .into_iter()
-            .filter(|(_, s)| self.has_schema(s))
+            .filter(|(_, s)| has_schema(&*executors, s))
             .collect();
-        if let Some(violations) = self.check_inline(&list, INLINE_STEPS_MAX) {
+        if let Some(violations) = self.check_inline(&*executors, &list, INLINE_STEPS_MAX) {
             return violations;
         }
         let this = self.clone();
-        let checked = tokio::task::spawn_blocking(move || this.check_now(&list, CALL_STEPS_MAX));
+        let checked =
+            tokio::task::spawn_blocking(move || this.check_now(&*executors, &list, CALL_STEPS_MAX));
         match checked.await {
             Ok(violations) => violations,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -110,13 +107,20 @@ impl Validation {
         specification: &Specification,
         steps_max: u64,
     ) -> Option<Vec<Violation>> {
-        if !self.has_schema(specification) {
+        let executors = self.executors.snapshot();
+        if !has_schema(&*executors, specification) {
             return Some(Vec::new());
         }
-        self.check_inline(&[(Vec::new(), specification.clone())], steps_max)
+        let list = [(Vec::new(), specification.clone())];
+        self.check_inline(&*executors, &list, steps_max)
     }
 
-    fn check_inline(&self, list: &[Checked], steps_max: u64) -> Option<Vec<Violation>> {
+    fn check_inline(
+        &self,
+        executors: &dyn ExecutorSnapshot,
+        list: &[Checked],
+        steps_max: u64,
+    ) -> Option<Vec<Violation>> {
         let bytes: usize = list
             .iter()
             .map(|(_, s)| {
@@ -126,15 +130,7 @@ impl Validation {
         if bytes > INLINE_BYTES_MAX || !list.iter().all(|(_, s)| self.compiles_quickly(s)) {
             return None;
         }
-        self.check_all(list, steps_max).ok()
-    }
-
-    fn has_schema(&self, specification: &Specification) -> bool {
-        specification.has_input_schema()
-            || specification
-                .method
-                .as_deref()
-                .is_some_and(|m| self.executors.input_schema(m).is_some())
+        self.check_all(executors, list, steps_max).ok()
     }
 
     fn compiles_quickly(&self, specification: &Specification) -> bool {
@@ -144,8 +140,14 @@ impl Validation {
     }
 
     /// As [`Self::check_all`]; what costs too much is a violation.
-    fn check_now(&self, list: &[Checked], steps_max: u64) -> Vec<Violation> {
-        self.check_all(list, steps_max).unwrap_or_else(|place| {
+    fn check_now(
+        &self,
+        executors: &dyn ExecutorSnapshot,
+        list: &[Checked],
+        steps_max: u64,
+    ) -> Vec<Violation> {
+        let checked = self.check_all(executors, list, steps_max);
+        checked.unwrap_or_else(|place| {
             vec![Violation::new(
                 &place,
                 "the schemas of this call are too costly to check together",
@@ -158,13 +160,14 @@ impl Validation {
     /// All violations; the place of the task at which `steps_max` were used up.
     fn check_all(
         &self,
+        executors: &dyn ExecutorSnapshot,
         list: &[Checked],
         steps_max: u64,
     ) -> Result<Vec<Violation>, Vec<PathSegment>> {
         let mut violations = Vec::new();
         let mut left = steps_max;
         for (path, specification) in list {
-            match self.check_one(path, specification, &mut left) {
+            match self.check_one(executors, path, specification, &mut left) {
                 Ok(found) => violations.extend(found),
                 Err(OutOfSteps) => return Err(below(path, &["schemas"])),
             }
@@ -178,13 +181,14 @@ impl Validation {
 
     fn check_one(
         &self,
+        executors: &dyn ExecutorSnapshot,
         path: &[PathSegment],
         specification: &Specification,
         left: &mut u64,
     ) -> Result<Vec<Violation>, OutOfSteps> {
         let inputs = specification.inputs.to_map();
         let method = specification.method.as_deref();
-        let own = method.map_or_else(Vec::new, |m| self.executors.check(m, &inputs));
+        let own = method.map_or_else(Vec::new, |m| executors.check(m, &inputs));
         let inputs = Value::Object(inputs);
         let mut violations = Vec::new();
         if let Some(schema) = specification.input_schema() {
@@ -207,7 +211,7 @@ impl Validation {
         if let Some(compiled) = specification
             .method
             .as_deref()
-            .and_then(|m| self.executors.input_schema(m))
+            .and_then(|m| executors.input_schema(m))
         {
             let place = below(path, &["inputs"]);
             let faults = compiled.check_within(&inputs, left)?.err();
@@ -230,6 +234,29 @@ impl Validation {
     }
 }
 
+/// Members of `params` that nobody reads.
+fn undeclared(
+    executors: &dyn ExecutorSnapshot,
+    path: &[PathSegment],
+    specification: &Specification,
+) -> Vec<Violation> {
+    let Some(params) = &specification.params else {
+        return Vec::new();
+    };
+    let method = specification.method.as_deref();
+    let declared = method.and_then(|method| executors.params(method));
+    let path = below(path, &["params"]);
+    unknown_params(&params.to_map(), declared.as_deref(), &path)
+}
+
+fn has_schema(executors: &dyn ExecutorSnapshot, specification: &Specification) -> bool {
+    specification.has_input_schema()
+        || specification
+            .method
+            .as_deref()
+            .is_some_and(|m| executors.input_schema(m).is_some())
+}
+
 fn below(path: &[PathSegment], fields: &[&str]) -> Vec<PathSegment> {
     let fields = fields.iter().map(|f| (*f).into());
     path.iter().cloned().chain(fields).collect()
@@ -238,18 +265,31 @@ fn below(path: &[PathSegment], fields: &[&str]) -> Vec<PathSegment> {
 #[cfg(test)]
 mod tests {
     use super::{Checked, INLINE_STEPS_MAX, Validation};
-    use crate::application::ports::Executors;
+    use crate::application::ports::{ExecutorSnapshot, Executors};
     use serde_json::{Value, json};
     use std::sync::Arc;
     use taskledger_domain::task::call;
     use taskledger_domain::task::inputs::CompiledSchema;
     use taskledger_domain::testing::hostile::ladder;
+    use tokio::sync::watch;
 
     /// A server without executors.
     #[derive(Debug)]
     struct Nobody;
 
     impl Executors for Nobody {
+        fn snapshot(&self) -> Arc<dyn ExecutorSnapshot> {
+            Arc::new(Nobody)
+        }
+        fn changes(&self) -> watch::Receiver<u64> {
+            watch::channel(1).1
+        }
+    }
+
+    impl ExecutorSnapshot for Nobody {
+        fn number(&self) -> u64 {
+            1
+        }
         fn knows(&self, _: &str) -> bool {
             false
         }
@@ -286,7 +326,7 @@ mod tests {
         let validation = Arc::new(Validation::new(Arc::new(Nobody)));
         let few = validation.check(tasks(100, &costly())).await;
         assert!(few.is_empty(), "{few:?}");
-        let many = validation.check_now(&tasks(100, &costly()), 1_000_000);
+        let many = validation.check_now(&Nobody, &tasks(100, &costly()), 1_000_000);
         assert_eq!(many.len(), 1, "{many:?}");
         assert_eq!(
             many[0].reason,
@@ -300,7 +340,8 @@ mod tests {
     async fn a_short_schema_that_is_costly_leaves_the_threads_that_serve_sockets() {
         let validation = Arc::new(Validation::new(Arc::new(Nobody)));
         let endless = tasks(1, &ladder("allOf", 40, json!({})));
-        assert!(validation.check_all(&endless, INLINE_STEPS_MAX).is_err());
+        let inline = validation.check_all(&Nobody, &endless, INLINE_STEPS_MAX);
+        assert!(inline.is_err());
         // Elsewhere it is found to be the schema's fault.
         let refused = validation.check(endless).await;
         assert_eq!(

@@ -5,7 +5,7 @@
 //! soon as its executor has ended. Attempts of pure executors are not launched but ended in the turn
 //! that starts them, when what they need is at hand and small.
 
-use super::catalog::Catalog;
+use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
 use super::executor::{Job, ProgressReporter};
 use super::job_source::{JobSource, Material, MaterialError};
@@ -44,7 +44,7 @@ type Key = (TaskId, u32);
 /// Launches attempts and ends them; one for each server. Knows the flows weakly, because they hold it.
 pub struct Dispatcher {
     flows: Weak<Flows>,
-    catalog: Arc<Catalog>,
+    directory: Arc<ExecutorDirectory>,
     source: JobSource,
     validation: Arc<Validation>,
     clock: SharedClock,
@@ -67,14 +67,14 @@ impl Dispatcher {
     #[must_use]
     pub fn new(
         flows: &Arc<Flows>,
-        catalog: Arc<Catalog>,
+        directory: Arc<ExecutorDirectory>,
         source: JobSource,
         validation: Arc<Validation>,
         clock: SharedClock,
     ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             flows: Arc::downgrade(flows),
-            catalog,
+            directory,
             source,
             validation,
             clock,
@@ -168,7 +168,8 @@ impl Dispatcher {
                 }
             }
         };
-        let Some(registered) = self.catalog.get(&started.launch.method) else {
+        let executors = self.directory.newest();
+        let Some(registered) = executors.get(&started.launch.method) else {
             let error = format!("executor `{}` not found", started.launch.method);
             return failed(FailureReason::ExecutorNotFound, error);
         };
@@ -205,7 +206,8 @@ impl Dispatcher {
         undurable: Undurable<'_>,
         bytes_left: &mut usize,
     ) -> Option<Command> {
-        let registered = self.catalog.get(&started.launch.method)?;
+        let executors = self.directory.newest();
+        let registered = executors.get(&started.launch.method)?;
         let now = self.clock.now();
         let too_late = started.launch.deadline.is_some_and(|at| at <= now);
         if !registered.is_pure() || too_late || self.stop.is_cancelled() {
@@ -261,6 +263,7 @@ impl Dispatcher {
                         task,
                         attempt,
                         progress: now,
+                        lease: None,
                     },
                     &self.stop,
                 )
@@ -278,6 +281,7 @@ fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Opt
             task,
             attempt,
             result,
+            lease: None,
         }),
         AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
             task,
@@ -285,6 +289,7 @@ fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Opt
             error,
             reason,
             progress,
+            lease: None,
         }),
         AttemptOutcome::Stopped => None,
     }

@@ -3,11 +3,11 @@
 //! Owns executors and attempts. May use `application`, `subscription` and `domain`; decides
 //! nothing: what starts, and what follows from an outcome, is decided in the flow's own turn.
 
-pub mod catalog;
+pub mod directory;
 pub mod dispatcher;
 pub mod executor;
 pub mod job_source;
 
-pub use catalog::Catalog;
+pub use directory::ExecutorDirectory;
 pub use dispatcher::Dispatcher;
 pub use job_source::JobSource;

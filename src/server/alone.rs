@@ -2,8 +2,9 @@
 
 use super::StartError;
 use super::storage::{Opened, Storage};
+use crate::application::leases::MemoryRenewals;
 use crate::application::ownership::Sole;
-use crate::application::ports::{Attempts, Executors, Started};
+use crate::application::ports::{Attempts, ExecutorSnapshot, Executors, Started};
 use crate::application::{Flows, Ownership, Partitions, Positions, RowCache, flows, rows};
 use crate::clock::SharedClock;
 use crate::nodes;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{FlowId, Position, TaskId};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +80,7 @@ impl Alone {
             store: store.clone(),
             clock: clock.clone(),
             executors: Arc::new(Nothing),
+            renewals: Arc::new(MemoryRenewals::default()),
             rows: Arc::new(RowCache::new(rows::BYTES_MAX)),
             positions: Arc::new(Positions::after(*store.watch().borrow())),
             ownership,
@@ -161,6 +164,18 @@ impl Alone {
 struct Nothing;
 
 impl Executors for Nothing {
+    fn snapshot(&self) -> Arc<dyn ExecutorSnapshot> {
+        Arc::new(Self)
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        watch::channel(1).1
+    }
+}
+
+impl ExecutorSnapshot for Nothing {
+    fn number(&self) -> u64 {
+        1
+    }
     fn knows(&self, _: &str) -> bool {
         false
     }

@@ -100,7 +100,8 @@ pub fn rebuild_started(position: Position) -> Box<RawValue> {
 pub fn executors(context: &Context) -> Box<RawValue> {
     let list: Vec<Value> = context
         .catalog
-        .iter()
+        .newest()
+        .built_in()
         .map(|registered| {
             let d = registered.description();
             json!({

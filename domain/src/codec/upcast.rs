@@ -12,13 +12,14 @@ pub(super) struct Step {
     pub(super) apply: fn(Value) -> Value,
 }
 
-/// Later versions have only added members so far, but for version 3 of `RunEnded`, which counts fewer tasks:
-/// older ones do not say which of those that they count are groups.
+/// Later versions have only added members, and values of members, so far; but version 3 of `RunEnded` counts
+/// fewer tasks: older ones do not say which of those that they count are groups.
 pub(super) const STEPS: &[Step] = &[];
 
 /// `data` of `kind` in version `found`, brought to version `known`, one step after the other.
 ///
-/// A version without a step keeps its JSON: the next one only added members that have defaults.
+/// A version without a step keeps its JSON: the next one only added members that have defaults, or
+/// values.
 pub(super) fn upcast(steps: &[Step], kind: &str, found: u16, known: u16, data: Value) -> Value {
     (found..known).fold(data, |data, version| {
         let step = steps.iter().find(|s| s.kind == kind && s.from == version);

@@ -5,7 +5,7 @@ use super::event::{FailureReason, FlowArchived, RunKind};
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
 use crate::task::{Progress, Status};
-use crate::{CallbackId, Payload, RunId, TaskId, Timestamp, Version};
+use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp, Version};
 use hashbrown::HashSet;
 
 /// What somebody wants of a flow.
@@ -45,6 +45,8 @@ pub enum Command {
         attempt: u32,
         /// What it returned.
         result: Payload,
+        /// The lease under which the attempt runs outside the server; `None` for one of this process.
+        lease: Option<LeaseId>,
     },
     /// An attempt ended with an error.
     Fail {
@@ -58,6 +60,8 @@ pub enum Command {
         reason: FailureReason,
         /// How far it had come.
         progress: Progress,
+        /// The lease under which the attempt runs outside the server; `None` for one of this process.
+        lease: Option<LeaseId>,
     },
     /// An attempt reports how far it is.
     Report {
@@ -67,8 +71,33 @@ pub enum Command {
         attempt: u32,
         /// How far.
         progress: Progress,
+        /// The lease under which the attempt runs outside the server; `None` for one of this process.
+        lease: Option<LeaseId>,
     },
-    /// After a restart: attempts that are under way, but not on this server any more, have ended.
+    /// A worker outside the server begins an attempt.
+    Claim(Claim),
+    /// A worker gives an attempt back: it goes to somebody else, and uses up nothing.
+    Release {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// A lease has ended without an outcome: the attempt is lost.
+    EndLease {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// The lease.
+        lease: LeaseId,
+        /// When it ended, renewals included.
+        expired_at: Timestamp,
+    },
+    /// After a restart: attempts that are under way, but not on this server any more, have ended. Those
+    /// that run outside the server under a lease go on.
     Recover {
         /// Attempts that do run.
         alive: HashSet<(TaskId, u32)>,
@@ -88,6 +117,24 @@ pub struct Archive {
     pub rest: Rest,
     /// Where the copy is.
     pub copy: FlowArchived,
+}
+
+/// See [`Command::Claim`]. Accepted without events, and with the status `Pending`, when the task could
+/// start and no slot is free for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// A ready task of a method that workers claim.
+    pub task: TaskId,
+    /// Version of the event with the specification that the claim was built on.
+    pub spec_at: Version,
+    /// That specification's bound on an attempt, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The new lease. The same claim twice is one claim.
+    pub lease: LeaseId,
+    /// The worker, by its name; at most `limits::KEY_CHARS_MAX` characters.
+    pub worker: String,
+    /// Until when the lease holds unless it is renewed.
+    pub expires_at: Timestamp,
 }
 
 /// How much at rest a flow must be to be archived. Nothing of it may run in either case.
@@ -147,6 +194,11 @@ pub enum Done {
 pub trait Capacity {
     /// Whether an executor of this name exists.
     fn knows(&self, method: &str) -> bool;
+    /// Whether its attempts are started by claims of workers outside the server, never by the flow
+    /// itself. Only of an executor that exists.
+    fn is_remote(&self, _method: &str) -> bool {
+        false
+    }
     /// Whether running the same attempt twice does no harm; false for an unknown executor.
     fn is_idempotent(&self, method: &str) -> bool;
     /// The name of the executor behind an alias; the same text when it is none. Names that share

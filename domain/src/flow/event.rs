@@ -2,7 +2,7 @@
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
 use crate::task::{Priority, Progress, RetryPolicy, Status};
-use crate::{CallbackId, Payload, RunId, TaskId, Timestamp};
+use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What happened to a flow.
@@ -260,6 +260,24 @@ pub struct TaskStarted {
     pub attempt: u32,
     /// The run that started it.
     pub run_id: RunId,
+    /// Who holds it, when it runs outside the server; absent for an attempt that lives and dies with the
+    /// server's process. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+}
+
+/// The right of a worker outside the server to carry out an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// What the worker's outcomes must present. A name and not a secret: events hold none.
+    pub id: LeaseId,
+    /// The worker, by its name.
+    pub worker: String,
+    /// Until when the lease holds at least. Renewals, which are not events, make it hold longer.
+    pub expires_at: Timestamp,
+    /// Milliseconds that the attempt may take, whoever renews the lease; absent for no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// See [`Event::TaskProgressed`].
@@ -296,7 +314,7 @@ pub enum FailureReason {
     Deadline,
     /// No executor of that name appeared in time.
     ExecutorNotFound,
-    /// The server stopped while it ran.
+    /// The server stopped while it ran, or the lease of its worker ended.
     Interrupted,
     /// The inputs do not conform to a schema.
     InvalidInputs,
@@ -304,6 +322,8 @@ pub enum FailureReason {
     InvalidResult,
     /// A group: not all of it completed.
     Group,
+    /// Its worker gave it back. Since version 2 of `TaskFailed`.
+    Released,
 }
 
 /// See [`Event::TaskFailed`].
@@ -332,8 +352,10 @@ pub enum RequeueReason {
     Retry,
     /// A new run covers it.
     Rerun,
-    /// The server stopped while it ran, and it may run again.
+    /// The server stopped while it ran, or the lease of its worker ended, and it may run again.
     Interrupted,
+    /// Its worker gave it back. Since version 2 of `TaskRequeued`.
+    Released,
 }
 
 /// See [`Event::TaskRequeued`].

@@ -5,8 +5,10 @@
 //! change which tasks wait for a group around them makes the run stale: `refresh` then looks at all
 //! its members.
 
-use super::event::{Dependency, Event, RunStarted, Specification, TaskCreated};
-use super::state::{Archived, Edge, Flow, NONE, Run, Task};
+use super::event::{
+    Dependency, Event, Lease, RequeueReason, RunStarted, Specification, TaskCreated,
+};
+use super::state::{Archived, Edge, Flow, Held, NONE, Run, Task};
 use crate::task::{Progress, Status};
 use crate::{Recorded, TaskId, Timestamp};
 
@@ -44,6 +46,9 @@ impl Flow {
                 task.attempts_in_run += 1;
                 task.next_attempt_at = Timestamp::default();
                 task.progress = Progress::ZERO;
+                if let Some(lease) = &e.lease {
+                    self.leased(i, lease, time);
+                }
             }
             Event::TaskProgressed(e) => {
                 let i = self.ordinal(e.task_id);
@@ -73,8 +78,12 @@ impl Flow {
                 let i = self.ordinal(e.task_id);
                 let task = self.at_mut(i);
                 task.next_attempt_at = e.next_attempt_at.unwrap_or_default();
-                if e.reason == super::RequeueReason::Interrupted {
-                    task.attempts_in_run = task.attempts_in_run.saturating_sub(1);
+                match e.reason {
+                    // Attempts that nobody is to blame for are not charged to the retry budget.
+                    RequeueReason::Interrupted | RequeueReason::Released => {
+                        task.attempts_in_run = task.attempts_in_run.saturating_sub(1);
+                    }
+                    RequeueReason::Retry | RequeueReason::Rerun => {}
                 }
                 task.progress = Progress::ZERO;
                 task.ready_since = time.max(task.next_attempt_at);
@@ -408,8 +417,26 @@ impl Flow {
         self.stale_runs.remove(&key);
     }
 
+    fn leased(&mut self, i: u32, lease: &Lease, time: Timestamp) {
+        let times_out_at = lease
+            .timeout_ms
+            .map_or(Timestamp::FAR_FUTURE, |ms| time.plus_ms(ms));
+        let held = Held {
+            id: lease.id,
+            worker: lease.worker.as_str().into(),
+            expires_at: lease.expires_at,
+            timeout_ms: lease.timeout_ms,
+            times_out_at,
+        };
+        self.leases.insert(i, held);
+        self.link_time_out(i);
+    }
+
     fn ended(&mut self, id: TaskId, status: Status, time: Timestamp) {
         let (i, version) = (self.ordinal(id), self.version);
+        if let Some(held) = self.leases.remove(&i) {
+            self.time_outs.remove(&(held.times_out_at, i));
+        }
         self.at_mut(i).outcome_at = version;
         self.at_mut(i).next_attempt_at = Timestamp::default();
         self.set_status(i, status, time);

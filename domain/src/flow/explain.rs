@@ -127,6 +127,11 @@ pub enum Reason {
         /// When it fails for that.
         until: Timestamp,
     },
+    /// Pending: it is ready; only a worker is missing that claims it.
+    WaitsForWorker {
+        /// When it became ready.
+        since: Timestamp,
+    },
     /// Pending: it is ready; only a slot is missing.
     WaitsForSlot(Place),
     /// A group in progress: descendants have not ended.
@@ -305,14 +310,15 @@ impl Flow {
             since: task.ready_since,
             task: i,
         };
-        let known = self
-            .methods
-            .text(task.method)
-            .is_some_and(|method| capacity.knows(method));
+        let method = self.methods.text(task.method);
+        let known = method.is_some_and(|method| capacity.knows(method));
+        let remote = method.is_some_and(|method| capacity.is_remote(method));
         reasons.push(if task.next_attempt_at > now {
             Reason::WaitsForRetry {
                 at: task.next_attempt_at,
             }
+        } else if remote {
+            Reason::WaitsForWorker { since: rank.since }
         } else if known || task.is_group() {
             Reason::WaitsForSlot(Place {
                 priority: rank.priority,

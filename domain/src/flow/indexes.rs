@@ -230,11 +230,21 @@ impl Flow {
                 self.edges_to_groups += u32::from(to_group);
             }
         }
+        let leased: Vec<u32> = self.leases.keys().copied().collect();
+        leased.into_iter().for_each(|i| self.link_time_out(i));
         self.refresh_deadlines(0);
         for i in 0..self.tasks.len() as u32 {
             self.link(i);
         }
         self.refresh();
+    }
+
+    /// Has the attempt of a leased task time out when its time has come.
+    pub(super) fn link_time_out(&mut self, i: u32) {
+        let times_out_at = self.leases[&i].times_out_at;
+        if times_out_at != Timestamp::FAR_FUTURE {
+            self.time_outs.insert((times_out_at, i));
+        }
     }
 
     /// Effective deadlines of a task and everything below it. The tasks must not be linked, or the

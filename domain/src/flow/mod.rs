@@ -3,7 +3,7 @@
 pub(crate) mod below;
 mod command;
 mod coverage;
-mod decide;
+pub(crate) mod decide;
 mod event;
 mod evolve;
 pub mod explain;
@@ -13,10 +13,10 @@ mod sound;
 pub(crate) mod state;
 mod waits;
 
-pub use command::{Archive, Capacity, Command, Done, Execute, Rest, SlotRequest, Update};
+pub use command::{Archive, Capacity, Claim, Command, Done, Execute, Rest, SlotRequest, Update};
 pub use coverage::covers;
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
     PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState,
     Specification, StatusCounts, TaskCancelled, TaskCompleted, TaskCreated, TaskDeleted,
     TaskFailed, TaskMoved, TaskProgressed, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,

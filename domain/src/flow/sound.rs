@@ -4,6 +4,7 @@
 
 use super::state::{Flow, NONE, Run, Task};
 use crate::limits;
+use crate::task::Status;
 use hashbrown::HashSet;
 
 impl Flow {
@@ -21,6 +22,7 @@ impl Flow {
             && self.runs.values().all(|r| is_sound_run(r, n))
             && self.is_tree()
             && self.covers_what_runs()
+            && self.leases_what_runs()
     }
 
     fn is_sound_task(&self, task: &Task) -> bool {
@@ -79,6 +81,19 @@ impl Flow {
             }
         }
         true
+    }
+
+    /// Leases belong to attempts that are under way in a run.
+    fn leases_what_runs(&self) -> bool {
+        self.leases.keys().all(|&i| {
+            let task = self.tasks.get(i as usize);
+            task.is_some_and(|t| {
+                t.status == Status::InProgress
+                    && !t.is_group()
+                    && !t.deleted
+                    && self.runs.contains_key(&t.run)
+            })
+        })
     }
 
     /// A task names the run that holds it, and that run lists the task.

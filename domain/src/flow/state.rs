@@ -6,7 +6,7 @@
 
 use super::{FlowArchived, RunState};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
-use crate::{RunId, TaskId, Timestamp, Version};
+use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -84,6 +84,18 @@ impl Task {
     pub(crate) const fn is_group(&self) -> bool {
         self.method == NONE
     }
+}
+
+/// The lease of an attempt that runs outside the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub(crate) id: LeaseId,
+    pub(crate) worker: Box<str>,
+    /// Until when it holds at least.
+    pub(crate) expires_at: Timestamp,
+    pub(crate) timeout_ms: Option<u64>,
+    /// When the attempt times out; far in the future when it never does.
+    pub(crate) times_out_at: Timestamp,
 }
 
 /// Place of a ready task in the order of starting.
@@ -184,6 +196,8 @@ pub struct Flow {
     pub(crate) users: Names,
     pub(crate) runs: BTreeMap<u32, Run>,
     pub(crate) next_run: u32,
+    /// Leases of tasks in progress whose attempts run outside the server.
+    pub(crate) leases: BTreeMap<u32, Held>,
 
     // Derived.
     #[serde(skip)]
@@ -219,6 +233,9 @@ pub struct Flow {
     /// Deadlines of covered tasks that are not terminal.
     #[serde(skip)]
     pub(crate) deadlines: BTreeSet<(Timestamp, u32)>,
+    /// When leased attempts time out. Those of this process are timed by whoever runs them.
+    #[serde(skip)]
+    pub(crate) time_outs: BTreeSet<(Timestamp, u32)>,
     /// Set by the last event of an archived flow, of which no snapshot is taken.
     #[serde(skip)]
     pub(crate) archived: Option<Box<Archived>>,
@@ -324,7 +341,8 @@ impl Flow {
         let task = size_of::<Task>() + 64;
         let edge = 2 * size_of::<Edge>();
         let names = self.methods.bytes + self.users.bytes;
-        self.tasks.len() * task + self.edges * edge + names + size_of::<Self>() + 1024
+        let leases = self.leases.len() * (size_of::<Held>() + 64);
+        self.tasks.len() * task + self.edges * edge + names + leases + size_of::<Self>() + 1024
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

@@ -11,7 +11,7 @@ mod settle;
 
 use crate::flow::{Capacity, Event, Flow};
 use crate::task::Status;
-use crate::{RunId, TaskId, Timestamp, Version};
+use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 pub(crate) use settle::{gives_up_at, settle};
 
 /// What the engine has to do because of events that are durable.
@@ -19,6 +19,8 @@ pub(crate) use settle::{gives_up_at, settle};
 pub enum Effect {
     /// Run an attempt.
     Launch(Launch),
+    /// Keep the lease of an attempt that a worker outside the server has begun.
+    Hold(Leased),
     /// Stop the executor of an attempt that has ended otherwise.
     Stop {
         /// Its executor may have ended by itself meanwhile.
@@ -49,11 +51,30 @@ pub struct Launch {
     pub deadline: Option<Timestamp>,
 }
 
+/// An attempt that is under way outside the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leased {
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The executor, whose slot it has.
+    pub method: String,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Until when it holds at least.
+    pub expires_at: Timestamp,
+}
+
 /// What `event` asks for, seen from the state right after the append that holds it: a start that
 /// the same append already ended asks for nothing. Cost: O(dependencies of the task).
 #[must_use]
 pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
     match event {
+        Event::TaskStarted(e) if e.lease.is_some() => {
+            let leased = held(flow, flow.live(e.task_id)?)?;
+            (leased.attempt == e.attempt).then_some(Effect::Hold(leased))
+        }
         Event::TaskStarted(e) => launch(flow, e.task_id, e.attempt).map(Effect::Launch),
         Event::TaskFailed(e) => Some(Effect::Stop {
             task: e.task_id,
@@ -80,7 +101,23 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
     }
 }
 
-/// Every attempt that should be running, from the state alone. Cost: O(members of active runs).
+/// Every attempt that is under way outside the server, from the state alone. Cost: O(result).
+pub fn leased(flow: &Flow) -> impl Iterator<Item = Leased> {
+    flow.leases.keys().filter_map(|i| held(flow, *i))
+}
+
+fn held(flow: &Flow, i: u32) -> Option<Leased> {
+    let (task, held) = (flow.at(i), flow.leases.get(&i)?);
+    Some(Leased {
+        task: task.id,
+        attempt: task.attempt,
+        method: flow.methods.text(task.method)?.to_owned(),
+        lease: held.id,
+        expires_at: held.expires_at,
+    })
+}
+
+/// Every attempt that should be running in this process, from the state alone. Cost: O(members of active runs).
 #[must_use]
 pub fn resume(flow: &Flow) -> Vec<Effect> {
     let members = flow
@@ -94,10 +131,28 @@ pub fn resume(flow: &Flow) -> Vec<Effect> {
         .collect()
 }
 
+/// Methods of ready tasks that the flow does not start by itself: nobody has them, or workers claim
+/// them. Whoever brings an executor looks for the flows that wait for it by these. Cost: O(methods with
+/// ready tasks).
+pub fn awaited<'a>(flow: &'a Flow, capacity: &'a dyn Capacity) -> impl Iterator<Item = &'a str> {
+    let methods = flow.ready.keys();
+    methods
+        .filter_map(|method| flow.methods.text(*method))
+        .filter(|method| !capacity.knows(method) || capacity.is_remote(method))
+}
+
+/// Whether tasks of the flow wait for nothing but an executor. Cost: O(1).
+#[must_use]
+pub fn has_ready(flow: &Flow) -> bool {
+    !flow.ready.is_empty()
+}
+
 fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
-    let task = flow.at(flow.live(id)?);
+    let i = flow.live(id)?;
+    let task = flow.at(i);
     let method = flow.methods.text(task.method)?;
-    if task.status != Status::InProgress || task.attempt != attempt {
+    let under_way = task.status == Status::InProgress && task.attempt == attempt;
+    if !under_way || flow.leases.contains_key(&i) {
         return None;
     }
     let dependencies = task.dependencies.iter().map(|e| {
@@ -116,7 +171,8 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     })
 }
 
-/// When the flow must be looked at again although nothing happens: a deadline, a retry that is
+/// When the flow must be looked at again although nothing happens: a deadline, a time-out of an attempt
+/// outside the server, a retry that is
 /// due, an executor that has been waited for long enough. `settled_at` is the time of the flow's
 /// last turn: what has become due since then is returned, what was ready then waits for a slot.
 /// Cost: O(methods with ready tasks); when runs wait differently long, O(tasks that wait for an
@@ -124,6 +180,8 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
 #[must_use]
 pub fn next_due(flow: &Flow, settled_at: Timestamp, capacity: &dyn Capacity) -> Option<Timestamp> {
     let deadline = flow.deadlines.first().map(|(at, _)| *at);
+    let time_out = flow.time_outs.first().map(|(at, _)| *at);
+    let deadline = deadline.into_iter().chain(time_out).min();
     let unknown = |method: &u32| {
         let name = flow.methods.text(*method);
         !name.is_some_and(|m| capacity.knows(m))

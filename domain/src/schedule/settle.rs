@@ -1,17 +1,18 @@
 //! Everything that the state makes possible or inevitable, until nothing more follows.
 
 use super::groups;
+use crate::flow::decide::attempt;
 use crate::flow::state::Rank;
 use crate::flow::{
-    CancelReason, Capacity, Event, FailureReason, Flow, RootAtEnd, RunEnded, SlotRequest,
-    TaskCancelled, TaskFailed, TaskStarted,
+    CancelReason, Capacity, Event, FailureReason, Flow, RequeueReason, RootAtEnd, RunEnded,
+    SlotRequest, TaskCancelled, TaskFailed, TaskStarted,
 };
 use crate::task::{Priority, Progress, Status};
 use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies consequences to the state and appends their events to `out`, in this order, until
-/// nothing changes: deadlines, groups that begin, groups whose members have ended, starts of
+/// nothing changes: deadlines, attempts outside the server that time out, groups that begin, groups whose members have ended, starts of
 /// ready tasks, and for each run in which nothing moves any more: its open groups, deepest first, and
 /// then its end. Cost: O(consequences * (dependents + depth)) and, a few times, O(methods with
 /// ready tasks).
@@ -30,6 +31,7 @@ pub(crate) fn settle(
             changed: false,
         };
         turn.pass_deadlines();
+        turn.pass_time_outs();
         turn.begin_groups();
         turn.end_settled_groups();
         if turn.changed {
@@ -110,6 +112,7 @@ impl Turn<'_> {
             task_id,
             attempt,
             run_id,
+            lease: None,
         }));
     }
 
@@ -153,6 +156,28 @@ impl Turn<'_> {
         }
     }
 
+    /// Attempts of this process are timed by whoever runs them, and end by a command.
+    fn pass_time_outs(&mut self) {
+        let now = self.now;
+        while let Some(&(_, i)) = self.flow.time_outs.first().filter(|(at, _)| *at <= now) {
+            let timeout_ms = self.flow.leases[&i].timeout_ms.unwrap_or_default();
+            let task = self.flow.at(i);
+            let next = attempt::next_attempt(task, now);
+            let again =
+                next.map(|at| attempt::requeued(self.flow, task, RequeueReason::Retry, Some(at)));
+            let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);
+            self.emit(Event::TaskFailed(TaskFailed {
+                task_id,
+                attempt,
+                error: format!("timed out after {} s", timeout_ms as f64 / 1000.0),
+                reason: FailureReason::Timeout,
+                progress,
+                will_retry: again.is_some(),
+            }));
+            again.into_iter().for_each(|event| self.emit(event));
+        }
+    }
+
     fn begin_groups(&mut self) {
         while let Some(&i) = self.flow.ready_groups.first() {
             self.begin(i);
@@ -178,7 +203,7 @@ impl Turn<'_> {
                 .methods
                 .text(method)
                 .expect("ready tasks have a method");
-            if capacity.knows(name) {
+            if capacity.knows(name) && !capacity.is_remote(name) {
                 names.insert(method, name.to_owned());
                 heads.extend(self.next_due_now(method).map(|rank| (rank, method)));
             }

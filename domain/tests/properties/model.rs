@@ -6,10 +6,13 @@ mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{
-    Event, FailureReason, RequeueReason, RunKind, RunState, Specification,
+    Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification,
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::{RunId, TaskId, Timestamp};
+
+/// The method whose tasks workers claim.
+pub(crate) const REMOTE: &str = "far";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
@@ -23,6 +26,8 @@ pub(crate) struct Task {
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) specification: Specification,
     pub(crate) spec_at: u64,
+    /// The lease of the attempt that is under way outside the server, and when it times out.
+    pub(crate) lease: Option<(Lease, Option<Timestamp>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -113,6 +118,9 @@ impl Model {
             task.status
         );
         task.status = status;
+        if status != InProgress {
+            task.lease = None;
+        }
     }
 
     fn respecify(&mut self, id: TaskId, s: &Specification) {
@@ -154,6 +162,7 @@ impl Model {
                         deadline: e.specification.deadline,
                         specification: e.specification.clone(),
                         spec_at: self.version,
+                        lease: None,
                     },
                 );
             }
@@ -235,8 +244,17 @@ impl Model {
                     Some(e.attempt - 1),
                     "attempt numbers rise by one, for ever"
                 );
+                let remote = self.tasks[&e.task_id].method.as_deref() == Some(REMOTE);
+                assert_eq!(
+                    e.lease.is_some(),
+                    remote,
+                    "workers begin what workers claim"
+                );
                 self.move_to(e.task_id, InProgress);
-                self.tasks.get_mut(&e.task_id).expect("a live task").attempt = e.attempt;
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                task.attempt = e.attempt;
+                let lease = e.lease.clone();
+                task.lease = lease.map(|l| (l.clone(), l.timeout_ms.map(|ms| now.plus_ms(ms))));
             }
             Event::TaskProgressed(e) => {
                 let task = &self.tasks[&e.task_id];
@@ -277,9 +295,15 @@ impl Model {
                         assert!(!known(method.expect("a task with a method")));
                     }
                     FailureReason::Deadline => assert!(self.deadline(e.task_id) <= Some(now)),
+                    FailureReason::Interrupted => {
+                        let lease = self.tasks[&e.task_id].lease.as_ref();
+                        assert!(lease.is_none_or(|(l, _)| l.expires_at <= now));
+                    }
+                    FailureReason::Released => {
+                        assert!(e.will_retry && self.tasks[&e.task_id].lease.is_some());
+                    }
                     FailureReason::Executor
                     | FailureReason::Timeout
-                    | FailureReason::Interrupted
                     | FailureReason::InvalidInputs
                     | FailureReason::InvalidResult => {}
                 }
@@ -372,13 +396,18 @@ impl Model {
                 }
                 Some(method) => {
                     let due = self.is_ready(*id) && task.not_before <= now;
-                    let stuck = due && known(method) && free_slots > 0;
+                    let stuck = due && known(method) && method != REMOTE && free_slots > 0;
                     assert!(
                         !stuck,
                         "a ready task did not start although a slot was free"
                     );
                 }
             }
+            let times_out_at = task.lease.as_ref().and_then(|(_, at)| *at);
+            assert!(
+                times_out_at.is_none_or(|at| at > now),
+                "a time-out was missed"
+            );
             if task.status == InProgress {
                 assert!(
                     task.run.is_some(),

@@ -10,7 +10,7 @@ fn dependencies() -> impl Strategy<Value = Vec<(u8, bool)>> {
 pub(crate) fn draft() -> impl Strategy<Value = Draft> {
     (
         any::<u8>(),
-        0..=10_u8,
+        0..=12_u8,
         dependencies(),
         0..4_u8,
         prop::option::weighted(0.15, 0..40_u8),
@@ -56,7 +56,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         4 => (task(), dependencies()).prop_map(|(t, d)| Step::Rewire(t, d)),
         3 => (task(), task()).prop_map(|(t, p)| Step::Move(t, p)),
         1 => (task(), 0..3_u8).prop_map(|(t, u)| Step::ChangeUser(t, u)),
-        3 => (task(), 0..=10_u8).prop_map(|(t, k)| Step::ChangeKind(t, k)),
+        3 => (task(), 0..=11_u8).prop_map(|(t, k)| Step::ChangeKind(t, k)),
         2 => (task(), prop::option::of(0..40_u8)).prop_map(|(t, d)| Step::ChangeDeadline(t, d)),
         3 => (task(), any::<bool>()).prop_map(|(t, c)| Step::Delete(t, c)),
         3 => (task(), any::<bool>()).prop_map(|(t, c)| Step::Cancel(t, c)),
@@ -64,6 +64,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         8 => (task(), prop::bool::weighted(0.1), 0..8_u8).prop_map(|(t, s, r)| Step::Fail(t, s, r)),
         2 => (task(), prop::bool::weighted(0.1), any::<u8>()).prop_map(|(t, s, p)| Step::Report(t, s, p)),
         2 => task().prop_map(Step::Recover),
+        8 => (task(), prop::option::weighted(0.3, 0..20_u8)).prop_map(|(t, ms)| Step::Claim(t, ms)),
+        1 => (task(), prop::bool::weighted(0.1)).prop_map(|(t, s)| Step::Release(t, s)),
+        3 => (task(), prop::bool::weighted(0.1)).prop_map(|(t, s)| Step::EndLease(t, s)),
         5 => (0..20_u8).prop_map(Step::Wait),
         3 => (0..6_u8).prop_map(Step::Slots),
         1 => any::<bool>().prop_map(Step::Ghost),

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) parent: u8,
-    /// 0 to 3 a group, 4 to 8 `echo`, 9 `once`, 10 the unknown `ghost`.
+    /// 0 to 3 a group, 4 to 8 `echo`, 9 `once`, 10 the unknown `ghost`, more `far`, which workers claim.
     pub(crate) kind: u8,
     pub(crate) dependencies: Vec<(u8, bool)>,
     pub(crate) priority: u8,
@@ -37,6 +37,11 @@ pub(crate) enum Step {
     Fail(u8, bool, u8),
     Report(u8, bool, u8),
     Recover(u8),
+    /// A worker claims a task, for an attempt of so many times 100 ms.
+    Claim(u8, Option<u8>),
+    /// True for a lease that is not the current one.
+    Release(u8, bool),
+    EndLease(u8, bool),
     Wait(u8),
     Slots(u8),
     /// The executor `ghost` appears or disappears.

@@ -1,18 +1,18 @@
 //! A flow, a server, a clock and the model, moved together.
 
-use super::model::Model;
+use super::model::{Model, REMOTE};
 use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::flow::{
-    Command, Dependency, Event, Execute, FailureReason, Flow, RunKind, Update,
+    Capacity, Claim, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind, Update,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::{Params, Schemas, Updates};
 use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::testing::{START, Server, group, id, run};
-use taskledger_domain::{Payload, TaskId, Timestamp, schedule};
+use taskledger_domain::{LeaseId, Payload, TaskId, Timestamp, schedule};
 
 pub(crate) struct World {
     flow: Flow,
@@ -25,6 +25,7 @@ pub(crate) struct World {
     history: Vec<(Timestamp, Event)>,
     created: usize,
     runs: usize,
+    claims: usize,
 }
 
 impl Default for World {
@@ -33,12 +34,16 @@ impl Default for World {
             flow: Flow::default(),
             replica: Flow::default(),
             model: Model::default(),
-            server: Server::default(),
+            server: Server {
+                remote: [REMOTE.to_owned()].into_iter().collect(),
+                ..Server::default()
+            },
             slots: 3,
             now: START,
             history: Vec::new(),
             created: 0,
             runs: 0,
+            claims: 0,
         }
     }
 }
@@ -70,7 +75,10 @@ impl World {
             | Step::Complete(..)
             | Step::Fail(..)
             | Step::Report(..)
-            | Step::Recover(_) => {
+            | Step::Recover(_)
+            | Step::Claim(..)
+            | Step::Release(..)
+            | Step::EndLease(..) => {
                 if let Some(command) = self.command(step) {
                     self.give(&command);
                 }
@@ -174,6 +182,7 @@ impl World {
                     task,
                     attempt,
                     result: Payload::empty(),
+                    lease: self.lease(task),
                 }
             }
             Step::Fail(t, stale, reason) => {
@@ -192,6 +201,7 @@ impl World {
                     error,
                     reason,
                     progress: Progress::ZERO,
+                    lease: self.lease(task),
                 }
             }
             Step::Report(t, stale, p) => {
@@ -201,6 +211,34 @@ impl World {
                     task,
                     attempt,
                     progress,
+                    lease: self.lease(task),
+                }
+            }
+            Step::Claim(t, times_out) => {
+                let ready = self.claimable();
+                let one = ready.get(usize::from(*t) % ready.len().max(1)).copied();
+                // Also what cannot be claimed.
+                let task = one.filter(|_| t % 8 > 0).or_else(|| self.any(*t))?;
+                self.claim(task, times_out.map(|n| u64::from(n) * 100))
+            }
+            Step::Release(t, wrong) => {
+                let (task, attempt) = self.attempt(*t, false)?;
+                let lease = self.lease(task).filter(|_| !wrong);
+                let lease = lease.unwrap_or(LeaseId(id("wrong").0));
+                Command::Release {
+                    task,
+                    attempt,
+                    lease,
+                }
+            }
+            Step::EndLease(t, wrong) => {
+                let (task, attempt) = self.attempt(*t, false)?;
+                let lease = self.lease(task).filter(|_| !wrong);
+                Command::EndLease {
+                    task,
+                    attempt,
+                    lease: lease.unwrap_or(LeaseId(id("wrong").0)),
+                    expired_at: self.now,
                 }
             }
             Step::Recover(mask) => {
@@ -213,6 +251,36 @@ impl World {
                 }
             }
             Step::Wait(_) | Step::Slots(_) | Step::Ghost(_) => return None,
+        })
+    }
+
+    /// The lease of the attempt of a task that is under way outside the server.
+    fn lease(&self, task: TaskId) -> Option<LeaseId> {
+        let task = self.model.tasks.get(&task)?;
+        task.lease.as_ref().map(|(lease, _)| lease.id)
+    }
+
+    /// Tasks that a worker may claim now.
+    fn claimable(&self) -> Vec<TaskId> {
+        let all = self.model.tasks.iter();
+        all.filter(|(id, t)| {
+            t.method.as_deref() == Some(REMOTE)
+                && t.not_before <= self.now
+                && self.model.is_ready(**id)
+        })
+        .map(|(id, _)| *id)
+        .collect()
+    }
+
+    fn claim(&mut self, task: TaskId, timeout_ms: Option<u64>) -> Command {
+        self.claims += 1;
+        Command::Claim(Claim {
+            task,
+            spec_at: self.model.tasks.get(&task).map_or(0, |t| t.spec_at),
+            timeout_ms,
+            lease: LeaseId(id(&format!("lease {}", self.claims)).0),
+            worker: "worker".to_owned(),
+            expires_at: self.now.plus_ms(300),
         })
     }
 
@@ -285,7 +353,7 @@ impl World {
         let before = self.flow.clone();
         let answer = self.flow.handle(command, self.now, &mut self.server);
         let (server, now) = (&self.server, self.now);
-        let known = |m: &str| server.executors.contains_key(m);
+        let known = |m: &str| server.knows(m);
         match answer {
             Err(refusal) => {
                 assert_eq!(before, self.flow, "{refusal:?} changed the state");
@@ -316,9 +384,15 @@ impl World {
             .into_iter()
             .map(|effect| match effect {
                 schedule::Effect::Launch(l) => (l.task, l.attempt),
-                schedule::Effect::Stop { .. } => panic!("nothing to stop"),
+                schedule::Effect::Hold(_) | schedule::Effect::Stop { .. } => {
+                    panic!("attempts of this process are launched")
+                }
             })
             .collect();
+        launched.extend(schedule::leased(&self.flow).map(|held| {
+            assert_eq!(Some(held.lease), self.lease(held.task));
+            (held.task, held.attempt)
+        }));
         launched.sort_unstable();
         assert_eq!(launched, self.running(), "what should be running");
         for (task, model) in &self.model.tasks {
@@ -350,6 +424,13 @@ impl World {
             assert!(turn < 2000, "a run does not end");
             let running = self.running();
             let Some((task, attempt)) = running.first().copied() else {
+                if self.server.slots > 0
+                    && let Some(task) = self.claimable().first().copied()
+                {
+                    let claim = self.claim(task, None);
+                    self.give(&claim);
+                    continue;
+                }
                 // Something is awaited: time must bring it about.
                 let due = schedule::next_due(&self.flow, self.now, &self.server);
                 let free = self.server.slots > 0;
@@ -366,6 +447,7 @@ impl World {
                     task,
                     attempt,
                     result: Payload::empty(),
+                    lease: self.lease(task),
                 }
             } else {
                 let (error, reason) = ("boom".to_owned(), FailureReason::Executor);
@@ -375,6 +457,7 @@ impl World {
                     error,
                     reason,
                     progress: Progress::ZERO,
+                    lease: self.lease(task),
                 }
             };
             self.give(&command);
@@ -390,6 +473,7 @@ fn method(kind: u8) -> Option<&'static str> {
         0..=3 => None,
         4..=8 => Some("echo"),
         9 => Some("once"),
-        _ => Some("ghost"),
+        10 => Some("ghost"),
+        _ => Some(REMOTE),
     }
 }

@@ -16,6 +16,7 @@ mod group_sums;
 mod groups;
 mod hostile;
 mod ids_and_aliases;
+mod leases;
 mod limits;
 mod next_steps;
 mod order;

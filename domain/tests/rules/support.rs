@@ -50,6 +50,7 @@ pub(crate) fn complete(name: &str, attempt: u32) -> Command {
         task: id(name),
         attempt,
         result: payload(r#"{"n":1}"#),
+        lease: None,
     }
 }
 
@@ -60,6 +61,7 @@ pub(crate) fn fail(name: &str, attempt: u32, reason: FailureReason) -> Command {
         error: "boom".to_owned(),
         reason,
         progress: Progress::ZERO,
+        lease: None,
     }
 }
 
@@ -68,6 +70,7 @@ pub(crate) fn report(name: &str, attempt: u32, fraction: f64) -> Command {
         task: id(name),
         attempt,
         progress: Progress::from(fraction),
+        lease: None,
     }
 }
 

@@ -48,6 +48,7 @@ fn in_progress_becomes_failed_with_an_error_and_its_progress_kept() {
             error: "disk full".to_owned(),
             reason: FailureReason::Executor,
             progress: Progress::from(0.4),
+            lease: None,
         })
         .accepted()
         .then(&[("a", Failed)]);
@@ -68,6 +69,7 @@ fn an_error_is_never_empty_and_never_longer_than_16_kib() {
             error,
             reason: FailureReason::Executor,
             progress: Progress::ZERO,
+            lease: None,
         });
         error_of(&s.accepted(), "a")
     };

@@ -85,6 +85,7 @@ const fn failure(reason: FailureReason) -> &'static str {
         FailureReason::InvalidInputs => "invalid_inputs",
         FailureReason::InvalidResult => "invalid_result",
         FailureReason::Group => "group",
+        FailureReason::Released => "released",
     }
 }
 

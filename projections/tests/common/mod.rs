@@ -364,6 +364,7 @@ impl World {
                     task_id,
                     attempt: attempt + 1,
                     run_id,
+                    lease: None,
                 })
             }
             (Status::InProgress, 0 | 1) => Event::TaskProgressed(TaskProgressed {

@@ -4,7 +4,11 @@ use super::Driver;
 use crate::application::batch::Batch;
 use crate::application::error::Failure;
 use crate::application::ownership::{Place, Refuted};
+use crate::application::slots::Held;
 use crate::store;
+use std::sync::Arc;
+use taskledger_domain::Recorded;
+use taskledger_domain::schedule::Leased;
 
 impl Driver<'_> {
     pub(super) fn place(&self) -> Place {
@@ -25,7 +29,21 @@ impl Driver<'_> {
     pub(super) fn leave(&mut self) {
         self.state = None;
         self.flows.timers.set(self.mailbox.flow, None);
+        self.flows.awaited.set(self.mailbox.flow, Vec::new());
         self.flows.slots.give_way(self.mailbox.flow);
+    }
+
+    /// Keeps the leases of attempts that have begun, before anybody is told of them, and drops those of
+    /// attempts that have ended.
+    pub(super) fn keep_leases(&self, holds: Vec<(Leased, Held)>, recorded: &[Arc<Recorded>]) {
+        if self.is_ours() {
+            for (leased, slot) in holds {
+                self.flows.leases.hold(self.mailbox.flow, &leased, slot);
+            }
+        }
+        for event in recorded {
+            self.flows.attempt_ended(&event.event);
+        }
     }
 
     /// The ownership under which the batch was decided is over.

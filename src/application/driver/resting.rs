@@ -30,6 +30,7 @@ impl Driver<'_> {
             .is_some_and(|s| s.durable - s.snapshot > loading::snapshot_interval(s.flow.size()))
     }
 
+    /// Registers when, and with which executor, the flow is wanted again.
     pub(super) fn set_timer(&self) {
         let Some(state) = self.state.as_ref() else {
             return;
@@ -40,5 +41,6 @@ impl Driver<'_> {
             None
         };
         self.flows.timers.set(self.mailbox.flow, due);
+        self.flows.rests(self.mailbox.flow, &state.flow, state.asked);
     }
 }

@@ -110,6 +110,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
             Reason::NotCovered { .. }
             | Reason::WaitsForRetry { .. }
             | Reason::WaitsForExecutor { .. }
+            | Reason::WaitsForWorker { .. }
             | Reason::WaitsForSlot(_)
             | Reason::Running
             | Reason::Completed => {}

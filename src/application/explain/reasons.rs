@@ -89,6 +89,14 @@ impl Speaker<'_> {
                     json!({"executor": method, "until": until}),
                 )
             }
+            Reason::WaitsForWorker { since } => {
+                let method = self.method();
+                said(
+                    "waits_for_worker",
+                    format!("waits since {since} for a worker that claims tasks of `{method}`"),
+                    json!({"executor": method, "ready_since": since}),
+                )
+            }
             Reason::WaitsForSlot(_) => self.slot(),
             Reason::WaitsForDescendants(below) => self.descendants(below),
             Reason::Running => self.running(),

@@ -1,4 +1,4 @@
-//! Which executors this server has. Built once at start, read-only from then on.
+//! Which executors run in this process. Built once at start; what changes later is in the directory.
 //!
 //! Data comes in as executors and configured bounds ([`RegistryBuilder`]); the dispatcher looks
 //! executors up by the name in `schemas.method`, `system.executors` lists them.
@@ -151,8 +151,8 @@ impl Registered {
     }
 }
 
-/// All executors of this server.
-#[derive(Debug, Default)]
+/// The executors that run in this process.
+#[derive(Debug, Default, Clone)]
 pub struct Registry {
     /// Sorted by name.
     executors: Vec<Registered>,
@@ -176,6 +176,26 @@ impl Registry {
     /// All executors, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Registered> {
         self.executors.iter()
+    }
+
+    /// Bounds the executor with this name or alias to `limit` attempts at once.
+    ///
+    /// # Errors
+    /// The limit is 0, or no executor has this name.
+    pub fn set_limit(&mut self, name: &str, limit: usize) -> Result<(), RegistryError> {
+        let name = name.to_owned();
+        if limit == 0 {
+            return Err(RegistryError::NoConcurrency { name });
+        }
+        match self.by_name.get(&name) {
+            Some(&at) => self.executors[at].limit = limit,
+            None => {
+                let known: Vec<_> = self.iter().map(|r| format!("`{}`", r.name())).collect();
+                let known = known.join(", ");
+                return Err(RegistryError::UnknownOverride { name, known });
+            }
+        }
+        Ok(())
     }
 
     /// How many attempts of the executor with this name or alias may run at once. Cost: O(1).

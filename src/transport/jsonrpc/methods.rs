@@ -17,7 +17,7 @@ use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::stretch::at_a_stretch;
 use crate::application::{App, Error, Failure};
-use crate::engine::{Catalog, Dispatcher as Engine};
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
 use crate::transport::openrpc::about;
 use crate::transport::system;
 use crate::webhooks::api::Webhooks;
@@ -40,7 +40,7 @@ pub struct Context {
     /// Commands and queries.
     pub app: App,
     /// The executors, for `system.executors`.
-    pub catalog: Arc<Catalog>,
+    pub catalog: Arc<ExecutorDirectory>,
     /// The attempts, for `system.health`.
     pub engine: Arc<Engine>,
     /// Where notices are sent.

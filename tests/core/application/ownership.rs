@@ -301,6 +301,7 @@ async fn a_late_outcome_of_an_earlier_ownership_changes_nothing() {
                 task,
                 attempt,
                 result: taskledger_domain::Payload::empty(),
+                lease: None,
             }
         })
         .await;

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
-use taskledger::application::ports::{Attempts, Executors, Started, Undurable};
+use taskledger::application::ports::{Attempts, ExecutorSnapshot, Executors, Started, Undurable};
 use taskledger::application::{Flows, Partitions};
 use taskledger::clock::ManualClock;
 use taskledger_domain::flow::{Command, Event, FailureReason};
@@ -18,41 +18,110 @@ use tokio_util::sync::CancellationToken;
 
 /// One executor of the script.
 #[derive(Debug, Clone)]
-pub(crate) struct Kindred {
-    pub(crate) canonical: &'static str,
-    pub(crate) slots: usize,
-    pub(crate) idempotent: bool,
+struct Kindred {
+    canonical: &'static str,
+    slots: usize,
+    idempotent: bool,
+    remote: bool,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct TestExecutors(pub(crate) RwLock<BTreeMap<String, &'static Kindred>>);
+/// A directory of executors that a test fills and changes.
+#[derive(Debug)]
+pub(crate) struct TestExecutors {
+    newest: RwLock<Arc<TestSnapshot>>,
+    number: watch::Sender<u64>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct TestSnapshot {
+    number: u64,
+    kindred: BTreeMap<String, Kindred>,
+}
+
+impl Default for TestExecutors {
+    fn default() -> Self {
+        Self {
+            newest: RwLock::default(),
+            number: watch::Sender::new(0),
+        }
+    }
+}
 
 impl TestExecutors {
+    /// Publishes a snapshot with one more executor, or another one in place of that of this name.
     pub(crate) fn add(&self, name: &str, canonical: &'static str, slots: usize, idempotent: bool) {
-        let kindred = Box::leak(Box::new(Kindred {
-            canonical,
-            slots,
-            idempotent,
-        }));
-        self.0.write().unwrap().insert(name.to_owned(), kindred);
+        self.put(
+            name,
+            Kindred {
+                canonical,
+                slots,
+                idempotent,
+                remote: false,
+            },
+        );
     }
-    fn get(&self, name: &str) -> Option<&'static Kindred> {
-        self.0.read().unwrap().get(name).copied()
+
+    /// Publishes a snapshot with a method that workers claim.
+    pub(crate) fn add_remote(&self, name: &'static str, slots: usize) {
+        self.put(
+            name,
+            Kindred {
+                canonical: name,
+                slots,
+                idempotent: false,
+                remote: true,
+            },
+        );
+    }
+
+    fn put(&self, name: &str, kindred: Kindred) {
+        self.change(|all| drop(all.insert(name.to_owned(), kindred)));
+    }
+
+    /// Publishes a snapshot without this executor.
+    pub(crate) fn remove(&self, name: &str) {
+        self.change(|all| drop(all.remove(name)));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Kindred>)) {
+        let mut newest = self.newest.write().unwrap();
+        let mut next = TestSnapshot::clone(&newest);
+        next.number += 1;
+        change(&mut next.kindred);
+        let number = next.number;
+        *newest = Arc::new(next);
+        drop(newest);
+        self.number.send_replace(number);
     }
 }
 
 impl Executors for TestExecutors {
+    fn snapshot(&self) -> Arc<dyn ExecutorSnapshot> {
+        self.newest.read().unwrap().clone()
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.number.subscribe()
+    }
+}
+
+impl ExecutorSnapshot for TestSnapshot {
+    fn number(&self) -> u64 {
+        self.number
+    }
     fn knows(&self, method: &str) -> bool {
-        self.get(method).is_some()
+        self.kindred.contains_key(method)
+    }
+    fn is_remote(&self, method: &str) -> bool {
+        self.kindred.get(method).is_some_and(|k| k.remote)
     }
     fn is_idempotent(&self, method: &str) -> bool {
-        self.get(method).is_some_and(|k| k.idempotent)
+        self.kindred.get(method).is_some_and(|k| k.idempotent)
     }
     fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
-        self.get(method).map_or(method, |k| k.canonical)
+        self.kindred.get(method).map_or(method, |k| k.canonical)
     }
     fn slot_limit(&self, method: &str) -> usize {
-        self.get(method).map_or(0, |k| k.slots)
+        self.kindred.get(method).map_or(0, |k| k.slots)
     }
     fn input_schema(&self, _: &str) -> Option<Arc<CompiledSchema>> {
         None
@@ -112,6 +181,7 @@ impl Attempts for Script {
             task,
             attempt,
             result: Payload::parse(&json!({"inputs": inputs}).to_string()).unwrap(),
+            lease: None,
         })
     }
     fn launch(&self, started: Started) {
@@ -261,6 +331,7 @@ impl Script {
             task,
             attempt,
             result: Payload::empty(),
+            lease: None,
         })
         .await;
     }
@@ -273,6 +344,7 @@ impl Script {
             error,
             reason,
             progress: Progress::ZERO,
+            lease: None,
         };
         self.end(id(name), fail).await;
     }

@@ -61,6 +61,7 @@ async fn a_limit_holds_across_flows() {
                     task,
                     attempt,
                     result: taskledger_domain::Payload::empty(),
+                    lease: None,
                 }
             })
             .await;

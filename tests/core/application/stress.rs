@@ -160,11 +160,13 @@ async fn everything_ends(seed: u64) {
                             error: "boom".to_owned(),
                             reason: FailureReason::Executor,
                             progress: Progress::ZERO,
+                            lease: None,
                         },
                         _ => Command::Complete {
                             task,
                             attempt,
                             result: Payload::empty(),
+                            lease: None,
                         },
                     })
                     .await;

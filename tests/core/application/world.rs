@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::caller::{Caller, Idempotency};
+use taskledger::application::leases::MemoryRenewals;
 use taskledger::application::ownership::{Ownership, Sole};
 use taskledger::application::{
     App, Directory, Error, ExecuteOptions, Flows, Positions, Readings, RowCache, Target,
@@ -55,6 +56,8 @@ pub(crate) struct Make {
     pub(crate) fenced: bool,
     /// Who decides; this server alone when nobody says.
     pub(crate) ownership: Option<Arc<dyn Ownership>>,
+    /// What a server before has kept of renewed leases.
+    pub(crate) renewals: Arc<MemoryRenewals>,
 }
 
 impl Default for Make {
@@ -63,6 +66,7 @@ impl Default for Make {
             idle_bytes_max: flows::IDLE_BYTES_MAX,
             fenced: false,
             ownership: None,
+            renewals: Arc::default(),
         }
     }
 }
@@ -75,6 +79,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) script: Arc<Script>,
     pub(crate) executors: Arc<TestExecutors>,
+    pub(crate) renewals: Arc<MemoryRenewals>,
     pub(crate) stop: CancellationToken,
     pub(crate) service: Option<runner::Service>,
     memory: Arc<MemoryStore>,
@@ -100,9 +105,14 @@ impl World {
         Self::over(self.memory.clone(), clock, make).await
     }
 
-    /// The next server over the same log: nothing but the log is left of this one.
+    /// The next server over the same log: nothing but the log, and what lies beside it, is left of this
+    /// one.
     pub(crate) async fn restarted(self) -> Self {
-        Self::over(self.memory.clone(), self.clock.clone(), Make::default()).await
+        let make = Make {
+            renewals: self.renewals.clone(),
+            ..Make::default()
+        };
+        Self::over(self.memory.clone(), self.clock.clone(), make).await
     }
 
     async fn over(memory: Arc<MemoryStore>, clock: Arc<ManualClock>, make: Make) -> Self {
@@ -137,6 +147,7 @@ impl World {
             store: store.clone(),
             clock: shared.clone(),
             executors: executors.clone(),
+            renewals: make.renewals.clone(),
             rows: rows.clone(),
             positions: positions.clone(),
             ownership: make.ownership.unwrap_or_else(|| Arc::new(Sole(fence))),
@@ -169,6 +180,7 @@ impl World {
             clock,
             script,
             executors,
+            renewals: make.renewals,
             stop,
             service: Some(service),
             memory,

@@ -350,6 +350,7 @@ impl World {
             task_id,
             attempt,
             run_id,
+            lease: None,
         };
         self.push(task(flow).as_flow(), Event::TaskStarted(event))
             .await

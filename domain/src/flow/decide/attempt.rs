@@ -10,23 +10,35 @@ use crate::flow::refusal::{Outdated, Rejection};
 use crate::flow::state::{Flow, Task};
 use crate::limits;
 use crate::task::{Progress, Status};
-use crate::{Payload, RunId, TaskId, Timestamp};
+use crate::{LeaseId, Payload, RunId, TaskId, Timestamp};
 use hashbrown::HashSet;
 
 /// The error of a task that a restart has ended for good.
 const INTERRUPTED: &str = "interrupted by a restart of the server";
 
-fn current(flow: &Flow, id: TaskId, attempt: u32) -> Result<&Task, Rejection> {
-    let task = flow.at(find(flow, id)?);
-    if task.status == Status::InProgress && task.attempt == attempt && !task.is_group() {
+/// An attempt as whoever carries it out names it: the task, the attempt, and the lease if it runs outside
+/// the server.
+pub(super) type Named = (TaskId, u32, Option<LeaseId>);
+
+/// The task, if the attempt is under way and held by whoever names it.
+pub(super) fn current(flow: &Flow, (id, attempt, lease): Named) -> Result<&Task, Rejection> {
+    let i = find(flow, id)?;
+    let task = flow.at(i);
+    let held = flow.leases.get(&i).map(|held| held.id);
+    if task.status == Status::InProgress
+        && task.attempt == attempt
+        && held == lease
+        && !task.is_group()
+    {
         Ok(task)
     } else {
         Err(Outdated::Attempt.into())
     }
 }
 
-pub(super) fn complete(flow: &Flow, id: TaskId, attempt: u32, result: &Payload) -> Decision {
-    current(flow, id, attempt)?;
+pub(super) fn complete(flow: &Flow, named: Named, result: &Payload) -> Decision {
+    current(flow, named)?;
+    let (id, attempt, _) = named;
     let event = Event::TaskCompleted(TaskCompleted {
         task_id: id,
         attempt,
@@ -35,8 +47,9 @@ pub(super) fn complete(flow: &Flow, id: TaskId, attempt: u32, result: &Payload) 
     Ok((vec![event], Done::Status(Status::Completed)))
 }
 
-pub(super) fn report(flow: &Flow, id: TaskId, attempt: u32, progress: Progress) -> Decision {
-    let task = current(flow, id, attempt)?;
+pub(super) fn report(flow: &Flow, named: Named, progress: Progress) -> Decision {
+    let task = current(flow, named)?;
+    let (id, attempt, _) = named;
     let event = Event::TaskProgressed(TaskProgressed {
         task_id: id,
         attempt,
@@ -52,13 +65,13 @@ pub(super) fn report(flow: &Flow, id: TaskId, attempt: u32, progress: Progress) 
 
 pub(super) fn fail(
     flow: &Flow,
-    id: TaskId,
-    attempt: u32,
+    named: Named,
     error: &str,
     (reason, progress): (FailureReason, Progress),
     now: Timestamp,
 ) -> Decision {
-    let task = current(flow, id, attempt)?;
+    let task = current(flow, named)?;
+    let (id, attempt, _) = named;
     let retry_at = match reason {
         FailureReason::Executor | FailureReason::Timeout | FailureReason::InvalidResult => {
             next_attempt(task, now)
@@ -68,7 +81,8 @@ pub(super) fn fail(
         | FailureReason::ExecutorNotFound
         | FailureReason::Interrupted
         | FailureReason::InvalidInputs
-        | FailureReason::Group => None,
+        | FailureReason::Group
+        | FailureReason::Released => None,
     };
     let mut events = vec![Event::TaskFailed(TaskFailed {
         task_id: id,
@@ -98,12 +112,12 @@ pub(super) fn fail(
 }
 
 /// When the task may try again; `None` when its budget is spent or its deadline comes first.
-fn next_attempt(task: &Task, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn next_attempt(task: &Task, now: Timestamp) -> Option<Timestamp> {
     let delay = task.retry.as_ref()?.delay_ms_after(task.attempts_in_run)?;
     Some(now.plus_ms(delay)).filter(|at| *at < task.effective_deadline)
 }
 
-fn requeued(
+pub(crate) fn requeued(
     flow: &Flow,
     task: &Task,
     reason: RequeueReason,
@@ -122,8 +136,8 @@ fn requeued(
     })
 }
 
-/// Attempts that nobody runs any more have ended: they run again where that is harmless or
-/// consented to, else the task fails.
+/// Attempts of this process that nobody runs any more have ended: they run again where that is harmless
+/// or consented to, else the task fails. Leased attempts have not: their life is their lease.
 pub(super) fn recover(
     flow: &Flow,
     alive: &HashSet<(TaskId, u32)>,
@@ -140,7 +154,8 @@ pub(super) fn recover(
         let lost = task.run == key
             && !task.deleted
             && task.status == Status::InProgress
-            && !task.is_group();
+            && !task.is_group()
+            && !flow.leases.contains_key(&i);
         if !lost || alive.contains(&(task.id, task.attempt)) {
             continue;
         }

@@ -2,10 +2,11 @@
 //! the same answer. One file per family of commands; the cost of each is stated there.
 
 mod archive;
-mod attempt;
+pub(crate) mod attempt;
 mod create;
 mod edit;
 mod execute;
+mod lease;
 mod remove;
 
 use super::command::{Capacity, Command, Done};
@@ -13,6 +14,7 @@ use super::event::Event;
 use super::refusal::{Argument, Refusal, Rejection};
 use super::state::Flow;
 use crate::schedule;
+use crate::task::Status;
 use crate::{TaskId, Timestamp};
 
 /// The events of an accepted command.
@@ -31,7 +33,13 @@ impl Flow {
         now: Timestamp,
         capacity: &mut dyn Capacity,
     ) -> Result<(Vec<Event>, Done), Rejection> {
-        let (mut events, done) = self.decide(command, now, capacity)?;
+        let (mut events, mut done) = self.decide(command, now, capacity)?;
+        if let Command::Claim(claim) = command
+            && !events.is_empty()
+            && !lease::takes_slot(self, claim, capacity)
+        {
+            (events, done) = (Vec::new(), Done::Status(Status::Pending));
+        }
         for event in &events {
             self.apply(event, now);
         }
@@ -43,7 +51,7 @@ impl Flow {
         Ok((events, done))
     }
 
-    /// Judges a command without changing anything.
+    /// Judges a command without changing anything. A claim is judged as if a slot were free.
     ///
     /// # Errors
     /// [`Rejection`].
@@ -62,19 +70,37 @@ impl Flow {
                 task,
                 attempt,
                 result,
-            } => attempt::complete(self, *task, *attempt, result),
+                lease,
+            } => attempt::complete(self, (*task, *attempt, *lease), result),
             Command::Fail {
                 task,
                 attempt,
                 error,
                 reason,
                 progress,
-            } => attempt::fail(self, *task, *attempt, error, (*reason, *progress), now),
+                lease,
+            } => {
+                let named = (*task, *attempt, *lease);
+                attempt::fail(self, named, error, (*reason, *progress), now)
+            }
             Command::Report {
                 task,
                 attempt,
                 progress,
-            } => attempt::report(self, *task, *attempt, *progress),
+                lease,
+            } => attempt::report(self, (*task, *attempt, *lease), *progress),
+            Command::Claim(claim) => lease::claim(self, claim, now, capacity),
+            Command::Release {
+                task,
+                attempt,
+                lease,
+            } => lease::release(self, (*task, *attempt, Some(*lease))),
+            Command::EndLease {
+                task,
+                attempt,
+                lease,
+                expired_at,
+            } => lease::end(self, (*task, *attempt, Some(*lease)), *expired_at, now),
             Command::Recover { alive } => {
                 Ok((attempt::recover(self, alive, now, capacity), Done::Ok))
             }

@@ -1,0 +1,88 @@
+//! The stored form of the state.
+
+use super::folder;
+use taskledger_domain::codec::snapshot;
+use taskledger_domain::flow::{Claim, Command};
+use taskledger_domain::task::Progress;
+use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
+use taskledger_domain::{LeaseId, TaskId};
+
+/// A flow with everything that a snapshot can hold.
+fn rich() -> Scenario {
+    let mut s = given(vec![
+        group("r").user("ann").deadline_ms(3_600_000),
+        group("g").under("r"),
+        task("a").under("g").attempts(3, 500).priority(0),
+        task("b").under("g").after(&["a"]).user("bob"),
+        task("c")
+            .under("r")
+            .after_any(&["g"])
+            .method("once")
+            .priority(3),
+        task("x").under("g").after(&["g"]),
+        task("gone").under("r"),
+        task("done").under("r"),
+        task("bad").under("r"),
+        task("far").under("g").method("resize"),
+    ]);
+    s.server.remote.insert("resize".to_owned());
+    let s = s
+        .when(Command::Delete {
+            task: id("gone"),
+            cascade: false,
+        })
+        .accepted();
+    let s = s.when(execute("done")).accepted().completes("done");
+    let s = s.when(execute("bad")).accepted().fails("bad");
+    let s = s.when(execute("g")).accepted().after_ms(10).fails("a");
+    let report = |task: TaskId| Command::Report {
+        task,
+        attempt: 2,
+        progress: Progress::from_millionths(250_000),
+        lease: None,
+    };
+    let far = s.flow.task(id("far")).expect("it was created");
+    let claim = Claim {
+        task: far.id,
+        spec_at: far.spec_at,
+        timeout_ms: Some(90_000),
+        lease: LeaseId(id("lease").0),
+        worker: "worker-1".to_owned(),
+        expires_at: START.plus_ms(60_000),
+    };
+    let s = s.when(Command::Claim(claim)).accepted();
+    s.after_ms(500).when(report(id("a"))).accepted()
+}
+
+#[test]
+fn the_golden_snapshot_means_what_it_meant() {
+    let name = format!("snapshot.v{}.bin", snapshot::FORMAT);
+    let path = folder().join(&name);
+    let flow = rich().flow;
+    let present = snapshot::encode(&flow);
+    let golden = std::fs::read(&path).unwrap_or_else(|_| {
+        let hex: String = present.iter().map(|b| format!("{b:02x}")).collect();
+        panic!("add {} with the bytes\n{hex}", path.display())
+    });
+    assert_eq!(
+        present, golden,
+        "the state is written otherwise: raise snapshot::FORMAT"
+    );
+    let read = snapshot::decode(&golden).expect("raise snapshot::FORMAT");
+    assert_eq!(
+        read, flow,
+        "the bytes mean another state: raise snapshot::FORMAT"
+    );
+}
+
+#[test]
+fn a_flow_goes_on_from_its_snapshot_as_if_nothing_had_happened() {
+    let s = rich();
+    let bytes = snapshot::encode(&s.flow);
+    let mut loaded = s.clone();
+    loaded.flow = snapshot::decode(&bytes).expect("a snapshot can be read again");
+    let go_on = |s: Scenario| s.completes("a").completes("b").after_ms(1).restarts();
+    let (live, loaded) = (go_on(s), go_on(loaded));
+    assert_eq!(live.history, loaded.history);
+    assert_eq!(live.flow, loaded.flow);
+}

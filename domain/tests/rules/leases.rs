@@ -1,0 +1,364 @@
+//! Attempts outside the server: claimed, held under a lease, given back, lost. spec: semantics / Remote work
+
+use crate::support::{cancel, error_of, starts};
+use taskledger_domain::flow::{
+    Claim, Command, Done, Event, FailureReason, Kind, RequeueReason, TaskFailed, TaskRequeued,
+};
+use taskledger_domain::schedule::{self, Effect};
+use taskledger_domain::task::Progress;
+use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
+use taskledger_domain::task::call::NewTask;
+use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
+use taskledger_domain::{LeaseId, Payload, Timestamp};
+
+/// Milliseconds that the leases of these tests hold unless they are renewed.
+const LEASE_MS: u64 = 60_000;
+
+fn remote(name: &str) -> NewTask {
+    task(name).method("resize")
+}
+
+/// These tasks, of which the first is executed; workers claim those of the method `resize`.
+fn running(tasks: Vec<NewTask>) -> Scenario {
+    let name = tasks[0].name.clone();
+    let mut s = given(tasks);
+    s.server.remote.insert("resize".to_owned());
+    s.when(execute(&name)).accepted()
+}
+
+fn lease(name: &str) -> LeaseId {
+    LeaseId(id(name).0)
+}
+
+fn the_claim(s: &Scenario, name: &str, lease_name: &str) -> Claim {
+    Claim {
+        task: id(name),
+        spec_at: s.flow.task(id(name)).expect("it exists").spec_at,
+        timeout_ms: None,
+        lease: lease(lease_name),
+        worker: format!("worker of {lease_name}"),
+        expires_at: s.now.plus_ms(LEASE_MS),
+    }
+}
+
+fn claims(s: Scenario, name: &str, lease_name: &str) -> Scenario {
+    let claim = the_claim(&s, name, lease_name);
+    s.when(Command::Claim(claim))
+}
+
+fn claimed(s: Scenario, name: &str, lease_name: &str) -> Scenario {
+    let s = claims(s, name, lease_name).then(&[(name, InProgress)]);
+    assert_eq!(s.last.as_ref().unwrap().1, Done::Status(InProgress));
+    s
+}
+
+fn completes(s: Scenario, name: &str, attempt: u32, under: Option<LeaseId>) -> Scenario {
+    s.when(Command::Complete {
+        task: id(name),
+        attempt,
+        result: Payload::empty(),
+        lease: under,
+    })
+}
+
+fn ends(s: Scenario, name: &str, attempt: u32, lease_name: &str) -> Scenario {
+    let expired_at = s.now;
+    s.when(Command::EndLease {
+        task: id(name),
+        attempt,
+        lease: lease(lease_name),
+        expired_at,
+    })
+}
+
+/// The lease passes its time and is ended.
+fn expires(mut s: Scenario, name: &str, lease_name: &str) -> Scenario {
+    s.now = s.now.plus_ms(LEASE_MS);
+    let attempt = s.attempt(name);
+    ends(s, name, attempt, lease_name).accepted()
+}
+
+fn lost(s: &Scenario) -> (&TaskFailed, Option<&TaskRequeued>) {
+    match &s.last.as_ref().unwrap().0[..] {
+        [Event::TaskFailed(failed), Event::TaskRequeued(again), ..] => (failed, Some(again)),
+        [Event::TaskFailed(failed), ..] => (failed, None),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_task_that_workers_claim_waits_for_its_claim() {
+    let s = running(vec![remote("a")]).after_ms(1_000_000);
+    let s = s.then(&[("a", Pending)]).runs(true);
+    let mut s = claimed(s, "a", "l");
+    let [Event::TaskStarted(started)] = &s.last.as_ref().unwrap().0[..] else {
+        panic!("{:?}", s.last);
+    };
+    let named = started.lease.as_ref().expect("it runs outside the server");
+    let held = named.id;
+    assert_eq!((started.attempt, named.worker.as_str()), (1, "worker of l"));
+    assert_eq!(s.server.granted, [id("a")], "a claim takes a slot");
+    s.server.slots = 0;
+    let s = completes(s, "a", 1, Some(held)).accepted();
+    let _ = s.then(&[("a", Completed)]).runs(false);
+}
+
+#[test]
+fn the_same_claim_twice_is_one_claim_and_another_one_is_refused() {
+    let s = claimed(running(vec![remote("a")]), "a", "l");
+    let claim = Claim {
+        spec_at: 1,
+        ..the_claim(&s, "a", "l")
+    };
+    let s = s.when(Command::Claim(claim)).accepted();
+    let (events, done) = s.last.as_ref().unwrap();
+    assert_eq!((events.len(), *done), (0, Done::Status(InProgress)));
+    let _ = claims(s, "a", "other").rejects(Kind::InvalidTransition);
+}
+
+#[test]
+fn only_what_is_ready_can_be_claimed() {
+    let s = running(vec![
+        group("g"),
+        remote("a").under("g").attempts(2, 500),
+        remote("b").under("g").after(&["a"]),
+        task("here").under("g"),
+    ]);
+    let s = claims(s, "g", "l").rejects(Kind::InvalidTransition);
+    let s = claims(s, "b", "l").rejects(Kind::InvalidTransition);
+    let s = claims(s, "here", "l").rejects(Kind::InvalidTransition);
+    let unknown = Claim {
+        task: id("nobody"),
+        ..the_claim(&s, "a", "l")
+    };
+    let s = s.when(Command::Claim(unknown)).rejects(Kind::NotFound);
+    let s = claimed(s, "a", "l").when(Command::Fail {
+        task: id("a"),
+        attempt: 1,
+        error: "boom".to_owned(),
+        reason: FailureReason::Executor,
+        progress: Progress::ZERO,
+        lease: Some(lease("l")),
+    });
+    let s = s.accepted().then(&[("a", Pending)]);
+    let s = claims(s, "a", "m").rejects(Kind::InvalidTransition);
+    let s = claimed(s.after_ms(500), "a", "m");
+    let s = completes(s, "a", 2, Some(lease("m"))).accepted();
+    let _ = claimed(s, "b", "n");
+
+    let mut alone = given(vec![remote("a")]);
+    alone.server.remote.insert("resize".to_owned());
+    let _ = claims(alone, "a", "l").rejects(Kind::InvalidTransition);
+}
+
+#[test]
+fn a_claim_on_another_specification_is_refused() {
+    let s = running(vec![remote("a")]);
+    let claim = Claim {
+        spec_at: 99,
+        ..the_claim(&s, "a", "l")
+    };
+    let s = s.when(Command::Claim(claim));
+    let _ = s.rejects(Kind::SpecificationMoved).then(&[("a", Pending)]);
+}
+
+#[test]
+fn a_claim_without_a_free_slot_changes_nothing() {
+    let mut s = running(vec![remote("a")]);
+    s.server.slots = 0;
+    let mut s = claims(s, "a", "l").accepted().then(&[("a", Pending)]);
+    let (events, done) = s.last.as_ref().unwrap();
+    assert_eq!((events.len(), *done), (0, Done::Status(Pending)));
+    s.server.slots = 1;
+    let _ = claimed(s, "a", "l");
+}
+
+#[test]
+fn an_outcome_must_present_the_lease_of_its_attempt() {
+    let s = claimed(
+        running(vec![
+            group("g"),
+            remote("a").under("g"),
+            task("b").under("g"),
+        ]),
+        "a",
+        "l",
+    );
+    let before = s.flow.clone();
+    for (attempt, under) in [(1, None), (1, Some(lease("other"))), (2, Some(lease("l")))] {
+        let s = completes(s.clone(), "a", attempt, under).rejects(Kind::StaleAttempt);
+        let s = s.when(Command::Report {
+            task: id("a"),
+            attempt,
+            progress: Progress::DONE,
+            lease: under,
+        });
+        let s = s.rejects(Kind::StaleAttempt);
+        assert_eq!(s.flow, before, "a refusal changes nothing");
+    }
+    let s = completes(s, "b", 1, Some(lease("l"))).rejects(Kind::StaleAttempt);
+    let s = ends(s, "b", 1, "l").rejects(Kind::StaleAttempt);
+    let _ = ends(s, "a", 1, "other").rejects(Kind::StaleAttempt);
+}
+
+#[test]
+fn a_restart_of_the_server_interrupts_no_leased_attempt() {
+    let s = running(vec![
+        group("g"),
+        remote("a").under("g"),
+        task("b").under("g"),
+    ]);
+    let s = claimed(s, "a", "l").restarts();
+    assert_eq!((s.attempt("a"), s.attempt("b")), (1, 2));
+    let resumed: Vec<_> = schedule::resume(&s.flow).into_iter().collect();
+    assert!(
+        matches!(&resumed[..], [Effect::Launch(l)] if l.task == id("b")),
+        "{resumed:?}"
+    );
+    let leased: Vec<_> = schedule::leased(&s.flow).collect();
+    assert_eq!(
+        (leased.len(), leased[0].task, leased[0].attempt),
+        (1, id("a"), 1)
+    );
+    assert_eq!(leased[0].expires_at, START.plus_ms(LEASE_MS));
+    let s = completes(s, "a", 1, Some(lease("l"))).accepted();
+    assert_eq!(schedule::leased(&s.flow).count(), 0);
+}
+
+#[test]
+fn a_start_under_a_lease_asks_for_its_keeping_and_not_for_a_launch() {
+    let s = claimed(running(vec![remote("a")]), "a", "l");
+    let started = &s.last.as_ref().unwrap().0[0];
+    let effect = schedule::react(&s.flow, started);
+    assert!(
+        matches!(&effect, Some(Effect::Hold(held)) if held.lease == lease("l") && held.method == "resize"),
+        "{effect:?}"
+    );
+}
+
+#[test]
+fn a_lease_that_ends_uses_up_an_interruption_and_no_retry() {
+    let mut s = running(vec![remote("a").attempts(2, 100)]);
+    for n in 1..=3 {
+        s = expires(claimed(s, "a", "l"), "a", "l").then(&[("a", Pending)]);
+        let (failed, again) = lost(&s);
+        assert_eq!((failed.attempt, failed.will_retry), (n, true));
+        assert_eq!(failed.reason, FailureReason::Interrupted);
+        let again = again.expect("it is on offer again");
+        assert_eq!(
+            (again.reason, again.next_attempt_at),
+            (RequeueReason::Interrupted, None)
+        );
+    }
+    // The retry is still there.
+    let s = claimed(s, "a", "l").when(Command::Fail {
+        task: id("a"),
+        attempt: 4,
+        error: "boom".to_owned(),
+        reason: FailureReason::Executor,
+        progress: Progress::ZERO,
+        lease: Some(lease("l")),
+    });
+    let s = s.accepted().then(&[("a", Pending)]).after_ms(100);
+    let s = expires(claimed(s, "a", "l"), "a", "l")
+        .then(&[("a", Failed)])
+        .runs(false);
+    let at = s.now;
+    assert_eq!(
+        error_of(&s, "a"),
+        format!("lost by worker `worker of l`, whose lease ended at {at}")
+    );
+}
+
+#[test]
+fn a_lease_holds_at_least_until_the_time_in_its_start() {
+    let mut s = claimed(running(vec![remote("a")]), "a", "l");
+    s.now = s.now.plus_ms(LEASE_MS - 1);
+    let s = ends(s, "a", 1, "l").accepted().then(&[("a", InProgress)]);
+    assert!(s.last.as_ref().unwrap().0.is_empty());
+    let _ = s.after_ms(1_000_000).then(&[("a", InProgress)]);
+}
+
+#[test]
+fn what_is_given_back_uses_up_nothing() {
+    let mut s = running(vec![remote("a").attempts(1, 0)]);
+    for attempt in 1..=5 {
+        s = claimed(s, "a", "l").when(Command::Release {
+            task: id("a"),
+            attempt,
+            lease: lease("l"),
+        });
+        s = s.accepted().then(&[("a", Pending)]);
+        let (failed, again) = lost(&s);
+        assert_eq!(
+            (failed.reason, failed.will_retry),
+            (FailureReason::Released, true)
+        );
+        assert_eq!(again.unwrap().reason, RequeueReason::Released);
+        assert_eq!(error_of(&s, "a"), "worker `worker of l` gave it back");
+    }
+    let s = completes(s, "a", 5, Some(lease("l"))).rejects(Kind::StaleAttempt);
+    let s = claimed(s, "a", "m");
+    let _ = completes(s, "a", 6, Some(lease("m")))
+        .accepted()
+        .then(&[("a", Completed)]);
+}
+
+#[test]
+fn cancel_and_deadline_take_a_leased_attempt_back() {
+    let s = claimed(running(vec![remote("a")]), "a", "l").when(cancel("a"));
+    let s = s.accepted().then(&[("a", Cancelled)]);
+    let s = completes(s, "a", 1, Some(lease("l"))).rejects(Kind::StaleAttempt);
+    assert_eq!(schedule::leased(&s.flow).count(), 0);
+
+    let s = claimed(running(vec![remote("a").deadline_ms(10_000)]), "a", "l");
+    let s = s.after_ms(10_000).then(&[("a", Failed)]).runs(false);
+    assert_eq!(schedule::leased(&s.flow).count(), 0);
+}
+
+#[test]
+fn a_claim_after_the_deadline_lets_the_deadline_pass() {
+    let mut s = running(vec![remote("a").deadline_ms(10_000)]);
+    s.now = s.now.plus_ms(10_000);
+    let s = claims(s, "a", "l").accepted();
+    let _ = s.then(&[("a", Cancelled)]).runs(false);
+}
+
+#[test]
+fn a_leased_attempt_times_out_in_the_turn_of_its_flow() {
+    let s = running(vec![remote("a").attempts(2, 100)]);
+    let claim = |s: Scenario, name| {
+        let claim = Claim {
+            timeout_ms: Some(1500),
+            ..the_claim(&s, "a", name)
+        };
+        s.when(Command::Claim(claim)).accepted()
+    };
+    let s = claim(s, "l").then(&[("a", InProgress)]);
+    let due = |s: &Scenario| schedule::next_due(&s.flow, s.now, &s.server);
+    assert_eq!(due(&s), Some(START.plus_ms(1500)));
+    let s = s.after_ms(1500).then(&[("a", Pending)]);
+    assert_eq!(error_of(&s, "a"), "timed out after 1.5 s");
+    let (failed, again) = lost(&s);
+    assert_eq!(
+        (failed.reason, failed.will_retry),
+        (FailureReason::Timeout, true)
+    );
+    assert_eq!(again.unwrap().next_attempt_at, Some(START.plus_ms(1600)));
+    let s = claim(s.after_ms(100), "m").then(&[("a", InProgress)]);
+    let s = s.after_ms(1500).then(&[("a", Failed)]).runs(false);
+    assert_eq!(due(&s), None::<Timestamp>);
+}
+
+#[test]
+fn an_outcome_starts_what_waits_for_it_here() {
+    let s = running(vec![
+        group("g"),
+        remote("a").under("g"),
+        task("b").under("g").after(&["a"]),
+    ]);
+    let s = claimed(s, "a", "l");
+    let s = completes(s, "a", 1, Some(lease("l"))).accepted();
+    assert_eq!(starts(&s, &["a", "b", "g"]), ["b"]);
+    assert_eq!(s.replayed(), s.flow);
+}

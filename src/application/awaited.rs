@@ -1,0 +1,115 @@
+//! Which flows have ready tasks that they do not start by themselves, by the executor that these wait for:
+//! one that nobody has, or one whose tasks workers claim.
+//!
+//! A flow enters itself when it comes to rest; whoever changes the directory of executors finds here whom
+//! to wake. Nothing rests on it being complete: flows come to rest again after each turn.
+
+use super::flows::Flows;
+use super::ownership::Partitions;
+use super::ports::Standing;
+use super::slots::View;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use taskledger_domain::FlowId;
+use taskledger_domain::flow::Flow;
+use taskledger_domain::schedule;
+
+/// See the module. Memory: one entry for each flow and method that it waits for.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    index: Mutex<Index>,
+    /// Flows in the index, so that others pass it by.
+    flows: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    /// With how the directory stood to the method when the flow came to rest.
+    flows: HashMap<Box<str>, HashMap<FlowId, Standing>>,
+    methods: HashMap<FlowId, Vec<Box<str>>>,
+}
+
+impl Index {
+    fn forget(&mut self, flow: FlowId) {
+        for method in self.methods.remove(&flow).unwrap_or_default() {
+            if let Some(flows) = self.flows.get_mut(&method) {
+                flows.remove(&flow);
+                if flows.is_empty() {
+                    self.flows.remove(&method);
+                }
+            }
+        }
+    }
+}
+
+impl Awaited {
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index
+            .lock()
+            .expect("no code panics while it holds the index")
+    }
+
+    /// What the flow waits for now, in place of what it waited for before.
+    pub(super) fn set(&self, flow: FlowId, methods: Vec<(Box<str>, Standing)>) {
+        if methods.is_empty() && self.flows.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut index = self.index();
+        index.forget(flow);
+        for (method, standing) in &methods {
+            let flows = index.flows.entry(method.clone()).or_default();
+            flows.insert(flow, *standing);
+        }
+        if !methods.is_empty() {
+            let methods = methods.into_iter().map(|(method, _)| method).collect();
+            index.methods.insert(flow, methods);
+        }
+        self.flows.store(index.methods.len(), Ordering::Release);
+    }
+
+    /// Forgets the flows of these partitions.
+    pub(super) fn forget(&self, partitions: &Partitions) {
+        let mut index = self.index();
+        let leaving = index.methods.keys().filter(|f| partitions.contain(**f));
+        let leaving: Vec<FlowId> = leaving.copied().collect();
+        leaving.into_iter().for_each(|flow| index.forget(flow));
+        self.flows.store(index.methods.len(), Ordering::Release);
+    }
+
+    /// Flows that wait for an executor to which the directory stands otherwise now. Cost: O(methods +
+    /// flows that wait for those that changed).
+    fn changed(&self, view: &View) -> Vec<FlowId> {
+        let index = self.index();
+        let mut changed = Vec::new();
+        for (method, flows) in &index.flows {
+            let now = view.standing(method);
+            let other = flows.iter().filter(|(_, then)| **then != now);
+            changed.extend(other.map(|(flow, _)| *flow));
+        }
+        changed
+    }
+}
+
+impl Flows {
+    /// Enters the flow, whose last turn asked the snapshot with this number, and has it looked at again
+    /// when there is another one already: whoever published that may have come too early to find it.
+    pub(super) fn rests(self: &Arc<Self>, id: FlowId, flow: &Flow, asked: u64) {
+        let view = self.slots.view();
+        let methods = schedule::awaited(flow, &view);
+        let methods = methods.map(|m| (Box::from(m), view.standing(m))).collect();
+        self.awaited.set(id, methods);
+        let newest = self.slots.view().number();
+        if asked != 0 && asked != newest && schedule::has_ready(flow) {
+            self.wake(id);
+        }
+    }
+
+    /// The directory of executors has changed: limits are taken over, and flows that wait for what is
+    /// there now are woken.
+    pub(super) fn executors_changed(self: &Arc<Self>) {
+        self.slots.follow();
+        let changed = self.awaited.changed(&self.slots.view());
+        changed.into_iter().for_each(|flow| self.wake(flow));
+    }
+}

@@ -1,0 +1,263 @@
+//! Who can execute what, now: the executors of this process, and methods whose tasks workers outside of it
+//! claim.
+//!
+//! The contents may change while the server runs. Each change makes a new [`Snapshot`] with a higher number;
+//! a snapshot that somebody holds stays as it is.
+
+use super::executor::{Registered, Registry};
+use crate::application::ports::{ExecutorSnapshot, Executors};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use taskledger_domain::Violation;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::task::inputs::CompiledSchema;
+use tokio::sync::watch;
+
+/// Slots of an executor that does not exist: none can be taken, because nothing starts.
+const UNKNOWN_SLOTS: usize = 0;
+
+/// Why the contents of the directory cannot be what somebody asked for.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DirectoryError {
+    /// A method that workers claim has the name of an executor of this process.
+    #[error("`{name}` is built in: its tasks run in this server and cannot be claimed by workers")]
+    BuiltIn {
+        /// The method.
+        name: String,
+    },
+    /// A name is empty or too long.
+    #[error("method name `{name}` must have 1 to {KEY_CHARS_MAX} characters")]
+    InvalidName {
+        /// The name, cut.
+        name: String,
+    },
+    /// A bound of zero would never run anything.
+    #[error("the limit of method `{name}` is 0; at least 1 is needed")]
+    NoLimit {
+        /// The method.
+        name: String,
+    },
+}
+
+/// A method whose tasks workers claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// Attempts that may be under way at once; at least 1.
+    pub limit: usize,
+}
+
+/// What the directory contains.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    /// The executors that run in this process.
+    pub built_in: Registry,
+    /// Methods whose tasks workers claim, by name. None of them is built in.
+    pub remote: BTreeMap<String, Remote>,
+}
+
+impl Contents {
+    fn check(&self) -> Result<(), DirectoryError> {
+        for (name, remote) in &self.remote {
+            if name.trim().is_empty() || name.chars().count() > KEY_CHARS_MAX {
+                let name = name.chars().take(KEY_CHARS_MAX).collect();
+                return Err(DirectoryError::InvalidName { name });
+            }
+            let name = || name.clone();
+            if self.built_in.get(&name()).is_some() {
+                return Err(DirectoryError::BuiltIn { name: name() });
+            }
+            if remote.limit == 0 {
+                return Err(DirectoryError::NoLimit { name: name() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The directory at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    number: u64,
+    contents: Contents,
+}
+
+impl Snapshot {
+    /// The executor of this process with this name or alias.
+    #[must_use]
+    pub fn get(&self, method: &str) -> Option<&Registered> {
+        self.contents.built_in.get(method)
+    }
+
+    /// All executors of this process, by name.
+    pub fn built_in(&self) -> impl Iterator<Item = &Registered> {
+        self.contents.built_in.iter()
+    }
+
+    /// All methods whose tasks workers claim, by name.
+    pub fn remote(&self) -> impl Iterator<Item = (&str, &Remote)> {
+        let remote = self.contents.remote.iter();
+        remote.map(|(name, remote)| (name.as_str(), remote))
+    }
+}
+
+impl ExecutorSnapshot for Snapshot {
+    fn number(&self) -> u64 {
+        self.number
+    }
+    fn knows(&self, method: &str) -> bool {
+        self.get(method).is_some() || self.is_remote(method)
+    }
+    fn is_remote(&self, method: &str) -> bool {
+        self.contents.remote.contains_key(method)
+    }
+    fn is_idempotent(&self, method: &str) -> bool {
+        self.get(method).is_some_and(|r| r.description().idempotent)
+    }
+    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
+        self.get(method).map_or(method, Registered::name)
+    }
+    fn slot_limit(&self, method: &str) -> usize {
+        match self.contents.remote.get(method) {
+            Some(remote) => remote.limit,
+            None => self.get(method).map_or(UNKNOWN_SLOTS, Registered::limit),
+        }
+    }
+    fn check(&self, method: &str, inputs: &Map<String, Value>) -> Vec<Violation> {
+        let executor = self.get(method).map(Registered::executor);
+        executor.map_or_else(Vec::new, |executor| executor.check(inputs))
+    }
+    fn params(&self, method: &str) -> Option<Arc<[String]>> {
+        self.get(method)?.params().cloned()
+    }
+    fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
+        self.get(method)?.input_schema().cloned()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ExecutorDirectory {
+    newest: watch::Sender<Arc<Snapshot>>,
+    /// The number of the newest snapshot; changed after the snapshot itself.
+    number: watch::Sender<u64>,
+    /// Held while the contents are changed.
+    changing: Mutex<()>,
+}
+
+impl ExecutorDirectory {
+    /// A directory of executors of this process; workers claim nothing yet.
+    #[must_use]
+    pub fn new(built_in: Registry) -> Self {
+        let contents = Contents {
+            built_in,
+            remote: BTreeMap::new(),
+        };
+        let number = 1;
+        Self {
+            newest: watch::Sender::new(Arc::new(Snapshot { number, contents })),
+            number: watch::Sender::new(number),
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// The newest snapshot. Cost: O(1).
+    #[must_use]
+    pub fn newest(&self) -> Arc<Snapshot> {
+        self.newest.borrow().clone()
+    }
+
+    /// Changes the contents and publishes them as a new snapshot, whose number is returned. Flows whose
+    /// tasks wait for what there is now are woken. Cost: O(executors).
+    ///
+    /// # Errors
+    /// [`DirectoryError`]; nothing is published then.
+    pub fn change(&self, change: impl FnOnce(&mut Contents)) -> Result<u64, DirectoryError> {
+        // A change that panicked has published nothing.
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = self.newest();
+        let mut contents = newest.contents.clone();
+        change(&mut contents);
+        contents.check()?;
+        let number = newest.number + 1;
+        self.newest
+            .send_replace(Arc::new(Snapshot { number, contents }));
+        self.number.send_replace(number);
+        Ok(number)
+    }
+}
+
+impl Executors for ExecutorDirectory {
+    fn snapshot(&self) -> Arc<dyn ExecutorSnapshot> {
+        self.newest()
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.number.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Contents, DirectoryError, ExecutorDirectory, Remote};
+    use crate::application::ports::{ExecutorSnapshot, Executors, Standing};
+    use crate::engine::executor::{BuiltInOptions, Registry, with_built_ins};
+
+    fn directory() -> ExecutorDirectory {
+        let builder = with_built_ins(Registry::builder(), BuiltInOptions::default());
+        let registry = builder.expect("unique names").build();
+        ExecutorDirectory::new(registry.expect("no limits"))
+    }
+
+    fn remote(name: &str, limit: usize) -> impl FnOnce(&mut Contents) {
+        let name = name.to_owned();
+        move |contents| drop(contents.remote.insert(name, Remote { limit }))
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_is_when_the_directory_changes() {
+        let directory = directory();
+        let (before, changes) = (directory.newest(), directory.changes());
+        assert_eq!(directory.change(remote("resize", 3)), Ok(2));
+        assert_eq!((before.number(), before.knows("resize")), (1, false));
+        let after = directory.snapshot();
+        assert_eq!((after.number(), *changes.borrow()), (2, 2));
+        assert_eq!(Standing::of(&*after, "resize"), Standing::Remote);
+        assert_eq!(Standing::of(&*after, "echo_executor"), Standing::BuiltIn);
+        assert_eq!(Standing::of(&*after, "nobody"), Standing::Unknown);
+        assert_eq!(
+            (after.slot_limit("resize"), after.slot_limit("nobody")),
+            (3, 0)
+        );
+    }
+
+    #[test]
+    fn a_limit_of_an_executor_of_this_process_can_be_changed() {
+        let directory = directory();
+        let change =
+            |c: &mut Contents| c.built_in.set_limit("echo_executor", 7).expect("it exists");
+        assert_eq!(directory.change(change), Ok(2));
+        assert_eq!(directory.snapshot().slot_limit("echo_executor"), 7);
+        assert!(directory.newest().built_in().any(|r| r.limit() == 7));
+    }
+
+    #[test]
+    fn contents_that_cannot_be_are_refused_and_nothing_is_published() {
+        let directory = directory();
+        let name = || "echo_executor".to_owned();
+        assert_eq!(
+            directory.change(remote("echo_executor", 1)),
+            Err(DirectoryError::BuiltIn { name: name() })
+        );
+        let name = String::from("resize");
+        assert_eq!(
+            directory.change(remote("resize", 0)),
+            Err(DirectoryError::NoLimit { name })
+        );
+        assert!(matches!(
+            directory.change(remote(" ", 1)),
+            Err(DirectoryError::InvalidName { .. })
+        ));
+        assert_eq!(directory.newest().number(), 1);
+        assert_eq!(directory.newest().remote().count(), 0);
+    }
+}
