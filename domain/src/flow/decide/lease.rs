@@ -2,11 +2,11 @@
 //! Cost: O(1).
 
 use super::attempt::{Named, current, requeued};
-use super::{Decision, find, wrong_status};
+use super::{Decision, find};
 use crate::Timestamp;
 use crate::flow::command::{Capacity, Claim, Done, SlotRequest};
 use crate::flow::event::{Event, FailureReason, Lease, RequeueReason, TaskFailed, TaskStarted};
-use crate::flow::rejection::{Kind, Rejection};
+use crate::flow::refusal::{Outdated, Refusal, TransitionFault};
 use crate::flow::state::{Flow, Held, NONE, Task};
 use crate::limits;
 use crate::task::Status;
@@ -19,7 +19,7 @@ pub(super) fn claim(
     now: Timestamp,
     capacity: &dyn Capacity,
 ) -> Decision {
-    let i = find(flow, "task_id", claim.task)?;
+    let i = find(flow, claim.task)?;
     let task = flow.at(i);
     if flow
         .leases
@@ -35,11 +35,12 @@ pub(super) fn claim(
         && task.ready_since <= now
         && capacity.is_remote(method);
     if !is_ready {
-        let expected = "a pending task of a run that waits for nothing but a worker";
-        return Err(wrong_status(Kind::InvalidTransition, task, expected));
+        let (task, status) = (task.id, task.status);
+        let fault = TransitionFault::NotClaimable { task, status };
+        return Err(Refusal::InvalidTransition(vec![fault]).into());
     }
     if task.spec_at != claim.spec_at {
-        return Err(Rejection::new(Kind::SpecificationMoved, Vec::new()));
+        return Err(Outdated::Specification.into());
     }
     if task.effective_deadline <= now {
         return Ok((Vec::new(), Done::Status(Status::Pending)));

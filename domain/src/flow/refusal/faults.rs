@@ -314,6 +314,13 @@ pub enum TransitionFault {
         /// Its status.
         status: Status,
     },
+    /// A task that waits for something else than a worker cannot be claimed.
+    NotClaimable {
+        /// The task.
+        task: TaskId,
+        /// Its status.
+        status: Status,
+    },
     /// Nothing in the task is pending or failed.
     NothingToExecute {
         /// The task.

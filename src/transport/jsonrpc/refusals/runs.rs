@@ -66,6 +66,10 @@ impl Wording<'_> {
             TransitionFault::Ended { task: _, status } => {
                 status_is(status, "a task that is pending or in_progress")
             }
+            TransitionFault::NotClaimable { task: _, status } => {
+                let expected = "a pending task of a run that waits for nothing but a worker";
+                status_is(status, expected)
+            }
             TransitionFault::NothingToExecute { task } => {
                 let expected = "a task with something pending or failed in it";
                 self.of_task("task_id", "Nothing to execute", expected, task)
