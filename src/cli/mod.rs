@@ -18,6 +18,7 @@ mod open_files;
 mod output;
 mod progress;
 mod projections;
+mod remote;
 mod retention;
 mod run;
 mod serve;
@@ -32,14 +33,13 @@ pub use api::{Api, ApiError};
 pub use error::CliError;
 pub use http_api::HttpApi;
 pub use local_api::LocalApi;
+pub use remote::URL_DEFAULT;
 
 use crate::engine::executor::{Registry, RegistryBuilder};
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use output::Output;
+use remote::Remote;
 use std::process::ExitCode;
-
-/// The address of a server when none is given.
-pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
 
 /// Orchestrates trees of tasks, durably
 #[derive(Debug, Parser)]
@@ -90,14 +90,6 @@ enum Command {
     Watch(watch::Args),
     Webhooks(webhooks::Args),
     Completions(completions::Args),
-}
-
-/// Which server to talk to.
-#[derive(Debug, Clone, Args)]
-struct Remote {
-    /// The server
-    #[arg(long, global = true, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT, value_parser = http_api::server_url)]
-    url: String,
 }
 
 impl Cli {

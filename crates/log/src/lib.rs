@@ -8,6 +8,7 @@
 //! `Appended` is on disk.
 
 mod check;
+mod error;
 pub mod faulty;
 pub mod lock;
 pub mod memory;
@@ -19,6 +20,8 @@ mod row;
 pub mod sqlite;
 pub mod transfer;
 pub mod verify;
+
+pub use error::Error;
 
 use async_trait::async_trait;
 use retention::{Dropped, Undropped};
@@ -164,28 +167,6 @@ pub struct Snapshot {
     pub format: u32,
     /// The state.
     pub bytes: Vec<u8>,
-}
-
-/// The store could not do its work. Never a refusal.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
-    /// Not reachable, or closing; retry.
-    #[error("the event store is not available: {0}")]
-    Unavailable(String),
-    /// The disk is full or read-only; nothing was written.
-    #[error("the event store cannot write: {0}")]
-    NotWritable(String),
-    /// A row of the log cannot be believed.
-    #[error("the log is damaged at position {position}: {reason}")]
-    Corrupt {
-        /// The row.
-        position: Position,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The append breaks a rule of this port or a limit; a fault of the caller.
-    #[error("the append is not valid: {0}")]
-    Invalid(String),
 }
 
 /// The append-only log.

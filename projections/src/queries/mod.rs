@@ -7,13 +7,15 @@ mod flows;
 mod list;
 mod reading;
 mod rows;
+mod select;
 mod snapshot;
 mod totals;
 
 pub use cursor::{Cursor, Order};
 pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
-pub use list::{LIST_BYTES_MAX, List, ListFilter, Start};
+pub use list::{LIST_BYTES_MAX, List};
 pub use reading::{Node, Reading};
+pub use select::{ListFilter, Start};
 pub use snapshot::Snapshot;
 
 use crate::{Error, ReadModels, TaskView};

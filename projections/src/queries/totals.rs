@@ -1,6 +1,6 @@
 //! Exact totals of lists, from sums that the projector keeps. See `tasks::counts`.
 
-use super::list::{ListFilter, Select};
+use super::select::{ListFilter, Select, keys_of_times};
 use crate::Error;
 use crate::tasks::counts::{ALL_TIMES, BUCKET_MICROS, EVERYBODY, bucket_of};
 use sqlx::AssertSqlSafe;
@@ -30,23 +30,6 @@ pub(super) async fn total(
         sum(tx, filter, (ALL_TIMES, ALL_TIMES + 1)).await?
     };
     Ok(u64::try_from(n).unwrap_or(0))
-}
-
-/// Keys between which, both ends not included, all tasks lie that were created from `from` to
-/// before `to`; `None` when there are none. Cost: O(buckets).
-pub(super) async fn keys_of_times(
-    tx: &mut Tx<'_>,
-    from: i64,
-    to: i64,
-) -> Result<Option<(i64, i64)>, Error> {
-    let last = bucket_of(Timestamp(to.saturating_sub(1)));
-    let mut args = tx.args();
-    args.int(bucket_of(Timestamp(from)));
-    args.int(last);
-    let row = tx.fetch_one(KEYS, args).await?;
-    let mut c = Columns::of(&row);
-    let (first, last) = (c.opt_int()?, c.opt_int()?);
-    Ok(first.zip(last).map(|(first, last)| (first - 1, last + 1)))
 }
 
 /// A span of creation times as whole buckets and what is left at its ends.
@@ -106,10 +89,6 @@ async fn sum(tx: &mut Tx<'_>, filter: &ListFilter, (from, to): (i64, i64)) -> Re
     Ok(Columns::of(&row).int()?)
 }
 
-/// By primary key.
-const KEYS: &str = "SELECT MIN(first_position), MAX(last_position)
-    FROM created_buckets
-    WHERE bucket >= $1 AND bucket <= $2";
 /// By primary key.
 const SUM: &str = "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT)
     FROM task_counts

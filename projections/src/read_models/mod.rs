@@ -6,7 +6,9 @@
 //! and the feed fills it from the log. On PostgreSQL servers share the rows, so there another
 //! version is replaced by a rebuild beside it.
 
+mod conn;
 mod elsewhere;
+mod found;
 mod options;
 mod postgres;
 mod rebuild;
@@ -14,11 +16,13 @@ mod sqlite;
 mod writer;
 
 pub use elsewhere::Elsewhere;
+pub use found::{Found, Swap};
 pub use options::{Options, Place, Postgres, READERS_MIN, SCHEMA_DEFAULT};
-pub use rebuild::{Rebuild, Swap};
+pub use rebuild::Rebuild;
 
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector};
+use conn::Conn;
 use sqlx::postgres::PgPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,24 +32,10 @@ use taskledger_sql::Tx;
 use taskledger_sql::readers::Readers as FileReaders;
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::timeout;
-use writer::{Conn, Way, Writer};
+use writer::{Way, Writer};
 
 /// How long a server may take to close connections: nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
-
-/// What was found when the place was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
-    /// Read models that can be continued.
-    Usable,
-    /// No read models: they are filled from the beginning of the log.
-    Nothing,
-    /// Read models that had to be thrown away: they are filled from the beginning of the log.
-    Unusable(String),
-    /// Read models of another version, which others may be using: reads are
-    /// [`Error::OtherVersion`] until a rebuild has put new ones in their place.
-    Foreign(String),
-}
 
 /// The read models, on SQLite or PostgreSQL.
 pub struct ReadModels {
@@ -261,13 +251,6 @@ impl ReadModels {
             None => Ok(()),
         }
     }
-}
-
-fn other_version(found: i64) -> String {
-    format!(
-        "they are of version {found}, this program makes version {}",
-        TaskProjector::VERSION
-    )
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //! weakest lock on `checkpoints`, the gate: a swap takes the strongest one, so it happens between
 //! reads, and no read sees tables of both sides.
 
+use super::conn::Conn;
+use super::found::{Found, Swap, other_version};
 use super::options::Postgres as Place;
-use super::writer::Conn;
-use super::{Found, Swap};
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
@@ -70,7 +70,7 @@ async fn prepare(db: &mut PgConnection, schema: &str) -> Result<Found, Error> {
         if let Some((version, _)) = version
             && version != TaskProjector::VERSION
         {
-            return Ok(Found::Foreign(super::other_version(version)));
+            return Ok(Found::Foreign(other_version(version)));
         }
         if let Err(error) = MIGRATIONS.run_direct(None, db, false).await {
             let error = Error::Migration(error);

@@ -3,7 +3,9 @@
 //! Owns the second place: a schema or a file, empty at first, with a checkpoint of its own. Whatever
 //! breaks off leaves the rows that served; the leftover is removed by the next rebuild.
 
-use super::writer::{self, Conn, Way, Writer};
+use super::conn::Conn;
+use super::found::Swap;
+use super::writer::{self, Way, Writer};
 use super::{Place, ReadModels, Readers, postgres, sqlite};
 use crate::Error;
 use crate::tasks::TaskProjector;
@@ -15,17 +17,6 @@ use tokio::time::timeout;
 
 /// How long a swap keeps new reads waiting for old ones to end, before it gives way and tries later.
 const SWAP_WAIT: Duration = Duration::from_millis(200);
-
-/// How a swap ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swap {
-    /// The new rows serve; the old ones are gone.
-    Done,
-    /// The serving rows contain more events, up to this one: fold them and try again.
-    Behind(Position),
-    /// Somebody is reading for a long time: try again soon. Nothing changed.
-    InUse,
-}
 
 /// A rebuild under way. Dropping it leaves everything as it was.
 pub struct Rebuild {

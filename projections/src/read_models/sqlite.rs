@@ -1,6 +1,6 @@
 //! Read models in a file of SQLite.
 
-use super::Found;
+use super::found::{Found, other_version};
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
@@ -48,7 +48,7 @@ pub(super) async fn open(path: &Path) -> Result<Found, Error> {
             db.close().await?;
             let reason = other.map_or_else(
                 || "they have no checkpoint".to_owned(),
-                |(version, _)| super::other_version(version),
+                |(version, _)| other_version(version),
             );
             (replace(path).await?, Found::Unusable(reason))
         }

@@ -1,5 +1,6 @@
 //! The one connection that changes rows, with what it remembers of them.
 
+use super::conn::Conn;
 use super::options::Postgres as Place;
 use super::{postgres, sqlite};
 use crate::tasks::TaskProjector;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
-use taskledger_sql::{Engine, Tx};
+use taskledger_sql::Engine;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::spawn_blocking;
@@ -28,32 +29,6 @@ pub(super) enum Way {
         /// How long one statement may take, as the client sees it.
         wait: Duration,
     },
-}
-
-/// A connection to either engine.
-pub(super) enum Conn {
-    File(Box<rusqlite::Connection>),
-    Postgres(Box<PgConnection>),
-}
-
-impl Conn {
-    pub(super) async fn begin(&mut self) -> Result<Tx<'_>, Error> {
-        Ok(match self {
-            Self::File(db) => Tx::direct(db)?,
-            Self::Postgres(db) => Tx::postgres(
-                db.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
-                    .await?,
-            ),
-        })
-    }
-
-    pub(super) async fn close(self) -> Result<(), Error> {
-        match self {
-            Self::File(db) => db.close().map_err(|(_, error)| error)?,
-            Self::Postgres(db) => db.close().await?,
-        }
-        Ok(())
-    }
 }
 
 impl Way {

@@ -11,14 +11,15 @@ use super::call::{self, Verdicts, Writer};
 use super::failure::{self, Failed};
 use super::head::Head;
 use super::link::Link;
-use super::{Options, queries};
-use taskledger_clock::SharedClock;
+use super::options::Options;
+use super::queries;
 use crate::check::BATCH_EVENTS_MAX;
 use crate::ring::Ring;
 use crate::{Error, Resolution};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use taskledger_clock::SharedClock;
 use taskledger_domain::{EventId, FlowId};
 use tokio::sync::{mpsc, oneshot};
 

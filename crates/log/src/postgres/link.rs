@@ -4,7 +4,8 @@
 //! outcome that is not known the epoch is raised before anything else is written, so that whatever
 //! was still on its way is refused when it arrives.
 
-use super::{Options, failure, open};
+use super::options::Options;
+use super::{failure, open};
 use crate::Error;
 use sqlx::PgConnection;
 use std::time::Duration;

@@ -3,7 +3,9 @@
 //! Owns: `taskledger.schema_steps`, which says what steps a database has taken. Steps are taken in
 //! one transaction under an advisory lock, so that servers that start together take turns.
 
-use super::{OpenError, Options, open};
+use super::open;
+use super::open::OpenError;
+use super::options::Options;
 use sqlx::{Connection, Executor, PgConnection};
 use std::time::Duration;
 

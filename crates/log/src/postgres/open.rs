@@ -2,7 +2,8 @@
 //!
 //! Owns: [`OpenError`], the settings of each session.
 
-use super::Options;
+use super::options::Options;
+pub(super) use super::place::place;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection, PgPool};
 use std::time::Duration;
@@ -99,21 +100,6 @@ impl OpenError {
             Some(UNDEFINED_TABLE | INVALID_SCHEMA_NAME) => Self::NoLog { place },
             Some(_) | None => Self::Unusable { place, source },
         }
-    }
-}
-
-/// Host, port and database in words, without user and password.
-pub(super) fn place(connect: &PgConnectOptions) -> String {
-    let database = connect
-        .get_database()
-        .unwrap_or_else(|| connect.get_username());
-    match connect.get_socket() {
-        Some(folder) => format!("`{database}` at socket `{}`", folder.display()),
-        None => format!(
-            "`{database}` at `{}:{}`",
-            connect.get_host(),
-            connect.get_port()
-        ),
     }
 }
 

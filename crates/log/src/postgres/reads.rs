@@ -3,7 +3,8 @@
 //! Owns: its connections, and the rule that a read whose connection broke is asked once more, since
 //! reading twice does no harm: a server that ends a session is no reason to fail a call.
 
-use super::{Options, failure, open, queries};
+use super::options::Options;
+use super::{failure, open, queries};
 use crate::Error;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};

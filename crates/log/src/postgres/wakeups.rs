@@ -4,7 +4,8 @@
 //! the news come sooner: it may be lost while the connection breaks, and the poll makes up for it.
 
 use super::head::Head;
-use super::{Options, open, queries};
+use super::options::Options;
+use super::{open, queries};
 use sqlx::postgres::PgListener;
 use std::sync::Arc;
 use std::time::Duration;

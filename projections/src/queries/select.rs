@@ -1,0 +1,222 @@
+//! Which tasks a list is about, as a condition of SQL.
+//!
+//! Every filter has an index that ends in the order of creation.
+
+use super::cursor::{Cursor, Order};
+use super::rows;
+use crate::Error;
+use crate::tasks::counts::bucket_of;
+use sqlx::AssertSqlSafe;
+use std::sync::Arc;
+use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::{TaskId, Timestamp};
+use taskledger_sql::{Args, Columns, Engine, Tx, int};
+
+/// Which tasks are wanted; every member narrows the list.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    /// In this status.
+    pub status: Option<Status>,
+    /// Of this user.
+    pub user_id: Option<Arc<str>>,
+    /// Without a parent.
+    pub root_only: bool,
+    /// Children of this task; none when it does not exist.
+    pub parent_id: Option<TaskId>,
+    /// With exactly this name.
+    pub name: Option<Arc<str>>,
+    /// Of this priority.
+    pub priority: Option<Priority>,
+    /// Created at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Created before this time.
+    pub created_before: Option<Timestamp>,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// After so many tasks of the list. Cost: O(offset).
+    Offset(u64),
+    /// After the page that gave this cursor. Cost: O(1).
+    After(Cursor),
+}
+
+/// A parameter of a condition.
+#[derive(Debug, Clone)]
+enum Value {
+    Int(i64),
+    Text(Arc<str>),
+}
+
+/// By what a page is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Position,
+    Negated,
+}
+
+/// A filter as SQL. Holds only texts of this file and parameters.
+pub(super) struct Select {
+    engine: Engine,
+    /// Left sides of equations, with their values.
+    equal: Vec<(&'static str, Value)>,
+    root_only: bool,
+    /// Creation times wanted, in microseconds, the end not included.
+    pub(super) times: Option<(i64, i64)>,
+    /// Keys wanted, both ends not included: never narrower than `times`.
+    keys: (i64, i64),
+}
+
+impl Select {
+    /// `None` when nothing can match.
+    pub(super) async fn new(tx: &mut Tx<'_>, f: &ListFilter) -> Result<Option<Self>, Error> {
+        let mut equal = Vec::new();
+        if let Some(parent) = f.parent_id {
+            match rows::number(tx, parent).await? {
+                Some(no) => equal.push(("parent_no", Value::Int(no))),
+                None => return Ok(None),
+            }
+        }
+        equal.extend(f.user_id.clone().map(|u| ("user_id", Value::Text(u))));
+        equal.extend(f.status.map(|s| ("status", Value::Text(s.as_str().into()))));
+        equal.extend(f.name.clone().map(|n| ("name", Value::Text(n))));
+        equal.extend(f.priority.map(|p| ("priority", Value::Int(p.get().into()))));
+        let mut select = Self {
+            engine: tx.engine(),
+            equal,
+            root_only: f.root_only,
+            times: None,
+            keys: (0, i64::MAX),
+        };
+        if f.created_after.is_some() || f.created_before.is_some() {
+            let from = f.created_after.map_or(i64::MIN, |t| t.0);
+            let to = f.created_before.map_or(i64::MAX, |t| t.0);
+            let keys = keys_of_times(tx, from, to).await?;
+            let Some(keys) = keys.filter(|_| from < to) else {
+                return Ok(None);
+            };
+            select.times = Some((from, to));
+            select.keys = keys;
+        }
+        Ok(Some(select))
+    }
+
+    /// PostgreSQL chooses by cost, and would walk over the whole table in order of creation where it
+    /// believes that matching tasks are many. The order of the negated key is one that the primary
+    /// key does not have and every index of a filter has.
+    fn key(&self) -> Key {
+        match self.engine {
+            Engine::Postgres if self.root_only || !self.equal.is_empty() => Key::Negated,
+            Engine::Postgres | Engine::Sqlite => Key::Position,
+        }
+    }
+
+    /// The keys of a page.
+    pub(super) fn page(
+        &self,
+        order: Order,
+        rows: usize,
+        start: Start,
+    ) -> Result<(String, Args), Error> {
+        let (mut keys, mut offset) = (self.keys, 0);
+        match start {
+            Start::Offset(n) => offset = n,
+            Start::After(cursor) if cursor.order != order => return Err(Error::BadCursor),
+            Start::After(cursor) => match order {
+                Order::Ascending => keys.0 = keys.0.max(int(cursor.position)),
+                Order::Descending => keys.1 = keys.1.min(int(cursor.position)),
+            },
+        }
+        let (conditions, mut args) = self.conditions(keys, self.times);
+        let by = match (self.key(), order) {
+            (Key::Position, Order::Ascending) => "created_position ASC",
+            (Key::Position, Order::Descending) => "created_position DESC",
+            (Key::Negated, Order::Ascending) => "-created_position DESC",
+            (Key::Negated, Order::Descending) => "-created_position ASC",
+        };
+        args.int(i64::try_from(rows).unwrap_or(i64::MAX));
+        args.int(int(offset));
+        let n = args.len();
+        let sql = format!(
+            "SELECT created_position
+            FROM tasks
+            WHERE {conditions}
+            ORDER BY {by}
+            LIMIT ${} OFFSET ${n}",
+            n - 1
+        );
+        Ok((sql, args))
+    }
+
+    /// Counts the matching tasks among `keys`, of these creation `times`, row by row.
+    pub(super) async fn count(
+        &self,
+        tx: &mut Tx<'_>,
+        keys: (i64, i64),
+        times: Option<(i64, i64)>,
+    ) -> Result<i64, Error> {
+        let (conditions, args) = self.conditions(keys, times);
+        let sql = format!("SELECT COUNT(*) FROM tasks WHERE {conditions}");
+        let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
+        Ok(Columns::of(&row).int()?)
+    }
+
+    /// As [`Self::count`], over everything that the filter allows.
+    pub(super) async fn count_all(&self, tx: &mut Tx<'_>) -> Result<i64, Error> {
+        self.count(tx, self.keys, self.times).await
+    }
+
+    fn conditions(&self, keys: (i64, i64), times: Option<(i64, i64)>) -> (String, Args) {
+        let mut args = Args::of(self.engine);
+        args.int(keys.0);
+        args.int(keys.1);
+        let mut text = match self.key() {
+            Key::Position => "created_position > $1 AND created_position < $2",
+            Key::Negated => "-created_position < -$1 AND -created_position > -$2",
+        }
+        .to_owned();
+        if self.root_only {
+            text.push_str(" AND parent_no IS NULL");
+        }
+        for (column, value) in &self.equal {
+            match value {
+                Value::Int(n) => args.int(*n),
+                Value::Text(t) => args.text(Arc::clone(t)),
+            }
+            text.push_str(&format!(" AND {column} = ${}", args.len()));
+        }
+        if let Some((from, to)) = times {
+            args.int(from);
+            args.int(to);
+            let n = args.len();
+            text.push_str(&format!(
+                " AND created_at >= ${} AND created_at < ${n}",
+                n - 1
+            ));
+        }
+        (text, args)
+    }
+}
+
+/// Keys between which, both ends not included, all tasks lie that were created from `from` to
+/// before `to`; `None` when there are none. Cost: O(buckets).
+pub(super) async fn keys_of_times(
+    tx: &mut Tx<'_>,
+    from: i64,
+    to: i64,
+) -> Result<Option<(i64, i64)>, Error> {
+    let last = bucket_of(Timestamp(to.saturating_sub(1)));
+    let mut args = tx.args();
+    args.int(bucket_of(Timestamp(from)));
+    args.int(last);
+    let row = tx.fetch_one(KEYS, args).await?;
+    let mut c = Columns::of(&row);
+    let (first, last) = (c.opt_int()?, c.opt_int()?);
+    Ok(first.zip(last).map(|(first, last)| (first - 1, last + 1)))
+}
+
+/// By primary key.
+const KEYS: &str = "SELECT MIN(first_position), MAX(last_position)
+    FROM created_buckets
+    WHERE bucket >= $1 AND bucket <= $2";
