@@ -15,7 +15,7 @@ need_c_compiler
 need_cargo_nextest
 if [ "${1:-}" = --fast ]; then
     shift
-    # Without the program `whole`, which nothing of would run.
+    # The test program `whole` is not built: none of its tests would run.
     exec cargo nextest run --workspace --locked --profile fast --lib --bins --test '[!w]*' "$@"
 fi
 need_clients

@@ -28,7 +28,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(90);
 
 /// Servers on one database.
 pub struct Cluster {
+    /// Where the database is.
     pub folder: Folder,
+    /// The servers, in the order in which they were started.
     pub nodes: Vec<Server>,
 }
 
@@ -52,6 +54,7 @@ impl Cluster {
         cluster
     }
 
+    /// Calls to each server.
     pub fn apis(&self) -> Vec<Api> {
         self.nodes.iter().map(|node| node.api.clone()).collect()
     }
@@ -139,6 +142,7 @@ pub async fn settled(api: &Api, nodes: usize) {
     .await;
 }
 
+/// What `system.health` says of the node that is asked.
 pub async fn health(api: &Api) -> Value {
     api.call("system.health", json!({})).await["node"].take()
 }
@@ -179,6 +183,7 @@ pub struct Load {
 }
 
 impl Load {
+    /// Lets each client work, from another node on than its neighbours.
     pub fn start(clients: Vec<Client>, nodes: &[Api]) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (done, denied) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();

@@ -47,6 +47,7 @@ pub struct Dns {
 }
 
 impl Dns {
+    /// One that knows no name yet, on a free port.
     pub async fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -60,6 +61,7 @@ impl Dns {
         }
     }
 
+    /// Where it is asked.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

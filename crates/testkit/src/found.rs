@@ -6,14 +6,18 @@ use std::collections::HashMap;
 /// A task in the log.
 #[derive(Debug, Default)]
 pub struct FoundTask {
+    /// Its last name.
     pub name: String,
+    /// Whether it was cancelled.
     pub cancelled: bool,
+    /// Whether it was deleted.
     pub deleted: bool,
 }
 
 /// What the log says of all clients' tasks.
 #[derive(Debug, Default)]
 pub struct Found {
+    /// By id.
     pub tasks: HashMap<String, FoundTask>,
     /// Tasks created under each mark.
     pub created: HashMap<String, usize>,
@@ -26,6 +30,7 @@ pub struct Found {
 }
 
 impl Found {
+    /// What these events say; a run that begins or ends twice is a failure.
     pub fn in_log(events: &[Event]) -> Self {
         let mut found = Self::default();
         for event in events {

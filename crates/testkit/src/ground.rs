@@ -11,7 +11,9 @@ use taskledger_projections::{Options, Place, ReadModels};
 /// What holds the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
+    /// A file of its own.
     Sqlite,
+    /// A schema of its own in a database of the test.
     Postgres,
 }
 
@@ -23,6 +25,7 @@ pub struct Ground {
 }
 
 impl Ground {
+    /// An empty place.
     pub async fn new(engine: Engine) -> Self {
         match engine {
             Engine::Sqlite => Self::file(),
@@ -61,6 +64,7 @@ impl Ground {
         }
     }
 
+    /// What opens the read models here.
     pub fn options(&self) -> Options {
         self.options.clone()
     }
@@ -84,6 +88,7 @@ impl Ground {
         (db, place.schema.clone())
     }
 
+    /// Opens the read models here, with rows that are as the log left them.
     pub async fn open(&self) -> ReadModels {
         ReadModels::open(&self.options).await.unwrap().0
     }

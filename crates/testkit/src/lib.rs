@@ -5,10 +5,6 @@
 //! crate do not compile all others; `rows` adds [`ground`], `servers` adds the rest.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
-#![allow(
-    missing_docs,
-    reason = "members of fixtures; what a name does not say has a comment"
-)]
 
 pub mod postgres;
 

@@ -8,11 +8,17 @@ use std::collections::{HashMap, HashSet};
 /// An event as it was exported.
 #[derive(Debug, Clone)]
 pub struct Event {
+    /// Its place in the log, from 1.
     pub position: u64,
+    /// The id of its flow.
     pub flow: String,
+    /// Its place in the flow, from 1.
     pub version: u64,
+    /// When it was recorded, in microseconds since 1970.
     pub micros: i64,
+    /// The name of its type.
     pub kind: String,
+    /// Its members.
     pub data: Value,
 }
 
@@ -22,6 +28,7 @@ impl Event {
         self.data[member].as_str().unwrap_or_default()
     }
 
+    /// The id of its task; empty if it is about none.
     pub fn task(&self) -> &str {
         self.text("task_id")
     }

@@ -14,8 +14,11 @@ const REPEATS_MAX: usize = 20;
 /// A command on its way.
 #[derive(Debug, Clone)]
 pub struct Command {
+    /// The method of the call.
     pub method: &'static str,
+    /// Its parameters.
     pub params: Value,
+    /// The idempotency key under which it is repeated.
     pub key: String,
     effect: Effect,
     /// It was sent before, and may have taken effect then.
@@ -71,14 +74,21 @@ struct Task {
 /// How often a client was told what.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Told {
+    /// Carried out.
     pub done: usize,
+    /// Refused by a rule.
     pub refused: usize,
+    /// Put off.
     pub busy: usize,
+    /// Failed on the side of the server.
     pub failed: usize,
+    /// Answered with "unknown".
     pub unknown: usize,
+    /// Not answered.
     pub nothing: usize,
     /// Reads.
     pub shown: usize,
+    /// Reads that were put off or not answered.
     pub not_shown: usize,
 }
 
@@ -104,6 +114,7 @@ pub struct Client {
     number: usize,
     /// Calls may fail because something under the server was broken.
     under_faults: bool,
+    /// How its commands were answered, and how often.
     pub told: Told,
     /// Commands that were told, when they were sent for the first time, that nothing was done.
     denied: Vec<Effect>,
@@ -117,6 +128,7 @@ pub struct Client {
 }
 
 impl Client {
+    /// A client whose calls all reach a sound server.
     pub fn new(number: usize, seed: u64) -> Self {
         let random = Random::new(seed ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95));
         Self {

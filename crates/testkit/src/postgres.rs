@@ -17,6 +17,7 @@ pub struct Database {
 }
 
 impl Database {
+    /// Makes one on the server of the tests.
     #[allow(clippy::disallowed_methods, reason = "a name that nobody else has")]
     pub async fn create() -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());

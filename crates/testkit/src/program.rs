@@ -40,8 +40,11 @@ pub fn command_of(program: impl AsRef<OsStr>) -> Command {
 /// What a command left behind.
 #[derive(Debug)]
 pub struct Ended {
+    /// The exit code; none when a signal ended it.
     pub code: Option<i32>,
+    /// Standard output.
     pub out: String,
+    /// Standard error.
     pub err: String,
 }
 

@@ -26,6 +26,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// GET, POST and so on.
     pub method: String,
     /// Path and query, or what a proxy is told.
     pub path: String,
@@ -109,6 +110,7 @@ impl Receiver {
         tls::ca_pem()
     }
 
+    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -196,6 +198,7 @@ async fn accept(listener: TcpListener, tls: Option<Tls>, shared: Arc<Shared>) {
 
 /// A connection that can be broken.
 pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {
+    /// The TCP socket under it.
     fn socket(&self) -> &TcpStream;
 }
 

@@ -52,6 +52,7 @@ enum Where {
 }
 
 impl Folder {
+    /// A place whose data is in the folder.
     pub fn new() -> Self {
         Self {
             place: tempfile::tempdir().unwrap(),
@@ -153,10 +154,12 @@ impl Folder {
         self.place.path()
     }
 
+    /// The file of the log.
     pub fn ledger(&self) -> PathBuf {
         self.data().join("ledger.db")
     }
 
+    /// The file of the read models.
     pub fn read_models(&self) -> PathBuf {
         self.data().join("read_models.db")
     }
@@ -165,6 +168,7 @@ impl Folder {
 /// A running server; killed when it is dropped.
 pub struct Server {
     child: Child,
+    /// Calls to it.
     pub api: Api,
     err: Arc<Mutex<String>>,
     reader: JoinHandle<()>,
@@ -266,7 +270,6 @@ impl Server {
     }
 
     /// The process.
-    #[allow(dead_code, reason = "not every program of tests looks at the process")]
     pub fn pid(&self) -> u32 {
         self.child.id().unwrap()
     }
@@ -318,7 +321,9 @@ async fn read(
 /// An error of the protocol.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
+    /// The code of JSON-RPC.
     pub code: i64,
+    /// What it says besides.
     pub data: Value,
 }
 
@@ -342,7 +347,9 @@ pub enum NoResult {
 /// Calls to one server.
 #[derive(Debug, Clone)]
 pub struct Api {
+    /// The client, for requests that are no calls.
     pub http: reqwest::Client,
+    /// The address of calls, with a `/` at its end.
     pub url: String,
 }
 

@@ -17,7 +17,10 @@ fn comments_and_unit_tests_are_no_code() {
         assert!(!found.contains(gone), "{found}");
     }
     let declared = "#[cfg(test)]\nmod tests;\nfn f() { todo!() }\n";
-    assert!(code(declared).contains("todo!"), "only modules end the code");
+    assert!(
+        code(declared).contains("todo!"),
+        "only modules end the code"
+    );
 }
 
 #[test]
@@ -54,7 +57,11 @@ fn a_banned_word_is_found_in_code_only_and_outside_of_exceptions() {
 #[test]
 fn a_long_file_and_a_needless_exception_are_found() {
     let long = "x\n".repeat(501);
-    let files = [file("a.rs", &long), file("b.rs", "x\n"), file("c.rs", &long)];
+    let files = [
+        file("a.rs", &long),
+        file("b.rs", "x\n"),
+        file("c.rs", &long),
+    ];
     let found = wrong_lengths(&files, &[("b.rs", ""), ("c.rs", ""), ("d.rs", "")]);
     assert_eq!(
         found,
@@ -68,7 +75,10 @@ fn a_long_file_and_a_needless_exception_are_found() {
 
 #[test]
 fn a_module_without_a_comment_is_found() {
-    let files = [file("a.rs", "//! What it is for.\n"), file("b.rs", "// x\n")];
+    let files = [
+        file("a.rs", "//! What it is for.\n"),
+        file("b.rs", "// x\n"),
+    ];
     assert_eq!(silent(&files), ["b.rs"]);
 }
 

@@ -43,7 +43,9 @@ fn faults(files: &[(String, String)], known: &[(&str, usize)]) -> Vec<String> {
         let expected = known.get(path.as_str()).copied().unwrap_or(0);
         if found.len() != expected {
             let count = found.len();
-            faults.push(format!("{path}: {count} places, {expected} are known: {found:?}"));
+            faults.push(format!(
+                "{path}: {count} places, {expected} are known: {found:?}"
+            ));
         }
     }
     for path in known.keys() {

@@ -68,7 +68,11 @@ fn dependencies(manifest: &str) -> Vec<String> {
     let mut names = Vec::new();
     for line in manifest.lines() {
         if line.starts_with('[') {
-            let title = line.split(']').next().unwrap_or(line).trim_start_matches('[');
+            let title = line
+                .split(']')
+                .next()
+                .unwrap_or(line)
+                .trim_start_matches('[');
             inside = title.ends_with("dependencies")
                 && !title.contains("dev-dependencies")
                 && title != "workspace.dependencies";
@@ -89,7 +93,11 @@ fn dependencies(manifest: &str) -> Vec<String> {
 
 /// Folders of all crates but the server's own.
 fn folders() -> Vec<String> {
-    let mut folders = vec!["bench".to_owned(), "domain".to_owned(), "projections".to_owned()];
+    let mut folders = vec![
+        "bench".to_owned(),
+        "domain".to_owned(),
+        "projections".to_owned(),
+    ];
     for entry in std::fs::read_dir(root().join("crates")).expect("crates can be listed") {
         let name = entry.expect("crates can be listed").file_name();
         folders.push(format!("crates/{}", name.to_string_lossy()));
@@ -107,7 +115,9 @@ fn faults(manifests: &[(String, String)], allowed: &[(&str, &[&str])]) -> Vec<St
             continue;
         };
         for name in dependencies(manifest) {
-            let ours = name.strip_prefix("taskledger").map(|name| name.trim_start_matches('-'));
+            let ours = name
+                .strip_prefix("taskledger")
+                .map(|name| name.trim_start_matches('-'));
             if ours.is_some_and(|ours| !allowed.contains(&ours)) {
                 faults.push(format!("{folder} must not use `{name}`"));
             }
@@ -141,21 +151,30 @@ fn crates_use_only_what_the_table_allows() {
 #[test]
 fn the_server_contains_nothing_that_is_for_tests() {
     let names = dependencies(&manifest("."));
-    assert!(names.contains(&"axum".to_owned()), "the list is read: {names:?}");
+    assert!(
+        names.contains(&"axum".to_owned()),
+        "the list is read: {names:?}"
+    );
     assert_eq!(beginning_with(&names, &FOR_TESTS), [""; 0]);
 }
 
 #[test]
 fn the_domain_has_no_runtime_no_database_and_no_web() {
     let names = dependencies(&manifest("domain"));
-    assert!(names.contains(&"serde".to_owned()), "the list is read: {names:?}");
+    assert!(
+        names.contains(&"serde".to_owned()),
+        "the list is read: {names:?}"
+    );
     assert_eq!(beginning_with(&names, &NOT_IN_THE_DOMAIN), [""; 0]);
 }
 
 #[test]
 fn projections_know_no_door() {
     let names = dependencies(&manifest("projections"));
-    assert!(names.contains(&"sqlx".to_owned()), "the list is read: {names:?}");
+    assert!(
+        names.contains(&"sqlx".to_owned()),
+        "the list is read: {names:?}"
+    );
     assert_eq!(beginning_with(&names, &NOT_IN_PROJECTIONS), [""; 0]);
 }
 
@@ -177,8 +196,14 @@ version = \"1\"
 taskledger-testkit.workspace = true
 ";
     let names = dependencies(bad);
-    assert_eq!(names, ["serde", "taskledger-high", "taskledger", "axum", "tokio"]);
-    assert_eq!(beginning_with(&names, &NOT_IN_THE_DOMAIN), ["axum", "tokio"]);
+    assert_eq!(
+        names,
+        ["serde", "taskledger-high", "taskledger", "axum", "tokio"]
+    );
+    assert_eq!(
+        beginning_with(&names, &NOT_IN_THE_DOMAIN),
+        ["axum", "tokio"]
+    );
     let manifests = [("crates/low".to_owned(), bad.to_owned())];
     let found = |allowed: &[&str]| faults(&manifests, &[("crates/low", allowed)]);
     assert_eq!(found(&["high"]), ["crates/low must not use `taskledger`"]);

@@ -359,9 +359,16 @@ fn misnumbered(found: &BTreeMap<PathBuf, BTreeSet<String>>) -> Vec<String> {
     let mut by_purpose: BTreeMap<PathBuf, Vec<(&PathBuf, &BTreeSet<String>)>> = BTreeMap::new();
     for (folder, names) in found {
         for (n, name) in names.iter().enumerate() {
-            let number = name.split('_').next().and_then(|digits| digits.parse().ok());
+            let number = name
+                .split('_')
+                .next()
+                .and_then(|digits| digits.parse().ok());
             if number != Some(n + 1) {
-                faults.push(format!("{}/{name} is not number {}", folder.display(), n + 1));
+                faults.push(format!(
+                    "{}/{name} is not number {}",
+                    folder.display(),
+                    n + 1
+                ));
             }
         }
         let purpose = folder.iter().skip(1).collect();

@@ -1,8 +1,8 @@
 //! Postgres alone: opening, texts that it does not like, damage, news from other servers.
 
 use crate::contract::fixture::{
-    append, appended, event, flow, given_stream, manual_clock, open_postgres, postgres_options,
-    request,
+    START, append, appended, event, flow, given_stream, manual_clock, open_postgres,
+    postgres_options, request,
 };
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -174,10 +174,7 @@ async fn the_character_nul_is_kept_wherever_a_caller_may_write_it() {
     let other = open_postgres(&database, manual_clock()).await;
     assert_eq!(other.read_all(0, 100).await.unwrap().events, written);
     let key = ClaimKey::Request(Arc::from("key \0 4"));
-    let held = other
-        .claims(&[key], crate::contract::fixture::START)
-        .await
-        .unwrap();
+    let held = other.claims(&[key], START).await.unwrap();
     assert_eq!(held, [Some(Arc::from("val\0e"))]);
     let taken = store.append(strange(4)).await.unwrap();
     assert!(matches!(taken, Outcome::Exists { value, .. } if &*value == "val\0e"));

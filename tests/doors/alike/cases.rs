@@ -137,11 +137,12 @@ fn lives() -> Vec<Case> {
             steps: vec![
                 done(Request::Run(vec![task("endless", Endless)])),
                 refused(-32008, Request::Execute(Of("endless"))),
-                refused(-32006, Request::Rename(Of("endless"), "renamed")),
+                done(Request::Rename(Of("endless"), "renamed")),
                 done(Request::Cancel(Of("endless"))),
                 Step::Stream("endless"),
                 done(Request::Get(Of("endless"))),
                 refused(-32006, Request::Cancel(Of("endless"))),
+                refused(-32006, Request::Retry(Of("endless"))),
             ],
         },
         Case {
@@ -218,10 +219,7 @@ fn errors() -> Vec<Case> {
         },
         Case {
             name: "what the server says of itself",
-            steps: vec![
-                done(Request::Executors),
-                refused(-32601, Request::Nonsense),
-            ],
+            steps: vec![done(Request::Executors), refused(-32601, Request::Nonsense)],
         },
     ]
 }

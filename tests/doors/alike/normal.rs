@@ -30,13 +30,17 @@ impl Normal {
             Value::String(text) => Value::String(self.text(&text)),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
             Value::Object(members) => {
+                // Ids as names come in an order of chance.
+                let members = members.into_iter();
+                let mut members: Vec<_> = members.map(|(name, v)| (self.text(&name), v)).collect();
+                members.sort_by(|(one, _), (other, _)| one.cmp(other));
                 let members = members.into_iter().map(|(name, value)| {
                     let value = match name.as_str() {
                         name if NUMBERS.contains(&name) && value.is_number() => "<n>".into(),
                         name if OPAQUE.contains(&name) && value.is_string() => "<opaque>".into(),
                         _ => self.value(value),
                     };
-                    (self.text(&name), value)
+                    (name, value)
                 });
                 Value::Object(members.collect::<Map<_, _>>())
             }
@@ -45,10 +49,24 @@ impl Normal {
     }
 
     fn text(&mut self, text: &str) -> String {
-        if chrono::DateTime::parse_from_rfc3339(text).is_ok() {
-            return "<time>".to_owned();
-        }
-        let mut rest = text.replace(&self.user, "<user>");
+        let text = text.replace(&self.user, "<user>");
+        let words: Vec<_> = text.split(' ').collect();
+        let replaced = words.iter().enumerate().map(|(at, word)| {
+            let bare = word.trim_end_matches([',', ';', '.']);
+            let is_duration = words.get(at + 1).is_some_and(|next| next.starts_with("ms"));
+            if chrono::DateTime::parse_from_rfc3339(bare).is_ok() {
+                word.replace(bare, "<time>")
+            } else if is_duration && bare.parse::<f64>().is_ok() {
+                word.replace(bare, "<n>")
+            } else {
+                self.without_ids(word)
+            }
+        });
+        replaced.collect::<Vec<_>>().join(" ")
+    }
+
+    fn without_ids(&mut self, text: &str) -> String {
+        let mut rest = text.to_owned();
         let mut replaced = String::new();
         while !rest.is_empty() {
             if let Some(id) = rest.get(..ID_CHARS).filter(|id| is_id(id)) {
@@ -80,10 +98,12 @@ fn ids_times_and_positions_are_replaced_and_nothing_else() {
     let told = serde_json::json!({
         "id": one, "other": format!("`{two}` waits for `{one}`"), "at": "2026-01-15T10:30:00.5Z",
         "position": 17, "user_id": "u-1", "count": 17, "name": "cafe",
+        "message": "ended at 2026-01-15T10:30:00Z, after 3.5 ms",
     });
     let expected = serde_json::json!({
         "id": "<id 1>", "other": "`<id 2>` waits for `<id 1>`", "at": "<time>",
         "position": "<n>", "user_id": "<user>", "count": 17, "name": "cafe",
+        "message": "ended at <time>, after <n> ms",
     });
     let mut normal = Normal::new("u-1");
     assert_eq!(normal.value(serde_json::json!(one)), "<id 1>");

@@ -8,5 +8,5 @@ mod limits;
 mod resuming;
 mod runs;
 mod sockets;
-mod sse;
+pub(crate) mod sse;
 mod subscriptions;

@@ -5,13 +5,16 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The session; ends with the value.
 pub struct Admin(PgConnection);
 
 impl Admin {
+    /// In this database.
     pub async fn of(database: &Database) -> Self {
         Self::at(database.url()).await
     }
 
+    /// In the database at `url`.
     pub async fn at(url: &str) -> Self {
         let options = sqlx::postgres::PgConnectOptions::from_str(url).unwrap();
         // Its name sets it apart from what it looks at.
@@ -24,11 +27,13 @@ impl Admin {
         self.try_run(sql).await.unwrap();
     }
 
+    /// Runs statements, of which one may fail.
     pub async fn try_run(&mut self, sql: &str) -> Result<(), sqlx::Error> {
         self.0.execute(AssertSqlSafe(sql.to_owned())).await?;
         Ok(())
     }
 
+    /// The first column of all rows of a query.
     pub async fn numbers(&mut self, sql: &str) -> Vec<i64> {
         let sql = AssertSqlSafe(sql.to_owned());
         sqlx::query_scalar(sql)
@@ -37,6 +42,7 @@ impl Admin {
             .unwrap()
     }
 
+    /// The first column of the first row of a query.
     pub async fn number(&mut self, sql: &str) -> i64 {
         self.numbers(sql).await[0]
     }

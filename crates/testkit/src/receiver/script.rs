@@ -71,14 +71,22 @@ pub enum Behaviour {
     Raw(Vec<u8>, Then),
     /// Sends `head`, then `piece` for as long as the client takes it.
     Endless {
+        /// What comes first.
         head: Vec<u8>,
+        /// What comes again and again.
         piece: Vec<u8>,
+        /// Between two pieces.
         pause: Duration,
     },
     /// Reads nothing of a new connection.
     Unread(Then),
     /// Reads the head and so many bytes of the body.
-    MidRequest { bytes: usize, then: Then },
+    MidRequest {
+        /// Of the body.
+        bytes: usize,
+        /// What comes then.
+        then: Then,
+    },
 }
 
 impl From<Answer> for Behaviour {
