@@ -15,6 +15,7 @@ mod origins;
 mod published;
 mod refusal;
 mod router;
+mod sending;
 mod sockets;
 mod streams;
 
@@ -67,6 +68,9 @@ pub struct Options {
     /// Bytes of request bodies in hand at once, from their first byte to the answer, over all
     /// requests. More are answered 503.
     pub receiving_bytes_max: usize,
+    /// Bytes of answers in memory at once, over all connections, until their clients have taken them; the
+    /// first 64 KiB of each do not count. Reads that find no room are answered `Busy`.
+    pub answers_bytes_max: usize,
     /// From the opening of a connection to the last header of its first request; later ones have
     /// the idle time-out. Keeps slow senders from holding connections.
     pub header_timeout: Duration,
@@ -91,6 +95,7 @@ impl Default for Options {
             allowed_hosts: Vec::new(),
             body_bytes_max: taskledger_domain::limits::REQUEST_BODY_BYTES_MAX,
             receiving_bytes_max: 256 * 1024 * 1024,
+            answers_bytes_max: 256 * 1024 * 1024,
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),

@@ -11,6 +11,7 @@ mod subscriptions;
 mod writer;
 
 use crate::clock::SharedClock;
+use crate::transport::budget::Budget;
 use crate::transport::jsonrpc::Dispatcher;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use calls::{Calls, Opened};
@@ -45,6 +46,8 @@ pub(crate) struct Sockets<C> {
     pub(crate) clock: SharedClock,
     /// Room for requests, shared with all other doors.
     pub(crate) requests: Arc<Semaphore>,
+    /// Bytes of answers, shared with all other connections.
+    pub(crate) answers: Budget,
     /// What one call may take.
     pub(crate) request_timeout: Duration,
     /// Cancelled when the server stops accepting.

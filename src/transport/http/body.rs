@@ -1,12 +1,11 @@
 //! Receives request bodies within limits.
 
 use super::refusal;
+use crate::transport::budget::{Budget, Full, Share};
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
 use axum::response::Response;
 use futures_util::StreamExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::Instant;
 
 /// Bytes of a refused body that are still read and dropped, so that a client that only reads after
@@ -29,7 +28,7 @@ enum Trouble {
 /// # Errors
 /// The refusal: 413, 503 (too much is being received), 408 (deadline), 400 (broken transfer).
 pub(super) async fn receive(
-    in_hand: &InHand,
+    in_hand: &Budget,
     headers: &HeaderMap,
     body: Body,
     bytes_max: usize,
@@ -79,7 +78,7 @@ async fn collect(
         if received > bytes_max {
             return Err(Trouble::TooLarge);
         }
-        share.take(piece.len())?;
+        share.take(piece.len()).map_err(|Full| Trouble::NoRoom)?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;
@@ -111,52 +110,4 @@ fn drain(mut stream: axum::body::BodyDataStream, deadline: Instant) {
     };
     // Nobody waits for it: it holds one piece at a time, and the connection ends with it or before.
     drop(tokio::spawn(tokio::time::timeout_at(deadline, dropped)));
-}
-
-/// Bytes that are received, or being received, and not answered yet; counted together.
-#[derive(Debug)]
-pub(super) struct InHand {
-    bytes: Arc<AtomicUsize>,
-    bytes_max: usize,
-}
-
-impl InHand {
-    pub(super) fn of(bytes_max: usize) -> Self {
-        Self {
-            bytes: Arc::default(),
-            bytes_max,
-        }
-    }
-
-    fn share(&self) -> Share {
-        Share {
-            total: Arc::clone(&self.bytes),
-            total_max: self.bytes_max,
-            taken: 0,
-        }
-    }
-}
-
-/// A request's part of the bytes in hand: received, or being received, and not answered yet.
-pub(super) struct Share {
-    total: Arc<AtomicUsize>,
-    total_max: usize,
-    taken: usize,
-}
-
-impl Share {
-    fn take(&mut self, bytes: usize) -> Result<(), Trouble> {
-        self.taken += bytes;
-        let before = self.total.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.total_max {
-            return Err(Trouble::NoRoom);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.total.fetch_sub(self.taken, Ordering::Relaxed);
-    }
 }

@@ -1,11 +1,12 @@
 //! What all connections share, and the way of one JSON-RPC body through it.
 
 use super::agent_card::AgentCard;
-use super::body::{self, InHand};
+use super::body;
 use super::health::{Probe, Readiness};
 use super::hosts::Hosts;
 use super::published::Published;
-use super::{Options, refusal, streams};
+use super::{Options, refusal, sending, streams};
+use crate::transport::budget::{Budget, Share};
 use crate::application::caller::{ANONYMOUS, valid_traceparent};
 use crate::application::readings::Cut;
 use crate::clock::SharedClock;
@@ -13,7 +14,7 @@ use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX
 use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError, answer_body};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
@@ -65,9 +66,11 @@ pub(super) struct Door<C> {
     pub(super) hosts: Arc<Hosts>,
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.
-    pub(super) in_hand: InHand,
+    pub(super) in_hand: Budget,
     /// Bodies of calls of other nodes: for the reason for which these have room of their own.
-    pub(super) in_hand_of_peers: InHand,
+    pub(super) in_hand_of_peers: Budget,
+    /// Answers that are in memory until their clients have taken them, over all connections.
+    pub(super) answers: Budget,
     pub(super) request_timeout: Duration,
     /// Cancelled when the server stops accepting.
     pub(super) draining: CancellationToken,
@@ -104,12 +107,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             streams: Arc::new(Semaphore::new(options.streams_max)),
             hosts: Arc::new(Hosts::new(options, local_addr)),
             body_bytes_max: options.body_bytes_max,
-            in_hand: InHand::of(options.receiving_bytes_max),
-            in_hand_of_peers: InHand::of(
+            in_hand: Budget::of(options.receiving_bytes_max),
+            in_hand_of_peers: Budget::of(
                 options
                     .receiving_bytes_max
                     .saturating_mul(FORWARDED_BODY_TIMES),
             ),
+            answers: Budget::of(options.answers_bytes_max),
             request_timeout: options.request_timeout,
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -123,7 +127,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (head, body) = request.into_parts();
         let (correlation, echo) = self.correlation(&head.headers);
         let mut response = match self.admit(&head.headers, body, deadline, correlation).await {
-            Ok(((answer, permit), stream)) => self.answered(answer, permit, stream),
+            Ok(((answer, kept), stream)) => self.answered(answer, kept, stream),
             Err(response) => *response,
         };
         response.headers_mut().insert(REQUEST_ID, echo);
@@ -164,12 +168,13 @@ impl<C: Send + Sync + 'static> Door<C> {
         let finishes_alone = self.dispatcher.changes_state(&envelope);
         let door = Arc::clone(self);
         let work = async move {
+            let mut room = door.answers.share();
             let answer = door
                 .dispatcher
-                .answer(envelope, origin, Some(deadline))
+                .answer(envelope, origin, Some(deadline), &mut room)
                 .await;
             drop(share);
-            (answer, permit)
+            (answer, Kept { permit, room })
         };
         if !finishes_alone {
             return Ok((work.await, stream));
@@ -187,14 +192,14 @@ impl<C: Send + Sync + 'static> Door<C> {
     fn answered(
         &self,
         answer: Option<Answer>,
-        place: OwnedSemaphorePermit,
+        kept: Kept,
         stream: Option<OwnedSemaphorePermit>,
     ) -> Response {
         match (answer, stream) {
             (Some(Answer::Stream { id, streamed }), Some(stream)) => {
                 self.streamed(&id, *streamed, stream)
             }
-            (answer, _) => answered(answer, place),
+            (answer, _) => answered(answer, kept),
         }
     }
 
@@ -224,16 +229,17 @@ impl<C: Send + Sync + 'static> Door<C> {
         let work = async move {
             let answer = door.dispatcher.taken(bytes, deadline).await;
             drop(share);
-            (answer.map(Answer::Whole), permit)
+            let room = Budget::unlimited().share();
+            (answer.map(Answer::Whole), Kept { permit, room })
         };
-        let (answer, permit) = Detaching {
+        let (answer, kept) = Detaching {
             work: Some(Box::pin(work)),
             tracker: self.detached.clone(),
             cut: self.cut.clone(),
         }
         .await;
         match answer {
-            Some(answer) => answered(Some(answer), permit),
+            Some(answer) => answered(Some(answer), kept),
             None => refusal::not_here(),
         }
     }
@@ -274,13 +280,28 @@ async fn parse(bytes: Bytes) -> Envelope {
         })
 }
 
-/// An answer, if there is one, and the place of its request.
-type Answered = (Option<Answer>, OwnedSemaphorePermit);
+/// What a request holds until its answer was sent.
+struct Kept {
+    /// Its place among the requests.
+    permit: OwnedSemaphorePermit,
+    /// Its part of the bytes of answers.
+    room: Share,
+}
+
+/// An answer, if there is one, and what its request holds.
+type Answered = (Option<Answer>, Kept);
 
 /// The same without a stream.
-fn answered(answer: Option<Answer>, place: OwnedSemaphorePermit) -> Response {
+fn answered(answer: Option<Answer>, kept: Kept) -> Response {
     match answer {
-        Some(Answer::Whole(bytes)) => json(StatusCode::OK, bytes),
+        Some(Answer::Whole(bytes)) if kept.room.is_empty() => json(StatusCode::OK, bytes),
+        Some(Answer::Whole(bytes)) => {
+            let length = HeaderValue::from(bytes.len());
+            let Kept { permit, room } = kept;
+            let mut response = json(StatusCode::OK, sending::body(bytes, room, permit));
+            response.headers_mut().insert(CONTENT_LENGTH, length);
+            response
+        }
         Some(Answer::Stream { id, streamed }) => {
             json(StatusCode::OK, answer_body(&id, &streamed.result))
         }
@@ -289,7 +310,7 @@ fn answered(answer: Option<Answer>, place: OwnedSemaphorePermit) -> Response {
             let pieces = once(head)
                 .chain(result.map_ok(Bytes::from))
                 .chain(once(tail))
-                .inspect(move |_| _ = &place);
+                .inspect(move |_| _ = &kept.permit);
             json(StatusCode::OK, Body::from_stream(pieces))
         }
         None => {

@@ -33,6 +33,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             dispatcher: self.dispatcher.clone(),
             clock: self.clock.clone(),
             requests: self.requests.clone(),
+            answers: self.answers.clone(),
             request_timeout: self.request_timeout,
             draining: self.draining.clone(),
             cut: self.cut.clone(),

@@ -15,6 +15,7 @@ use super::streaming::{self, OF_SOCKETS, Streams, Wish};
 use super::text::Text;
 pub use super::table::{Call, Changes, Handler, Method, Origin};
 use crate::clock::SharedClock;
+use crate::transport::budget::{Budget, Share};
 use crate::transport::openrpc::{self, DISCOVER, Discovery};
 use axum::body::Bytes;
 use futures_util::FutureExt;
@@ -150,7 +151,12 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         }
         let mut buffer = Vec::new();
         let id = RawValue::from_string("0".to_owned()).expect("it is JSON");
-        encode::answer(&mut buffer, self.answer_bytes_max, Some(&id), &answer);
+        let room = encode::Room {
+            bytes_max: self.answer_bytes_max,
+            share: &mut Budget::unlimited().share(),
+            must_be_told: true,
+        };
+        encode::answer(&mut buffer, room, Some(&id), &answer);
         Some(buffer)
     }
 
@@ -182,6 +188,11 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             .any(Method::changes_state)
     }
 
+    fn changes(&self, request: &Request) -> bool {
+        self.method(&request.method)
+            .is_some_and(Method::changes_state)
+    }
+
     /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
     /// process, who take no long answers.
     pub async fn answer_bytes(
@@ -190,15 +201,17 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         origin: Origin,
         deadline: Option<Instant>,
     ) -> Option<Vec<u8>> {
-        let mut buffer = Vec::new();
+        let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share());
         let bounds = self.bounds(deadline);
         match envelope::parse(body) {
             Envelope::Refused(error) => return Some(encode::refusal(&error)),
             Envelope::Single(element) => {
-                self.append(element, &origin, bounds, &mut buffer).await;
+                self.append(element, &origin, bounds, &mut share, &mut buffer)
+                    .await;
             }
             Envelope::Batch(elements) => {
-                self.batch(elements, &origin, bounds, &mut buffer).await;
+                self.batch(elements, &origin, bounds, &mut share, &mut buffer)
+                    .await;
             }
         }
         (!buffer.is_empty()).then_some(buffer)
@@ -207,13 +220,14 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     /// Executes every call of `envelope` and encodes the answers. `None`: there were only
     /// notifications. Calls that have not started by `deadline` are not started. The result of a
     /// call that stands alone may be long.
-    pub async fn answer(
+    pub(crate) async fn answer(
         &self,
         envelope: Envelope,
         origin: Origin,
         deadline: Option<Instant>,
+        share: &mut Share,
     ) -> Option<Body> {
-        self.answer_within(envelope, origin, self.bounds(deadline))
+        self.answer_within(envelope, origin, self.bounds(deadline), share)
             .await
     }
 
@@ -225,28 +239,37 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     }
 
     /// The same for a door with bounds of its own.
-    pub async fn answer_within(
+    pub(crate) async fn answer_within(
         &self,
         envelope: Envelope,
         origin: Origin,
         bounds: Bounds,
+        share: &mut Share,
     ) -> Option<Body> {
         match envelope {
             Envelope::Refused(error) => Some(Body::Whole(encode::refusal(&error))),
             Envelope::Single(Element::Request(request)) => {
+                let must_be_told = self.changes(&request);
                 let (id, outcome) = self
                     .request(*request, &origin, bounds.deadline, Stands::Alone)
                     .await?;
-                Some(encode::body(bounds.bytes_max, id, outcome))
+                let room = encode::Room {
+                    bytes_max: bounds.bytes_max,
+                    share,
+                    must_be_told,
+                };
+                Some(encode::body(room, id, outcome))
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
-                self.append(invalid, &origin, bounds, &mut buffer).await;
+                self.append(invalid, &origin, bounds, share, &mut buffer)
+                    .await;
                 Some(Body::Whole(buffer))
             }
             Envelope::Batch(elements) => {
                 let mut buffer = Vec::new();
-                self.batch(elements, &origin, bounds, &mut buffer).await;
+                self.batch(elements, &origin, bounds, share, &mut buffer)
+                    .await;
                 (!buffer.is_empty()).then_some(Body::Whole(buffer))
             }
         }
@@ -257,13 +280,14 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         elements: Vec<Element>,
         origin: &Origin,
         bounds: Bounds,
+        share: &mut Share,
         buffer: &mut Vec<u8>,
     ) {
         for element in elements {
             let before = buffer.len();
             buffer.push(if before == 0 { b'[' } else { b',' });
             let start = buffer.len();
-            self.append(element, origin, bounds, buffer).await;
+            self.append(element, origin, bounds, share, buffer).await;
             if buffer.len() == start {
                 buffer.truncate(before);
             }
@@ -279,18 +303,25 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         element: Element,
         origin: &Origin,
         bounds: Bounds,
+        share: &mut Share,
         buffer: &mut Vec<u8>,
     ) {
         let max = bounds.bytes_max;
+        let mut room = encode::Room {
+            bytes_max: max,
+            share,
+            must_be_told: false,
+        };
         match element {
             Element::Invalid { id, error } => {
-                encode::answer(buffer, max, id.as_deref(), &Err(error));
+                encode::answer(buffer, room, id.as_deref(), &Err(error));
             }
             Element::Request(request) => {
+                room.must_be_told = self.changes(&request);
                 let asked = self.request(*request, origin, bounds.deadline, Stands::Among);
                 if let Some((id, outcome)) = asked.await {
                     let outcome = encode::whole_by(max, outcome, bounds.deadline).await;
-                    encode::answer(buffer, max, Some(&id), &outcome);
+                    encode::answer(buffer, room, Some(&id), &outcome);
                 }
             }
         }

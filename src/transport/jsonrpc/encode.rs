@@ -5,12 +5,47 @@ use super::error::RpcError;
 use super::streaming::Streamed;
 use super::text::{NotWhole, Text};
 use crate::application::readings::Pieces;
+use crate::transport::budget::{Full, Share};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 /// Bytes of one answer that is made in memory, a batch's together, unless set otherwise: about four
 /// times a tree of 100,000 tasks. Long answers to single calls are never in memory as a whole.
 pub const WHOLE_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes of an answer that no budget is asked for: most answers, and every refusal.
+const FREE_BYTES: usize = 64 * 1024;
+/// What a caller is told to wait when too many answers wait for their readers, in milliseconds.
+const RETRY_AFTER_ANSWERS_MS: u64 = 1000;
+
+/// The room that an answer may take.
+pub(super) struct Room<'a> {
+    /// Bytes of the whole body.
+    pub(super) bytes_max: usize,
+    /// Its part of the bytes of all answers.
+    pub(super) share: &'a mut Share,
+    /// The call has changed something: its result is told even when there is no room.
+    pub(super) must_be_told: bool,
+}
+
+impl Room<'_> {
+    /// Asks for room for a body of so many bytes.
+    fn holds(&mut self, bytes: usize) -> Result<(), RpcError> {
+        if bytes > self.bytes_max {
+            tracing::warn!(answer.bytes = bytes, "an answer is larger than the limit");
+            return Err(too_large(self.bytes_max));
+        }
+        let counted = if bytes > FREE_BYTES { bytes } else { 0 };
+        if self.must_be_told {
+            self.share.cover_always(counted);
+            return Ok(());
+        }
+        self.share.cover(counted).map_err(|Full| {
+            let reason = "too many answers wait to be read by their clients; ask for less at once";
+            RpcError::busy(reason, RETRY_AFTER_ANSWERS_MS)
+        })
+    }
+}
 
 /// What one element is answered.
 pub type Outcome = Result<Reply, RpcError>;
@@ -60,7 +95,7 @@ pub enum Body {
 }
 
 /// The answer to one call, which may be long.
-pub(super) fn body(bytes_max: usize, id: Box<RawValue>, outcome: Outcome) -> Body {
+pub(super) fn body(room: Room<'_>, id: Box<RawValue>, outcome: Outcome) -> Body {
     let mut head = Vec::new();
     let outcome = match outcome {
         Ok(Reply::Text(Text::Pieces(result))) => {
@@ -73,7 +108,7 @@ pub(super) fn body(bytes_max: usize, id: Box<RawValue>, outcome: Outcome) -> Bod
         Ok(Reply::Text(Text::Whole(text))) => Ok(text),
         Err(error) => Err(error),
     };
-    answer(&mut head, bytes_max, Some(&id), &outcome);
+    answer(&mut head, room, Some(&id), &outcome);
     Body::Whole(head)
 }
 
@@ -121,32 +156,27 @@ fn too_large(bytes_max: usize) -> RpcError {
 
 const OPENING: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
 
-/// Appends the answer to `id` (`None` = null). A result that would make the buffer larger than
-/// `bytes_max` becomes an error. Cost: O(size), one copy.
+/// Appends the answer to `id` (`None` = null). A result for which there is no room becomes an error.
+/// Cost: O(size), one copy.
 pub(super) fn answer(
     buffer: &mut Vec<u8>,
-    bytes_max: usize,
+    mut room: Room<'_>,
     id: Option<&RawValue>,
     outcome: &Result<Box<RawValue>, RpcError>,
 ) {
     let id = id.map_or("null", RawValue::get);
-    match outcome {
-        Ok(result) if buffer.len() + result.get().len() + id.len() > bytes_max => {
-            tracing::warn!(
-                result.bytes = result.get().len(),
-                "an answer is larger than the limit"
-            );
-            failure(buffer, id, &too_large(bytes_max));
-        }
-        Ok(result) => {
-            // 40 bytes of punctuation and member names, and the bracket of a batch.
-            buffer.reserve(result.get().len() + id.len() + 48);
-            buffer.extend_from_slice(OPENING);
-            buffer.extend_from_slice(result.get().as_bytes());
-            close(buffer, id);
-        }
-        Err(error) => failure(buffer, id, error),
+    let result = match outcome {
+        Ok(result) => result.get(),
+        Err(error) => return failure(buffer, id, error),
+    };
+    if let Err(error) = room.holds(buffer.len() + result.len() + id.len()) {
+        return failure(buffer, id, &error);
     }
+    // 40 bytes of punctuation and member names, and the bracket of a batch.
+    buffer.reserve(result.len() + id.len() + 48);
+    buffer.extend_from_slice(OPENING);
+    buffer.extend_from_slice(result.as_bytes());
+    close(buffer, id);
 }
 
 fn failure(buffer: &mut Vec<u8>, id: &str, error: &RpcError) {

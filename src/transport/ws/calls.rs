@@ -127,10 +127,12 @@ impl<C: Send + Sync + 'static> Calls<C> {
             };
             let correlation = Arc::from(sockets.clock.uuid().to_string());
             let origin = Origin::anonymous(correlation);
-            let answer = sockets.dispatcher.answer_within(envelope, origin, bounds);
+            let mut counted = sockets.answers.share();
+            let dispatcher = &sockets.dispatcher;
+            let answer = dispatcher.answer_within(envelope, origin, bounds, &mut counted);
             match (answer.await, place) {
                 (None, _) => {}
-                (Some(Body::Whole(answer)), _) => out.answer(answer).await,
+                (Some(Body::Whole(answer)), _) => out.answer_counted(answer, counted).await,
                 (Some(Body::Long { head, result, tail }), _) => {
                     let share = out.room().await;
                     match (whole(head, result, tail).await, id) {

@@ -4,6 +4,7 @@
 //! socket share their bytes: a peer that asks much and takes nothing stops its own calls.
 
 use axum::extract::ws::Message;
+use crate::transport::budget::Share as Counted;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -20,6 +21,8 @@ const UNITS: usize = ANSWERS_BYTES_MAX / UNIT_BYTES;
 pub(super) struct Outgoing {
     pub(super) message: Message,
     _share: Option<OwnedSemaphorePermit>,
+    /// Its part of the bytes of all connections.
+    _counted: Option<Counted>,
 }
 
 /// Bytes for a long answer.
@@ -48,7 +51,7 @@ impl Outbox {
     /// # Errors
     /// [`Closed`].
     pub(super) async fn tell(&self, message: Message) -> Result<(), Closed> {
-        self.put(message, None).await
+        self.put(message, None, None).await
     }
 
     /// Hands over a message if there is room at once.
@@ -56,6 +59,7 @@ impl Outbox {
         let outgoing = Outgoing {
             message,
             _share: None,
+            _counted: None,
         };
         self.queue.try_send(outgoing).is_ok()
     }
@@ -66,18 +70,28 @@ impl Outbox {
         self.answer_with(answer, share).await;
     }
 
+    /// The same for an answer that takes a part of the bytes of all connections until it was written.
+    pub(super) async fn answer_counted(&self, answer: Vec<u8>, counted: Counted) {
+        let share = self.share(answer.len()).await;
+        self.put_answer(answer, share, Some(counted)).await;
+    }
+
     /// Waits until a long answer may be gathered.
     pub(super) async fn room(&self) -> Share {
         self.share(ANSWERS_BYTES_MAX).await
     }
 
     /// Hands over an answer that was gathered in its share.
-    pub(super) async fn answer_with(&self, answer: Vec<u8>, mut share: Share) {
+    pub(super) async fn answer_with(&self, answer: Vec<u8>, share: Share) {
+        self.put_answer(answer, share, None).await;
+    }
+
+    async fn put_answer(&self, answer: Vec<u8>, mut share: Share, counted: Option<Counted>) {
         let needed = units(answer.len());
         let surplus = share.0.num_permits().saturating_sub(needed);
         drop(share.0.split(surplus));
         let text = String::from_utf8(answer).expect("answers are JSON texts");
-        let _ = self.put(Message::text(text), Some(share.0)).await;
+        let _ = self.put(Message::text(text), Some(share.0), counted).await;
     }
 
     async fn share(&self, bytes: usize) -> Share {
@@ -90,10 +104,12 @@ impl Outbox {
         &self,
         message: Message,
         share: Option<OwnedSemaphorePermit>,
+        counted: Option<Counted>,
     ) -> Result<(), Closed> {
         let outgoing = Outgoing {
             message,
             _share: share,
+            _counted: counted,
         };
         self.queue.send(outgoing).await.map_err(|_| Closed)
     }

@@ -5,6 +5,7 @@ use crate::protocol::harness::{Answer, Server, request};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger::transport::http::Options;
+use tokio::time::timeout;
 
 const ECHO: &str = r#"{"jsonrpc":"2.0","method":"test.echo","id":1}"#;
 
@@ -139,6 +140,45 @@ async fn too_much_being_received_at_once_is_refused() {
         200,
         "the room was given back"
     );
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_are_bounded_over_all_connections_and_freed_soon() {
+    // More than the system takes for a client that does not read.
+    const LARGE: usize = 7_000_000;
+    let options = Options {
+        answers_bytes_max: 10_000_000,
+        ..Options::default()
+    };
+    let server = Server::with(options, Fake::default()).await;
+    let text = "x".repeat(LARGE);
+    let large =
+        format!(r#"[{{"jsonrpc":"2.0","method":"test.echo","params":{{"b":"{text}"}},"id":1}}]"#);
+    // given: a client that reads nothing of its answer
+    let mut silent = server.connect().await;
+    silent.send(request("/", "", &large)).await;
+    // when: others ask for as much
+    let refused = async || {
+        let answer = server.call(&large).await;
+        let code = &answer[0]["error"]["code"];
+        assert!(code.is_null() || code == -32013, "{answer}");
+        !code.is_null()
+    };
+    let patience = Duration::from_secs(60);
+    let wait_for = async |wanted: bool| {
+        timeout(patience, async {
+            while refused().await != wanted {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("it happens soon");
+    };
+    wait_for(true).await;
+    // then: small answers are given as ever, and large ones again when the silent client was cut off
+    assert_eq!(server.call(ECHO).await["id"], 1);
+    wait_for(false).await;
+    assert_eq!(server.call(ECHO).await["id"], 1);
 }
 
 #[tokio::test]
