@@ -11,7 +11,7 @@ use super::ports::Renewal;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use std::sync::Arc;
-use taskledger_domain::flow::{Claim, Command, Done, Event, Flow, Kind, Rejection};
+use taskledger_domain::flow::{Argument, Claim, Command, Done, Event, Flow, Outdated, Refusal};
 use taskledger_domain::schedule;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, LeaseId, Metadata, TaskId, Timestamp};
@@ -75,7 +75,7 @@ impl Flows {
                     }));
                 }
                 Ok(_) => return Ok(None),
-                Err(Error::Refused(rejection)) if rejection.kind == Kind::SpecificationMoved => {}
+                Err(Error::Outdated(Outdated::Specification)) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -89,7 +89,7 @@ impl Flows {
         let (flow, task) = (wanted.flow, wanted.task);
         let look = move |state: &Flow| state.task(task).map(|t| t.spec_at);
         let spec_at = self.look(flow, engine_metadata(), look).await?;
-        let spec_at = spec_at.ok_or_else(|| Rejection::not_found("task_id", task))?;
+        let spec_at = spec_at.ok_or_else(|| Refusal::not_found(Argument::Task, task))?;
         let mut timeout_ms = None;
         StreamReader::of(&*self.store, flow)
             .versions(&[spec_at], |recorded| {
@@ -148,7 +148,7 @@ impl Flows {
             let look = |_: &Flow| ();
             self.look(flow, engine_metadata(), look).await?;
         }
-        let stale = || Rejection::new(Kind::StaleAttempt, Vec::new());
+        let stale = || Error::Outdated(Outdated::Attempt);
         self.leases.get(lease).filter(is_it).ok_or_else(stale)?;
         let now = self.clock.now();
         let until = now.plus_ms(lease_ms);

@@ -36,7 +36,7 @@ pub use local_api::LocalApi;
 pub use remote::URL_DEFAULT;
 
 use crate::engine::executor::{Registry, RegistryBuilder};
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use output::Output;
 use remote::Remote;
 use std::process::ExitCode;
