@@ -9,6 +9,7 @@ pub mod config;
 pub mod engine;
 pub mod nodes;
 pub mod retention;
+pub mod runtime;
 pub mod server;
 
 

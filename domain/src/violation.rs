@@ -2,11 +2,11 @@
 //! spec: validation / Validation Error Reporting
 
 use crate::limits;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A step of the path from the call's parameters to the faulty value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PathSegment {
     /// A member's name.
@@ -27,7 +27,7 @@ impl From<usize> for PathSegment {
 }
 
 /// What is wrong with one field, and what would be accepted.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Violation {
     /// The last named member of `path`, for people.
     pub field: String,

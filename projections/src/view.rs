@@ -3,7 +3,7 @@
 
 use crate::TaskRow;
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::flow::{RunState, StatusCounts};
 use taskledger_domain::task::Status;
@@ -19,7 +19,7 @@ pub struct Blocker {
 }
 
 /// How the run of a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
     /// The run.
     pub id: RunId,

@@ -2,6 +2,7 @@
 
 use super::ownership::Node;
 use crate::store;
+use crate::webhooks;
 use std::sync::Arc;
 use taskledger_domain::flow::{Kind, Rejection};
 use taskledger_domain::task::call::Words;
@@ -30,6 +31,24 @@ pub enum Error {
     /// The store could not say whether the command took effect.
     #[error("outcome unknown; retry with the same idempotency key")]
     OutcomeUnknown,
+    /// Another node was sent the request, and nobody knows what became of it there.
+    #[error("outcome unknown, the other node gave no answer; retry with the same idempotency key")]
+    Unanswered {
+        /// Milliseconds after which a retry is sensible.
+        retry_after_ms: u64,
+    },
+    /// The request ran out of time.
+    #[error("the request ran out of time")]
+    OutOfTime {
+        /// Whether it may have changed something: then its outcome is unknown.
+        changes: bool,
+    },
+    /// There is no such webhook, or no such delivery.
+    #[error("no such webhook or delivery: `{field}`")]
+    UnknownWebhook {
+        /// The member that names it.
+        field: &'static str,
+    },
     /// The command was not carried out, because of a fault on our side.
     #[error("failed: {0}")]
     Failed(Failure),
@@ -44,6 +63,20 @@ pub enum Failure {
     /// The read models.
     #[error("read models: {0}")]
     ReadModel(String),
+    /// Webhooks and what was sent to them.
+    #[error("webhooks: {0}")]
+    Webhooks(String),
+    /// A fault of another node, which has logged it.
+    #[error("another node failed: {id}")]
+    OfNode {
+        /// Under which id.
+        id: String,
+        /// What a caller may know of it.
+        reason: Option<String>,
+    },
+    /// Another node gave an answer that cannot be read.
+    #[error("another node gave an answer that cannot be read: {0}")]
+    UnreadableAnswer(String),
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -63,8 +96,13 @@ impl Failure {
             Self::Store(store::Error::Corrupt { position, .. }) => Some(format!(
                 "the log is damaged at position {position}; see `taskledger events verify`"
             )),
+            Self::OfNode { reason, .. } => reason.clone(),
+            Self::UnreadableAnswer(_) => {
+                Some("another server gave an answer that cannot be read".to_owned())
+            }
             Self::Store(store::Error::Unavailable(_) | store::Error::Invalid(_))
             | Self::ReadModel(_)
+            | Self::Webhooks(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,
         }
@@ -78,12 +116,37 @@ impl Error {
         Rejection::new(Kind::Invalid, violations).into()
     }
 
+    /// Whether it is certain that nothing was changed.
+    #[must_use]
+    pub fn changed_nothing(&self) -> bool {
+        match self {
+            // The two that only the engine and the application see are faults of ours.
+            Self::Refused(rejection) => {
+                !matches!(rejection.kind, Kind::StaleAttempt | Kind::SpecificationMoved)
+            }
+            Self::Busy { .. }
+            | Self::Elsewhere(_)
+            | Self::UnknownWebhook { .. }
+            | Self::Failed(Failure::ShuttingDown) => true,
+            Self::OutcomeUnknown
+            | Self::Unanswered { .. }
+            | Self::OutOfTime { .. }
+            | Self::Failed(_) => false,
+        }
+    }
+
     /// The same in the words of the caller, who has not seen the ids that were made for the call.
     #[must_use]
     pub(super) fn retold(self, words: &Words) -> Self {
         match self {
             Self::Refused(rejection) => words.retell(*rejection).into(),
-            Self::Busy { .. } | Self::Elsewhere(_) | Self::OutcomeUnknown | Self::Failed(_) => self,
+            Self::Busy { .. }
+            | Self::Elsewhere(_)
+            | Self::OutcomeUnknown
+            | Self::Unanswered { .. }
+            | Self::OutOfTime { .. }
+            | Self::UnknownWebhook { .. }
+            | Self::Failed(_) => self,
         }
     }
 }
@@ -112,6 +175,30 @@ impl From<store::Error> for Error {
             error @ (store::Error::NotWritable(_)
             | store::Error::Corrupt { .. }
             | store::Error::Invalid(_)) => Self::Failed(Failure::Store(error)),
+        }
+    }
+}
+
+/// What a caller is told to wait when the store of webhooks does not answer, in milliseconds.
+const WEBHOOKS_AWAY_RETRY_MS: u64 = 1000;
+
+impl From<webhooks::api::Error> for Error {
+    fn from(error: webhooks::api::Error) -> Self {
+        use webhooks::store::Error as Stored;
+        match error {
+            webhooks::api::Error::Invalid(violations) => Self::invalid(violations),
+            webhooks::api::Error::Unknown(field) => Self::UnknownWebhook { field },
+            webhooks::api::Error::Log(error) => Failure::Store(error).into(),
+            webhooks::api::Error::Store(error @ (Stored::Database(_) | Stored::Late)) => {
+                tracing::warn!(%error, "a call did not reach the store of webhooks");
+                Self::Busy {
+                    reason: "the store of webhooks does not answer".to_owned(),
+                    retry_after_ms: WEBHOOKS_AWAY_RETRY_MS,
+                }
+            }
+            webhooks::api::Error::Store(error @ (Stored::Damaged(_) | Stored::Keys(_))) => {
+                Failure::Webhooks(error.to_string()).into()
+            }
         }
     }
 }

@@ -4,13 +4,13 @@
 use super::driver;
 use super::error::{Error, Failure};
 use super::loading;
-use super::mailbox::{self, Begins, Look, Mailbox, Order, Put, Reply};
+use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
 use super::ownership::{Ownership, Partitions, Place};
 use super::ports::{Attempts, Executors};
 use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
-use super::stretch::at_a_stretch;
+use crate::runtime::maybe_block_in_place;
 use super::tenancy::Arrivals;
 use super::timers::Timers;
 use crate::clock::SharedClock;
@@ -255,7 +255,7 @@ impl Flows {
     ///
     /// # Errors
     /// [`Error`]; `Busy` when the flow's mailbox is full, `Elsewhere` when another node decides.
-    pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Reply, Error> {
+    pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Answer, Error> {
         if self.fenced.load(Ordering::Relaxed) {
             return Err(Failure::ShuttingDown.into());
         }
@@ -338,7 +338,7 @@ impl Flows {
                 })?;
                 let _place = place.expect("the places are never closed");
                 let stored = loading::stored(&*self.store, flow).await?;
-                Ok(at_a_stretch(stored.flow.size(), || look(&stored.flow)))
+                Ok(maybe_block_in_place(stored.flow.size(), || look(&stored.flow)))
             }
             other => other,
         }

@@ -1,5 +1,6 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
+use super::api::ExecutorView;
 use super::ownership::Partitions;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -25,6 +26,12 @@ pub trait Executors: Send + Sync + fmt::Debug + 'static {
     }
     /// What inputs must conform to.
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>>;
+}
+
+/// The executors as callers see them.
+pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
+    /// All of them, by name.
+    fn list(&self) -> Vec<ExecutorView>;
 }
 
 /// An attempt to run, with what its outcome must refer back to.

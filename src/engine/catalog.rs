@@ -1,10 +1,11 @@
 //! The registry as the application asks it.
 
 use super::executor::{Registered, Registry};
-use crate::application::ports::Executors;
+use crate::application::api::ExecutorView;
+use crate::application::ports::{ExecutorList, Executors};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use taskledger_domain::Violation;
+use taskledger_domain::{Payload, Violation};
 use taskledger_domain::task::inputs::CompiledSchema;
 
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
@@ -54,5 +55,24 @@ impl Executors for Catalog {
     }
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
         self.0.get(method)?.input_schema().cloned()
+    }
+}
+
+impl ExecutorList for Catalog {
+    fn list(&self) -> Vec<ExecutorView> {
+        let view = |registered: &Registered| {
+            let description = registered.description();
+            let schema = description.input_schema.as_ref().and_then(Value::as_object);
+            ExecutorView {
+                name: description.name.clone(),
+                aliases: description.aliases.clone(),
+                summary: description.summary.clone(),
+                idempotent: description.idempotent,
+                pure: description.pure,
+                input_schema: schema.map(Payload::from_map),
+                limit: registered.limit(),
+            }
+        };
+        self.iter().map(view).collect()
     }
 }

@@ -3,13 +3,11 @@
 
 use super::tenure::Tenure;
 use crate::application::ownership::Node;
-use crate::transport::jsonrpc::WHOLE_ANSWER_BYTES_MAX;
-use crate::transport::jsonrpc::forwarding::{Forward, PATH, Sent};
-use axum::body::Bytes;
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use crate::application::routing::{Forward, PATH, Sent};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -17,8 +15,8 @@ use std::time::Duration;
 
 /// How long to wait for a connection: nodes are near each other.
 const CONNECT_WAIT: Duration = Duration::from_secs(1);
-/// Bytes of an answer.
-const ANSWER_BYTES_MAX: usize = WHOLE_ANSWER_BYTES_MAX;
+/// Bytes of an answer: several times the largest page of a history.
+const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// See the module.
 pub struct Peers {
@@ -57,7 +55,7 @@ impl Peers {
         })
     }
 
-    async fn exchange(&self, to: &Node, body: Bytes) -> Sent {
+    async fn exchange(&self, to: &Node, body: Vec<u8>) -> Sent {
         let url = format!("{}{PATH}", to.url.trim_end_matches('/'));
         let request = self
             .client
@@ -109,7 +107,7 @@ impl Peers {
 }
 
 impl Forward for Peers {
-    fn send<'a>(&'a self, to: &'a Node, body: Bytes, wait: Duration) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, to: &'a Node, body: Vec<u8>, wait: Duration) -> BoxFuture<'a, Sent> {
         let exchange = tokio::time::timeout(wait, self.exchange(to, body));
         async move {
             tokio::select! {
@@ -139,7 +137,7 @@ impl Forward for Peers {
 mod tests {
     use super::*;
     use crate::nodes::{BEAT_EVERY, TTL};
-    use crate::transport::jsonrpc::forwarding::SEARCH_MAX;
+    use crate::application::routing::SEARCH_MAX;
     use uuid::Uuid;
 
     fn peers() -> Peers {
@@ -167,7 +165,7 @@ mod tests {
             id: Uuid::nil(),
             url: Arc::from("http://127.0.0.1:1"),
         };
-        let sent = p.exchange(&to, Bytes::from_static(b"{}")).await;
+        let sent = p.exchange(&to, b"{}".to_vec()).await;
         assert!(matches!(sent, Sent::NotTaken), "{sent:?}");
     }
 }

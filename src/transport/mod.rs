@@ -7,5 +7,4 @@ pub mod http;
 pub mod jsonrpc;
 pub mod openrpc;
 mod sse;
-pub mod system;
 mod ws;

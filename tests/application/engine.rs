@@ -88,7 +88,7 @@ impl Running {
     }
 
     fn app(&self) -> &App {
-        &self.server.context().app
+        self.server.app()
     }
 
     async fn execute(&self, tasks: Value) -> Result<(), Error> {

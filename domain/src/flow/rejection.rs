@@ -2,10 +2,13 @@
 
 use super::state::Archived;
 use crate::{TaskId, Violation};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The family of a refusal, in order of precedence when several apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Kind {
     /// No such task, or not for this caller.
     NotFound,
@@ -35,7 +38,7 @@ pub enum Kind {
 }
 
 /// Why a command was refused.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rejection {
     /// The family.
     pub kind: Kind,

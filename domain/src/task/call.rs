@@ -6,6 +6,7 @@ use crate::flow::{Dependency, Specification};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
 use crate::{TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 #[allow(
@@ -43,7 +44,8 @@ pub struct NewTask {
 }
 
 /// The tasks of a call, each checked by itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskList {
     tasks: Vec<TaskFields>,
     /// For a task written inside `children`: the index of the task around it.
@@ -253,6 +255,11 @@ impl TaskList {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
+    }
+
+    /// The tasks as they were written, each with the index of the task around it, if there is one.
+    pub fn fields(&self) -> impl Iterator<Item = (&TaskFields, Option<usize>)> {
+        self.tasks.iter().zip(self.around.iter().copied())
     }
 
     /// The user that the first task names.

@@ -3,7 +3,7 @@
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::RpcError;
 use super::streaming::Streamed;
-use crate::application::readings::{NotWhole, Pieces, Text};
+use crate::application::api::{NotWhole, Pieces, Run, Text};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
@@ -19,6 +19,8 @@ pub type Outcome = Result<Reply, RpcError>;
 pub enum Reply {
     /// A result.
     Text(Text),
+    /// The result of a call that has begun a run, which may be followed.
+    Begun(Box<RawValue>, Run),
     /// A result, and a stream behind it.
     Stream(Box<Streamed>),
 }
@@ -69,7 +71,7 @@ pub(super) fn body(bytes_max: usize, id: Box<RawValue>, outcome: Outcome) -> Bod
             return Body::Long { head, result, tail };
         }
         Ok(Reply::Stream(streamed)) => return Body::Stream { id, streamed },
-        Ok(Reply::Text(Text::Whole(text))) => Ok(text),
+        Ok(Reply::Text(Text::Whole(text)) | Reply::Begun(text, _)) => Ok(text),
         Err(error) => Err(error),
     };
     answer(&mut head, bytes_max, Some(&id), &outcome);
@@ -89,6 +91,7 @@ pub(crate) fn first(id: &RawValue, result: &RawValue) -> Vec<u8> {
 async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
     let text = match outcome? {
         Reply::Text(text) => text,
+        Reply::Begun(result, _) => return Ok(result),
         Reply::Stream(streamed) => return Ok(streamed.result),
     };
     text.whole(bytes_max).await.map_err(|error| match error {

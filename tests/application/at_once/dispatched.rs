@@ -70,7 +70,7 @@ impl Running {
     }
 
     fn app(&self) -> &App {
-        &self.server.context().app
+        self.server.app()
     }
 
     /// Runs a tree to its end, in so many appends.

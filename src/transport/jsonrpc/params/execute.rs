@@ -1,7 +1,7 @@
 //! `tasks.execute`. spec: interface / tasks.execute
 
 use super::super::reader::{BOOLEAN, Fault, Kind, Parameters, Reader, Refusal, TASK_ID, seconds};
-use crate::application::{ExecuteOptions, Target};
+use crate::application::api::Target;
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits;
@@ -15,8 +15,10 @@ pub const EXECUTOR_WAIT_SECONDS_MAX: u32 = 86_400;
 pub struct Params {
     /// New tasks or a stored one.
     pub target: Target,
-    /// How.
-    pub options: ExecuteOptions,
+    /// Whether tasks may wait for an executor that does not exist yet.
+    pub allow_unknown_executors: bool,
+    /// Milliseconds that they wait.
+    pub executor_wait_ms: u64,
 }
 
 impl Parameters for Params {
@@ -57,14 +59,13 @@ impl Parameters for Params {
             limits::EXECUTOR_WAIT_MS_DEFAULT,
             "How long a ready task waits for an executor that does not exist, before it fails.",
         );
-        let options = ExecuteOptions {
-            allow_unknown_executors,
-            executor_wait_ms,
-            callback: None,
-        };
         reader.finish(|| {
             let target = stored.map(Target::Stored).or(list.map(Target::New))?;
-            Some(Self { target, options })
+            Some(Self {
+                target,
+                allow_unknown_executors,
+                executor_wait_ms,
+            })
         })
     }
 }
