@@ -1,5 +1,7 @@
 //! Edges and bounds of the source that the compiler does not keep. Each failure names the place.
 
+#[path = "architecture/doors.rs"]
+mod doors;
 #[path = "architecture/edges.rs"]
 mod edges;
 
@@ -162,16 +164,6 @@ fn the_conformance_suite_knows_nothing_of_this_server() {
         .filter(|name| name.starts_with("taskledger"))
         .collect();
     assert_eq!(ours, ["taskledger-clock", "taskledger-net"]);
-}
-
-#[test]
-fn no_door_reaches_the_log() {
-    let faults: Vec<_> = rust_files("src/transport")
-        .into_iter()
-        .filter(|(_, text)| code(text).contains("EventStore"))
-        .map(|(path, _)| path)
-        .collect();
-    assert!(faults.is_empty(), "`EventStore` in {faults:?}");
 }
 
 /// The names in the tables of a manifest whose titles end in `dependencies`, except those for tests.

@@ -11,7 +11,7 @@ use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
 use crate::runtime::maybe_block_in_place;
-use super::tenancy::Arrivals;
+use super::partitions::Arrivals;
 use super::timers::Timers;
 use crate::clock::SharedClock;
 use crate::store::{EventStore, Snapshot};

@@ -38,7 +38,7 @@ mod sending;
 pub mod service;
 pub mod slots;
 mod stream_reader;
-mod tenancy;
+mod partitions;
 mod timers;
 mod validation;
 pub mod watching;

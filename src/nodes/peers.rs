@@ -1,7 +1,7 @@
 //! Calls to other nodes, over HTTP. They show a secret that only users of the same database know, so
 //! there is nothing to configure; what they say is not encrypted.
 
-use super::tenure::Tenure;
+use super::ownership::NodeOwnership;
 use crate::application::ownership::Node;
 use crate::application::routing::{Forward, PATH, Sent};
 use futures_util::FutureExt;
@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// See the module.
 pub struct Peers {
     client: reqwest::Client,
-    tenure: Arc<Tenure>,
+    ownership: Arc<NodeOwnership>,
     /// What goes into `Authorization`.
     shown: String,
 }
@@ -37,7 +37,7 @@ impl Peers {
     ///
     /// # Errors
     /// The HTTP client cannot be made.
-    pub fn new(tenure: Arc<Tenure>, secret: &[u8]) -> Result<Self, reqwest::Error> {
+    pub fn new(ownership: Arc<NodeOwnership>, secret: &[u8]) -> Result<Self, reqwest::Error> {
         let client = crate::tls::client()
             .connect_timeout(CONNECT_WAIT)
             .no_proxy()
@@ -50,7 +50,7 @@ impl Peers {
         }
         Ok(Self {
             client,
-            tenure,
+            ownership,
             shown,
         })
     }
@@ -113,7 +113,7 @@ impl Forward for Peers {
             tokio::select! {
                 biased;
                 sent = exchange => sent.unwrap_or(Sent::Broken),
-                () = self.tenure.gone(to.id) => {
+                () = self.ownership.gone(to.id) => {
                     tracing::warn!(node.id = %to.id, "a node is gone that had a call");
                     Sent::Broken
                 }
@@ -141,7 +141,7 @@ mod tests {
     use uuid::Uuid;
 
     fn peers() -> Peers {
-        Peers::new(Tenure::new(Uuid::nil()), &[7; 32]).expect("a client")
+        Peers::new(NodeOwnership::new(Uuid::nil()), &[7; 32]).expect("a client")
     }
 
     #[test]

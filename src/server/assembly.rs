@@ -54,7 +54,7 @@ impl Assembly {
     /// Who decides about which flow. A server that is alone takes over from the one before it.
     pub(super) async fn ownership(&self) -> Result<Arc<dyn Ownership>, StartError> {
         Ok(match &self.storage.cluster {
-            Some(cluster) => cluster.tenure.clone(),
+            Some(cluster) => cluster.ownership.clone(),
             None => Arc::new(Sole(Some(Fence {
                 name: Arc::from("writer"),
                 token: self.storage.store.raise_fence("writer").await?,
@@ -68,7 +68,7 @@ impl Assembly {
         let options = runner::Options::default();
         let (service, handle) = runner::Service::new(store, queries, options).await?;
         let service = match &self.storage.cluster {
-            Some(cluster) => service.folding_while(cluster.tenure.folds()),
+            Some(cluster) => service.folding_while(cluster.ownership.folds()),
             None => service,
         };
         self.services.spawn(service.run(self.stop.child_token()));
@@ -80,7 +80,7 @@ impl Assembly {
         let (store, kept) = (&self.storage.store, &self.storage.webhooks);
         let outbox = Outbox::new(store.clone(), kept.clone());
         let outbox = match &self.storage.cluster {
-            Some(cluster) => outbox.working_while(cluster.tenure.folds()),
+            Some(cluster) => outbox.working_while(cluster.ownership.folds()),
             None => outbox,
         };
         self.services.spawn(outbox.run(self.stop.child_token()));

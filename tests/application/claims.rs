@@ -3,9 +3,9 @@
 use crate::world::{World, caller, foreign_rename, quiet, refused, soon, task, updates, with_key};
 use serde_json::json;
 use std::sync::Arc;
-use taskledger::application::ExecuteOptions;
-use taskledger::application::Target;
-use taskledger::application::Context;
+use taskledger::application::{Context, ExecuteOptions, Target};
+use taskledger::clock::Clock;
+use taskledger::store::{Append, ClaimKey, EventStore, NewClaim, Outcome};
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use taskledger::clock::ManualClock;
 use taskledger::server::{self, Storage};
-use taskledger::transport::{http, system::Ready};
+use taskledger::transport::http;
 use taskledger_domain::{Recorded, TaskId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::clock::SystemClock;
-use taskledger::transport::http::{Options, Service};
+use taskledger::transport::http::{Inside, Options, Service};
 use taskledger::transport::jsonrpc::Dispatcher;
 
 fn call(method: &str, n: usize) -> String {
