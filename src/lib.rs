@@ -6,6 +6,7 @@ pub mod config;
 pub mod engine;
 pub mod nodes;
 pub mod retention;
+pub mod runtime;
 pub mod server;
 pub mod telemetry;
 pub mod transport;

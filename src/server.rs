@@ -4,6 +4,7 @@
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
 
 mod alone;
+mod assembly;
 mod cluster;
 mod reconcile;
 mod storage;
@@ -11,34 +12,24 @@ mod storage;
 pub use alone::Alone;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
-use crate::application::leases::MemoryRenewals;
-use crate::application::ownership::Sole;
-use crate::application::ports::Executors;
-use crate::application::{
-    App, Directory, Flows, Ownership, Partitions, Positions, Readings, RowCache, Validation, flows,
-    rows,
-};
+use crate::application::routing::Forward;
+use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::{EgressConfig, EngineConfig};
+use crate::config::EngineConfig;
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
-use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
 use crate::retention;
-use crate::store::Fence;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
-use crate::subscription::live::Live;
-use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
-use crate::transport::jsonrpc::Dispatcher;
-use crate::transport::jsonrpc::methods::{self, Context};
+use crate::transport::jsonrpc::{Dispatcher, methods};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
-use crate::webhooks::outbox::Outbox;
-use crate::webhooks::worker;
+use assembly::Assembly;
 use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,8 +95,11 @@ pub enum StartError {
 
 /// A running server without doors: calls go through its dispatcher.
 pub struct Server {
-    context: Arc<Context>,
-    dispatcher: Arc<Dispatcher<Context>>,
+    app: Arc<App>,
+    engine: Arc<Engine>,
+    webhooks: Arc<Webhooks>,
+    service: Arc<Service>,
+    dispatcher: Arc<Dispatcher<Service>>,
     storage: Opened,
     stop: CancellationToken,
     leaving: CancellationToken,
@@ -183,126 +177,45 @@ impl Server {
     ) -> Result<Self, StartError> {
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
-        let (store, queries) = (storage.store.clone(), storage.queries.clone());
-        let ownership: Arc<dyn Ownership> = match &storage.cluster {
-            Some(cluster) => cluster.tenure.clone(),
-            None => Arc::new(Sole(Some(Fence {
-                name: Arc::from("writer"),
-                token: store.raise_fence("writer").await?,
-            }))),
-        };
-        tracing::info!(head = *store.watch().borrow(), read_models = ?storage.found, "the storage is open");
-        let stop = CancellationToken::new();
-        let services = TaskTracker::new();
-        let (service, projections) =
-            runner::Service::new(store.clone(), queries.clone(), runner::Options::default())
-                .await?;
-        let service = match &storage.cluster {
-            Some(cluster) => service.folding_while(cluster.tenure.folds()),
-            None => service,
-        };
-        services.spawn(service.run(stop.child_token()));
-        let outbox = Outbox::new(store.clone(), storage.webhooks.clone());
-        let outbox = match &storage.cluster {
-            Some(cluster) => outbox.working_while(cluster.tenure.folds()),
-            None => outbox,
-        };
-        services.spawn(outbox.run(stop.child_token()));
-        let egress = match webhooks.egress {
-            Some(egress) => egress,
-            None => Arc::new(Egress::new(EgressConfig::default().options()?)?),
-        };
-        let (worker, deliveries) = worker::Service::new(
-            worker::Parts {
-                deliveries: storage.webhooks.clone(),
-                sender: egress.clone(),
-                clock: clock.clone(),
-            },
-            webhooks.worker,
-        );
-        let sending = stop.child_token();
-        services.spawn(worker.run(sending.clone()));
-        let webhooks = Arc::new(Webhooks::new(
-            storage.webhooks.clone(),
-            store.clone(),
-            Arc::new(egress.policy().clone()),
-        ));
-
+        let assembly = Assembly::of(storage, clock.clone());
+        let ownership = assembly.ownership().await?;
+        let head = *assembly.storage.store.watch().borrow();
+        tracing::info!(head, read_models = ?assembly.storage.found, "the storage is open");
+        let projections = assembly.fold_read_models().await?;
+        let sending = assembly.send_webhooks(webhooks)?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
-        let executors: Arc<dyn Executors> = catalog.clone();
-        let (row_cache, positions) = (
-            Arc::new(RowCache::new(rows::BYTES_MAX)),
-            Arc::new(Positions::after(*store.watch().borrow())),
-        );
-        let (flows, woken) = Flows::new(flows::Parts {
-            store: store.clone(),
-            clock: clock.clone(),
-            executors: executors.clone(),
-            renewals: Arc::new(MemoryRenewals::default()),
-            rows: row_cache.clone(),
-            positions: positions.clone(),
-            ownership,
-            idle_bytes_max: flows::IDLE_BYTES_MAX,
-            stop: stop.clone(),
-        });
-        let validation = Arc::new(Validation::new(executors));
-        let source = JobSource::new(store.clone(), row_cache.clone());
-        let engine = Engine::new(
-            &flows,
-            catalog.clone(),
-            source,
-            validation.clone(),
-            clock.clone(),
-        );
-        flows.set_attempts(engine.clone());
-        services.spawn(flows.clone().run(woken, stop.child_token()));
-        let (following, live) = Live::new(store.clone());
-        services.spawn(following.run(stop.child_token()));
-        let rebuilds = Rebuilds::new(store.clone(), queries.clone());
-        let app = App {
-            directory: Arc::new(Directory::new(
-                store.clone(),
-                clock.clone(),
-                row_cache.clone(),
-            )),
-            store,
-            clock: clock.clone(),
-            flows,
-            projections,
-            readings: Readings::of(queries.readers()),
-            queries,
-            rebuilds,
-            validation,
-            rows: row_cache,
-            positions,
-            live,
-        };
-        let context = Arc::new(Context {
-            app,
-            catalog,
-            engine,
-            webhooks,
-            deliveries,
-        });
-        if !context.app.flows.ownership().is_shared() {
+        let (app, engine) = assembly.application(ownership, projections, &catalog);
+        if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
-            context.app.flows.gained(&Partitions::ALL);
+            app.flows.gained(&Partitions::ALL);
         }
-        services.spawn(reconcile(context.clone(), stop.child_token()));
-        let dispatcher =
-            Dispatcher::new(context.clone(), methods::table(), clock).with_streams(context.clone());
-        let dispatcher = Arc::new(match &storage.cluster {
-            Some(cluster) => dispatcher.with_forward(cluster.peers.clone()),
-            None => dispatcher,
-        });
+        let Assembly {
+            storage,
+            stop,
+            services,
+            ..
+        } = assembly;
+        services.spawn(reconcile(app.clone(), stop.child_token()));
+        let forward = storage.cluster.as_ref().map(|cluster| cluster.peers.clone());
+        let service = Arc::new(Service::new(service::Parts {
+            app: app.clone(),
+            executors: catalog,
+            webhooks: sending.webhooks.clone(),
+            deliveries: sending.deliveries,
+            forward: forward.map(|peers| peers as Arc<dyn Forward>),
+        }));
+        let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
         Ok(Self {
-            context,
-            dispatcher,
+            app,
+            engine,
+            webhooks: sending.webhooks,
+            dispatcher: Arc::new(dispatcher.with_streams(service.clone())),
+            service,
             storage,
             leaving: stop.child_token(),
             stop,
             services,
-            sending,
+            sending: sending.stop,
         })
     }
 
@@ -310,7 +223,7 @@ impl Server {
     /// has all of them already. Once, when the door is open.
     pub fn join(&self, url: &str) {
         if let Some(cluster) = &self.storage.cluster {
-            let flows = self.context.app.flows.clone();
+            let flows = self.app.flows.clone();
             let taking_part = cluster.take_part(url, flows, self.leaving.clone());
             self.services.spawn(taking_part);
         }
@@ -318,7 +231,7 @@ impl Server {
 
     /// Archives finished flows of this server from now on. Once.
     pub fn retain(&self, policy: retention::Policy, schedule: retention::Schedule) {
-        let app = &self.context.app;
+        let app = &self.app;
         let directory = app.directory.clone();
         let service = retention::Service {
             retention: retention::Retention {
@@ -343,16 +256,28 @@ impl Server {
         &self.leaving
     }
 
-    /// Where calls go.
+    /// The application, as doors see it.
     #[must_use]
-    pub fn dispatcher(&self) -> &Arc<Dispatcher<Context>> {
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// Where JSON-RPC calls go.
+    #[must_use]
+    pub fn dispatcher(&self) -> &Arc<Dispatcher<Service>> {
         &self.dispatcher
     }
 
-    /// What calls work on.
+    /// What the application works on, for those who look behind the doors.
     #[must_use]
-    pub fn context(&self) -> &Arc<Context> {
-        &self.context
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Endpoints and deliveries, for those who look behind the doors.
+    #[must_use]
+    pub fn webhooks(&self) -> &Arc<Webhooks> {
+        &self.webhooks
     }
 
     /// Cancelled when the server must stop by itself, because another one has taken over.
@@ -366,11 +291,11 @@ impl Server {
     pub async fn close(self) {
         // It takes as long as a receiver takes to answer, so it begins first.
         self.sending.cancel();
-        self.context.app.flows.slots().close();
-        self.context.engine.shut_down().await;
-        self.context.app.flows.drain().await;
-        self.context.app.readings.close().await;
-        self.context.app.rebuilds.close().await;
+        self.app.flows.slots().close();
+        self.engine.shut_down().await;
+        self.app.flows.drain().await;
+        self.app.readings.close().await;
+        self.app.rebuilds.close().await;
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;

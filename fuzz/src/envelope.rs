@@ -12,13 +12,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
+use taskledger::application::Context;
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::params::{
     cancel, children, copy, create, delete, execute, explain, get, history, list, nothing, retry,
     tree, update,
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
-use taskledger::transport::jsonrpc::{Changes, Dispatcher, Method, Origin};
+use taskledger::transport::jsonrpc::{Changes, Dispatcher, Method};
 use taskledger::transport::openrpc::about;
 
 /// Elements of a batch. Stated here again, because the rules are.
@@ -50,9 +51,9 @@ struct AnsweredError {
 /// # Panics
 /// When a claim does not hold.
 pub fn run(bytes: &[u8]) {
-    let origin = Origin::anonymous("fuzz".into());
+    let context = Context::anonymous("fuzz".into());
     let answer = dispatcher()
-        .answer_bytes(bytes, origin, None)
+        .answer_bytes(bytes, context)
         .now_or_never()
         .expect("nothing here waits");
     let text = answer.map(|a| String::from_utf8(a).expect("an answer is UTF-8"));

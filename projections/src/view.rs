@@ -1,6 +1,7 @@
 //! A task as readers see it: its row, and what other rows say about it. Doors put it into words.
 
 use crate::TaskRow;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::flow::{RunState, StatusCounts};
 use taskledger_domain::task::Status;
@@ -16,7 +17,7 @@ pub struct Blocker {
 }
 
 /// How the run of a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
     /// The run.
     pub id: RunId,

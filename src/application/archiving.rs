@@ -2,7 +2,7 @@
 
 use super::error::{Error, Failure};
 use super::flows::Flows;
-use super::mailbox::Reply;
+use super::mailbox::Answer;
 use std::sync::Arc;
 use taskledger_domain::flow::{Archive, Command};
 use taskledger_domain::{FlowId, Metadata, Position};
@@ -29,8 +29,8 @@ impl Flows {
         };
         let order = self.order(Some(Command::Archive(archive)), None, metadata, true);
         match self.ask(flow, order).await? {
-            Reply::Done { position, .. } => Ok(position),
-            Reply::Repeated(_) => {
+            Answer::Done { position, .. } => Ok(position),
+            Answer::Repeated(_) => {
                 Err(Failure::Broken("an archiving has no idempotency key".to_owned()).into())
             }
         }

@@ -1,7 +1,7 @@
 //! Commands that were decided together and become one append.
 
 use super::error::{Error, Failure};
-use super::mailbox::{self, Begins, Order, Reply};
+use super::mailbox::{self, Answer, Begins, Order};
 use super::ports::Started;
 use super::slots::Held;
 use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
@@ -75,7 +75,9 @@ impl Batch {
 
     /// What the claim of an earlier command with the same idempotency key holds.
     pub(super) fn first_with_key_of(&self, order: &Order) -> Option<Arc<str>> {
-        self.requests.get(&order.repeatable.as_ref()?.key).cloned()
+        self.requests
+            .get(&order.repeatable.as_ref()?.key.claimed)
+            .cloned()
     }
 
     /// Adds the events of an accepted order, decided at `now`, the flow's state being `flow` after
@@ -150,9 +152,10 @@ impl Batch {
         now: Timestamp,
     ) -> Option<ClaimKey> {
         let repeatable = order.repeatable.as_ref()?;
-        let key = ClaimKey::Request(repeatable.key.clone());
+        let claimed = &repeatable.key.claimed;
+        let key = ClaimKey::Request(claimed.clone());
         let value: Arc<str> = Arc::from(repeatable.claim_value(done));
-        self.requests.insert(repeatable.key.clone(), value.clone());
+        self.requests.insert(claimed.clone(), value.clone());
         let expires_at = Some(now.plus_ms(super::idempotency::KEY_LIFETIME_MS));
         self.claims.push(NewClaim {
             key: key.clone(),
@@ -201,17 +204,20 @@ pub(super) fn of_version<E>(events: &[E], before: Version, version: Version) -> 
 
 impl Entry {
     /// Tells the sender; one who has gone away is no fault.
-    pub(super) fn answer(self, result: Result<Reply, Error>) {
+    pub(super) fn answer(self, result: Result<Answer, Error>) {
         send(self.order, result);
     }
 
     /// The answer that was decided.
     pub(super) fn answer_decided(self, position: taskledger_domain::Position) {
         let result = match self.decision {
-            Decision::Done(done) => Ok(Reply::Done { done, position }),
+            Decision::Done(done) => Ok(Answer::Done { done, position }),
             Decision::Refused(rejection) => Err(rejection.into()),
             Decision::Repeats(first) => match &self.order.repeatable {
-                Some(repeatable) => repeatable.repeat(&first).map(Reply::Repeated),
+                Some(repeatable) => {
+                    let reply = repeatable.key.repeat(&first);
+                    reply.map(|reply| Answer::Repeated(Box::new(reply)))
+                }
                 None => Err(Failure::Broken("a repetition without a key".to_owned()).into()),
             },
         };
@@ -219,7 +225,7 @@ impl Entry {
     }
 }
 
-fn send(order: Order, result: Result<Reply, Error>) {
+fn send(order: Order, result: Result<Answer, Error>) {
     if let Some(reply) = order.reply {
         let _ = reply.send(result);
     }

@@ -1,17 +1,16 @@
 //! The state-changing calls: each becomes one command for one flow.
 
 use super::App;
-use super::caller::Caller;
+use super::api::{Created, Reply, Started, Target, TaskIds};
+use super::authorize::UseCase;
+use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
-use super::idempotency::AnswerOf;
+use super::idempotency::{Key, ReplyOf};
 use super::mailbox::Begins;
 use super::naming::CallNames;
-use super::sending::engine_metadata;
-use super::stretch::at_a_stretch;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use super::sending::{Sending, engine_metadata};
+use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use taskledger_domain::flow::{
     Argument, CallTask, Command, Done, Execute, Fault, Outdated, ReferenceAt, Refusal, RunKind,
@@ -25,16 +24,7 @@ use taskledger_domain::{CallbackId, FlowId, RunId, TaskId, Version};
 /// Times that an update is built again because the specification changed under it.
 const UPDATE_ROUNDS_MAX: usize = 8;
 
-/// What `tasks.execute` runs.
-#[derive(Debug, Clone)]
-pub enum Target {
-    /// New tasks.
-    New(TaskList),
-    /// A stored task.
-    Stored(TaskId),
-}
-
-/// The options of `tasks.execute`.
+/// The options of an execution.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecuteOptions {
     /// Whether tasks may wait for an executor that does not exist yet.
@@ -55,49 +45,37 @@ impl Default for ExecuteOptions {
     }
 }
 
-/// The answer to a call: the JSON of its result.
-pub type Answer = Result<Box<RawValue>, Error>;
-
-pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("answers can always be written as JSON")
-}
-
 impl App {
-    /// `tasks.create`. spec: interface / tasks.create
+    /// Creates tasks. spec: interface / tasks.create
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn create(&self, caller: Caller, list: TaskList) -> Answer {
-        let caller = speaking_for(caller, &list);
+    pub async fn create(&self, context: &Context, list: TaskList) -> Result<Reply, Error> {
         if list.is_faulty() {
             // Refused for certain: no key is looked at, as for other parameters that are wrong.
-            return self.create_tasks(caller, list).await;
+            return self.create_tasks(context, None, list).await;
         }
-        self.once(
-            &caller,
-            "tasks.create",
-            self.create_tasks(caller.clone(), list),
-        )
-        .await
+        let key = Key::of(context, UseCase::CreateTasks, list.first_user());
+        let key = key.as_ref();
+        self.once(key, self.create_tasks(context, key, list)).await
     }
 
-    async fn create_tasks(&self, caller: Caller, list: TaskList) -> Answer {
+    async fn create_tasks(
+        &self,
+        context: &Context,
+        key: Option<&Key>,
+        list: TaskList,
+    ) -> Result<Reply, Error> {
         let single = list.len() == 1;
         let taken = self.taken(&list).await?.into_iter();
         let taken = taken.map(|(task, id)| Fault::IdTaken { task, id });
         let (resolved, names) = self.resolve(list, taken.collect()).await?;
         let flow = self.flow_for(&resolved).await?;
-        let id = resolved.tasks[0].id;
-        let names = Arc::new(names);
-        let told = names.clone();
-        let answer: AnswerOf = Arc::new(move |_| {
-            let mut result = Map::new();
-            result.insert("id".to_owned(), json!(id));
-            result.insert("status".to_owned(), json!("pending"));
-            if !single {
-                result.insert("task_ids".to_owned(), Value::Object(told.task_ids()));
-            }
-            raw(&result)
+        let task = resolved.tasks[0].id;
+        let task_ids = (!single).then(|| names.task_ids());
+        let reply: ReplyOf = Arc::new(move |_| {
+            let task_ids = task_ids.clone();
+            Reply::Created(Created { task, task_ids })
         });
         let begins = match resolved.joins {
             Some(_) => Begins::No,
@@ -105,23 +83,30 @@ impl App {
             None => Begins::Minted,
         };
         let command = Command::Create(resolved.tasks);
-        self.command(caller, "tasks.create", flow, command, begins, answer)
+        let sending = Sending {
+            flow,
+            command,
+            begins,
+            reply,
+        };
+        self.command(context, key, sending)
             .await
             .map_err(|error| error.with_names(&names))
     }
 
-    /// `tasks.execute`. spec: interface / tasks.execute
+    /// Runs tasks. spec: interface / tasks.execute
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn execute(&self, caller: Caller, target: Target, options: ExecuteOptions) -> Answer {
+    pub async fn execute(
+        &self,
+        context: &Context,
+        target: Target,
+        options: ExecuteOptions,
+    ) -> Result<Reply, Error> {
         match target {
-            Target::Stored(task) => {
-                self.run(caller, "tasks.execute", task, RunKind::Execute, options)
-                    .await
-            }
+            Target::Stored(task) => self.run(context, task, RunKind::Execute, options).await,
             Target::New(list) => {
-                let caller = speaking_for(caller, &list);
                 // Whatever else is wrong, this is told with it.
                 let unknown = if options.allow_unknown_executors {
                     Vec::new()
@@ -129,10 +114,12 @@ impl App {
                     self.validation.unknown_executors(&list)
                 };
                 let done = if list.is_faulty() {
-                    self.execute_tasks(caller, list, options).await
+                    self.execute_tasks(context, None, list, options).await
                 } else {
-                    let executed = self.execute_tasks(caller.clone(), list, options);
-                    self.once(&caller, "tasks.execute", executed).await
+                    let key = Key::of(context, UseCase::ExecuteTasks, list.first_user());
+                    let key = key.as_ref();
+                    self.once(key, self.execute_tasks(context, key, list, options))
+                        .await
                 };
                 done.map_err(|error| error.beside(unknown))
             }
@@ -141,23 +128,26 @@ impl App {
 
     async fn execute_tasks(
         &self,
-        caller: Caller,
+        context: &Context,
+        key: Option<&Key>,
         list: TaskList,
         options: ExecuteOptions,
-    ) -> Answer {
+    ) -> Result<Reply, Error> {
         let mut faults = list.passed_deadlines(self.clock.now());
         let taken = self.taken(&list).await?.into_iter();
         faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
         let (resolved, names) = self.resolve(list, faults).await?;
         Self::refuse_stored_parent(&resolved).map_err(|error| error.with_names(&names))?;
         let task = resolved.tasks[0].id;
-        let (flow, run_id) = (task.as_flow(), RunId(self.clock.uuid()));
-        let names = Arc::new(names);
-        let told = names.clone();
-        let answer: AnswerOf = Arc::new(move |_| {
-            raw(
-                &json!({"root_task_id": task, "status": "started", "task_ids": told.task_ids(), "run_id": run_id}),
-            )
+        let (flow, run) = (task.as_flow(), RunId(self.clock.uuid()));
+        let task_ids = names.task_ids();
+        let reply: ReplyOf = Arc::new(move |_| {
+            Reply::Started(Started {
+                root: task,
+                task: None,
+                run,
+                task_ids: task_ids.clone(),
+            })
         });
         let begins = if resolved.chosen_ids.contains(&task) {
             Begins::Chosen
@@ -168,72 +158,83 @@ impl App {
             create: resolved.tasks,
             task,
             kind: RunKind::Execute,
-            run_id,
+            run_id: run,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
             callback: options.callback,
         });
-        self.command(caller, "tasks.execute", flow, command, begins, answer)
+        let sending = Sending {
+            flow,
+            command,
+            begins,
+            reply,
+        };
+        self.command(context, key, sending)
             .await
             .map_err(|error| error.with_names(&names))
     }
 
-    /// `tasks.retry`: runs a failed task, the pending tasks behind it and the failed groups around.
+    /// Runs a failed task, the pending tasks behind it and the failed groups around.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn retry(
         &self,
-        caller: Caller,
+        context: &Context,
         task: TaskId,
         callback: Option<CallbackId>,
-    ) -> Answer {
+    ) -> Result<Reply, Error> {
         let options = ExecuteOptions {
             callback,
             ..ExecuteOptions::default()
         };
-        self.run(caller, "tasks.retry", task, RunKind::Retry, options)
-            .await
+        self.run(context, task, RunKind::Retry, options).await
     }
 
     async fn run(
         &self,
-        caller: Caller,
-        method: &'static str,
+        context: &Context,
         task: TaskId,
         kind: RunKind,
         options: ExecuteOptions,
-    ) -> Answer {
+    ) -> Result<Reply, Error> {
+        let use_case = match kind {
+            RunKind::Execute => UseCase::ExecuteTasks,
+            RunKind::Retry => UseCase::RetryTask,
+        };
         let flow = self.flow_of(Argument::Task, task).await?;
-        let run_id = RunId(self.clock.uuid());
+        let run = RunId(self.clock.uuid());
         let root = flow.root();
-        let answer: AnswerOf = Arc::new(move |_| {
-            raw(
-                &json!({"root_task_id": root, "task_id": task, "status": "started", "run_id": run_id}),
-            )
+        let reply: ReplyOf = Arc::new(move |_| {
+            Reply::Started(Started {
+                root,
+                task: Some(task),
+                run,
+                task_ids: TaskIds::default(),
+            })
         });
         let command = Command::Execute(Execute {
             create: Vec::new(),
             task,
             kind,
-            run_id,
+            run_id: run,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
             callback: options.callback,
         });
-        self.once(
-            &caller,
-            method,
-            self.command(caller.clone(), method, flow, command, Begins::No, answer),
-        )
-        .await
+        self.simple(context, use_case, flow, command, reply).await
     }
 
-    /// `tasks.update`. spec: interface / tasks.update
+    /// Changes a task. spec: interface / tasks.update
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn update(&self, caller: Caller, task: TaskId, updates: Updates) -> Answer {
+    pub async fn update(
+        &self,
+        context: &Context,
+        task: TaskId,
+        updates: Updates,
+    ) -> Result<Reply, Error> {
         let of = CallTask::Id(task);
         let stored = |reference: &TaskRef, at| {
             let text = || reference.text.clone();
@@ -266,23 +267,31 @@ impl App {
             parent,
             current: None,
         };
-        self.once(
-            &caller,
-            "tasks.update",
-            self.update_task(caller.clone(), update),
-        )
-        .await
-        .map_err(|error| error.with_names(&names))
+        let key = Key::of(context, UseCase::UpdateTask, None);
+        let key = key.as_ref();
+        self.once(key, self.update_task(context, key, update))
+            .await
+            .map_err(|error| error.with_names(&names))
     }
 
-    async fn update_task(&self, caller: Caller, update: Update) -> Answer {
+    async fn update_task(
+        &self,
+        context: &Context,
+        key: Option<&Key>,
+        update: Update,
+    ) -> Result<Reply, Error> {
         let Update { task, updates, .. } = &update;
         let task = *task;
         let flow = self.flow_of(Argument::Task, task).await?;
         let respecifies =
             updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
-        let answer: AnswerOf =
-            Arc::new(move |done| raw(&json!({"id": task, "status": status_of(done)})));
+        let reply: ReplyOf = Arc::new(move |done| {
+            let status = match done {
+                Done::Status(status) => Some(status),
+                Done::Ok => None,
+            };
+            Reply::Updated { task, status }
+        });
         for _ in 0..UPDATE_ROUNDS_MAX {
             let current = if respecifies {
                 Some(self.specification(flow, task).await?)
@@ -303,17 +312,13 @@ impl App {
                 current,
                 ..update.clone()
             });
-            match self
-                .command(
-                    caller.clone(),
-                    "tasks.update",
-                    flow,
-                    command,
-                    Begins::No,
-                    answer.clone(),
-                )
-                .await
-            {
+            let sending = Sending {
+                flow,
+                command,
+                begins: Begins::No,
+                reply: reply.clone(),
+            };
+            match self.command(context, key, sending).await {
                 Err(Error::Outdated(Outdated::Specification)) => {}
                 other => return other,
             }
@@ -324,61 +329,63 @@ impl App {
         })
     }
 
-    /// `tasks.delete`. spec: interface / tasks.delete
+    /// Deletes a pending task. spec: interface / tasks.delete
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn delete(&self, caller: Caller, task: TaskId, cascade: bool) -> Answer {
+    pub async fn delete(
+        &self,
+        context: &Context,
+        task: TaskId,
+        cascade: bool,
+    ) -> Result<Reply, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
-        let answer: AnswerOf = Arc::new(|_| raw(&json!({"success": true})));
+        let reply: ReplyOf = Arc::new(|_| Reply::Deleted);
         let command = Command::Delete { task, cascade };
-        self.once(
-            &caller,
-            "tasks.delete",
-            self.command(
-                caller.clone(),
-                "tasks.delete",
-                flow,
-                command,
-                Begins::No,
-                answer,
-            ),
-        )
-        .await
+        self.simple(context, UseCase::DeleteTasks, flow, command, reply)
+            .await
     }
 
-    /// `tasks.cancel`. spec: interface / tasks.cancel
+    /// Cancels a pending or running task. spec: interface / tasks.cancel
     ///
     /// # Errors
     /// [`Error`].
     pub async fn cancel(
         &self,
-        caller: Caller,
+        context: &Context,
         task: TaskId,
         cascade: bool,
         reason: Option<String>,
-    ) -> Answer {
+    ) -> Result<Reply, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
-        let answer: AnswerOf =
-            Arc::new(move |_| raw(&json!({"task_id": task, "status": "cancelled"})));
+        let reply: ReplyOf = Arc::new(move |_| Reply::Cancelled { task });
         let command = Command::Cancel {
             task,
             cascade,
             reason,
         };
-        self.once(
-            &caller,
-            "tasks.cancel",
-            self.command(
-                caller.clone(),
-                "tasks.cancel",
-                flow,
-                command,
-                Begins::No,
-                answer,
-            ),
-        )
-        .await
+        self.simple(context, UseCase::CancelTasks, flow, command, reply)
+            .await
+    }
+
+    /// Sends a command on stored tasks, once for each idempotency key.
+    async fn simple(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+        flow: FlowId,
+        command: Command,
+        reply: ReplyOf,
+    ) -> Result<Reply, Error> {
+        let key = Key::of(context, use_case, None);
+        let key = key.as_ref();
+        let sending = Sending {
+            flow,
+            command,
+            begins: Begins::No,
+            reply,
+        };
+        self.once(key, self.command(context, key, sending)).await
     }
 
     /// The tasks of a call with their references resolved and their inputs checked; what is invalid
@@ -400,7 +407,7 @@ impl App {
             .collect();
         let violations = self.validation.check_call(specifications).await;
         faults.extend(violations.into_iter().map(Fault::Value));
-        let (names, resolved) = at_a_stretch(list.len(), || {
+        let (names, resolved) = maybe_block_in_place(list.len(), || {
             let names = CallNames::written_at(list.take_paths());
             (names, list.resolve(|root| self.fresh(root)))
         });
@@ -444,22 +451,5 @@ impl App {
         let broken =
             || Failure::Broken(format!("event {at} of flow {flow} holds no specification"));
         Ok((at, found.ok_or_else(broken)?.clone()))
-    }
-}
-
-/// New tasks are created in the name of the user that the first of them names.
-fn speaking_for(mut caller: Caller, list: &TaskList) -> Caller {
-    if *caller.principal == *super::caller::ANONYMOUS
-        && let Some(user) = list.first_user()
-    {
-        caller.principal = Arc::from(user);
-    }
-    caller
-}
-
-fn status_of(done: Done) -> &'static str {
-    match done {
-        Done::Status(status) => status.as_str(),
-        Done::Ok => "ok",
     }
 }

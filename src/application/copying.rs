@@ -2,15 +2,16 @@
 //! spec: interface / tasks.copy
 
 use super::App;
-use super::caller::Caller;
-use super::commands::{Answer, raw};
+use super::api::{Copied, DroppedDependency, Reply};
+use super::authorize::UseCase;
+use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
-use super::idempotency::AnswerOf;
+use super::idempotency::{Key, ReplyOf};
 use super::mailbox::Begins;
-use super::sending::engine_metadata;
-use super::stretch::at_a_stretch;
-use serde_json::{Map, Value, json};
+use super::sending::{Sending, engine_metadata};
+use crate::runtime::maybe_block_in_place;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Command, Dependency, Flow, Specification, TaskSummary};
@@ -42,7 +43,7 @@ impl Plan {
         &self,
         originals: Vec<(String, Specification)>,
         ids: &HashMap<TaskId, TaskId>,
-        place: Place,
+        target: Destination,
     ) -> Copies {
         let mut dropped = Vec::new();
         let mut tasks = Vec::with_capacity(self.tasks.len());
@@ -51,15 +52,19 @@ impl Plan {
             for dependency in &summary.dependencies {
                 match ids.get(&dependency.id) {
                     Some(id) => dependencies.push(Dependency { id: *id, required: dependency.required }),
-                    None if place.same_flow => dependencies.push(*dependency),
-                    None => dropped.push(json!({"task_id": ids[&summary.id], "id": dependency.id, "required": dependency.required})),
+                    None if target.same_flow => dependencies.push(*dependency),
+                    None => dropped.push(DroppedDependency {
+                        task: ids[&summary.id],
+                        on: dependency.id,
+                        required: dependency.required,
+                    }),
                 }
             }
             let around = || summary.parent.and_then(|p| ids.get(&p).copied());
-            let above = if summary.id == place.task {
-                place.parent
+            let above = if summary.id == target.task {
+                target.parent
             } else {
-                Some(around().unwrap_or(ids[&place.task]))
+                Some(around().unwrap_or(ids[&target.task]))
             };
             tasks.push(NewTask {
                 id: ids[&summary.id],
@@ -72,18 +77,13 @@ impl Plan {
                 copied_from: Some(summary.id),
             });
         }
-        let task_ids = ids.iter().map(|(from, to)| (from.to_string(), json!(to)));
-        Copies {
-            tasks,
-            dropped,
-            task_ids: task_ids.collect(),
-        }
+        Copies { tasks, dropped }
     }
 }
 
 /// Where a copy goes.
 #[derive(Clone, Copy)]
-struct Place {
+struct Destination {
     /// The original that was asked for.
     task: TaskId,
     /// What its copy hangs under.
@@ -96,38 +96,35 @@ struct Place {
 struct Copies {
     tasks: Vec<NewTask>,
     /// Dependencies on tasks that the copies cannot see.
-    dropped: Vec<Value>,
-    /// New ids by old ones.
-    task_ids: Map<String, Value>,
+    dropped: Vec<DroppedDependency>,
 }
 
 impl App {
-    /// `tasks.copy`: a new flow, or with `parent` a subtree of an existing one.
+    /// Copies a task: a new flow, or with `parent` a subtree of an existing one.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn copy(
         &self,
-        caller: Caller,
+        context: &Context,
         task: TaskId,
         copy_children: bool,
         parent: Option<TaskId>,
-    ) -> Answer {
-        self.once(
-            &caller,
-            "tasks.copy",
-            self.copy_task(caller.clone(), task, copy_children, parent),
-        )
-        .await
+    ) -> Result<Reply, Error> {
+        let key = Key::of(context, UseCase::CopyTasks, None);
+        let key = key.as_ref();
+        let copying = self.copy_task(context, key, task, copy_children, parent);
+        self.once(key, copying).await
     }
 
     async fn copy_task(
         &self,
-        caller: Caller,
+        context: &Context,
+        key: Option<&Key>,
         task: TaskId,
         copy_children: bool,
         parent: Option<TaskId>,
-    ) -> Answer {
+    ) -> Result<Reply, Error> {
         let source = self.flow_of(Argument::Task, task).await?;
         let target = match parent {
             None => None,
@@ -158,24 +155,21 @@ impl App {
             })
             .collect();
         let copied = ids[&task];
-        let place = Place {
+        let place = Destination {
             task,
             parent,
             same_flow: target == Some(source),
         };
-        let Copies {
-            tasks,
-            dropped,
-            task_ids,
-        } = at_a_stretch(ids.len(), || plan.copies(originals, &ids, place));
-        let answer: AnswerOf = Arc::new(move |_| {
-            raw(&json!({
-                "original_task_id": task,
-                "copied_task_id": copied,
-                "status": "pending",
-                "task_ids": task_ids,
-                "dropped_dependencies": dropped,
-            }))
+        let Copies { tasks, dropped } = maybe_block_in_place(ids.len(), || plan.copies(originals, &ids, place));
+        let task_ids: Arc<[_]> = ids.into_iter().collect();
+        let dropped: Arc<[_]> = dropped.into();
+        let reply: ReplyOf = Arc::new(move |_| {
+            Reply::Copied(Copied {
+                original: task,
+                copy: copied,
+                task_ids: task_ids.clone(),
+                dropped: dropped.clone(),
+            })
         });
         let flow = target.unwrap_or(copied.as_flow());
         let begins = if target.is_some() {
@@ -183,15 +177,14 @@ impl App {
         } else {
             Begins::Minted
         };
-        self.command(
-            caller,
-            "tasks.copy",
+        let command = Command::Create(tasks);
+        let sending = Sending {
             flow,
-            Command::Create(tasks),
+            command,
             begins,
-            answer,
-        )
-        .await
+            reply,
+        };
+        self.command(context, key, sending).await
     }
 
     /// Names and specifications, in the plan's order.

@@ -12,9 +12,10 @@ use super::batch::{Batch, Consequence, Decision, Entry};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
-use super::mailbox::{Begins, Mailbox, Order, Reply, Resident};
+use super::mailbox::{Answer, Begins, Mailbox, Order, Resident};
 use super::ownership::Place;
-use super::stretch::{self, at_a_stretch};
+use super::reach::reach;
+use crate::runtime::maybe_block_in_place;
 use crate::store::{self, ClaimKey, Fence, Outcome, Resolution};
 use ends::{UnderWay, gather_ends};
 use futures_util::FutureExt;
@@ -223,7 +224,7 @@ impl<'a> Driver<'a> {
             return;
         }
         if let Some(look) = &mut order.look {
-            at_a_stretch(resident.flow.size(), || look(&resident.flow));
+            maybe_block_in_place(resident.flow.size(), || look(&resident.flow));
             let decision = Decision::Done(taskledger_domain::flow::Done::Ok);
             self.next.entries.push(Entry {
                 order,
@@ -240,8 +241,8 @@ impl<'a> Driver<'a> {
         let mut turn = self.flows.slots.turn(self.mailbox.flow);
         // The attempt whose end this is runs no more, so what becomes ready may have its slot.
         drop(order.slot.take());
-        let reach = stretch::reach(command, resident.flow.size());
-        let decided = at_a_stretch(reach, || resident.flow.handle(command, now, &mut turn));
+        let tasks = reach(command, resident.flow.size());
+        let decided = maybe_block_in_place(tasks, || resident.flow.handle(command, now, &mut turn));
         let entry = match decided {
             Err(rejection) => {
                 turn.refused();
@@ -260,7 +261,7 @@ impl<'a> Driver<'a> {
                 resident.settled_at = now;
                 let changes = !events.is_empty();
                 let (next, flow) = (&mut self.next, self.mailbox.flow);
-                let mut claims = at_a_stretch(events.len(), || {
+                let mut claims = maybe_block_in_place(events.len(), || {
                     next.add(&resident.flow, flow, &order, events, held, now)
                 });
                 // A command that changes nothing has no append that could hold the claim; a
@@ -304,7 +305,7 @@ impl<'a> Driver<'a> {
             state.position = position;
             state.durable = recorded.last().map_or(0, |r| r.version);
         }
-        at_a_stretch(recorded.len(), || {
+        maybe_block_in_place(recorded.len(), || {
             self.flows.committed(self.mailbox.flow, recorded);
         });
         let Batch {
@@ -462,9 +463,12 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn lost_claim(order: &Order, key: &ClaimKey, value: &str) -> Result<Reply, Error> {
+fn lost_claim(order: &Order, key: &ClaimKey, value: &str) -> Result<Answer, Error> {
     match (key, &order.repeatable) {
-        (ClaimKey::Request(_), Some(repeatable)) => repeatable.repeat(value).map(Reply::Repeated),
+        (ClaimKey::Request(_), Some(repeatable)) => {
+            let reply = repeatable.key.repeat(value);
+            reply.map(|reply| Answer::Repeated(Box::new(reply)))
+        }
         (ClaimKey::Request(_), None) => {
             Err(Failure::Broken("a claim without a request".to_owned()).into())
         }

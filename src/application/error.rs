@@ -4,6 +4,7 @@ use super::naming::CallNames;
 use super::ownership::Node;
 use crate::store;
 use serde::{Deserialize, Serialize};
+use crate::webhooks;
 use std::sync::Arc;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
@@ -35,6 +36,24 @@ pub enum Error {
     /// The store could not say whether the command took effect.
     #[error("outcome unknown; retry with the same idempotency key")]
     OutcomeUnknown,
+    /// Another node was sent the request, and nobody knows what became of it there.
+    #[error("outcome unknown, the other node gave no answer; retry with the same idempotency key")]
+    Unanswered {
+        /// Milliseconds after which a retry is sensible.
+        retry_after_ms: u64,
+    },
+    /// The request ran out of time.
+    #[error("the request ran out of time")]
+    OutOfTime {
+        /// Whether it may have changed something: then its outcome is unknown.
+        changes: bool,
+    },
+    /// There is no such webhook, or no such delivery.
+    #[error("no such webhook or delivery: `{field}`")]
+    UnknownWebhook {
+        /// The member that names it.
+        field: &'static str,
+    },
     /// The command was not carried out, because of a fault on our side.
     #[error("failed: {0}")]
     Failed(Failure),
@@ -60,6 +79,20 @@ pub enum Failure {
     /// The read models.
     #[error("read models: {0}")]
     ReadModel(String),
+    /// Webhooks and what was sent to them.
+    #[error("webhooks: {0}")]
+    Webhooks(String),
+    /// A fault of another node, which has logged it.
+    #[error("another node failed: {id}")]
+    OfNode {
+        /// Under which id.
+        id: String,
+        /// What a caller may know of it.
+        reason: Option<String>,
+    },
+    /// Another node gave an answer that cannot be read.
+    #[error("another node gave an answer that cannot be read: {0}")]
+    UnreadableAnswer(String),
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -79,8 +112,13 @@ impl Failure {
             Self::Store(store::Error::Corrupt { position, .. }) => Some(format!(
                 "the log is damaged at position {position}; see `taskledger events verify`"
             )),
+            Self::OfNode { reason, .. } => reason.clone(),
+            Self::UnreadableAnswer(_) => {
+                Some("another server gave an answer that cannot be read".to_owned())
+            }
             Self::Store(store::Error::Unavailable(_) | store::Error::Invalid(_))
             | Self::ReadModel(_)
+            | Self::Webhooks(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,
         }
@@ -92,6 +130,24 @@ impl Error {
     #[must_use]
     pub fn invalid(faults: impl IntoIterator<Item = impl Into<Fault>>) -> Self {
         Refusal::invalid(faults).into()
+    }
+
+    /// Whether it is certain that nothing was changed.
+    #[must_use]
+    pub fn changed_nothing(&self) -> bool {
+        match self {
+            Self::Refused(_)
+            | Self::Busy { .. }
+            | Self::Elsewhere(_)
+            | Self::UnknownWebhook { .. }
+            | Self::Failed(Failure::ShuttingDown) => true,
+            // Only the engine and the application see the first; for others it is a fault of ours.
+            Self::Outdated(_)
+            | Self::OutcomeUnknown
+            | Self::Unanswered { .. }
+            | Self::OutOfTime { .. }
+            | Self::Failed(_) => false,
+        }
     }
 
     /// The same with unknown executors, which come later in the order of precedence, so that the caller
@@ -154,6 +210,30 @@ impl From<store::Error> for Error {
             error @ (store::Error::NotWritable(_)
             | store::Error::Corrupt { .. }
             | store::Error::Invalid(_)) => Self::Failed(Failure::Store(error)),
+        }
+    }
+}
+
+/// What a caller is told to wait when the store of webhooks does not answer, in milliseconds.
+const WEBHOOKS_AWAY_RETRY_MS: u64 = 1000;
+
+impl From<webhooks::api::Error> for Error {
+    fn from(error: webhooks::api::Error) -> Self {
+        use webhooks::store::Error as Stored;
+        match error {
+            webhooks::api::Error::Invalid(violations) => Self::invalid(violations),
+            webhooks::api::Error::Unknown(field) => Self::UnknownWebhook { field },
+            webhooks::api::Error::Log(error) => Failure::Store(error).into(),
+            webhooks::api::Error::Store(error @ (Stored::Database(_) | Stored::Late)) => {
+                tracing::warn!(%error, "a call did not reach the store of webhooks");
+                Self::Busy {
+                    reason: "the store of webhooks does not answer".to_owned(),
+                    retry_after_ms: WEBHOOKS_AWAY_RETRY_MS,
+                }
+            }
+            webhooks::api::Error::Store(error @ (Stored::Damaged(_) | Stored::Keys(_))) => {
+                Failure::Webhooks(error.to_string()).into()
+            }
         }
     }
 }

@@ -1,22 +1,19 @@
 //! `tasks.explain`: why a task is not running, or why it ended as it did, in one answer.
 //!
 //! The state says the reasons (`domain::flow::explain`), the log names and errors, the slots who is
-//! ahead, the read models the attempts. Each list is bounded, and says how many it leaves out.
+//! ahead, the read models the attempts. Each list is bounded, and says how many it leaves out. The words
+//! are those of the door that asks.
 
 mod facts;
-mod reasons;
-mod steps;
 
 use super::App;
-use super::commands::{Answer, raw};
+use super::api::Explained;
 use super::error::Error;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;
-use facts::Facts;
-use reasons::{Said, Speaker};
-use serde::Serialize;
-use serde_json::{Value, json};
+pub use facts::{Facts, TaskEnd, TaskOutcome};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
 use taskledger_domain::flow::{Argument, Refusal};
@@ -24,41 +21,16 @@ use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::{Attempt, RunSummary};
 
-/// How the door words why a run would be refused.
-pub type Wording = fn(&Refusal) -> String;
-
 /// Attempts shown, the latest ones.
 pub const ATTEMPTS_MAX: u32 = 20;
 
-#[derive(Serialize)]
-struct Explained<'a> {
-    task_id: TaskId,
-    root_task_id: TaskId,
-    name: &'a str,
-    status: Status,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executor: Option<&'a str>,
-    summary: String,
-    reasons: Vec<Said>,
-    attempt: u32,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    attempts: Vec<Attempt>,
-    #[serde(skip_serializing_if = "is_zero")]
-    more_attempts: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-const fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
 impl App {
-    /// `tasks.explain`. Cost: that of [`Flow::explain`](taskledger_domain::flow::Flow::explain), in
-    /// the flow's turn; the rest is bounded. `wording` is for steps that would be refused now.
+    /// Why a task stands as it does. Cost: that of [`Flow::explain`](taskledger_domain::flow::Flow::explain), in
+    /// the flow's turn; the rest is bounded.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).
-    pub async fn explain(&self, task: TaskId, wording: Wording) -> Answer {
+    pub async fn explain(&self, task: TaskId) -> Result<Explained, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
         let (now, slots) = (self.clock.now(), self.flows.slots().clone());
         let look =
@@ -70,23 +42,15 @@ impl App {
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
         let last_run = self.last_run(&explanation).await?;
-        let line = self.line_of(flow, &explanation).await?;
-        let speaker = Speaker {
-            e: &explanation,
-            facts: &facts,
-            attempt: attempts.last(),
-            last_run: last_run.as_ref(),
-            line: line.as_ref(),
-            wording,
-        };
-        let reasons = speaker.reasons();
-        Ok(raw(&explained(
+        let queue = self.queue_of(flow, &explanation).await?;
+        Ok(Explained {
             flow,
-            &explanation,
-            &facts,
-            reasons,
+            explanation,
+            facts,
             attempts,
-        )))
+            last_run,
+            queue,
+        })
     }
 
     /// The attempts that the explanation knows of: later ones belong to a later state.
@@ -124,8 +88,8 @@ impl App {
         }
     }
 
-    /// The line that the task stands in, in words for the answer.
-    async fn line_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Queue>, Error> {
+    /// The line that the task stands in.
+    async fn queue_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Queue>, Error> {
         let place = e.reasons.iter().find_map(|r| match r {
             Reason::WaitsForSlot(place) => Some(*place),
             Reason::NotCovered { .. }
@@ -147,13 +111,13 @@ impl App {
         let line = self.flows.slots().line(method, flow, rank);
         let mut holders = Vec::with_capacity(line.holders.len());
         for (task, attempt) in &line.holders {
-            let mut holder = json!({"task_id": task, "attempt": attempt});
-            if let Some(flow) = self.directory.flow_of(*task).await? {
-                holder["root_task_id"] = json!(flow.root());
-            }
-            if let Some(name) = self.holder_name(*task).await? {
-                holder["name"] = json!(&*name);
-            }
+            let flow = self.directory.flow_of(*task).await?;
+            let holder = SlotHolder {
+                task: *task,
+                attempt: *attempt,
+                root: flow.map(FlowId::root),
+                name: self.holder_name(*task).await?,
+            };
             holders.push(holder);
         }
         Ok(Some(Queue {
@@ -180,38 +144,32 @@ impl App {
     }
 }
 
-/// The line for an executor.
-#[derive(Debug)]
-struct Queue {
-    place: Place,
-    limit: usize,
-    running: usize,
-    flows_ahead: usize,
-    more_flows_ahead: bool,
-    holders: Vec<Value>,
+/// The line for the slots of an executor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Where the task stands in it.
+    pub place: Place,
+    /// Attempts that may run at once.
+    pub limit: usize,
+    /// Attempts that run.
+    pub running: usize,
+    /// Other flows that come first, as far as they were counted.
+    pub flows_ahead: usize,
+    /// Whether there are more than those.
+    pub more_flows_ahead: bool,
+    /// Some of the attempts that run.
+    pub holders: Vec<SlotHolder>,
 }
 
-fn explained<'a>(
-    flow: FlowId,
-    e: &'a Explanation,
-    facts: &'a Facts,
-    reasons: Vec<Said>,
-    attempts: Vec<Attempt>,
-) -> Explained<'a> {
-    let name = facts.name(&e.task);
-    let first = reasons.first().map_or("", |r| &*r.message);
-    Explained {
-        task_id: e.task.id,
-        root_task_id: flow.root(),
-        name,
-        status: e.task.status,
-        executor: e.method.as_deref(),
-        summary: format!("`{name}` {first}"),
-        reasons,
-        attempt: e.attempt,
-        more_attempts: e
-            .attempt
-            .saturating_sub(u32::try_from(attempts.len()).unwrap_or(u32::MAX)),
-        attempts,
-    }
+/// An attempt that holds a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotHolder {
+    /// Its task.
+    pub task: TaskId,
+    /// Its number.
+    pub attempt: u32,
+    /// The root of the task's flow.
+    pub root: Option<TaskId>,
+    /// The task's name; absent when it was deleted meanwhile.
+    pub name: Option<Arc<str>>,
 }

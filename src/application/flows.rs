@@ -7,13 +7,13 @@ use super::awaited::Awaited;
 use super::driver;
 use super::error::{Error, Failure};
 use super::leases::Leases;
-use super::mailbox::{self, Begins, Look, Mailbox, Order, Put, Reply};
+use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
 use super::ownership::{Ownership, Partitions, Place};
 use super::ports::{Attempts, Executors, Renewals};
 use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
-use super::tenancy::Arrivals;
+use super::partitions::Arrivals;
 use super::timers::Timers;
 use crate::clock::SharedClock;
 use crate::store::{EventStore, Snapshot};
@@ -263,7 +263,7 @@ impl Flows {
     ///
     /// # Errors
     /// [`Error`]; `Busy` when the flow's mailbox is full, `Elsewhere` when another node decides.
-    pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Reply, Error> {
+    pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Answer, Error> {
         if self.fenced.load(Ordering::Relaxed) {
             return Err(Failure::ShuttingDown.into());
         }

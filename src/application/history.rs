@@ -6,20 +6,20 @@
 //! shows every write that was answered before, and deleted tasks too.
 
 mod cursor;
-mod entry;
+mod event_type;
 
 use cursor::Creation;
 pub use cursor::Cursor;
-pub use entry::{Entry, EventType};
+pub use event_type::EventType;
 
 use super::App;
-use super::commands::{Answer, raw};
+use super::api::HistoryPage;
 use super::error::{Error, Failure};
 use super::facts;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use crate::store::PIECE_EVENTS_MAX;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event, Refusal, covers};
@@ -32,7 +32,7 @@ pub const SCANNED_MAX: usize = 20_000;
 pub const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Whose history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Scope {
     /// The task's events, and those of the runs that covered it.
     #[default]
@@ -42,7 +42,8 @@ pub enum Scope {
 }
 
 /// What to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Query {
     /// A task that exists or existed.
     pub task: TaskId,
@@ -58,24 +59,15 @@ pub struct Query {
     pub types: Option<Vec<EventType>>,
 }
 
-#[derive(Serialize)]
-struct Page<'a> {
-    task_id: TaskId,
-    root_task_id: TaskId,
-    events: Vec<Entry<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
 impl App {
-    /// `tasks.history`. Cost: O(events read), at most [`SCANNED_MAX`] and a piece; the history of
+    /// The events of a task or a flow. Cost: O(events read), at most [`SCANNED_MAX`] and a piece; the history of
     /// one task reads those of its flow from the task's creation on. For a task that was renamed
     /// and respecified, its creation is looked for among older events first, which the cursor
     /// remembers.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that never existed.
-    pub async fn history(&self, query: Query) -> Answer {
+    pub async fn history(&self, query: Query) -> Result<HistoryPage, Error> {
         let flow = self.flow_of(Argument::Task, query.task).await?;
         if let Some(archived) = self.archived(flow).await? {
             return Err(Refusal::archived(Argument::Task, query.task, &archived).into());
@@ -87,12 +79,12 @@ impl App {
             Scope::Task => match self.subject(flow, &query, reader, &mut budget).await? {
                 Found::Subject(subject) => Some(subject),
                 Found::NotYet(next) => {
-                    return Ok(raw(&Page {
-                        task_id: query.task,
-                        root_task_id: flow.root(),
+                    return Ok(HistoryPage {
+                        task: query.task,
+                        root: flow.root(),
                         events: Vec::new(),
-                        next_cursor: Some(next.to_string()),
-                    }));
+                        next: Some(next),
+                    });
                 }
             },
         };
@@ -115,12 +107,12 @@ impl App {
         let next = scan
             .page(query.order, query.cursor, query.limit, (first, head))
             .await?;
-        Ok(raw(&Page {
-            task_id: query.task,
-            root_task_id: flow.root(),
-            events: scan.taken.iter().map(|e| Entry::of(e)).collect(),
-            next_cursor: next.map(|cursor| cursor.to_string()),
-        }))
+        Ok(HistoryPage {
+            task: query.task,
+            root: flow.root(),
+            events: scan.taken,
+            next,
+        })
     }
 
     /// What must be known of a task to recognise the events that concern it. Its creation is looked

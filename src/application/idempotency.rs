@@ -1,7 +1,18 @@
-//! Repetitions of a call: the same key and body get the first answer, another body is refused.
+//! Repetitions of a call: the same key and request get the first reply, another request is refused.
+//!
+//! What is kept is a typed record with a version, so that a call may be repeated through another door than
+//! the one that it came in by. Records that release 0.1 wrote (`former`) live for a day and are still
+//! answered.
 
-use super::caller::{Caller, Idempotency};
-use super::error::Error;
+mod fingerprint;
+mod former;
+
+pub(super) use fingerprint::fingerprint;
+
+use super::api::Reply;
+use super::authorize::UseCase;
+use super::context::{ANONYMOUS, Context, Idempotency};
+use super::error::{Error, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,95 +24,230 @@ use taskledger_domain::violation::Violation;
 /// Milliseconds for which a key is remembered: a day.
 pub const KEY_LIFETIME_MS: u64 = 24 * 3600 * 1000;
 
-/// Builds the answer of a call from what its command did; the answer is stored with the events.
-pub type AnswerOf = Arc<dyn Fn(Done) -> Box<RawValue> + Send + Sync>;
+/// The version of the records that are written.
+const RECORD_VERSION: u32 = 2;
 
-/// A call that carries an idempotency key.
+/// Builds the reply to a call from what its command did; it is stored with the events.
+pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
+
+/// A use case that is asked for under an idempotency key.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// What it claims: principal, use case and the caller's key.
+    pub claimed: Arc<str>,
+    /// Under what release 0.1 claimed it, if that was in the name of a user whom the body names.
+    former: Option<Arc<str>>,
+    use_case: UseCase,
+    idempotency: Idempotency,
+}
+
+impl Key {
+    /// The key of a call, if it carries one. `user`: the one whom the first of new tasks names.
+    #[must_use]
+    pub(super) fn of(context: &Context, use_case: UseCase, user: Option<&str>) -> Option<Self> {
+        let idempotency = context.idempotency.clone()?;
+        let user = user.filter(|user| *context.principal == *ANONYMOUS && *user != ANONYMOUS);
+        Some(Self {
+            claimed: claimed(&context.principal, use_case, &idempotency.key),
+            former: user.map(|user| claimed(user, use_case, &idempotency.key)),
+            use_case,
+            idempotency,
+        })
+    }
+
+    /// The claims under which the reply to the first call may be found.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.claimed).chain(&self.former)
+    }
+
+    /// The reply to a repetition, from what the claim at a place holds. `None`: it holds what is not meant
+    /// there, for nobody claims a key in the name of a user whom a body names any more.
+    ///
+    /// # Errors
+    /// `Refused`: the key was used with another request.
+    pub(super) fn repeat_at(&self, place: &Arc<str>, value: &str) -> Result<Option<Reply>, Error> {
+        let record = Record::read(value)?;
+        if *place != self.claimed && record.v.is_some() {
+            return Ok(None);
+        }
+        self.repeated(record).map(Some)
+    }
+
+    /// The reply to a repetition, from what the claim on its key holds.
+    ///
+    /// # Errors
+    /// `Refused`: the key was used with another request.
+    pub fn repeat(&self, value: &str) -> Result<Reply, Error> {
+        self.repeated(Record::read(value)?)
+    }
+
+    fn repeated(&self, record: Record) -> Result<Reply, Error> {
+        let fingerprint = match record.v {
+            None => self.idempotency.call_fingerprint.as_ref(),
+            Some(_) => Some(self.idempotency.fingerprint()),
+        };
+        if fingerprint.is_none_or(|fingerprint| **fingerprint != *record.fingerprint) {
+            return Err(self.of_another_request());
+        }
+        match (record.v, record.reply, record.answer) {
+            (Some(RECORD_VERSION), Some(reply), _) => {
+                serde_json::from_str(reply.get()).map_err(|error| unreadable(&error))
+            }
+            (None, _, Some(answer)) => former::reply(self.use_case, &answer),
+            (version, ..) => {
+                let version = version.unwrap_or_default();
+                Err(unreadable(&format!("it has form {version}")))
+            }
+        }
+    }
+
+    fn of_another_request(&self) -> Error {
+        let path = ["metadata".into(), "idempotency_key".into()];
+        let expected = "the body that was sent with this key before, or a new key";
+        let key = Value::from(&*self.idempotency.key);
+        let reason = "Key was used with another body";
+        Error::invalid(vec![Violation::new(&path, reason, expected, &key)])
+    }
+}
+
+/// A command that carries an idempotency key.
 #[derive(Clone)]
 pub struct Repeatable {
-    /// See [`claimed_key`].
-    pub key: Arc<str>,
-    /// The caller's key, and the fingerprint of method and body.
-    pub idempotency: Idempotency,
-    /// Its answer.
-    pub answer: AnswerOf,
+    /// The key.
+    pub key: Key,
+    /// Its reply.
+    pub reply: ReplyOf,
 }
 
 impl fmt::Debug for Repeatable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Repeatable")
-            .field("idempotency", &self.idempotency)
+            .field("key", &self.key)
             .finish_non_exhaustive()
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    fingerprint: String,
-    answer: Box<RawValue>,
-}
-
 impl Repeatable {
-    /// The call, if it carries a key.
-    #[must_use]
-    pub fn of(caller: &Caller, method: &str, answer: AnswerOf) -> Option<Self> {
-        let idempotency = caller.idempotency.as_ref()?;
-        Some(Self {
-            key: claimed_key(caller, method)?,
-            idempotency: idempotency.clone(),
-            answer,
-        })
-    }
-
     /// What the claim on the key holds once the command is accepted.
     #[must_use]
     pub fn claim_value(&self, done: Done) -> String {
-        let stored = Stored {
-            fingerprint: self.idempotency.fingerprint.to_string(),
-            answer: (self.answer)(done),
+        let record = Written {
+            v: RECORD_VERSION,
+            fingerprint: self.key.idempotency.fingerprint(),
+            reply: &(self.reply)(done),
         };
-        serde_json::to_string(&stored).expect("text and JSON can be written as JSON")
-    }
-
-    /// The answer to a repetition, from what the claim holds.
-    ///
-    /// # Errors
-    /// `Refused`: the key was used with another body.
-    pub fn repeat(&self, claim_value: &str) -> Result<Box<RawValue>, Error> {
-        repeat(&self.idempotency, claim_value)
+        serde_json::to_string(&record).expect("a reply can always be written as JSON")
     }
 }
 
-/// What a call with an idempotency key claims: principal, method and key.
-#[must_use]
-pub fn claimed_key(caller: &Caller, method: &str) -> Option<Arc<str>> {
-    let idempotency = caller.idempotency.as_ref()?;
+/// A record as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    v: u32,
+    fingerprint: &'a str,
+    reply: &'a Reply,
+}
+
+/// A record of any form.
+#[derive(Deserialize)]
+struct Record {
+    /// Absent in the records of release 0.1.
+    v: Option<u32>,
+    fingerprint: String,
+    reply: Option<Box<RawValue>>,
+    /// The JSON-RPC result, in the records of release 0.1.
+    answer: Option<Box<RawValue>>,
+}
+
+impl Record {
+    fn read(value: &str) -> Result<Self, Error> {
+        serde_json::from_str(value).map_err(|error| unreadable(&error))
+    }
+}
+
+fn unreadable(error: &dyn fmt::Display) -> Error {
+    let text = format!("the claim of an idempotency key cannot be read: {error}");
+    Failure::Broken(text).into()
+}
+
+/// What a key claims.
+fn claimed(principal: &str, use_case: UseCase, key: &str) -> Arc<str> {
     // The length keeps apart what a principal or a key with the separator in it could mix up.
-    let (principal, key) = (&caller.principal, &idempotency.key);
-    Some(Arc::from(format!(
-        "{}:{principal}\u{1f}{method}\u{1f}{key}",
-        principal.len()
-    )))
+    let name = use_case.as_str();
+    let length = principal.len();
+    Arc::from(format!("{length}:{principal}\u{1f}{name}\u{1f}{key}"))
 }
 
-/// The answer to a repetition, from what the claim on its key holds.
-///
-/// # Errors
-/// `Refused`: the key was used with another body.
-pub fn repeat(idempotency: &Idempotency, claim_value: &str) -> Result<Box<RawValue>, Error> {
-    let stored: Stored = serde_json::from_str(claim_value).map_err(|e| {
-        super::error::Failure::Broken(format!("claim of an idempotency key cannot be read: {e}"))
-    })?;
-    if *stored.fingerprint == *idempotency.fingerprint {
-        return Ok(stored.answer);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::api::Created;
+    use taskledger_domain::testing::id;
+
+    fn key(call: &str, request: &str) -> Key {
+        let mut context = Context::anonymous(Arc::from("request"));
+        let mut idempotency = Idempotency::of(Arc::from("k"), Arc::from(request));
+        idempotency.call_fingerprint = Some(Arc::from(call));
+        context.idempotency = Some(idempotency);
+        Key::of(&context, UseCase::CreateTasks, Some("ann")).expect("it has a key")
     }
-    let path = ["metadata".into(), "idempotency_key".into()];
-    let expected = "the body that was sent with this key before, or a new key";
-    let key = Value::from(&*idempotency.key);
-    Err(Error::invalid(vec![Violation::new(
-        &path,
-        "Key was used with another body",
-        expected,
-        &key,
-    )]))
+
+    fn record(key: &Key) -> String {
+        let task = id("a");
+        let reply: ReplyOf = Arc::new(move |_| {
+            Reply::Created(Created {
+                task,
+                task_ids: None,
+            })
+        });
+        let key = key.clone();
+        Repeatable { key, reply }.claim_value(Done::Ok)
+    }
+
+    #[test]
+    fn a_record_is_answered_to_the_same_request_whatever_the_door_took_of_the_call() {
+        let written = record(&key("of one door", "f"));
+        let again = key("of another door", "f").repeat(&written);
+        assert!(matches!(again, Ok(Reply::Created(created)) if created.task == id("a")));
+        let other = key("of one door", "g").repeat(&written);
+        assert!(matches!(other, Err(Error::Refused(_))), "{other:?}");
+    }
+
+    #[test]
+    fn a_record_of_release_0_1_is_answered_to_the_same_call() {
+        let answer = format!(r#"{{"id":"{}","status":"pending"}}"#, id("a"));
+        let written = format!(r#"{{"fingerprint":"c","answer":{answer}}}"#);
+        let again = key("c", "f").repeat(&written);
+        assert!(matches!(again, Ok(Reply::Created(created)) if created.task == id("a")));
+        assert!(matches!(
+            key("d", "f").repeat(&written),
+            Err(Error::Refused(_))
+        ));
+    }
+
+    #[test]
+    fn only_records_of_release_0_1_are_taken_in_the_name_of_a_user_whom_the_body_names() {
+        let key = key("c", "f");
+        let places: Vec<_> = key.places().cloned().collect();
+        assert_eq!(
+            places.iter().map(|place| &**place).collect::<Vec<_>>(),
+            [
+                "9:anonymous\u{1f}tasks.create\u{1f}k",
+                "3:ann\u{1f}tasks.create\u{1f}k"
+            ]
+        );
+        let written = record(&key);
+        assert!(matches!(key.repeat_at(&places[0], &written), Ok(Some(_))));
+        assert!(matches!(key.repeat_at(&places[1], &written), Ok(None)));
+        let answer = format!(r#"{{"id":"{}","status":"pending"}}"#, id("a"));
+        let former = format!(r#"{{"fingerprint":"c","answer":{answer}}}"#);
+        assert!(matches!(key.repeat_at(&places[1], &former), Ok(Some(_))));
+    }
+
+    #[test]
+    fn a_record_of_a_later_form_is_not_guessed_at() {
+        let later = r#"{"v":3,"fingerprint":"f","reply":"Deleted"}"#;
+        let found = key("c", "f").repeat(later);
+        assert!(matches!(found, Err(Error::Failed(_))), "{found:?}");
+    }
 }

@@ -5,7 +5,7 @@ use super::error::{Error, Failure};
 use super::facts;
 use super::flows::Flows;
 use super::leases::Holding;
-use super::mailbox::Reply;
+use super::mailbox::Answer;
 use super::ownership::Place;
 use super::ports::Renewal;
 use super::sending::engine_metadata;
@@ -123,8 +123,8 @@ impl Flows {
     ) -> Result<Done, Error> {
         let order = self.order(Some(command), None, metadata, false);
         match self.ask(flow, order).await? {
-            Reply::Done { done, .. } => Ok(done),
-            Reply::Repeated(_) => {
+            Answer::Done { done, .. } => Ok(done),
+            Answer::Repeated(_) => {
                 Err(Failure::Broken("a repetition without a key".to_owned()).into())
             }
         }
@@ -247,7 +247,7 @@ impl Flows {
         };
         match self.ask(held.flow, self.engine_order(command)).await {
             // What follows from its event has dropped the lease; the clock may have gone back.
-            Ok(Reply::Done {
+            Ok(Answer::Done {
                 done: Done::Status(Status::InProgress),
                 ..
             }) => {}

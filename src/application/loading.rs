@@ -4,7 +4,7 @@ use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::{Order, Resident};
 use super::stream_reader::StreamReader;
-use super::stretch::at_a_stretch;
+use crate::runtime::maybe_block_in_place;
 use crate::store::{EventStore, Fence};
 use std::collections::HashSet;
 use std::panic::catch_unwind;
@@ -72,7 +72,7 @@ pub(super) async fn stored(store: &dyn EventStore, id: FlowId) -> Result<Stored,
         // its own invariants. The log has the truth, so that must not stop the flow.
         let tasks = stored.bytes.len() / SNAPSHOT_TASK_BYTES;
         let decode = || catch_unwind(|| snapshot::decode(&stored.bytes));
-        match at_a_stretch(tasks, decode) {
+        match maybe_block_in_place(tasks, decode) {
             Ok(Ok(state)) if state.version() == stored.version => {
                 flow = state;
                 snapshot_version = stored.version;

@@ -3,12 +3,12 @@
 //! Bounded in commands and bytes. Nobody drives an idle mailbox: an order that finds none makes its
 //! sender spawn the driver (`driver`), which ends when there is nothing left to do.
 
+use super::api;
 use super::error::Error;
 use super::idempotency::Repeatable;
 use super::ownership::Place;
 use super::slots::Held;
 use crate::store::Fence;
-use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
@@ -23,7 +23,7 @@ pub const COMMANDS_MAX: usize = 1000;
 pub const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What a sender learns.
 #[derive(Debug, Clone)]
-pub enum Reply {
+pub enum Answer {
     /// The command took effect, and is durable.
     Done {
         /// What it did.
@@ -31,8 +31,8 @@ pub enum Reply {
         /// A position from which a reader sees it.
         position: Position,
     },
-    /// A repetition: the answer of the first call.
-    Repeated(Box<RawValue>),
+    /// A repetition: the reply to the first call.
+    Repeated(Box<api::Reply>),
 }
 
 /// A look at the state of a flow; runs inside its turn, so it must be quick. It runs again when the
@@ -71,7 +71,7 @@ pub struct Order {
     /// together with that start, never by itself.
     pub of_turn: bool,
     /// Where the answer goes, if somebody waits for it.
-    pub reply: Option<oneshot::Sender<Result<Reply, Error>>>,
+    pub reply: Option<oneshot::Sender<Result<Answer, Error>>>,
     /// Fresh ids for its events.
     pub(super) clock: crate::clock::SharedClock,
     /// Roughly what it weighs in the queue.

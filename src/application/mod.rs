@@ -1,14 +1,17 @@
 //! Between the doors and the rules: who calls, what a call becomes, and what it is answered.
 //!
 //! Owns the hot flows and their mailboxes, the slots, idempotency, and the consistency of reads.
-//! May use `domain`, `store` and `projections`; knows no transport and no SQL.
-//! Data comes in as typed calls from `transport` and as outcomes from `engine`.
+//! Doors hold a [`Service`] and use the types of [`api`]; the rest is for those who put a server together.
+//! May use `domain`, `store`, `projections` and `webhooks`; knows no transport and no SQL.
+//! Data comes in as typed requests from doors and other nodes, and as outcomes from `engine`.
 
+pub mod api;
 pub mod archiving;
 mod awaited;
+pub mod authorize;
 mod batch;
-pub mod caller;
 mod commands;
+pub mod context;
 mod copying;
 mod directory;
 mod driver;
@@ -31,19 +34,23 @@ mod placing;
 pub mod ports;
 mod positions;
 mod queries;
+mod reach;
 pub mod readings;
+pub mod routing;
 pub mod rows;
 pub mod schema_cache;
 mod sending;
+pub mod service;
 pub mod slots;
 mod stream_reader;
-pub mod stretch;
-mod tenancy;
+mod partitions;
 mod timers;
 mod validation;
 pub mod watching;
 
-pub use commands::{Answer, ExecuteOptions, Target};
+pub use api::Target;
+pub use commands::ExecuteOptions;
+pub use context::Context;
 pub use directory::Directory;
 pub use encoder::{Moment, TreeEncoder};
 pub use error::{Error, Failure, Refused};
@@ -56,6 +63,7 @@ pub use positions::Positions;
 pub use queries::{Consistency, Page};
 pub use readings::Readings;
 pub use rows::RowCache;
+pub use service::Service;
 pub use validation::Validation;
 
 use crate::clock::SharedClock;
@@ -66,7 +74,7 @@ use crate::subscription::runner::Handle as Projections;
 use std::fmt;
 use std::sync::Arc;
 
-/// Everything that a door needs. One per server.
+/// The parts that use cases work on. One per server; doors reach it through [`Service`] only.
 pub struct App {
     /// The log.
     pub store: Arc<dyn EventStore>,

@@ -1,9 +1,10 @@
 //! What a caller calls the tasks of a call, and where it wrote them. It travels beside a refusal, so
 //! that no answer names an id that was made for the call: the caller has never seen it.
 
+use super::api::TaskIds;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::sync::Arc;
 use taskledger_domain::flow::CallTask;
 use taskledger_domain::task::call::ResolvedTasks;
 use taskledger_domain::{PathSegment, TaskId};
@@ -16,7 +17,7 @@ pub struct CallNames {
     /// Their ids in the same order; empty before they have ids.
     ids: Vec<TaskId>,
     /// The id, alias or name by which the caller can refer to a task.
-    aliases: Vec<(String, TaskId)>,
+    aliases: TaskIds,
     /// Names of the others, which are no aliases because several tasks have them.
     shared_names: Vec<(String, TaskId)>,
     /// The stored task that the call changes.
@@ -38,7 +39,7 @@ impl CallNames {
     pub fn resolved(self, resolved: &mut ResolvedTasks) -> Self {
         Self {
             ids: std::mem::take(&mut resolved.ids),
-            aliases: std::mem::take(&mut resolved.aliases),
+            aliases: Arc::from(std::mem::take(&mut resolved.aliases)),
             shared_names: std::mem::take(&mut resolved.shared_names),
             ..self
         }
@@ -55,10 +56,8 @@ impl CallNames {
 
     /// The id of each alias, for the answer to a call that succeeds.
     #[must_use]
-    pub fn task_ids(&self) -> Map<String, Value> {
-        let ids = self.aliases.iter();
-        ids.map(|(alias, id)| (alias.clone(), Value::String(id.to_string())))
-            .collect()
+    pub fn task_ids(&self) -> TaskIds {
+        self.aliases.clone()
     }
 
     /// Ready to be asked for many tasks. Cost: O(tasks).

@@ -1,5 +1,6 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
+use super::api::ExecutorView;
 use super::ownership::Partitions;
 use crate::store;
 use async_trait::async_trait;
@@ -120,6 +121,12 @@ pub struct Renewal {
     pub lease: LeaseId,
     /// Until when it holds.
     pub expires_at: Timestamp,
+}
+
+/// The executors as callers see them.
+pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
+    /// All of them, by name.
+    fn list(&self) -> Vec<ExecutorView>;
 }
 
 /// An attempt to run, with what its outcome must refer back to.

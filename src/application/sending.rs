@@ -2,34 +2,43 @@
 //! far behind.
 
 use super::App;
-use super::caller::Caller;
-use super::commands::Answer;
+use super::api::Reply;
+use super::context::Context;
 use super::error::Error;
-use super::idempotency::{self, AnswerOf, Repeatable};
-use super::mailbox::{Begins, Order, Reply};
+use super::idempotency::{Key, Repeatable, ReplyOf};
+use super::mailbox::{Answer, Begins, Order};
 use crate::store::ClaimKey;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use taskledger_domain::flow::Command;
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::{FlowId, Metadata};
 
+/// A command for a flow, and what its sender is answered.
+pub(super) struct Sending {
+    pub(super) flow: FlowId,
+    pub(super) command: Command,
+    pub(super) begins: Begins,
+    pub(super) reply: ReplyOf,
+}
+
 impl App {
-    /// Makes a call unless one with its idempotency key was accepted before: that one's answer is
+    /// Makes a call unless one with its idempotency key was accepted before: that one's reply is
     /// repeated. Comes before every check that looks at what is stored, because the first call may
     /// have changed that.
     pub(super) async fn once(
         &self,
-        caller: &Caller,
-        method: &str,
-        call: impl Future<Output = Answer>,
-    ) -> Answer {
-        if let Some(first) = self.first_answer(caller, method).await? {
+        key: Option<&Key>,
+        call: impl Future<Output = Result<Reply, Error>>,
+    ) -> Result<Reply, Error> {
+        let Some(key) = key else {
+            return call.await;
+        };
+        if let Some(first) = self.first_reply(key).await? {
             return Ok(first);
         }
         match call.await {
             // The first call may have won between our look and the refusal.
-            Err(Error::Refused(rejection)) => match self.first_answer(caller, method).await? {
+            Err(Error::Refused(rejection)) => match self.first_reply(key).await? {
                 Some(first) => Ok(first),
                 None => Err(Error::Refused(rejection)),
             },
@@ -37,58 +46,58 @@ impl App {
         }
     }
 
-    async fn first_answer(
-        &self,
-        caller: &Caller,
-        method: &str,
-    ) -> Result<Option<Box<RawValue>>, Error> {
-        let Some(key) = idempotency::claimed_key(caller, method) else {
-            return Ok(None);
-        };
-        let Some(idempotency) = &caller.idempotency else {
-            return Ok(None);
-        };
-        let held = self
-            .store
-            .claims(&[ClaimKey::Request(key)], self.clock.now())
-            .await?;
-        let held = held.into_iter().next().flatten();
-        held.map(|value| idempotency::repeat(idempotency, &value))
-            .transpose()
+    async fn first_reply(&self, key: &Key) -> Result<Option<Reply>, Error> {
+        let places: Vec<_> = key.places().cloned().collect();
+        let claims: Vec<_> = places.iter().cloned().map(ClaimKey::Request).collect();
+        let held = self.store.claims(&claims, self.clock.now()).await?;
+        for (place, value) in places.iter().zip(held) {
+            if let Some(value) = value
+                && let Some(reply) = key.repeat_at(place, &value)?
+            {
+                return Ok(Some(reply));
+            }
+        }
+        Ok(None)
     }
 
     /// Sends a command to its flow.
     pub(super) async fn command(
         &self,
-        caller: Caller,
-        method: &'static str,
-        flow: FlowId,
-        command: Command,
-        begins: Begins,
-        answer: AnswerOf,
-    ) -> Answer {
+        context: &Context,
+        key: Option<&Key>,
+        sending: Sending,
+    ) -> Result<Reply, Error> {
         self.refuse_when_behind()?;
+        let Sending {
+            flow,
+            command,
+            begins,
+            reply,
+        } = sending;
         let mut order = self
             .flows
-            .order(Some(command), None, metadata(&caller), false);
+            .order(Some(command), None, metadata(context), false);
         order.begins = begins;
-        order.repeatable = Repeatable::of(&caller, method, answer.clone());
+        order.repeatable = key.map(|key| Repeatable {
+            key: key.clone(),
+            reply: reply.clone(),
+        });
         order.bytes = weight(&order);
         match self.flows.ask(flow, order).await {
-            Ok(Reply::Done { done, .. }) => Ok(answer(done)),
-            Ok(Reply::Repeated(first)) => Ok(first),
+            Ok(Answer::Done { done, .. }) => Ok(reply(done)),
+            Ok(Answer::Repeated(first)) => Ok(*first),
             Err(error) => Err(error),
         }
     }
 }
 
 /// What goes into the events of a call.
-pub(super) fn metadata(caller: &Caller) -> Metadata {
+pub(super) fn metadata(context: &Context) -> Metadata {
     Metadata {
-        actor: caller.principal.clone(),
-        correlation: caller.correlation.clone(),
+        actor: context.principal.clone(),
+        correlation: context.correlation.clone(),
         causation: None,
-        trace: caller.traceparent.clone(),
+        trace: context.trace.clone(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::ports::{ExecutorSnapshot, Executors};
 use super::schema_cache::SchemaCache;
-use super::stretch::at_a_stretch;
+use crate::runtime::maybe_block_in_place;
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::flow::Specification;
@@ -55,7 +55,7 @@ impl Validation {
             .map(|params| params.as_str().len())
             .sum();
         let executors = self.executors.snapshot();
-        let mut violations = at_a_stretch(bytes / PARAMS_BYTES_PER_TASK, || {
+        let mut violations = maybe_block_in_place(bytes / PARAMS_BYTES_PER_TASK, || {
             let found = list
                 .iter()
                 .flat_map(|(path, s)| undeclared(&*executors, path, s));

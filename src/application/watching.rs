@@ -1,47 +1,31 @@
-//! Streams of what happens: which one answers which wish, and where it begins.
+//! Streams of what happens: which one answers which request, and where it begins.
 //!
 //! Owns: finding the flow, the run and the place that a watcher means (`subscribing`: with a snapshot,
 //! and with an end). What a stream then gives is `subscription::stream`'s.
 
 mod subscribing;
 
-pub use super::history::Scope;
-pub use subscribing::{Beginning, Subscribed};
-
 use super::App;
+use super::api::{Watch, Watching};
 use super::error::{Error, Failure};
 use super::stream_reader::StreamReader;
 use crate::store::PIECE_EVENTS_MAX;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
-use crate::subscription::notice::Kind;
 use crate::subscription::runs::covered;
-use crate::subscription::stream::{Covered, Filter, From, Reset, Stream, Until};
+use crate::subscription::stream::{Covered, Filter, From, Stream, Until};
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event, Refusal, RunKind};
 use taskledger_domain::violation::Violation;
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
-
-/// What a watcher asks to be told of; all of it must hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// Only this flow.
-    pub flow: Option<FlowId>,
-    /// Only this task.
-    pub task: Option<TaskId>,
-    /// Only flows of this user.
-    pub user: Option<Arc<str>>,
-    /// Only these kinds.
-    pub kinds: Option<Vec<Kind>>,
-}
+use taskledger_domain::{FlowId, Recorded, RunId};
 
 impl App {
     /// What happens from `from` on, without an end; and why it begins now instead, if it does.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a flow or a task that never existed.
-    pub async fn watch(&self, asked: Asked, from: From) -> Result<(Stream, Option<Reset>), Error> {
-        let mut flow = asked.flow;
-        if let Some(task) = asked.task {
+    pub async fn watch(&self, watch: Watch, from: From) -> Result<Watching, Error> {
+        let mut flow = watch.flow;
+        if let Some(task) = watch.task {
             let of = self.flow_of(Argument::Followed, task).await?;
             if let Some(named) = flow.filter(|named| *named != of) {
                 let expected = format!("the flow of the task, `{of}`, or none");
@@ -57,13 +41,14 @@ impl App {
         }
         let filter = Filter {
             flow,
-            task: asked.task,
-            user: asked.user,
-            kinds: asked.kinds,
+            task: watch.task,
+            user: watch.user,
+            kinds: watch.kinds,
             run: None,
         };
         let live = self.live.clone();
-        Ok(Stream::begin(live, filter, from, Until::Forever).await?)
+        let (stream, reset) = Stream::begin(live, filter, from, Until::Forever).await?;
+        Ok(Watching { stream, reset })
     }
 
     /// What happens in a run, from its start to its end, whether these are in the past or not. Cost:

@@ -1,8 +1,9 @@
 //! Calls inside the process: the same bytes in and out, without a socket.
 
 use super::api::{Api, ApiError, request, result};
+use crate::application::Context;
 use crate::clock::SharedClock;
-use crate::transport::jsonrpc::{Dispatcher, Origin};
+use crate::transport::jsonrpc::Dispatcher;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -24,9 +25,9 @@ impl<C: Send + Sync + 'static> LocalApi<C> {
 #[async_trait]
 impl<C: Send + Sync + 'static> Api for LocalApi<C> {
     async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
-        let origin = Origin::anonymous(Arc::from(self.clock.uuid().to_string()));
+        let context = Context::anonymous(Arc::from(self.clock.uuid().to_string()));
         let body = request(method, params);
-        let answer = self.dispatcher.answer_bytes(&body, origin, None).await;
+        let answer = self.dispatcher.answer_bytes(&body, context).await;
         result(&answer.expect("a request with an id is always answered"))
     }
 }

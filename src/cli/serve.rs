@@ -8,7 +8,7 @@ use crate::engine::executor::RegistryBuilder;
 use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Server, Storage};
-use crate::transport::{http, system::Ready};
+use crate::transport::http;
 use std::net::ToSocketAddrs as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -85,10 +85,10 @@ async fn start_server(
     let server = Server::open_with(storage, registry, clock.clone(), webhooks)
         .await
         .map_err(|e| CliError::failed(&e))?;
-    let ready = Arc::new(Ready(server.context().clone()));
+    let service = server.service().clone();
     let dispatcher = server.dispatcher().clone();
     let options = open_files::fitted(config.http());
-    let bound = http::Service::bind(options, dispatcher, ready, clock).await;
+    let bound = http::Service::bind(options, dispatcher, service, clock).await;
     let (service, handle) = match bound {
         Ok(bound) => bound,
         Err(error) => {

@@ -5,11 +5,12 @@
 //! a snapshot that somebody holds stays as it is.
 
 use super::executor::{Registered, Registry};
-use crate::application::ports::{ExecutorSnapshot, Executors};
+use crate::application::api::ExecutorView;
+use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use taskledger_domain::Violation;
+use taskledger_domain::{Payload, Violation};
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::CompiledSchema;
 use tokio::sync::watch;
@@ -193,6 +194,26 @@ impl Executors for ExecutorDirectory {
     }
     fn changes(&self) -> watch::Receiver<u64> {
         self.number.subscribe()
+    }
+}
+
+impl ExecutorList for ExecutorDirectory {
+    fn list(&self) -> Vec<ExecutorView> {
+        let view = |registered: &Registered| {
+            let description = registered.description();
+            let schema = description.input_schema.as_ref().and_then(Value::as_object);
+            ExecutorView {
+                name: description.name.clone(),
+                aliases: description.aliases.clone(),
+                summary: description.summary.clone(),
+                idempotent: description.idempotent,
+                pure: description.pure,
+                input_schema: schema.map(Payload::from_map),
+                params: registered.params().cloned(),
+                limit: registered.limit(),
+            }
+        };
+        self.newest().built_in().map(view).collect()
     }
 }
 

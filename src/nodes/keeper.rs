@@ -1,11 +1,11 @@
 //! Keeps the leases of this node: a beat a second.
 //!
-//! The order of things is what makes it safe. What is lost is lost first by [`Tenure`], so that
-//! nothing is decided any more; then everything that rests on it is dropped ([`Tenant::lost`]); only
+//! The order of things is what makes it safe. What is lost is lost first by [`NodeOwnership`], so that
+//! nothing is decided any more; then everything that rests on it is dropped ([`PartitionListener::lost`]); only
 //! then may it be held again, under another token.
 
 use super::leases::{Held, Leases, Sight};
-use super::tenure::{Tenure, partitions};
+use super::ownership::{NodeOwnership, partitions};
 use super::{BEAT_EVERY, BEAT_WAIT, GIVE_MAX, READ_MODELS};
 use crate::application::ownership::Node;
 use crate::application::{Flows, Partitions};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Who works in the partitions.
-pub trait Tenant: Send + Sync + fmt::Debug + 'static {
+pub trait PartitionListener: Send + Sync + fmt::Debug + 'static {
     /// They are not this node's any more; must not wait.
     fn lost(&self, partitions: &Partitions);
     /// They are this node's now; must not wait.
@@ -25,7 +25,7 @@ pub trait Tenant: Send + Sync + fmt::Debug + 'static {
     fn busy(&self) -> Partitions;
 }
 
-impl Tenant for Flows {
+impl PartitionListener for Flows {
     fn lost(&self, partitions: &Partitions) {
         Self::lost(self, partitions);
     }
@@ -41,9 +41,9 @@ impl Tenant for Flows {
 #[derive(Debug)]
 pub struct Keeper {
     node: Node,
-    tenure: Arc<Tenure>,
+    ownership: Arc<NodeOwnership>,
     leases: Arc<dyn Leases>,
-    tenant: Arc<dyn Tenant>,
+    listener: Arc<dyn PartitionListener>,
     /// The last beat did not succeed.
     failing: AtomicBool,
 }
@@ -53,16 +53,16 @@ impl Keeper {
     #[must_use]
     pub fn new(
         url: Arc<str>,
-        tenure: Arc<Tenure>,
+        ownership: Arc<NodeOwnership>,
         leases: Arc<dyn Leases>,
-        tenant: Arc<dyn Tenant>,
+        listener: Arc<dyn PartitionListener>,
     ) -> Self {
-        let id = tenure.me();
+        let id = ownership.me();
         Self {
             node: Node { id, url },
-            tenure,
+            ownership,
             leases,
-            tenant,
+            listener,
             failing: AtomicBool::new(false),
         }
     }
@@ -85,11 +85,11 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                () = self.tenure.refuted.notified() => self.lose(&self.tenure.expire()),
+                () = self.ownership.refuted.notified() => self.lose(&self.ownership.expire()),
                 () = self.watched(next) => {}
             }
         }
-        self.lose(&self.tenure.give(&self.tenure.held()));
+        self.lose(&self.ownership.give(&self.ownership.held()));
         match timeout(BEAT_WAIT, self.leases.leave(&self.node)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -102,7 +102,7 @@ impl Keeper {
     /// One beat. Whether leases were given up, of which the database must hear. A beat that only tells
     /// of those of the one before (`gave`) gives up no more.
     async fn beat(&self, sent: Instant, gave: bool) -> bool {
-        let asked = self.tenure.held();
+        let asked = self.ownership.held();
         let answer = timeout(BEAT_WAIT, self.leases.beat(&self.node, &asked));
         let sight = match self.watched(answer).await {
             Ok(Ok(sight)) => sight,
@@ -118,31 +118,31 @@ impl Keeper {
         if self.failing.swap(false, Ordering::Relaxed) {
             tracing::info!("the leases of this node are renewed again");
         }
-        self.lose(&self.tenure.drop_lost(sent, &sight));
-        let gained = self.tenure.take(sent, &asked, &sight);
+        self.lose(&self.ownership.drop_lost(sent, &sight));
+        let gained = self.ownership.take(sent, &asked, &sight);
         if !gained.is_empty() {
             tracing::info!(
                 partitions = gained.len(),
                 "partitions have come to this node"
             );
-            self.tenant.gained(&gained);
+            self.listener.gained(&gained);
         }
         if gave {
             return false;
         }
         let surplus = self.surplus(&sight);
-        self.lose(&self.tenure.give(&surplus));
+        self.lose(&self.ownership.give(&surplus));
         !surplus.is_empty()
     }
 
     /// Waits for something, and gives up leases whose time passes meanwhile.
     async fn watched<T>(&self, what: impl Future<Output = T>) -> T {
         let mut what = std::pin::pin!(what);
-        while let Some(until) = self.tenure.until() {
+        while let Some(until) = self.ownership.until() {
             tokio::select! {
                 biased;
                 done = &mut what => return done,
-                () = sleep_until(until) => self.lose(&self.tenure.expire()),
+                () = sleep_until(until) => self.lose(&self.ownership.expire()),
             }
         }
         what.await
@@ -158,17 +158,17 @@ impl Keeper {
     fn lose(&self, gone: &Partitions) {
         if !gone.is_empty() {
             tracing::info!(partitions = gone.len(), "partitions have left this node");
-            self.tenant.lost(gone);
+            self.listener.lost(gone);
         }
     }
 
     /// What this node holds above its share, at most [`GIVE_MAX`]: first partitions in which nothing
     /// runs, and the read models last.
     fn surplus(&self, sight: &Sight) -> Vec<Held> {
-        let mut held = self.tenure.held();
+        let mut held = self.ownership.held();
         let above = held.len().saturating_sub(sight.fair_share());
         if above > 0 {
-            let busy = self.tenant.busy();
+            let busy = self.listener.busy();
             held.sort_by_key(|h| {
                 let runs = partitions(&[*h]).iter().any(|p| busy.has(p));
                 (h.lease == READ_MODELS, runs, h.lease)

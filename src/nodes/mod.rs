@@ -1,7 +1,7 @@
 //! Several servers on one database: who owns which flows, and how calls get to the owner.
 //!
 //! Owns: the leases on partitions ([`Leases`], kept in the database and by its clock), their renewal
-//! ([`Keeper`]), what this node may rely on at this moment ([`Tenure`]), and calls between nodes
+//! ([`Keeper`]), what this node may rely on at this moment ([`NodeOwnership`]), and calls between nodes
 //! ([`Peers`]). Decides nothing about flows; may not touch the log's tables but for the fences.
 //!
 //! A node relies on its leases for a second less than the database grants them, by its own monotonic
@@ -14,13 +14,13 @@ mod keeper;
 mod leases;
 mod peers;
 mod postgres;
-mod tenure;
+mod ownership;
 
-pub use keeper::{Keeper, Tenant};
+pub use keeper::{Keeper, PartitionListener};
 pub use leases::{Error, Held, Leases, Sight, Standing};
 pub use peers::Peers;
 pub use postgres::{PostgresLeases, migrate};
-pub use tenure::Tenure;
+pub use ownership::NodeOwnership;
 
 use std::time::Duration;
 

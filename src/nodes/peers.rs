@@ -1,15 +1,13 @@
 //! Calls to other nodes, over HTTP. They show a secret that only users of the same database know, so
 //! there is nothing to configure; what they say is not encrypted.
 
-use super::tenure::Tenure;
+use super::ownership::NodeOwnership;
 use crate::application::ownership::Node;
-use crate::transport::jsonrpc::WHOLE_ANSWER_BYTES_MAX;
-use crate::transport::jsonrpc::forwarding::{Forward, PATH, Sent};
-use axum::body::Bytes;
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use crate::application::routing::{Forward, PATH, Sent};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -17,13 +15,13 @@ use std::time::Duration;
 
 /// How long to wait for a connection: nodes are near each other.
 const CONNECT_WAIT: Duration = Duration::from_secs(1);
-/// Bytes of an answer.
-const ANSWER_BYTES_MAX: usize = WHOLE_ANSWER_BYTES_MAX;
+/// Bytes of an answer: several times the largest page of a history.
+const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Passes calls on to the owners of flows; one client for all nodes, whose addresses `tenure` knows.
 pub struct Peers {
     client: reqwest::Client,
-    tenure: Arc<Tenure>,
+    ownership: Arc<NodeOwnership>,
     /// What goes into `Authorization`.
     shown: String,
 }
@@ -39,7 +37,7 @@ impl Peers {
     ///
     /// # Errors
     /// The HTTP client cannot be made.
-    pub fn new(tenure: Arc<Tenure>, secret: &[u8]) -> Result<Self, reqwest::Error> {
+    pub fn new(ownership: Arc<NodeOwnership>, secret: &[u8]) -> Result<Self, reqwest::Error> {
         let client = crate::tls::client()
             .connect_timeout(CONNECT_WAIT)
             .no_proxy()
@@ -52,12 +50,12 @@ impl Peers {
         }
         Ok(Self {
             client,
-            tenure,
+            ownership,
             shown,
         })
     }
 
-    async fn exchange(&self, to: &Node, body: Bytes) -> Sent {
+    async fn exchange(&self, to: &Node, body: Vec<u8>) -> Sent {
         let url = format!("{}{PATH}", to.url.trim_end_matches('/'));
         let request = self
             .client
@@ -109,13 +107,13 @@ impl Peers {
 }
 
 impl Forward for Peers {
-    fn send<'a>(&'a self, to: &'a Node, body: Bytes, wait: Duration) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, to: &'a Node, body: Vec<u8>, wait: Duration) -> BoxFuture<'a, Sent> {
         let exchange = tokio::time::timeout(wait, self.exchange(to, body));
         async move {
             tokio::select! {
                 biased;
                 sent = exchange => sent.unwrap_or(Sent::Broken),
-                () = self.tenure.gone(to.id) => {
+                () = self.ownership.gone(to.id) => {
                     tracing::warn!(node.id = %to.id, "a node is gone that had a call");
                     Sent::Broken
                 }
@@ -139,11 +137,11 @@ impl Forward for Peers {
 mod tests {
     use super::*;
     use crate::nodes::{BEAT_EVERY, TTL};
-    use crate::transport::jsonrpc::forwarding::SEARCH_MAX;
+    use crate::application::routing::SEARCH_MAX;
     use uuid::Uuid;
 
     fn peers() -> Peers {
-        Peers::new(Tenure::new(Uuid::nil()), &[7; 32]).expect("a client")
+        Peers::new(NodeOwnership::new(Uuid::nil()), &[7; 32]).expect("a client")
     }
 
     #[test]
@@ -167,7 +165,7 @@ mod tests {
             id: Uuid::nil(),
             url: Arc::from("http://127.0.0.1:1"),
         };
-        let sent = p.exchange(&to, Bytes::from_static(b"{}")).await;
+        let sent = p.exchange(&to, b"{}".to_vec()).await;
         assert!(matches!(sent, Sent::NotTaken), "{sent:?}");
     }
 }

@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::application::Flows;
 use crate::clock::SharedClock;
-use crate::nodes::{Keeper, Peers, PostgresLeases, Tenure};
+use crate::nodes::{Keeper, Peers, PostgresLeases, NodeOwnership};
 use crate::store::postgres;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// What is needed to be one of several.
 pub(super) struct Cluster {
     /// What this server may rely on; nothing before it has joined.
-    pub(super) tenure: Arc<Tenure>,
+    pub(super) ownership: Arc<NodeOwnership>,
     /// The way to the others.
     pub(super) peers: Arc<Peers>,
     leases: Arc<PostgresLeases>,
@@ -24,10 +24,10 @@ impl Cluster {
         clock: &SharedClock,
     ) -> Result<Self, StartError> {
         let leases = PostgresLeases::open(options).await?;
-        let tenure = Tenure::new(clock.uuid());
-        let peers = Peers::new(tenure.clone(), &leases.secret().await?)?;
+        let ownership = NodeOwnership::new(clock.uuid());
+        let peers = Peers::new(ownership.clone(), &leases.secret().await?)?;
         Ok(Self {
-            tenure,
+            ownership,
             peers: Arc::new(peers),
             leases: Arc::new(leases),
         })
@@ -46,7 +46,7 @@ impl Cluster {
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + use<> {
         let leases = self.leases.clone();
-        Keeper::new(Arc::from(url), self.tenure.clone(), leases, flows).run(stop)
+        Keeper::new(Arc::from(url), self.ownership.clone(), leases, flows).run(stop)
     }
 
     /// Closes its connections; the last step.

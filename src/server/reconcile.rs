@@ -2,7 +2,7 @@
 //! them after the start of one that is alone, and then, now and again, those that nobody attends to.
 //! Needs no input, does no harm when there is nothing to do.
 
-use crate::transport::jsonrpc::methods::Context;
+use crate::application::App;
 use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Pause before a log that does not answer is asked again for its end.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
-    let flows = &context.app.flows;
+pub(super) async fn reconcile(app: Arc<App>, stop: CancellationToken) {
+    let flows = &app.flows;
     let mut unattended = tokio::time::interval(EVERY);
     // The first tick comes at once, when nothing has come yet.
     unattended.reset();
@@ -27,8 +27,8 @@ pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
         loop {
             let woken = tokio::select! {
                 arrived = flows.arrived() => {
-                    let all_known = await_read_models(&context).await;
-                    let woken = wake_open_runs(&context, |run| arrived.has(run.partition)).await;
+                    let all_known = await_read_models(&app).await;
+                    let woken = wake_open_runs(&app, |run| arrived.has(run.partition)).await;
                     if woken.is_err() {
                         tokio::time::sleep(ASK_AGAIN_AFTER).await;
                     }
@@ -39,7 +39,7 @@ pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
                     woken
                 }
                 _ = unattended.tick() => {
-                    wake_open_runs(&context, |run| !flows.attends(run.flow_id)).await
+                    wake_open_runs(&app, |run| !flows.attends(run.flow_id)).await
                 }
             };
             if let Err(error) = woken {
@@ -56,9 +56,9 @@ pub(super) async fn reconcile(context: Arc<Context>, stop: CancellationToken) {
 /// Waits until the read models show everything that was in the log when partitions came, whoever
 /// wrote it, but no longer than [`EVERY`]: the server that folds may have stopped, of which nobody is
 /// told here, and what is known need not wait for that. Whether there is nothing more to wait for.
-async fn await_read_models(context: &Context) -> bool {
+async fn await_read_models(app: &App) -> bool {
     let head = loop {
-        match context.app.head().await {
+        match app.head().await {
             Ok(head) => break head,
             Err(error) => {
                 tracing::warn!(error = %error, "flows that were running wait for the log");
@@ -66,7 +66,7 @@ async fn await_read_models(context: &Context) -> bool {
             }
         }
     };
-    match context.app.projections.wait_for(head, EVERY).await {
+    match app.projections.wait_for(head, EVERY).await {
         Ok(()) => true,
         Err(lagging) if lagging.stopped => {
             tracing::error!(error = %lagging, "only the open runs that the read models know go on");
@@ -80,13 +80,13 @@ async fn await_read_models(context: &Context) -> bool {
 }
 
 async fn wake_open_runs(
-    context: &Context,
+    app: &App,
     wanted: impl Fn(&OpenRun) -> bool,
 ) -> Result<(), projections::Error> {
-    let flows = &context.app.flows;
+    let flows = &app.flows;
     let mut after = 0;
     loop {
-        let page = context.app.queries.open_runs(after, PAGE).await?;
+        let page = app.queries.open_runs(after, PAGE).await?;
         let Some(last) = page.last() else {
             return Ok(());
         };

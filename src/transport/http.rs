@@ -12,6 +12,7 @@ mod door;
 mod health;
 mod hosts;
 mod origins;
+mod peers;
 mod published;
 mod refusal;
 mod router;
@@ -20,10 +21,12 @@ mod sockets;
 mod streams;
 
 pub use agent_card::AgentCard;
-pub use health::{Check, Readiness};
+pub use health::Readiness;
 pub use hosts::host;
 pub use origins::origin;
+pub use peers::Peers;
 
+use crate::application::Service as Application;
 use crate::clock::SharedClock;
 use crate::transport::jsonrpc::Dispatcher;
 use connection::{Connections, Place, Timeouts};
@@ -140,6 +143,23 @@ pub struct Service<C> {
     options: Options,
 }
 
+/// What stands behind the routes that are no JSON-RPC.
+pub struct Inside {
+    /// What probes ask.
+    pub readiness: Arc<dyn Readiness>,
+    /// Who takes calls of other nodes, if somebody does.
+    pub peers: Option<Arc<dyn Peers>>,
+}
+
+impl From<Arc<Application>> for Inside {
+    fn from(service: Arc<Application>) -> Self {
+        Self {
+            readiness: service.clone(),
+            peers: Some(service),
+        }
+    }
+}
+
 /// What others may know of a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Handle {
@@ -164,7 +184,7 @@ impl<C: Send + Sync + 'static> Service<C> {
     pub async fn bind(
         options: Options,
         dispatcher: Arc<Dispatcher<C>>,
-        readiness: Arc<dyn Readiness>,
+        inside: impl Into<Inside>,
         clock: SharedClock,
     ) -> Result<(Self, Handle), BindError> {
         let listener = TcpListener::bind(&options.listen)
@@ -173,9 +193,8 @@ impl<C: Send + Sync + 'static> Service<C> {
         let local_addr = listener
             .local_addr()
             .map_err(|error| BindError::new(&options.listen, error))?;
-        let door = Arc::new(Door::new(
-            &options, local_addr, dispatcher, readiness, clock,
-        ));
+        let inside = inside.into();
+        let door = Arc::new(Door::new(&options, local_addr, dispatcher, inside, clock));
         let handle = Handle {
             local_addr,
             connections: door.connections.clone(),

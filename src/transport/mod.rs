@@ -8,5 +8,4 @@ pub mod http;
 pub mod jsonrpc;
 pub mod openrpc;
 mod sse;
-pub mod system;
 mod ws;

@@ -16,6 +16,7 @@ use crate::{RunId, TaskId, Timestamp, Version};
 pub use again::Again;
 pub use blocked::{Blocked, Cause, Link};
 use blocked::{Search, Stuck};
+use serde::{Deserialize, Serialize};
 
 /// Tasks listed in one reason; the rest is counted.
 pub const LISTED_MAX: usize = 20;
@@ -24,7 +25,7 @@ pub const LISTED_MAX: usize = 20;
 pub const CHAINS_MAX: usize = 5;
 
 /// A task as an explanation names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRef {
     /// In the same flow.
     pub id: TaskId,
@@ -37,7 +38,7 @@ pub struct TaskRef {
 }
 
 /// The beginning of a list, and how many more there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed<T> {
     /// At most [`LISTED_MAX`].
     pub items: Vec<T>,
@@ -56,7 +57,7 @@ impl<T> Listed<T> {
 }
 
 /// Everything that the state of a flow says about how a task stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// What is explained.
     pub task: TaskRef,
@@ -79,7 +80,7 @@ pub struct Explanation {
 }
 
 /// Attempts of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Used.
     pub used: u32,
@@ -88,7 +89,7 @@ pub struct Budget {
 }
 
 /// An active run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveringRun {
     /// The run.
     pub id: RunId,
@@ -97,7 +98,7 @@ pub struct CoveringRun {
 }
 
 /// A deadline and who has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// When.
     pub at: Timestamp,
@@ -106,7 +107,7 @@ pub struct Deadline {
 }
 
 /// One reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
     /// Pending: no active run covers it.
     NotCovered {
@@ -158,7 +159,7 @@ pub enum Reason {
 }
 
 /// A dependency that is not satisfied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Awaited {
     /// The dependency.
     pub task: TaskRef,
@@ -169,7 +170,7 @@ pub struct Awaited {
 }
 
 /// A place in the line for slots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Its urgency.
     pub priority: Priority,
@@ -181,7 +182,7 @@ pub struct Place {
 }
 
 /// What a group waits for. Only descendants that run something are counted, groups are not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descendants {
     /// Descendants of its run that have not ended.
     pub open: u32,

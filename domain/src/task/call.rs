@@ -6,6 +6,7 @@ use crate::flow::{CallTask, Dependency, Fault, Specification};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
 use crate::{TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 mod resolve;
@@ -34,7 +35,8 @@ pub struct NewTask {
 }
 
 /// The tasks of a call, each checked by itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskList {
     tasks: Vec<TaskFields>,
     /// What is wrong with them. A list with faults is never carried out; it is looked at for more, so
@@ -255,6 +257,11 @@ impl TaskList {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
+    }
+
+    /// The tasks as they were written, each with the index of the task around it, if there is one.
+    pub fn fields(&self) -> impl Iterator<Item = (&TaskFields, Option<usize>)> {
+        self.tasks.iter().zip(self.around.iter().copied())
     }
 
     /// The user that the first task names.

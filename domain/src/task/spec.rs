@@ -12,12 +12,13 @@ use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
 use reader::Reader;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 /// How a caller names another task: by the id of a stored one, or by the id or name of one of the
 /// same call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRef {
     /// The text as given.
     pub text: String,
@@ -32,7 +33,7 @@ impl TaskRef {
 }
 
 /// What a caller writes as `id`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenId {
     /// A UUID v4: the task shall have this id.
     Stored(TaskId),
@@ -41,7 +42,8 @@ pub enum GivenId {
 }
 
 /// A task of a call, its own fields checked, its references not yet.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskFields {
     /// Where it stands in the parameters.
     pub path: Vec<PathSegment>,
@@ -64,31 +66,49 @@ pub struct TaskFields {
     pub is_specified: bool,
 }
 
-/// The members of `updates` in `tasks.update`; `None` = keep.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The members of `updates` in `tasks.update`; `None` = keep. Serialized, a member that is kept is
+/// absent and one that is removed is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Updates {
     /// `name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `user_id`; `Some(None)` removes it.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub user_id: Option<Option<String>>,
     /// `parent_id`; `Some(None)` asks for a root.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub parent: Option<Option<TaskRef>>,
     /// `priority`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// `dependencies`, the whole list.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Vec<(TaskRef, bool)>>,
     /// `inputs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Payload>,
     /// `schemas`; `Some(None)` makes the task a group.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub schemas: Option<Option<Schemas>>,
     /// `params`; `Some(None)` removes them.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub params: Option<Option<Params>>,
     /// `status`, which no caller changes: the task must be in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
 }
 
+/// A member that is there, null or not.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
 /// `schemas`, checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schemas {
     /// As given.
     pub raw: Payload,
@@ -97,7 +117,7 @@ pub struct Schemas {
 }
 
 /// `params`, checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Params {
     /// As given.
     pub raw: Payload,

@@ -1,11 +1,12 @@
 //! Where a list goes on: short text that means nothing to anybody else.
 
 use crate::Error;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use taskledger_domain::Position;
 
 /// The order of a list, by creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Order {
     /// Oldest first.
     Ascending,

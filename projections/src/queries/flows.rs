@@ -2,7 +2,7 @@
 
 use crate::tasks::read_counts;
 use crate::{Error, ReadModels, RunView};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::flow::StatusCounts;
 use taskledger_domain::task::Progress;
@@ -25,7 +25,7 @@ pub struct FlowSummary {
 }
 
 /// One attempt of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// From 1.
     pub attempt: u32,
@@ -44,7 +44,7 @@ pub struct Attempt {
 }
 
 /// A run in figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The run, and how it stands.
     pub run: RunView,

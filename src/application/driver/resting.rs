@@ -2,7 +2,7 @@
 
 use super::Driver;
 use crate::application::loading;
-use crate::application::stretch::at_a_stretch;
+use crate::runtime::maybe_block_in_place;
 use taskledger_domain::schedule;
 
 impl Driver<'_> {
@@ -17,7 +17,7 @@ impl Driver<'_> {
                 "a snapshot holds durable events only"
             );
             state.snapshot = state.durable;
-            at_a_stretch(state.flow.size(), || {
+            maybe_block_in_place(state.flow.size(), || {
                 self.flows.save_snapshot(self.mailbox.flow, &state.flow);
             });
         }

@@ -4,6 +4,7 @@ use crate::application::App;
 use crate::application::error::Error;
 use crate::application::facts;
 use crate::application::stream_reader::StreamReader;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use taskledger_domain::flow::explain::{Explanation, Reason, TaskRef};
@@ -11,47 +12,62 @@ use taskledger_domain::flow::{CancelReason, Event, FailureReason};
 use taskledger_domain::{FlowId, Recorded, Timestamp, Version};
 
 /// How a task ended.
-#[derive(Debug, Clone)]
-pub(super) struct Outcome {
-    pub(super) time: Timestamp,
-    pub(super) actor: Arc<str>,
-    pub(super) correlation: Arc<str>,
-    pub(super) end: End,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskOutcome {
+    /// When that was decided.
+    pub time: Timestamp,
+    /// Who caused it.
+    pub actor: Arc<str>,
+    /// The request that led there.
+    pub correlation: Arc<str>,
+    /// In which way.
+    pub end: TaskEnd,
 }
 
-/// See [`Outcome`].
-#[derive(Debug, Clone)]
-pub(super) enum End {
+/// In which way a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskEnd {
+    /// It completed.
     Completed,
+    /// It failed, with this error.
     Failed(FailureReason, String),
+    /// It was cancelled, with this error.
     Cancelled(CancelReason, String),
 }
 
-/// What was found, by the version of the event.
-#[derive(Debug, Default)]
-pub(super) struct Facts {
+/// Names and outcomes of the tasks in an explanation, by the version of the event.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
     names: HashMap<Version, String>,
-    outcomes: HashMap<Version, Outcome>,
+    outcomes: HashMap<Version, TaskOutcome>,
     timeouts_ms: HashMap<Version, Option<u64>>,
 }
 
 impl Facts {
-    pub(super) fn name(&self, task: &TaskRef) -> &str {
+    /// The name of a task; empty when it is not known.
+    #[must_use]
+    pub fn name(&self, task: &TaskRef) -> &str {
         self.names.get(&task.name_at).map_or("", String::as_str)
     }
 
-    pub(super) fn outcome(&self, task: &TaskRef) -> Option<&Outcome> {
+    /// How a task ended, if it has and somebody asks.
+    #[must_use]
+    pub fn outcome(&self, task: &TaskRef) -> Option<&TaskOutcome> {
         self.outcomes.get(&task.outcome_at)
     }
 
-    pub(super) fn error(&self, task: &TaskRef) -> Option<&str> {
+    /// What a task that ended badly said.
+    #[must_use]
+    pub fn error(&self, task: &TaskRef) -> Option<&str> {
         match &self.outcome(task)?.end {
-            End::Failed(_, error) | End::Cancelled(_, error) => Some(error),
-            End::Completed => None,
+            TaskEnd::Failed(_, error) | TaskEnd::Cancelled(_, error) => Some(error),
+            TaskEnd::Completed => None,
         }
     }
 
-    pub(super) fn timeout_ms(&self, spec_at: Version) -> Option<u64> {
+    /// What an attempt may take by the specification in this event.
+    #[must_use]
+    pub fn timeout_ms(&self, spec_at: Version) -> Option<u64> {
         self.timeouts_ms.get(&spec_at).copied().flatten()
     }
 
@@ -64,15 +80,15 @@ impl Facts {
             self.timeouts_ms.insert(version, specification.timeout_ms);
         }
         let end = if let Event::TaskCompleted(_) = event {
-            End::Completed
+            TaskEnd::Completed
         } else if let Event::TaskFailed(e) = event {
-            End::Failed(e.reason, e.error.clone())
+            TaskEnd::Failed(e.reason, e.error.clone())
         } else if let Event::TaskCancelled(e) = event {
-            End::Cancelled(e.reason, e.error.clone())
+            TaskEnd::Cancelled(e.reason, e.error.clone())
         } else {
             return;
         };
-        let outcome = Outcome {
+        let outcome = TaskOutcome {
             time: recorded.time,
             actor: recorded.metadata.actor.clone(),
             correlation: recorded.metadata.correlation.clone(),

@@ -4,7 +4,7 @@ use super::Flows;
 use crate::application::error::{Error, Failure};
 use crate::application::loading;
 use crate::application::mailbox::Look;
-use crate::application::stretch::at_a_stretch;
+use crate::runtime::maybe_block_in_place;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taskledger_domain::flow::Flow;
@@ -68,7 +68,7 @@ impl Flows {
                 })?;
                 let _place = place.expect("the places are never closed");
                 let stored = loading::stored(&*self.store, flow).await?;
-                Ok(at_a_stretch(stored.flow.size(), || look(&stored.flow)))
+                Ok(maybe_block_in_place(stored.flow.size(), || look(&stored.flow)))
             }
             other => other,
         }

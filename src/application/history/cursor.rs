@@ -1,5 +1,6 @@
 //! Where a page of a history ended.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use taskledger_domain::Version;
 use taskledger_projections::Order;
@@ -7,7 +8,7 @@ use taskledger_projections::Order;
 /// Where the next page begins. Written as `a120` (oldest first), `d120` (newest first), with `-77` behind when
 /// the page ended while it looked back for the start of a run, and with `+5` behind all that when
 /// the creation of the task was found (`+5`) or looked for (`~5`) at that version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     pub(super) order: Order,
     /// The last version that is done with; for the newest first, those below follow.
@@ -20,7 +21,7 @@ pub struct Cursor {
 
 /// Where a task was created. Comes back from the caller, so it is believed only when the event
 /// there says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Creation {
     /// At this version.
     At(Version),

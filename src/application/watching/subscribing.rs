@@ -1,8 +1,8 @@
 //! `tasks.subscribe` and `tasks.resubscribe`: a task at an exactly known place of the log, what happens
 //! in its flow behind that place, and where this ends.
 
-use super::Scope;
 use crate::application::App;
+use crate::application::api::{Scope, Subscribe, Subscribed};
 use crate::application::error::Error;
 use crate::application::queries::Consistency;
 use crate::application::readings::failed;
@@ -13,33 +13,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
-use taskledger_projections::{Snapshot, TaskView};
-
-/// A subscription to a task.
-#[derive(Debug)]
-pub struct Subscribed {
-    /// How it begins.
-    pub beginning: Beginning,
-    /// What happens behind it.
-    pub stream: Stream,
-}
-
-/// Where a subscription begins.
-#[derive(Debug)]
-pub struct Beginning {
-    /// The task as it is at the cursor; absent when an earlier stream goes on.
-    pub task: Option<TaskView>,
-    /// The root of its flow.
-    pub root_task_id: TaskId,
-    /// Whether an earlier stream goes on; absent for a new subscription.
-    pub resumed: Option<bool>,
-    /// Why an earlier stream does not go on.
-    pub reset: Option<Reset>,
-    /// What follows stands behind this place.
-    pub cursor: Cursor,
-    /// The end was told before, and nothing follows.
-    pub is_final: bool,
-}
+use taskledger_projections::Snapshot;
 
 /// What a subscription is about.
 #[derive(Debug, Clone, Copy)]
@@ -60,29 +34,18 @@ enum Rest {
 }
 
 impl App {
-    /// `tasks.subscribe`: the task as it is at an exactly known place, and what happens in its flow
-    /// behind that place until nothing runs any more.
+    /// The task as it is at an exactly known place, and what happens in its flow behind that place until
+    /// nothing runs any more. One that goes on behind the cursor of an earlier stream shows no task; if
+    /// there is no such place, it says why and begins as a new one does.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn subscribe(&self, task: TaskId, scope: Scope) -> Result<Subscribed, Error> {
-        let of = self.watched(task, scope).await?;
-        self.begun_at_snapshot(of, None).await
-    }
-
-    /// `tasks.resubscribe`: goes on behind the cursor of an earlier stream; if there is no such place,
-    /// says why and begins as [`Self::subscribe`] does.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn resubscribe(
-        &self,
-        task: TaskId,
-        scope: Scope,
-        cursor: &str,
-    ) -> Result<Subscribed, Error> {
-        let of = self.watched(task, scope).await?;
-        let Ok(cursor) = Cursor::parse(cursor) else {
+    pub async fn subscribe(&self, subscribe: Subscribe) -> Result<Subscribed, Error> {
+        let of = self.watched(subscribe.task, subscribe.scope).await?;
+        let Some(behind) = subscribe.behind else {
+            return self.begun_at_snapshot(of, None).await;
+        };
+        let Ok(cursor) = Cursor::parse(&behind) else {
             return self.begun_at_snapshot(of, Some(Reset::Malformed)).await;
         };
         let (stream, reset) = self.begun(of, From::Cursor(cursor)).await?;
@@ -91,15 +54,16 @@ impl App {
         }
         let rows = self.snapshot(of).await?;
         let (stream, is_final) = self.ending(of, stream, &rows, Some(cursor)).await?;
-        let beginning = Beginning {
+        Ok(Subscribed {
             task: None,
-            root_task_id: of.flow.root(),
+            root: of.flow.root(),
+            run: None,
             resumed: Some(true),
             reset: None,
             cursor: stream.place(),
             is_final,
-        };
-        Ok(Subscribed { beginning, stream })
+            stream,
+        })
     }
 
     async fn watched(&self, task: TaskId, scope: Scope) -> Result<Subject, Error> {
@@ -127,15 +91,16 @@ impl App {
         let rows = self.snapshot(of).await?;
         let (stream, _) = self.begun(of, From::Position(rows.position)).await?;
         let (stream, is_final) = self.ending(of, stream, &rows, None).await?;
-        let beginning = Beginning {
+        Ok(Subscribed {
+            root: of.flow.root(),
+            run: rows.task.run,
             task: Some(rows.task),
-            root_task_id: of.flow.root(),
             resumed: reset.map(|_| false),
             reset,
             cursor: stream.place(),
             is_final,
-        };
-        Ok(Subscribed { beginning, stream })
+            stream,
+        })
     }
 
     async fn begun(&self, of: Subject, from: From) -> Result<(Stream, Option<Reset>), Error> {

@@ -37,20 +37,20 @@ impl Leases for Asked {
     }
 }
 
-/// What the tenant was told, and whether it was true then.
+/// What the listener was told, and whether it was true then.
 #[derive(Debug)]
 struct Told {
-    tenure: Arc<Tenure>,
+    ownership: Arc<NodeOwnership>,
     lost: Mutex<Partitions>,
     gained: Mutex<Partitions>,
     busy: Mutex<Partitions>,
 }
 
-impl Tenant for Told {
+impl PartitionListener for Told {
     fn lost(&self, partitions: &Partitions) {
         for flow in flows().filter(|flow| partitions.contain(*flow)) {
             assert!(
-                !matches!(self.tenure.of(flow), Place::Here(_)),
+                !matches!(self.ownership.of(flow), Place::Here(_)),
                 "what is lost is not held while it is dropped"
             );
         }
@@ -65,7 +65,7 @@ impl Tenant for Told {
 }
 
 struct World {
-    tenure: Arc<Tenure>,
+    ownership: Arc<NodeOwnership>,
     told: Arc<Told>,
     leases: Arc<Asked>,
     beats: mpsc::UnboundedReceiver<Beat>,
@@ -107,22 +107,22 @@ fn all() -> std::ops::Range<u16> {
 impl World {
     fn new() -> Self {
         let (sender, beats) = mpsc::unbounded_channel();
-        let tenure = Tenure::new(Uuid::from_u128(ME));
+        let ownership = NodeOwnership::new(Uuid::from_u128(ME));
         let leases = Arc::new(Asked {
             beats: sender,
             left: Mutex::default(),
         });
         let told = Arc::new(Told {
-            tenure: tenure.clone(),
+            ownership: ownership.clone(),
             lost: Mutex::default(),
             gained: Mutex::default(),
             busy: Mutex::default(),
         });
         let stop = CancellationToken::new();
-        let keeper = Keeper::new(node(ME).url, tenure.clone(), leases.clone(), told.clone());
+        let keeper = Keeper::new(node(ME).url, ownership.clone(), leases.clone(), told.clone());
         let running = tokio::spawn(keeper.run(stop.clone()));
         Self {
-            tenure,
+            ownership,
             told,
             leases,
             beats,
@@ -146,7 +146,7 @@ impl World {
     }
 
     fn here(&self) -> usize {
-        let here = |flow: &FlowId| matches!(self.tenure.of(*flow), Place::Here(_));
+        let here = |flow: &FlowId| matches!(self.ownership.of(*flow), Place::Here(_));
         let mut partitions = Partitions::default();
         let flows = flows().filter(here);
         flows.for_each(|flow| partitions.extend(&Partitions::of(flow)));
@@ -231,7 +231,7 @@ async fn what_exceeds_the_share_is_given_up_before_the_database_hears_of_it() {
     let (asked, _answer) = w.beat().await;
     // 257 leases, 129 for each of the two.
     assert_eq!(asked.len(), 129);
-    let there = |flow: FlowId| matches!(w.tenure.of(flow), Place::There(n) if *n == node(2));
+    let there = |flow: FlowId| matches!(w.ownership.of(flow), Place::There(n) if *n == node(2));
     assert!(flows().any(there));
 }
 
@@ -246,7 +246,7 @@ async fn a_lease_with_another_token_is_lost_and_gained() {
     let seventh: Partitions = [7].into_iter().collect();
     assert_eq!(*w.told.lost.lock().unwrap(), seventh);
     let flow = flows().find(|flow| seventh.contain(*flow)).unwrap();
-    let Place::Here(Some(fence)) = w.tenure.of(flow) else {
+    let Place::Here(Some(fence)) = w.ownership.of(flow) else {
         panic!("it is held");
     };
     assert_eq!((&*fence.name, fence.token), ("partition/7", 5));
@@ -257,11 +257,11 @@ async fn a_refused_append_ends_its_ownership_at_once() {
     let mut w = World::new();
     w.answer(&[(ME, held(all(), 1))]).await;
     let flow = flows().next().unwrap();
-    let Place::Here(fence) = w.tenure.of(flow) else {
+    let Place::Here(fence) = w.ownership.of(flow) else {
         panic!("it is held");
     };
-    w.tenure.refuted(flow, fence.as_ref());
-    assert_eq!(w.tenure.of(flow), Place::Nobody);
+    w.ownership.refuted(flow, fence.as_ref());
+    assert_eq!(w.ownership.of(flow), Place::Nobody);
     // Told at once, and it is not asked for any more.
     let (asked, _answer) = w.beat().await;
     assert_eq!(asked.len(), LEASES - 1);
@@ -271,7 +271,7 @@ async fn a_refused_append_ends_its_ownership_at_once() {
 #[tokio::test(start_paused = true)]
 async fn one_node_folds_the_read_models() {
     let mut w = World::new();
-    let mut folds = w.tenure.folds();
+    let mut folds = w.ownership.folds();
     assert!(!*folds.borrow_and_update());
     w.answer(&[(ME, held([READ_MODELS], 1))]).await;
     assert!(*folds.borrow_and_update());
@@ -288,15 +288,15 @@ async fn a_node_that_stops_gives_everything_up() {
     assert!(*w.leases.left.lock().unwrap());
     let lost = *w.told.lost.lock().unwrap();
     assert_eq!(lost, Partitions::ALL);
-    assert!(flows().all(|flow| w.tenure.of(flow) == Place::Nobody));
+    assert!(flows().all(|flow| w.ownership.of(flow) == Place::Nobody));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_on_its_way_to_a_node_ends_with_the_node() {
     let mut w = World::new();
     w.answer(&[(ME, vec![]), (2, held(all(), 1))]).await;
-    let tenure = w.tenure.clone();
-    let gone = tenure.gone(Uuid::from_u128(2));
+    let ownership = w.ownership.clone();
+    let gone = ownership.gone(Uuid::from_u128(2));
     let mut gone = std::pin::pin!(gone);
     assert!(futures_util::poll!(gone.as_mut()).is_pending());
     w.answer(&[(ME, held(all(), 2))]).await;

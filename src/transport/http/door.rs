@@ -2,16 +2,18 @@
 
 use super::agent_card::AgentCard;
 use super::body;
-use super::health::{Probe, Readiness};
+use super::health::Probe;
 use super::hosts::Hosts;
+use super::peers::Peers;
 use super::published::Published;
-use super::{Options, refusal, sending, streams};
-use crate::transport::budget::{Budget, Share};
-use crate::application::caller::{ANONYMOUS, valid_traceparent};
-use crate::application::readings::Cut;
+use super::{Inside, Options, refusal, sending, streams};
+use crate::application::Context as Caller;
+use crate::application::api::Cut;
+use crate::application::context::valid_traceparent;
 use crate::clock::SharedClock;
+use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
-use crate::transport::jsonrpc::{Body as Answer, Dispatcher, Origin, RpcError, answer_body};
+use crate::transport::jsonrpc::{Body as Answer, Dispatcher, RpcError, answer_body};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
@@ -51,6 +53,8 @@ pub(super) struct Door<C> {
     pub(super) dispatcher: Arc<Dispatcher<C>>,
     pub(super) clock: SharedClock,
     pub(super) probe: Probe,
+    /// Who takes calls of other nodes, if somebody does.
+    pub(super) nodes: Option<Arc<dyn Peers>>,
     pub(super) agent_card: Bytes,
     pub(super) openrpc: Published,
     /// Connections that are open.
@@ -85,7 +89,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         options: &Options,
         local_addr: SocketAddr,
         dispatcher: Arc<Dispatcher<C>>,
-        readiness: Arc<dyn Readiness>,
+        inside: Inside,
         clock: SharedClock,
     ) -> Self {
         let url = options
@@ -100,7 +104,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             openrpc,
             dispatcher,
             clock,
-            probe: Probe::new(readiness),
+            probe: Probe::new(inside.readiness),
+            nodes: inside.peers,
             connections: TaskTracker::new(),
             requests: Arc::new(Semaphore::new(options.requests_max)),
             peers: Arc::new(Semaphore::new(options.requests_max)),
@@ -151,15 +156,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (bytes, share) =
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
-        let origin = Origin {
-            principal: Arc::from(ANONYMOUS),
-            correlation,
-            traceparent: headers
-                .get(TRACEPARENT)
-                .and_then(|value| value.to_str().ok())
-                .and_then(valid_traceparent)
-                .map(Arc::from),
-        };
+        let context = caller(headers, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some(streams::place(&self.streams)?)
         } else {
@@ -169,10 +166,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let door = Arc::clone(self);
         let work = async move {
             let mut room = door.answers.share();
-            let answer = door
-                .dispatcher
-                .answer(envelope, origin, Some(deadline), &mut room)
-                .await;
+            let answer = door.dispatcher.answer(envelope, context, &mut room).await;
             drop(share);
             (answer, Kept { permit, room })
         };
@@ -207,11 +201,15 @@ impl<C: Send + Sync + 'static> Door<C> {
     /// nothing was done.
     pub(super) async fn forwarded(self: Arc<Self>, request: Request<Body>) -> Response {
         let (head, body) = request.into_parts();
-        let Some(forward) = self.dispatcher.forward() else {
+        let shown = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        let shown = shown.unwrap_or_default();
+        let nodes = self.nodes.clone();
+        let Some((nodes, admitted)) =
+            nodes.and_then(|nodes| nodes.admits(shown).map(|admitted| (nodes, admitted)))
+        else {
             return refusal::not_found(head.uri.path());
         };
-        let shown = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        if !forward.admits(shown.unwrap_or_default()) {
+        if !admitted {
             return refusal::not_a_node();
         }
         let Ok(permit) = Arc::clone(&self.peers).try_acquire_owned() else {
@@ -225,9 +223,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(received) => received,
             Err(refusal) => return *refusal,
         };
-        let door = Arc::clone(&self);
         let work = async move {
-            let answer = door.dispatcher.taken(bytes, deadline).await;
+            let answer = nodes.take(bytes, deadline).await;
             drop(share);
             let room = Budget::unlimited().share();
             (answer.map(Answer::Whole), Kept { permit, room })
@@ -245,7 +242,7 @@ impl<C: Send + Sync + 'static> Door<C> {
     }
 
     /// The caller's own request id if it is harmless, else a fresh one.
-    fn correlation(&self, headers: &HeaderMap) -> (Arc<str>, HeaderValue) {
+    pub(super) fn correlation(&self, headers: &HeaderMap) -> (Arc<str>, HeaderValue) {
         let given = headers.get(REQUEST_ID).filter(|value| {
             let bytes = value.as_bytes();
             (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len())
@@ -264,6 +261,17 @@ impl<C: Send + Sync + 'static> Door<C> {
             }
         }
     }
+}
+
+/// Who sent a request, as far as its headers say.
+pub(super) fn caller(headers: &HeaderMap, correlation: Arc<str>) -> Caller {
+    let trace = headers.get(TRACEPARENT);
+    let mut caller = Caller::anonymous(correlation);
+    caller.trace = trace
+        .and_then(|value| value.to_str().ok())
+        .and_then(valid_traceparent)
+        .map(Arc::from);
+    caller
 }
 
 async fn parse(bytes: Bytes) -> Envelope {

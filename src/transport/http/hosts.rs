@@ -18,7 +18,7 @@ const UNDER_ANY_NAME: [&str; 4] = [
     "/livez",
     "/readyz",
     "/healthz",
-    crate::transport::jsonrpc::forwarding::PATH,
+    crate::application::api::PEER_CALLS,
 ];
 /// Stands for every name.
 const ANY: &str = "*";

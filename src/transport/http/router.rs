@@ -2,7 +2,7 @@
 
 use super::door::{Door, json};
 use super::{origins, refusal};
-use crate::transport::jsonrpc::forwarding;
+use crate::application::api::PEER_CALLS;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -28,7 +28,7 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
-        .route(forwarding::PATH, peers())
+        .route(PEER_CALLS, peers())
         .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
         .with_state(door);
     match cors {

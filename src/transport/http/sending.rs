@@ -3,7 +3,7 @@
 //! An answer is in memory until its client has taken it. A client that stops reading loses it after
 //! [`PIECE_TIME_MAX`]: the connection breaks off before the announced length, and what is left is freed.
 
-use crate::application::readings::Cut;
+use crate::application::api::Cut;
 use crate::transport::budget::Share;
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;

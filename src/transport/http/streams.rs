@@ -1,8 +1,9 @@
 //! Streams over HTTP: how many there may be, and how they become answers.
 
 use super::connection::KeptAlive;
-use super::door::Door;
+use super::door::{Door, caller};
 use super::refusal;
+use crate::application::api::Watching;
 use crate::subscription::stream::{Reset, Stream};
 use crate::transport::jsonrpc::{RpcError, Streamed, answer_body};
 use crate::transport::sse::{self, Opening, Query, Telling};
@@ -38,8 +39,10 @@ impl<C: Send + Sync + 'static> Door<C> {
             Box::new(refusal::with(StatusCode::BAD_REQUEST, &error))
         })?;
         let place = place(&self.streams)?;
-        let begun = streams.watch(query.asked, query.from).await;
-        let (stream, reset) = begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
+        let (correlation, _) = self.correlation(&head.headers);
+        let caller = caller(&head.headers, correlation);
+        let begun = streams.watch(&caller, query.watch, query.from).await;
+        let Watching { stream, reset } = begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
         let reset = query.reset.or(reset);
         let retry = sse::retry_ms(self.clock.uuid().as_u128());
         let opening = Opening::Greeting { reset, retry };

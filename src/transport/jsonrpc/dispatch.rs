@@ -8,16 +8,16 @@ use super::encode;
 pub use super::encode::{Body, Outcome, Reply};
 use super::envelope::{self, Element, Envelope, Params, Request};
 use super::error::RpcError;
-use super::forwarding::{self, Forward, Journey, Next};
 use super::prepare::{by_name, prepare};
 use super::reader::Reader;
-use super::streaming::{self, OF_SOCKETS, Streams, Wish};
+use super::refusals;
+use super::streaming::{self, OF_SOCKETS, StreamRequest, Streams};
+pub use super::table::{Call, Changes, Handler, Method};
 use super::text::Text;
-pub use super::table::{Call, Changes, Handler, Method, Origin};
+use crate::application::Context;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
 use crate::transport::openrpc::{self, DISCOVER, Discovery};
-use axum::body::Bytes;
 use futures_util::FutureExt;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -39,19 +39,8 @@ pub struct Dispatcher<C> {
     answer_bytes_max: usize,
     failed_notifications: AtomicU64,
     discovery: OnceLock<Discovery>,
-    /// The way to other nodes, when there are others.
-    forward: Option<Arc<dyn Forward>>,
     /// Where streams come from, when there are any.
     streams: Option<Arc<dyn Streams>>,
-}
-
-/// What an answer may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Calls that have not started by then are not started.
-    pub deadline: Option<Instant>,
-    /// Bytes of an answer that is made in memory, a batch's together.
-    pub bytes_max: usize,
 }
 
 /// Whether a call can be answered with a stream.
@@ -88,7 +77,6 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             answer_bytes_max: encode::WHOLE_ANSWER_BYTES_MAX,
             failed_notifications: AtomicU64::new(0),
             discovery: OnceLock::new(),
-            forward: None,
             streams: None,
         }
     }
@@ -98,19 +86,6 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     pub fn with_answer_bytes_max(mut self, bytes: usize) -> Self {
         self.answer_bytes_max = bytes;
         self
-    }
-
-    /// The same dispatcher as one of several: calls of flows of other nodes go there.
-    #[must_use]
-    pub fn with_forward(mut self, forward: Arc<dyn Forward>) -> Self {
-        self.forward = Some(forward);
-        self
-    }
-
-    /// The way to other nodes, when there are others.
-    #[must_use]
-    pub fn forward(&self) -> Option<&Arc<dyn Forward>> {
-        self.forward.as_ref()
     }
 
     /// The same dispatcher with streams.
@@ -130,34 +105,6 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     #[must_use]
     pub fn streams_asked_for(&self, envelope: &Envelope) -> bool {
         self.streams.is_some() && streaming::is_asked_for(envelope, &self.methods)
-    }
-
-    /// Carries out a call that another node has sent, if its flow belongs here; else, and for what
-    /// no node sends, `None`, and nothing was done. Ends when the sender waits no more, at the latest
-    /// at `latest`.
-    pub async fn taken(&self, body: Bytes, latest: Instant) -> Option<Vec<u8>> {
-        let (request, origin, wait) = forwarding::received(body).await?;
-        let asked = Instant::now().checked_add(wait);
-        let deadline = Some(asked.map_or(latest, |asked| asked.min(latest)));
-        let method = self.method(&request.method)?;
-        let outcome = match prepare(method, request, &origin) {
-            // The node that was asked tells its caller what happens.
-            Ok((call, _)) => self.execute(method, call, deadline).await,
-            Err(error) => Err(error),
-        };
-        let answer = encode::whole_by(self.answer_bytes_max, outcome, deadline).await;
-        if answer.as_ref().is_err_and(|e| e.elsewhere.is_some()) {
-            return None;
-        }
-        let mut buffer = Vec::new();
-        let id = RawValue::from_string("0".to_owned()).expect("it is JSON");
-        let room = encode::Room {
-            bytes_max: self.answer_bytes_max,
-            share: &mut Budget::unlimited().share(),
-            must_be_told: true,
-        };
-        encode::answer(&mut buffer, room, Some(&id), &answer);
-        Some(buffer)
     }
 
     /// The method table.
@@ -198,19 +145,18 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     pub async fn answer_bytes(
         &self,
         body: &[u8],
-        origin: Origin,
-        deadline: Option<Instant>,
+        context: Context,
     ) -> Option<Vec<u8>> {
         let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share());
-        let bounds = self.bounds(deadline);
+        let max = self.answer_bytes_max;
         match envelope::parse(body) {
             Envelope::Refused(error) => return Some(encode::refusal(&error)),
             Envelope::Single(element) => {
-                self.append(element, &origin, bounds, &mut share, &mut buffer)
+                self.append(element, &context, max, &mut share, &mut buffer)
                     .await;
             }
             Envelope::Batch(elements) => {
-                self.batch(elements, &origin, bounds, &mut share, &mut buffer)
+                self.batch(elements, &context, max, &mut share, &mut buffer)
                     .await;
             }
         }
@@ -218,43 +164,34 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     }
 
     /// Executes every call of `envelope` and encodes the answers. `None`: there were only
-    /// notifications. Calls that have not started by `deadline` are not started. The result of a
-    /// call that stands alone may be long.
+    /// notifications. Calls that have not started by the deadline of `context` are not started. The
+    /// result of a call that stands alone may be long. `share`: the answer's part of the memory.
     pub(crate) async fn answer(
         &self,
         envelope: Envelope,
-        origin: Origin,
-        deadline: Option<Instant>,
+        context: Context,
         share: &mut Share,
     ) -> Option<Body> {
-        self.answer_within(envelope, origin, self.bounds(deadline), share)
+        self.answer_within(envelope, context, self.answer_bytes_max, share)
             .await
     }
 
-    fn bounds(&self, deadline: Option<Instant>) -> Bounds {
-        Bounds {
-            deadline,
-            bytes_max: self.answer_bytes_max,
-        }
-    }
-
-    /// The same for a door with bounds of its own.
+    /// The same for a door that takes so many bytes of an answer that is made in memory, a batch's
+    /// together.
     pub(crate) async fn answer_within(
         &self,
         envelope: Envelope,
-        origin: Origin,
-        bounds: Bounds,
+        context: Context,
+        max: usize,
         share: &mut Share,
     ) -> Option<Body> {
         match envelope {
             Envelope::Refused(error) => Some(Body::Whole(encode::refusal(&error))),
             Envelope::Single(Element::Request(request)) => {
                 let must_be_told = self.changes(&request);
-                let (id, outcome) = self
-                    .request(*request, &origin, bounds.deadline, Stands::Alone)
-                    .await?;
+                let (id, outcome) = self.request(*request, &context, Stands::Alone).await?;
                 let room = encode::Room {
-                    bytes_max: bounds.bytes_max,
+                    bytes_max: max,
                     share,
                     must_be_told,
                 };
@@ -262,13 +199,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
-                self.append(invalid, &origin, bounds, share, &mut buffer)
+                self.append(invalid, &context, max, share, &mut buffer)
                     .await;
                 Some(Body::Whole(buffer))
             }
             Envelope::Batch(elements) => {
                 let mut buffer = Vec::new();
-                self.batch(elements, &origin, bounds, share, &mut buffer)
+                self.batch(elements, &context, max, share, &mut buffer)
                     .await;
                 (!buffer.is_empty()).then_some(Body::Whole(buffer))
             }
@@ -278,8 +215,8 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     async fn batch(
         &self,
         elements: Vec<Element>,
-        origin: &Origin,
-        bounds: Bounds,
+        context: &Context,
+        max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
     ) {
@@ -287,7 +224,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             let before = buffer.len();
             buffer.push(if before == 0 { b'[' } else { b',' });
             let start = buffer.len();
-            self.append(element, origin, bounds, share, buffer).await;
+            self.append(element, context, max, share, buffer).await;
             if buffer.len() == start {
                 buffer.truncate(before);
             }
@@ -301,12 +238,11 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     async fn append(
         &self,
         element: Element,
-        origin: &Origin,
-        bounds: Bounds,
+        context: &Context,
+        max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
     ) {
-        let max = bounds.bytes_max;
         let mut room = encode::Room {
             bytes_max: max,
             share,
@@ -318,9 +254,9 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Element::Request(request) => {
                 room.must_be_told = self.changes(&request);
-                let asked = self.request(*request, origin, bounds.deadline, Stands::Among);
+                let asked = self.request(*request, context, Stands::Among);
                 if let Some((id, outcome)) = asked.await {
-                    let outcome = encode::whole_by(max, outcome, bounds.deadline).await;
+                    let outcome = encode::whole_by(max, outcome, context.deadline).await;
                     encode::answer(buffer, room, Some(&id), &outcome);
                 }
             }
@@ -331,42 +267,35 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     async fn request(
         &self,
         mut request: Request,
-        origin: &Origin,
-        deadline: Option<Instant>,
+        context: &Context,
         stands: Stands,
     ) -> Option<(Box<RawValue>, Outcome)> {
         let id = request.id.take();
         let stands = if id.is_some() { stands } else { Stands::Among };
-        let outcome = self.call(request, origin, deadline, stands).await;
+        let outcome = self.call(request, context, stands).await;
         match (id, outcome) {
             (Some(id), outcome) => Some((id, outcome)),
             (None, Ok(_)) => None,
             (None, Err(error)) => {
                 self.failed_notifications.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(error.code = error.code, request.id = %origin.correlation, "a notification failed");
+                tracing::info!(error.code = error.code, request.id = %context.correlation, "a notification failed");
                 None
             }
         }
     }
 
-    async fn call(
-        &self,
-        request: Request,
-        origin: &Origin,
-        deadline: Option<Instant>,
-        stands: Stands,
-    ) -> Outcome {
+    async fn call(&self, request: Request, context: &Context, stands: Stands) -> Outcome {
         let Some(method) = self.method(&request.method) else {
             if request.method == DISCOVER {
                 return self.discover(request.params);
             }
             return Err(self.unknown(&request.method));
         };
-        let (call, wish) = prepare(method, request, origin)?;
-        let Some(wish) = wish else {
-            return self.anywhere(method, call, deadline).await;
+        let (call, stream) = prepare(method, request, context)?;
+        let Some(stream) = stream else {
+            return self.execute(method, call).await;
         };
-        let refused = |reason, expected| Err(wish.refused(method.name, reason, expected));
+        let refused = |reason, expected| Err(stream.refused(method.name, reason, expected));
         let Some(streams) = &self.streams else {
             return refused(
                 "not supported by this server",
@@ -377,39 +306,18 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             let expected = "a call that is no part of a batch and has an id";
             return refused("a stream stands alone", expected);
         }
-        let outcome = self.anywhere(method, call, deadline).await;
-        match wish {
-            Wish::Method => outcome,
-            Wish::Parameter | Wish::Metadata => {
-                streaming::followed(&**streams, outcome?, deadline).await
+        let outcome = self.execute(method, call).await;
+        match stream {
+            StreamRequest::Method => outcome,
+            StreamRequest::Parameter | StreamRequest::Metadata => {
+                streaming::followed(&**streams, context, outcome?).await
             }
         }
     }
 
-    /// Carries out a call on whichever node it belongs to.
-    async fn anywhere(&self, method: &Method<C>, call: Call, deadline: Option<Instant>) -> Outcome {
-        let Some(forward) = &self.forward else {
-            return self.execute(method, call, deadline).await;
-        };
-        let mut journey = Journey::new(&**forward, method, &call, deadline);
-        loop {
-            let outcome = self.execute(method, call.clone(), deadline).await;
-            let Err(RpcError {
-                elsewhere: Some(whose),
-                ..
-            }) = &outcome
-            else {
-                return journey.judged(outcome);
-            };
-            match journey.go_on(&call, whose).await {
-                Next::Answer(outcome) => return outcome,
-                Next::LookAgain => {}
-            }
-        }
-    }
-
-    /// Carries out a call here.
-    async fn execute(&self, method: &Method<C>, call: Call, deadline: Option<Instant>) -> Outcome {
+    /// Carries out a call.
+    async fn execute(&self, method: &Method<C>, call: Call) -> Outcome {
+        let deadline = call.context.deadline;
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(RpcError::busy(
                 "the request ran out of time before this call; it was not executed",
@@ -423,7 +331,10 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let finished = match deadline {
             Some(deadline) => match timeout_at(deadline, work).await {
                 Ok(finished) => finished,
-                Err(_) => return Err(out_of_time(method)),
+                Err(_) => {
+                    tracing::warn!(rpc.method = method.name, "a call ran out of time");
+                    return Err(refusals::out_of_time(method.changes_state()));
+                }
             },
             None => work.await,
         };
@@ -458,19 +369,6 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
         };
         RpcError::method_not_found(name, accepted)
-    }
-}
-
-/// A read may simply be repeated; of a change nobody knows whether it happened.
-fn out_of_time<C>(method: &Method<C>) -> RpcError {
-    tracing::warn!(rpc.method = method.name, "a call ran out of time");
-    if method.changes_state() {
-        RpcError::internal_answer(
-            "the call ran out of time and its outcome is unknown; retry with the same idempotency key",
-        )
-        .with("retry_after_ms", RETRY_AFTER_TIMEOUT_MS)
-    } else {
-        RpcError::busy("the call ran out of time", RETRY_AFTER_TIMEOUT_MS)
     }
 }
 

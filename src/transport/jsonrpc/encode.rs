@@ -4,7 +4,7 @@ use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::RpcError;
 use super::streaming::Streamed;
 use super::text::{NotWhole, Text};
-use crate::application::readings::Pieces;
+use crate::application::api::{Pieces, Run};
 use crate::transport::budget::{Full, Share};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -55,6 +55,8 @@ pub type Outcome = Result<Reply, RpcError>;
 pub enum Reply {
     /// A result.
     Text(Text),
+    /// The result of a call that has begun a run, which may be followed.
+    Begun(Box<RawValue>, Run),
     /// A result, and a stream behind it.
     Stream(Box<Streamed>),
 }
@@ -105,7 +107,7 @@ pub(super) fn body(room: Room<'_>, id: Box<RawValue>, outcome: Outcome) -> Body 
             return Body::Long { head, result, tail };
         }
         Ok(Reply::Stream(streamed)) => return Body::Stream { id, streamed },
-        Ok(Reply::Text(Text::Whole(text))) => Ok(text),
+        Ok(Reply::Text(Text::Whole(text)) | Reply::Begun(text, _)) => Ok(text),
         Err(error) => Err(error),
     };
     answer(&mut head, room, Some(&id), &outcome);
@@ -125,6 +127,7 @@ pub(crate) fn first(id: &RawValue, result: &RawValue) -> Vec<u8> {
 async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
     let text = match outcome? {
         Reply::Text(text) => text,
+        Reply::Begun(result, _) => return Ok(result),
         Reply::Stream(streamed) => return Ok(streamed.result),
     };
     text.whole(bytes_max).await.map_err(|error| match error {

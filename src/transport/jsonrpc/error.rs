@@ -4,18 +4,12 @@
 //! fault the same members flat beside it, so that both examples of the protocol hold.
 //! Internals never enter an answer: a failure is logged here under an id, and the answer has the id.
 
-use crate::application::ownership::Node;
 use crate::clock::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
-use std::sync::Arc;
 use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::{TaskId, Violation};
-
-/// What a caller is told to wait when a flow has no owner, in milliseconds: the next one is found
-/// within seconds.
-const RETRY_AFTER_MOVE_MS: u64 = 500;
 
 /// A row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,15 +106,7 @@ pub struct RpcError {
     pub message: &'static str,
     /// What is wrong here; always an object with `errors`.
     pub data: Value,
-    /// The call was not carried out, because the flow belongs to another node. Not part of what a
-    /// client sees.
-    #[serde(skip)]
-    pub elsewhere: Option<Elsewhere>,
 }
-
-/// Whose a call is that was not carried out here; `None`: nobody's at the moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Elsewhere(pub Option<Arc<Node>>);
 
 impl RpcError {
     /// An error of `kind` with what is wrong. The first [`VIOLATIONS_MAX`] faults are listed, the
@@ -143,7 +129,6 @@ impl RpcError {
             code,
             message,
             data: Value::Object(data),
-            elsewhere: None,
         }
     }
 
@@ -211,16 +196,21 @@ impl RpcError {
     /// -32603. Writes `cause` to the log under a fresh id; the answer has only the id.
     #[must_use]
     pub fn internal(clock: &dyn Clock, cause: &dyn fmt::Display) -> Self {
-        let reason = "the server failed; its log has the cause under `error_id`";
-        Self::internal_because(clock, cause, reason)
+        Self::internal_as(None, logged(clock, cause))
+    }
+
+    /// -32603 for a failure that is in the log under this id, with a reason that is fit for the caller, if
+    /// there is one.
+    #[must_use]
+    pub(crate) fn internal_as(reason: Option<&str>, error_id: String) -> Self {
+        let nothing = "the server failed; its log has the cause under `error_id`";
+        Self::internal_answer(reason.unwrap_or(nothing)).with("error_id", error_id)
     }
 
     /// As [`Self::internal`], with a reason that is fit for the caller.
     #[must_use]
     pub fn internal_because(clock: &dyn Clock, cause: &dyn fmt::Display, reason: &str) -> Self {
-        let error_id = clock.uuid().to_string();
-        tracing::error!(error.id = %error_id, error.cause = %cause, "a call failed inside the server");
-        Self::internal_answer(reason).with("error_id", error_id)
+        Self::internal_answer(reason).with("error_id", logged(clock, cause))
     }
 
     /// -32603 whose reason is fit for the caller. Logged by whoever makes it.
@@ -331,20 +321,16 @@ impl RpcError {
         Self::of(ErrorKind::WebhookNotFound, field, reason, expected, actual)
     }
 
-    /// -32013 for a call of another node, unless somebody takes it there.
-    #[must_use]
-    pub fn elsewhere(owner: Option<Arc<Node>>) -> Self {
-        let mut error = Self::busy(
-            "the flow is changing over to another server",
-            RETRY_AFTER_MOVE_MS,
-        );
-        error.elsewhere = Some(Elsewhere(owner));
-        error
-    }
-
     fn of(kind: ErrorKind, field: &str, reason: &str, expected: &str, actual: &Value) -> Self {
         Self::new(kind, vec![Violation::of(field, reason, expected, actual)])
     }
+}
+
+/// Puts a failure into the log, and gives the id under which it is there.
+pub(crate) fn logged(clock: &dyn Clock, cause: &dyn fmt::Display) -> String {
+    let error_id = clock.uuid().to_string();
+    tracing::error!(error.id = %error_id, error.cause = %cause, "a call failed inside the server");
+    error_id
 }
 
 impl From<Vec<Violation>> for RpcError {

@@ -12,42 +12,22 @@ use super::params::{
 use super::reader::Parameters;
 use super::refusals;
 use super::streaming::Streamed;
+use super::replies;
 use super::task_json::{PageJson, TaskJson, ThenJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
-use crate::application::stretch::at_a_stretch;
-use crate::application::{App, Error, Failure};
-use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
+use crate::application::api::{Cancel, Copy, Delete, Error, Request, Subscribe, Update};
+use crate::application::{Context, Service};
+use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
-use crate::transport::system;
-use crate::webhooks::api::Webhooks;
-use crate::webhooks::worker;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::violation::Violation;
 use taskledger_projections::{Cursor, ListFilter, Start};
-
-/// Milliseconds after which a call that met a server on its way down may find its successor.
-const SHUT_DOWN_RETRY_MS: u64 = 1000;
-
-/// What the methods work on.
-#[derive(Debug)]
-pub struct Context {
-    /// Commands and queries.
-    pub app: App,
-    /// The executors, for `system.executors`.
-    pub catalog: Arc<ExecutorDirectory>,
-    /// The attempts, for `system.health`.
-    pub engine: Arc<Engine>,
-    /// Where notices are sent.
-    pub webhooks: Arc<Webhooks>,
-    /// How sending them fares, for `system.health`.
-    pub deliveries: worker::Handle,
-}
 
 /// Handlers are plain functions; this gives them the form of the table.
 fn boxed<T: Into<Reply>>(
@@ -58,7 +38,7 @@ fn boxed<T: Into<Reply>>(
 
 /// All methods, in the order in which the protocol lists them.
 #[must_use]
-pub fn table() -> Vec<Method<Context>> {
+pub fn table() -> Vec<Method<Service>> {
     let mut methods = tasks();
     methods.extend(queries());
     methods.extend(streams());
@@ -67,7 +47,7 @@ pub fn table() -> Vec<Method<Context>> {
     methods
 }
 
-fn tasks() -> Vec<Method<Context>> {
+fn tasks() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "tasks.create",
@@ -77,10 +57,14 @@ fn tasks() -> Vec<Method<Context>> {
             params: create::Params::questions(),
             changes: Changes::Flows,
             about: about::create(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
-                    let p = at_a_stretch(listed(&call), || create::Params::read(&call.params))?;
-                    answer(&context, context.app.create(call.caller, p.tasks).await)
+                    let Call {
+                        params, context, ..
+                    } = call;
+                    let p = maybe_block_in_place(listed(&params), || create::Params::read(&params))?;
+                    drop(params);
+                    called(&service, &context, Request::Create(p.tasks)).await
                 })
             },
         },
@@ -92,13 +76,14 @@ fn tasks() -> Vec<Method<Context>> {
             params: update::Params::questions(),
             changes: Changes::Flows,
             about: about::update(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
-                    answer(
-                        &context,
-                        context.app.update(call.caller, p.task_id, p.updates).await,
-                    )
+                    let update = Update {
+                        task: p.task_id,
+                        updates: p.updates,
+                    };
+                    called(&service, &call.context, Request::Update(Box::new(update))).await
                 })
             },
         },
@@ -110,13 +95,14 @@ fn tasks() -> Vec<Method<Context>> {
             params: delete::Params::questions(),
             changes: Changes::Flows,
             about: about::delete(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = delete::Params::read(&call.params)?;
-                    answer(
-                        &context,
-                        context.app.delete(call.caller, p.task_id, p.cascade).await,
-                    )
+                    let delete = Delete {
+                        task: p.task_id,
+                        cascade: p.cascade,
+                    };
+                    called(&service, &call.context, Request::Delete(delete)).await
                 })
             },
         },
@@ -128,7 +114,7 @@ fn tasks() -> Vec<Method<Context>> {
             params: execute::Params::questions(),
             changes: Changes::Flows,
             about: about::execute(),
-            handler: |context, call| boxed(async move { webhooks::execute(&context, call).await }),
+            handler: |service, call| boxed(async move { webhooks::execute(&service, call).await }),
         },
         Method {
             name: "tasks.cancel",
@@ -138,16 +124,15 @@ fn tasks() -> Vec<Method<Context>> {
             params: cancel::Params::questions(),
             changes: Changes::Flows,
             about: about::cancel(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = cancel::Params::read(&call.params)?;
-                    answer(
-                        &context,
-                        context
-                            .app
-                            .cancel(call.caller, p.task_id, p.cascade, p.reason)
-                            .await,
-                    )
+                    let cancel = Cancel {
+                        task: p.task_id,
+                        cascade: p.cascade,
+                        reason: p.reason,
+                    };
+                    called(&service, &call.context, Request::Cancel(cancel)).await
                 })
             },
         },
@@ -159,14 +144,15 @@ fn tasks() -> Vec<Method<Context>> {
             params: copy::Params::questions(),
             changes: Changes::Flows,
             about: about::copy(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = copy::Params::read(&call.params)?;
-                    let done = context
-                        .app
-                        .copy(call.caller, p.task_id, p.copy_children, p.parent_id)
-                        .await;
-                    answer(&context, done)
+                    let copy = Copy {
+                        task: p.task_id,
+                        copy_children: p.copy_children,
+                        parent: p.parent_id,
+                    };
+                    called(&service, &call.context, Request::Copy(copy)).await
                 })
             },
         },
@@ -178,12 +164,12 @@ fn tasks() -> Vec<Method<Context>> {
             params: retry::Params::questions(),
             changes: Changes::Flows,
             about: about::retry(),
-            handler: |context, call| boxed(async move { webhooks::retry(&context, call).await }),
+            handler: |service, call| boxed(async move { webhooks::retry(&service, call).await }),
         },
     ]
 }
 
-fn queries() -> Vec<Method<Context>> {
+fn queries() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "tasks.get",
@@ -193,17 +179,17 @@ fn queries() -> Vec<Method<Context>> {
             params: get::Params::questions(),
             changes: Changes::Nothing,
             about: about::get(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
                     match p.as_of {
                         None => {
-                            let found = context.app.get(p.task_id, p.consistency).await;
-                            answer(&context, found).map(|task| raw(&TaskJson(&task)))
+                            let found = service.get(&call.context, p.task_id, p.consistency).await;
+                            answer(&service, found).map(|task| raw(&TaskJson(&task)))
                         }
                         Some(at) => {
-                            let found = context.app.get_as_of(p.task_id, at).await;
-                            answer(&context, found).map(|then| raw(&ThenJson(&then)))
+                            let found = service.get_as_of(&call.context, p.task_id, at).await;
+                            answer(&service, found).map(|then| raw(&ThenJson(&then)))
                         }
                     }
                 })
@@ -217,7 +203,7 @@ fn queries() -> Vec<Method<Context>> {
             params: list::Params::questions(),
             changes: Changes::Nothing,
             about: about::list(),
-            handler: |context, call| boxed(async move { list_tasks(&context, &call).await }),
+            handler: |service, call| boxed(async move { list_tasks(&service, &call).await }),
         },
         Method {
             name: "tasks.tree",
@@ -227,15 +213,21 @@ fn queries() -> Vec<Method<Context>> {
             params: tree::Params::questions(),
             changes: Changes::Nothing,
             about: about::tree(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = tree::Params::read(&call.params)?;
                     let json = TreeJson::default();
                     let found = match p.as_of {
-                        None => context.app.tree(p.task_id, p.consistency, json).await,
-                        Some(at) => context.app.tree_as_of(p.task_id, at, json).await,
+                        None => {
+                            let tree = service.tree(&call.context, p.task_id, p.consistency, json);
+                            tree.await
+                        }
+                        Some(at) => {
+                            let tree = service.tree_as_of(&call.context, p.task_id, at, json);
+                            tree.await
+                        }
                     };
-                    answer(&context, found).map(Text::from)
+                    answer(&service, found).map(Text::from)
                 })
             },
         },
@@ -247,12 +239,12 @@ fn queries() -> Vec<Method<Context>> {
             params: children::Params::questions(),
             changes: Changes::Nothing,
             about: about::children(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = children::Params::read(&call.params)?;
                     let json = ChildrenJson::default();
-                    let found = context.app.children(p.parent_id, p.consistency, json);
-                    answer(&context, found.await).map(Text::from)
+                    let found = service.children(&call.context, p.parent_id, p.consistency, json);
+                    answer(&service, found.await).map(Text::from)
                 })
             },
         },
@@ -264,10 +256,10 @@ fn queries() -> Vec<Method<Context>> {
             params: history::Params::questions(),
             changes: Changes::Nothing,
             about: about::history(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
-                    let query = history::Params::read(&call.params)?.query()?;
-                    answer(&context, context.app.history(query).await)
+                    let history = history::Params::read(&call.params)?.query()?;
+                    called(&service, &call.context, Request::History(history)).await
                 })
             },
         },
@@ -279,20 +271,17 @@ fn queries() -> Vec<Method<Context>> {
             params: explain::Params::questions(),
             changes: Changes::Nothing,
             about: about::explain(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = explain::Params::read(&call.params)?;
-                    answer(
-                        &context,
-                        context.app.explain(p.task_id, refusals::reason).await,
-                    )
+                    called(&service, &call.context, Request::Explain(p.task_id)).await
                 })
             },
         },
     ]
 }
 
-fn streams() -> Vec<Method<Context>> {
+fn streams() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "tasks.subscribe",
@@ -302,11 +291,15 @@ fn streams() -> Vec<Method<Context>> {
             params: subscribe::Params::questions(),
             changes: Changes::Nothing,
             about: about::subscribe(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = subscribe::Params::read(&call.params)?;
-                    let begun = context.app.subscribe(p.task_id, p.scope).await;
-                    answer(&context, begun).map(Streamed::from)
+                    let subscribe = Subscribe {
+                        task: p.task_id,
+                        scope: p.scope,
+                        behind: None,
+                    };
+                    subscribed(&service, &call.context, subscribe).await
                 })
             },
         },
@@ -318,19 +311,22 @@ fn streams() -> Vec<Method<Context>> {
             params: resubscribe::Params::questions(),
             changes: Changes::Nothing,
             about: about::resubscribe(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = resubscribe::Params::read(&call.params)?;
-                    let app = &context.app;
-                    let begun = app.resubscribe(p.task_id, p.scope, &p.last_event_id).await;
-                    answer(&context, begun).map(Streamed::from)
+                    let subscribe = Subscribe {
+                        task: p.task_id,
+                        scope: p.scope,
+                        behind: Some(p.last_event_id),
+                    };
+                    subscribed(&service, &call.context, subscribe).await
                 })
             },
         },
     ]
 }
 
-fn system_methods() -> Vec<Method<Context>> {
+fn system_methods() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "system.health",
@@ -340,10 +336,11 @@ fn system_methods() -> Vec<Method<Context>> {
             params: nothing::Params::questions(),
             changes: Changes::Nothing,
             about: about::health(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     nothing::Params::read(&call.params)?;
-                    Ok(system::health(&context).await)
+                    let health = service.health(&call.context).await;
+                    Ok::<_, RpcError>(replies::health(&answer(&service, health)?))
                 })
             },
         },
@@ -355,10 +352,11 @@ fn system_methods() -> Vec<Method<Context>> {
             params: nothing::Params::questions(),
             changes: Changes::Nothing,
             about: about::executors(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     nothing::Params::read(&call.params)?;
-                    Ok(system::executors(&context))
+                    let executors = answer(&service, service.executors(&call.context))?;
+                    Ok::<_, RpcError>(replies::executors(&executors))
                 })
             },
         },
@@ -370,18 +368,18 @@ fn system_methods() -> Vec<Method<Context>> {
             params: nothing::Params::questions(),
             changes: Changes::Nothing,
             about: about::rebuild(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     nothing::Params::read(&call.params)?;
-                    let started = context.app.rebuild_read_models().await;
-                    answer(&context, started.map(system::rebuild_started))
+                    let started = service.rebuild_read_models(&call.context).await;
+                    Ok::<_, RpcError>(replies::rebuild_started(answer(&service, started)?))
                 })
             },
         },
     ]
 }
 
-async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, RpcError> {
+async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, RpcError> {
     let p = list::Params::read(&call.params)?;
     let start = match &p.cursor {
         None => Start::Offset(p.offset),
@@ -405,43 +403,45 @@ async fn list_tasks(context: &Context, call: &Call) -> Result<Box<RawValue>, Rpc
         created_after: p.created_after,
         created_before: p.created_before,
     };
-    let page = context
-        .app
-        .list(filter, p.order, start, p.limit, p.consistency)
-        .await;
-    answer(context, page).map(|page| raw(&PageJson(&page)))
+    let found = service.list(
+        &call.context,
+        filter,
+        p.order,
+        start,
+        p.limit,
+        p.consistency,
+    );
+    answer(service, found.await).map(|page| raw(&PageJson(&page)))
+}
+
+/// Carries out a request that concerns a flow.
+async fn called(
+    service: &Service,
+    context: &Context,
+    request: Request,
+) -> Result<Box<RawValue>, RpcError> {
+    let done = service.call(context, request).await;
+    answer(service, done).map(|reply| replies::reply(&reply))
+}
+
+async fn subscribed(
+    service: &Service,
+    context: &Context,
+    subscribe: Subscribe,
+) -> Result<Streamed, RpcError> {
+    let begun = answer(service, service.subscribe(context, subscribe).await)?;
+    Ok(Streamed {
+        result: replies::subscribed(&begun),
+        stream: begun.stream,
+    })
 }
 
 /// Tasks in the list of a call.
-fn listed(call: &Call) -> usize {
-    let list = call.params.get("tasks").and_then(Value::as_array);
+fn listed(params: &Map<String, Value>) -> usize {
+    let list = params.get("tasks").and_then(Value::as_array);
     list.map_or(1, Vec::len)
 }
 
-pub(super) fn answer<T>(context: &Context, answer: Result<T, Error>) -> Result<T, RpcError> {
-    answer.map_err(|error| match error {
-        Error::Refused(refused) => refusals::error(&refused),
-        Error::Outdated(what) => {
-            let cause = format!("an outdated command was not made anew: {what:?}");
-            RpcError::internal(&*context.app.clock, &cause)
-        }
-        Error::Busy {
-            reason,
-            retry_after_ms,
-        } => RpcError::busy(&reason, retry_after_ms),
-        Error::Elsewhere(owner) => RpcError::elsewhere(owner),
-        Error::OutcomeUnknown => {
-            RpcError::internal_answer("outcome unknown; retry with the same idempotency key")
-        }
-        Error::Failed(Failure::ShuttingDown) => {
-            RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
-        }
-        Error::Failed(failure) => {
-            let clock = &*context.app.clock;
-            match failure.for_the_caller() {
-                Some(reason) => RpcError::internal_because(clock, &failure, &reason),
-                None => RpcError::internal(clock, &failure),
-            }
-        }
-    })
+pub(super) fn answer<T>(service: &Service, answer: Result<T, Error>) -> Result<T, RpcError> {
+    answer.map_err(|error| refusals::told(&**service.clock(), error))
 }

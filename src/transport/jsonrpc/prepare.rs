@@ -1,29 +1,30 @@
 //! From a request to a call: parameters by name, the caller, its idempotency key, and whether it wants
 //! a stream. Knows the names of parameters, not their meaning.
 
-use super::dispatch::{Call, Changes, Method, Origin};
+use super::dispatch::{Call, Changes, Method};
 use super::envelope::{Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
 use super::reader::Question;
-use super::streaming::Wish;
-use crate::application::caller::{Caller, IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
+use super::streaming::StreamRequest;
+use crate::application::Context;
+use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Parameters by name, and the caller. Cost: O(parameters) when there is an idempotency key.
+/// Parameters by name, and the caller with the call's idempotency key. Cost: O(parameters) when there is an idempotency key.
 pub(super) fn prepare<C>(
     method: &Method<C>,
     mut request: Request,
-    origin: &Origin,
-) -> Result<(Call, Option<Wish>), RpcError> {
+    origin: &Context,
+) -> Result<(Call, Option<StreamRequest>), RpcError> {
     let mut params = match request.params {
         Params::Named(map) => map,
         Params::Positional(values) => by_name(&method.params, values)?,
     };
     // Before the fingerprint: with and without a stream it is the same call.
-    let wish = Wish::take(method.name, &mut params, request.metadata.as_mut());
+    let stream = StreamRequest::take(method.name, &mut params, request.metadata.as_mut());
     let mut idempotency = None;
     let key = request
         .metadata
@@ -34,10 +35,11 @@ pub(super) fn prepare<C>(
         match method.changes {
             Changes::Nothing => {}
             Changes::Flows => {
-                idempotency = Some(Idempotency {
-                    key,
-                    fingerprint: fingerprint(method.name, &params, request.configuration.as_ref()),
-                });
+                let configuration = request.configuration.as_ref();
+                let taken = fingerprint(method.name, &params, configuration);
+                let mut given = Idempotency::new(key);
+                given.call_fingerprint = Some(taken);
+                idempotency = Some(given);
             }
             Changes::Webhooks => {
                 return Err(RpcError::invalid_params(vec![Violation::new(
@@ -50,17 +52,15 @@ pub(super) fn prepare<C>(
         }
     }
     let call = Call {
-        params: Arc::new(params),
-        metadata: request.metadata.map(Arc::new),
-        configuration: request.configuration.map(Arc::new),
-        caller: Caller {
-            principal: Arc::clone(&origin.principal),
-            correlation: Arc::clone(&origin.correlation),
-            traceparent: origin.traceparent.clone(),
+        params,
+        metadata: request.metadata,
+        configuration: request.configuration,
+        context: Context {
             idempotency,
+            ..origin.clone()
         },
     };
-    Ok((call, wish))
+    Ok((call, stream))
 }
 
 /// Positional parameters by name. `null` leaves one out, as it does by name.

@@ -9,9 +9,12 @@ mod runs;
 mod tests;
 mod values;
 
+use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::{ErrorKind, RpcError};
-use crate::application::naming::Index;
-use crate::application::{CallNames, Refused};
+use crate::application::api::NameIndex as Index;
+use crate::application::api::{Error, Failure};
+use crate::application::api::{CallNames, Refused};
+use crate::clock::Clock;
 use crate::engine::executor::command;
 use serde_json::Value;
 use taskledger_domain::flow::{
@@ -20,11 +23,67 @@ use taskledger_domain::flow::{
 use taskledger_domain::task::Status;
 use taskledger_domain::{PathSegment, TaskId, Timestamp, Violation};
 
+/// Milliseconds after which a call that met a server on its way down may find its successor.
+const SHUT_DOWN_RETRY_MS: u64 = 1000;
+/// What a caller is told to wait when a flow has no owner, in milliseconds: the next one is found
+/// within seconds.
+const RETRY_AFTER_MOVE_MS: u64 = 500;
+
 /// What would be accepted where a call names a stored task.
 const STORED_TASK: &str = "the id of a stored task";
 
+/// What a caller is told of an error. A failure is logged here, under an id that the answer has.
+pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
+    match error {
+        Error::Refused(refused) => refused_call(&refused),
+        Error::Outdated(what) => {
+            let cause = format!("an outdated command was not made anew: {what:?}");
+            RpcError::internal(clock, &cause)
+        }
+        Error::Busy {
+            reason,
+            retry_after_ms,
+        } => RpcError::busy(&reason, retry_after_ms),
+        Error::Elsewhere(_) => RpcError::busy(
+            "the flow is changing over to another server",
+            RETRY_AFTER_MOVE_MS,
+        ),
+        Error::OutcomeUnknown => {
+            RpcError::internal_answer("outcome unknown; retry with the same idempotency key")
+        }
+        Error::Unanswered { retry_after_ms } => {
+            RpcError::internal_answer("outcome unknown; retry with the same idempotency key")
+                .with("retry_after_ms", retry_after_ms)
+        }
+        Error::OutOfTime { changes } => out_of_time(changes),
+        Error::UnknownWebhook { field } => RpcError::webhook_not_found(field, &Value::Null),
+        Error::Failed(Failure::ShuttingDown) => {
+            RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
+        }
+        Error::Failed(Failure::OfNode { id, reason }) => {
+            RpcError::internal_as(reason.as_deref(), id)
+        }
+        Error::Failed(failure) => match failure.for_the_caller() {
+            Some(reason) => RpcError::internal_because(clock, &failure, &reason),
+            None => RpcError::internal(clock, &failure),
+        },
+    }
+}
+
+/// A read may simply be repeated; of a change nobody knows whether it happened.
+pub(super) fn out_of_time(changes: bool) -> RpcError {
+    if changes {
+        RpcError::internal_answer(
+            "the call ran out of time and its outcome is unknown; retry with the same idempotency key",
+        )
+        .with("retry_after_ms", RETRY_AFTER_TIMEOUT_MS)
+    } else {
+        RpcError::busy("the call ran out of time", RETRY_AFTER_TIMEOUT_MS)
+    }
+}
+
 /// The answer to a refused call. Cost: O(tasks of the call + faults).
-pub(super) fn error(refused: &Refused) -> RpcError {
+fn refused_call(refused: &Refused) -> RpcError {
     let names = refused.names.index();
     answer(&refused.refusal, &Wording { names }).listing(&refused.unknown_executors)
 }

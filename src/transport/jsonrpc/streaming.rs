@@ -6,20 +6,17 @@
 use super::dispatch::{Method, Outcome, RETRY_AFTER_TIMEOUT_MS, Reply};
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::RpcError;
-use super::methods::{Context, answer};
-use super::subscription_json::BeginningJson;
-use super::text::{Text, raw};
-use crate::application::Failure;
-use crate::application::watching::{Asked, Subscribed};
-use crate::subscription::stream::{From, Reset, Stream};
+use super::methods::answer;
+use crate::application::api::{Run, Watch, Watching};
+use crate::application::{Context, Service};
+use crate::subscription::stream::{From, Stream};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
-use taskledger_domain::{RunId, TaskId, Violation};
-use tokio::time::{Instant, timeout_at};
+use taskledger_domain::Violation;
+use tokio::time::timeout_at;
 
 /// Methods that begin a run, whose callers may ask for its stream.
 const FOLLOWED: [&str; 2] = ["tasks.execute", "tasks.retry"];
@@ -35,43 +32,38 @@ pub(super) const STREAM: &str = "stream";
 
 /// Where doors get streams from.
 pub trait Streams: Send + Sync + fmt::Debug + 'static {
-    /// What happens from a place on, and why it begins now instead, if it does.
-    fn watch(
-        &self,
-        asked: Asked,
+    /// What happens from a place on.
+    fn watch<'a>(
+        &'a self,
+        context: &'a Context,
+        watch: Watch,
         from: From,
-    ) -> BoxFuture<'_, Result<(Stream, Option<Reset>), RpcError>>;
+    ) -> BoxFuture<'a, Result<Watching, RpcError>>;
 
-    /// The stream of the run that a call has begun, from its start on. `result`: the call's.
-    fn follow<'a>(&'a self, result: &'a RawValue) -> BoxFuture<'a, Result<Stream, RpcError>>;
+    /// What happens in a run, from its start on.
+    fn follow<'a>(
+        &'a self,
+        context: &'a Context,
+        run: Run,
+    ) -> BoxFuture<'a, Result<Stream, RpcError>>;
 }
 
-/// What a call that begins a run is answered, as far as it names the run.
-#[derive(Deserialize)]
-struct Started {
-    root_task_id: TaskId,
-    run_id: RunId,
-}
-
-impl Streams for Context {
-    fn watch(
-        &self,
-        asked: Asked,
+impl Streams for Service {
+    fn watch<'a>(
+        &'a self,
+        context: &'a Context,
+        watch: Watch,
         from: From,
-    ) -> BoxFuture<'_, Result<(Stream, Option<Reset>), RpcError>> {
-        async move { answer(self, self.app.watch(asked, from).await) }.boxed()
+    ) -> BoxFuture<'a, Result<Watching, RpcError>> {
+        async move { answer(self, Self::watch(self, context, watch, from).await) }.boxed()
     }
 
-    fn follow<'a>(&'a self, result: &'a RawValue) -> BoxFuture<'a, Result<Stream, RpcError>> {
-        async move {
-            let started: Started = serde_json::from_str(result.get()).map_err(|error| {
-                let text = format!("an answer names no run: {error}");
-                RpcError::internal(&*self.app.clock, &Failure::Broken(text))
-            })?;
-            let flow = started.root_task_id.as_flow();
-            answer(self, self.app.watch_run(flow, started.run_id).await)
-        }
-        .boxed()
+    fn follow<'a>(
+        &'a self,
+        context: &'a Context,
+        run: Run,
+    ) -> BoxFuture<'a, Result<Stream, RpcError>> {
+        async move { answer(self, Self::follow(self, context, run).await) }.boxed()
     }
 }
 
@@ -84,15 +76,6 @@ pub struct Streamed {
     pub stream: Stream,
 }
 
-impl std::convert::From<Subscribed> for Streamed {
-    fn from(begun: Subscribed) -> Self {
-        Self {
-            result: raw(&BeginningJson(&begun.beginning)),
-            stream: begun.stream,
-        }
-    }
-}
-
 impl std::convert::From<Streamed> for Reply {
     fn from(streamed: Streamed) -> Self {
         Self::Stream(Box::new(streamed))
@@ -101,19 +84,15 @@ impl std::convert::From<Streamed> for Reply {
 
 /// The answer to a call that began a run, with what happens in the run behind it. The run goes on even
 /// if it cannot be followed; then the answer stands alone, and names the run. So it does when finding
-/// the run takes longer than the request may: `deadline`.
-pub(super) async fn followed(
-    streams: &dyn Streams,
-    reply: Reply,
-    deadline: Option<Instant>,
-) -> Outcome {
-    let result = match reply {
-        Reply::Text(Text::Whole(result)) => result,
-        other @ (Reply::Text(Text::Pieces(_)) | Reply::Stream(_)) => return Ok(other),
+/// the run takes longer than the request may.
+pub(super) async fn followed(streams: &dyn Streams, context: &Context, reply: Reply) -> Outcome {
+    let (result, run) = match reply {
+        Reply::Begun(result, run) => (result, run),
+        other @ (Reply::Text(_) | Reply::Stream(_)) => return Ok(other),
     };
-    let begun = match deadline {
-        None => streams.follow(&result).await,
-        Some(deadline) => timeout_at(deadline, streams.follow(&result))
+    let begun = match context.deadline {
+        None => streams.follow(context, run).await,
+        Some(deadline) => timeout_at(deadline, streams.follow(context, run))
             .await
             .unwrap_or_else(|_| {
                 let reason = "its log was not read in time";
@@ -124,14 +103,14 @@ pub(super) async fn followed(
         Ok(stream) => Reply::Stream(Box::new(Streamed { result, stream })),
         Err(error) => {
             tracing::warn!(error.code = error.code, "a run cannot be followed");
-            Text::Whole(result).into()
+            result.into()
         }
     })
 }
 
 /// How a call asks for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum StreamRequest {
     /// With the parameter [`USE_STREAMING`].
     Parameter,
     /// With the member [`STREAM`] of `metadata`.
@@ -140,8 +119,8 @@ pub(super) enum Wish {
     Method,
 }
 
-impl Wish {
-    /// The wish of a call, which is taken out of it: what is carried out, perhaps on another node and
+impl StreamRequest {
+    /// What a call asks for, which is taken out of it: what is carried out, perhaps on another node and
     /// perhaps twice, is the call without it.
     pub(super) fn take(
         method: &str,
@@ -156,11 +135,11 @@ impl Wish {
         }
         // `false` goes too: it says what its absence says. What is no boolean stays, to be refused.
         let take = |from: &mut Map<String, Value>, name: &str| {
-            let wish = from.get(name).and_then(Value::as_bool);
-            if wish.is_some() {
+            let asked = from.get(name).and_then(Value::as_bool);
+            if asked.is_some() {
                 from.remove(name);
             }
-            wish == Some(true)
+            asked == Some(true)
         };
         let by_metadata = metadata.is_some_and(|metadata| take(metadata, STREAM));
         let by_parameter = take(params, USE_STREAMING);
@@ -223,22 +202,32 @@ pub(super) fn is_asked_for<C>(envelope: &Envelope, methods: &[Method<C>]) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::api::Text;
+    use std::sync::Arc;
     use std::time::Duration;
+    use taskledger_domain::RunId;
+    use taskledger_domain::testing::id;
+    use tokio::time::Instant;
 
     /// Finds no run in time.
     #[derive(Debug)]
     struct Slow;
 
     impl Streams for Slow {
-        fn watch(
-            &self,
-            _: Asked,
+        fn watch<'a>(
+            &'a self,
+            _: &'a Context,
+            _: Watch,
             _: From,
-        ) -> BoxFuture<'_, Result<(Stream, Option<Reset>), RpcError>> {
+        ) -> BoxFuture<'a, Result<Watching, RpcError>> {
             std::future::pending().boxed()
         }
 
-        fn follow<'a>(&'a self, _: &'a RawValue) -> BoxFuture<'a, Result<Stream, RpcError>> {
+        fn follow<'a>(
+            &'a self,
+            _: &'a Context,
+            _: Run,
+        ) -> BoxFuture<'a, Result<Stream, RpcError>> {
             std::future::pending().boxed()
         }
     }
@@ -247,8 +236,13 @@ mod tests {
     async fn a_run_that_is_not_found_in_time_is_answered_without_its_stream() {
         let begun = Instant::now();
         let wait = Duration::from_secs(30);
-        let answer = RawValue::from_string("{}".to_owned()).unwrap();
-        let followed = followed(&Slow, answer.into(), Some(begun + wait)).await;
+        let context = Context::anonymous(Arc::from("request")).until(Some(begun + wait));
+        let result = RawValue::from_string("{}".to_owned()).unwrap();
+        let run = Run {
+            flow: id("a").as_flow(),
+            id: RunId(id("run").0),
+        };
+        let followed = followed(&Slow, &context, Reply::Begun(result, run)).await;
         assert!(matches!(followed, Ok(Reply::Text(Text::Whole(_)))));
         assert_eq!(begun.elapsed(), wait);
     }

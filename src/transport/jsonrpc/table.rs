@@ -2,7 +2,7 @@
 
 use super::encode::Outcome;
 use super::reader::Question;
-use crate::application::caller::{ANONYMOUS, Caller};
+use crate::application::Context;
 use crate::transport::openrpc::about::About;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -53,38 +53,15 @@ pub enum Changes {
 /// Turns a call into the text of its result.
 pub type Handler<C> = fn(Arc<C>, Call) -> BoxFuture<'static, Outcome>;
 
-/// One call of a known method. Cheap to clone: one that may have to be sent on is kept meanwhile.
-#[derive(Debug, Clone)]
+/// One call of a known method.
+#[derive(Debug)]
 pub struct Call {
     /// Parameters by name, not yet checked.
-    pub params: Arc<Map<String, Value>>,
+    pub params: Map<String, Value>,
     /// The envelope's `metadata`.
-    pub metadata: Option<Arc<Map<String, Value>>>,
+    pub metadata: Option<Map<String, Value>>,
     /// The envelope's `configuration`.
-    pub configuration: Option<Arc<Value>>,
+    pub configuration: Option<Value>,
     /// Who calls.
-    pub caller: Caller,
-}
-
-/// What a transport knows of the sender of a body.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    /// Who calls.
-    pub principal: Arc<str>,
-    /// The id of the request.
-    pub correlation: Arc<str>,
-    /// A valid W3C `traceparent`.
-    pub traceparent: Option<Arc<str>>,
-}
-
-impl Origin {
-    /// An unnamed sender.
-    #[must_use]
-    pub fn anonymous(correlation: Arc<str>) -> Self {
-        Self {
-            principal: Arc::from(ANONYMOUS),
-            correlation,
-            traceparent: None,
-        }
-    }
+    pub context: Context,
 }

@@ -1,7 +1,7 @@
 //! The protocol's JSON for a task. Payloads are copied as text, never parsed again.
 //! spec: data-model / Task Schema, with our own members behind the protocol's.
 
-use crate::application::{Moment, Page, Then};
+use crate::application::api::{Moment, Page, Then};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use taskledger_projections::{Blocker, RunView, TaskView};

@@ -1,6 +1,6 @@
 //! The JSON of a result, whole or in pieces.
 
-use crate::application::readings::{Cut, Encoded, Pieces};
+use crate::application::api::{Cut, Encoded, Pieces};
 use futures_util::TryStreamExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};

@@ -3,7 +3,7 @@
 //! Nothing recurses and no task is kept: a tree remembers only how many of its nodes are open.
 
 use super::task_json::{MomentJson, TaskJson};
-use crate::application::{Moment, TreeEncoder};
+use crate::application::api::{Moment, TreeEncoder};
 use taskledger_projections::TaskView;
 
 /// The result of `tasks.tree`: `{"task": .., "children": [..]}`.

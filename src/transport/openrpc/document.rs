@@ -2,7 +2,7 @@
 
 use super::about::{self, About, Example};
 use super::{DISCOVER, errors, schemas, socket};
-use crate::application::caller::IDEMPOTENCY_KEY_CHARS_MAX;
+use crate::application::context::IDEMPOTENCY_KEY_CHARS_MAX;
 use crate::transport::jsonrpc::params::webhooks::callback;
 use crate::transport::jsonrpc::reader::Question;
 use crate::transport::jsonrpc::streaming::begins_run;

@@ -1,6 +1,6 @@
 //! The query of `GET /events`.
 
-use crate::application::watching::Asked;
+use crate::application::api::Watch;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind;
 use crate::subscription::stream::{From, Reset};
@@ -25,10 +25,10 @@ const NAMES: [&str; 7] = [
     "last_event_id",
 ];
 
-/// What is asked.
+/// What is watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Query {
-    pub(crate) asked: Asked,
+    pub(crate) watch: Watch,
     pub(crate) from: From,
     /// What was given is no cursor.
     pub(crate) reset: Option<Reset>,
@@ -40,7 +40,7 @@ impl Query {
     /// # Errors
     /// Everything that is wrong.
     pub(crate) fn read(query: &str, header: Option<&[u8]>) -> Result<Self, Vec<Violation>> {
-        let mut asked = Asked::default();
+        let mut watch = Watch::default();
         let mut from = From::Now;
         let mut cursor = header.filter(|text| !text.is_empty()).map(<[u8]>::to_vec);
         let (mut seen, mut faults) = (HashSet::new(), Vec::new());
@@ -67,22 +67,22 @@ impl Query {
             }
             match key {
                 "flow" => match parse_uuid_v4(&value) {
-                    Ok(id) => asked.flow = Some(FlowId(id)),
+                    Ok(id) => watch.flow = Some(FlowId(id)),
                     Err(_) => fault("Invalid UUID format", "a UUID v4".to_owned()),
                 },
                 "task" => match parse_uuid_v4(&value) {
-                    Ok(id) => asked.task = Some(TaskId(id)),
+                    Ok(id) => watch.task = Some(TaskId(id)),
                     Err(_) => fault("Invalid UUID format", "a UUID v4".to_owned()),
                 },
                 "user" => {
                     if (1..=USER_CHARS_MAX).contains(&value.chars().count()) {
-                        asked.user = Some(Arc::from(&*value));
+                        watch.user = Some(Arc::from(&*value));
                     } else {
                         fault("not a user", format!("1 to {USER_CHARS_MAX} characters"));
                     }
                 }
                 "types" => match kinds(&value) {
-                    Some(kinds) => asked.kinds = Some(kinds),
+                    Some(kinds) => watch.kinds = Some(kinds),
                     None => fault("not a list of types", expected_kinds()),
                 },
                 "from" => match start(&value) {
@@ -120,7 +120,7 @@ impl Query {
                 }
             }
         }
-        Ok(Self { asked, from, reset })
+        Ok(Self { watch, from, reset })
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_query_without_parameters_asks_for_everything_from_now_on() {
         let query = read("");
-        assert_eq!(query.asked, Asked::default());
+        assert_eq!(query.watch, Watch::default());
         assert_eq!((query.from, query.reset), (From::Now, None));
     }
 
@@ -195,10 +195,10 @@ mod tests {
             "flow={ID}&task={ID}&user_id=ann%20b&types=task_failed,task_completed&from=7"
         ));
         let id = parse_uuid_v4(ID).expect("an id");
-        assert_eq!(query.asked.flow, Some(FlowId(id)));
-        assert_eq!(query.asked.task, Some(TaskId(id)));
-        assert_eq!(query.asked.user.as_deref(), Some("ann b"));
-        assert_eq!(query.asked.kinds, Some(vec![Kind::Failed, Kind::Completed]));
+        assert_eq!(query.watch.flow, Some(FlowId(id)));
+        assert_eq!(query.watch.task, Some(TaskId(id)));
+        assert_eq!(query.watch.user.as_deref(), Some("ann b"));
+        assert_eq!(query.watch.kinds, Some(vec![Kind::Failed, Kind::Completed]));
         assert_eq!(query.from, From::Position(7));
         assert_eq!(read("from=beginning").from, From::Beginning);
     }
@@ -220,7 +220,7 @@ mod tests {
             ("user=%c3%A9%", "é%"),
             ("user=é+%4", "é %4"),
         ] {
-            assert_eq!(read(good).asked.user.as_deref(), Some(user), "{good}");
+            assert_eq!(read(good).watch.user.as_deref(), Some(user), "{good}");
         }
     }
 

@@ -4,11 +4,12 @@ use super::outbox::{ANSWERS_BYTES_MAX, Outbox};
 use super::params::{Subscribe, Unsubscribe};
 use super::subscriptions::{Place, Subscriptions};
 use super::{MESSAGE_BYTES_MAX, Sockets};
-use crate::application::readings::Pieces;
+use crate::application::Context;
+use crate::application::api::{Pieces, Watching};
 use crate::subscription::stream::{Reset, Stream};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
 use crate::transport::jsonrpc::reader::Parameters;
-use crate::transport::jsonrpc::{Body, Bounds, Origin, RpcError, answer_body, failure_body};
+use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
 use axum::extract::ws::Utf8Bytes;
 use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
@@ -49,6 +50,13 @@ pub(super) struct Calls<C> {
     out: Outbox,
     opened: mpsc::Sender<Opened>,
     room: Arc<Semaphore>,
+}
+
+impl<C> Sockets<C> {
+    /// The caller of one call of a socket, who is not authenticated.
+    fn context(&self) -> Context {
+        Context::anonymous(Arc::from(self.clock.uuid().to_string()))
+    }
 }
 
 impl<C: Send + Sync + 'static> Calls<C> {
@@ -121,15 +129,12 @@ impl<C: Send + Sync + 'static> Calls<C> {
             };
             let id = envelope.requests().next();
             let id = id.and_then(|request| request.id.clone());
-            let bounds = Bounds {
-                deadline: Some(Instant::now() + sockets.request_timeout),
-                bytes_max: WHOLE_ANSWER_BYTES_MAX,
-            };
-            let correlation = Arc::from(sockets.clock.uuid().to_string());
-            let origin = Origin::anonymous(correlation);
+            let deadline = Instant::now() + sockets.request_timeout;
+            let context = sockets.context().until(Some(deadline));
+            let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
             let dispatcher = &sockets.dispatcher;
-            let answer = dispatcher.answer_within(envelope, origin, bounds, &mut counted);
+            let answer = dispatcher.answer_within(envelope, context, max, &mut counted);
             match (answer.await, place) {
                 (None, _) => {}
                 (Some(Body::Whole(answer)), _) => out.answer_counted(answer, counted).await,
@@ -184,9 +189,10 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let Some(streams) = sockets.dispatcher.streams() else {
                 return;
             };
-            match streams.watch(asked.asked, asked.from).await {
+            let context = sockets.context();
+            match streams.watch(&context, asked.watch, asked.from).await {
                 Err(error) => out.answer(failure_body(&id, &error)).await,
-                Ok((stream, reset)) => {
+                Ok(Watching { stream, reset }) => {
                     let begun = Opened {
                         id,
                         result: None,

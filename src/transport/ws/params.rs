@@ -1,6 +1,6 @@
 //! The parameters of the methods that only a socket has.
 
-use crate::application::watching::Asked;
+use crate::application::api::Watch;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind as Notice;
 use crate::subscription::stream::{From, Reset};
@@ -19,7 +19,7 @@ const SUBSCRIPTION_CHARS_MAX: usize = 20;
 /// What `subscribe` asks for.
 #[derive(Debug)]
 pub(crate) struct Subscribe {
-    pub(super) asked: Asked,
+    pub(super) watch: Watch,
     pub(super) from: From,
     /// What was given is no cursor.
     pub(super) reset: Option<Reset>,
@@ -44,13 +44,13 @@ impl Parameters for Subscribe {
                 Some(Ok(cursor)) => from = From::Cursor(cursor),
                 Some(Err(_)) => (from, reset) = (From::Now, Some(Reset::Malformed)),
             }
-            let asked = Asked {
+            let watch = Watch {
                 flow: flow.map(|root| root.as_flow()),
                 task,
                 user: user.map(Arc::from),
                 kinds,
             };
-            Some(Self { asked, from, reset })
+            Some(Self { watch, from, reset })
         })
     }
 }

@@ -105,21 +105,21 @@ async fn anything(w: &World, random: &mut Random, names: &mut Vec<String>) {
                 2 => json!({"inputs": {"n": random.below(100)}}),
                 _ => json!({"parent_id": id(&any(random, names))}),
             };
-            w.call(move |app| async move { app.update(caller(), target, updates(change)).await })
+            w.call(move |app| async move { app.update(&caller(), target, updates(change)).await })
         }
         3 => {
             let on = id(&any(random, names));
             let change = json!({"dependencies": [{"id": on}]});
-            w.call(move |app| async move { app.update(caller(), target, updates(change)).await })
+            w.call(move |app| async move { app.update(&caller(), target, updates(change)).await })
         }
         4 | 5 => {
             let options = ExecuteOptions::default();
             let target = Target::Stored(target);
-            w.call(move |app| async move { app.execute(caller(), target, options).await })
+            w.call(move |app| async move { app.execute(&caller(), target, options).await })
         }
-        6 => w.call(move |app| async move { app.retry(caller(), target, None).await }),
-        7 => w.call(move |app| async move { app.cancel(caller(), target, cascade, None).await }),
-        8 => w.call(move |app| async move { app.delete(caller(), target, cascade).await }),
+        6 => w.call(move |app| async move { app.retry(&caller(), target, None).await }),
+        7 => w.call(move |app| async move { app.cancel(&caller(), target, cascade, None).await }),
+        8 => w.call(move |app| async move { app.delete(&caller(), target, cascade).await }),
         9 => {
             if w.status(&name).await == Some(taskledger_domain::task::Status::InProgress)
                 && w.script.launches().iter().any(|(task, _)| *task == target)
@@ -249,7 +249,7 @@ async fn before_creation_and_after_deletion_there_is_no_task() {
     w.given_flow("root", &["a"]).await;
     let with = head(&w);
     let a = id("a");
-    let gone = w.call(move |app| async move { app.delete(caller(), a, false).await });
+    let gone = w.call(move |app| async move { app.delete(&caller(), a, false).await });
     assert!(soon(gone).await.unwrap().is_ok());
     let after = head(&w);
     for whole in [false, true] {

@@ -45,7 +45,7 @@ fn results(history: &[Arc<Recorded>]) -> Vec<(TaskId, Value)> {
 fn stored(w: &World, name: &'static str) -> tokio::task::JoinHandle<Result<Value, Error>> {
     w.call(move |app| async move {
         app.execute(
-            caller(),
+            &caller(),
             Target::Stored(id(name)),
             ExecuteOptions::default(),
         )
@@ -109,7 +109,7 @@ async fn what_is_under_way_is_known_to_attempts_of_the_next_turn() {
     soon(created).await.unwrap().unwrap();
     let mut hold = w.faults.hold_next_append();
     let updated = w.call(|app| async move {
-        app.update(caller(), id("root"), updates(json!({"inputs": {"n": 7}})))
+        app.update(&caller(), id("root"), updates(json!({"inputs": {"n": 7}})))
             .await
     });
     hold.arrived().await;

@@ -60,7 +60,7 @@ async fn refusals_and_looks_count_too() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let hold = stuck(&w, "root").await;
-    let refused = || w.call(|app| async move { app.retry(caller(), id("a"), None).await });
+    let refused = || w.call(|app| async move { app.retry(&caller(), id("a"), None).await });
     let mut waiting = Vec::new();
     for _ in 0..2 {
         waiting.extend((0..COMMANDS_MAX).map(|_| refused()));
@@ -94,7 +94,7 @@ async fn a_mailbox_holds_so_many_bytes_of_commands() {
     assert!(waiting.iter().filter(|call| call.is_finished()).count() <= 1);
     assert!(is_busy(&soon(create()).await.unwrap()));
     let small = w.call(|app| async move {
-        app.update(caller(), id("root"), updates(json!({"name": "small"})))
+        app.update(&caller(), id("root"), updates(json!({"name": "small"})))
             .await
     });
     quiet().await;
@@ -112,7 +112,7 @@ async fn updates_weigh_what_they_carry() {
     let text = "x".repeat(1000 * 1000);
     let update = || {
         let changes = updates(json!({"name": "n", "dependencies": [], "inputs": {"text": text}}));
-        w.call(move |app| async move { app.update(caller(), id("root"), changes).await })
+        w.call(move |app| async move { app.update(&caller(), id("root"), changes).await })
     };
     let waiting: Vec<_> = (0..3 + BYTES_MAX / text.len()).map(|_| update()).collect();
     quiet().await;

@@ -1,11 +1,11 @@
 //! Claims: a taken one refuses only its own command, and idempotency keys make repetitions harmless.
 
-use crate::application::world::{World, caller, quiet, refused, soon, task, updates, with_key};
+use crate::world::{World, caller, foreign_rename, quiet, refused, soon, task, updates, with_key};
 use serde_json::json;
 use std::sync::Arc;
-use taskledger::application::ExecuteOptions;
-use taskledger::application::Target;
-use taskledger::application::caller::Caller;
+use taskledger::application::{Context, ExecuteOptions, Target};
+use taskledger::clock::Clock;
+use taskledger::store::{Append, ClaimKey, EventStore, NewClaim, Outcome};
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 
@@ -149,7 +149,7 @@ async fn two_deletions_with_one_key_both_succeed() {
     w.given_flow("root", &["a"]).await;
     let mut hold = w.faults.hold_next_append();
     let delete =
-        || w.call(|app| async move { app.delete(with_key("k", "body"), id("a"), false).await });
+        || w.call(|app| async move { app.delete(&with_key("k", "body"), id("a"), false).await });
     let first = delete();
     hold.arrived().await;
     let second = delete();
@@ -180,15 +180,15 @@ async fn a_retry_gets_the_first_answer_whatever_has_happened_to_the_task() {
         .unwrap();
     let update = || {
         let change = updates(json!({"inputs": {"x": 1}}));
-        w.call(move |app| async move { app.update(with_key("u", "b"), id("a"), change).await })
+        w.call(move |app| async move { app.update(&with_key("u", "b"), id("a"), change).await })
     };
     let copy =
-        || w.call(|app| async move { app.copy(with_key("p", "b"), id("a"), true, None).await });
+        || w.call(|app| async move { app.copy(&with_key("p", "b"), id("a"), true, None).await });
     let (updated, copied) = (
         soon(update()).await.unwrap().unwrap(),
         soon(copy()).await.unwrap().unwrap(),
     );
-    let gone = w.call(|app| async move { app.delete(caller(), id("root"), true).await });
+    let gone = w.call(|app| async move { app.delete(&caller(), id("root"), true).await });
     assert!(soon(gone).await.unwrap().is_ok());
     assert_eq!(
         soon(w.create(with_key("c", "b"), tree))
@@ -220,7 +220,7 @@ async fn a_repeated_execution_starts_nothing_again() {
     assert_eq!(w.script.launches(), [(id("a"), 1)]);
     let rerun = w.call(|app| async move {
         app.execute(
-            with_key("k", "other"),
+            &with_key("k", "other"),
             Target::Stored(id("a")),
             ExecuteOptions::default(),
         )
@@ -232,7 +232,7 @@ async fn a_repeated_execution_starts_nothing_again() {
 #[tokio::test]
 async fn a_key_belongs_to_a_principal_and_a_method() {
     let w = World::new().await;
-    let of = |user: &str| Caller {
+    let of = |user: &str| Context {
         principal: Arc::from(user),
         ..with_key("k", "body")
     };
@@ -251,7 +251,7 @@ async fn a_key_belongs_to_a_principal_and_a_method() {
     assert_ne!(first["id"], second["id"]);
     assert_ne!(first["id"], third["root_task_id"]);
     // A separator inside a name does not make two callers one.
-    let odd = |user: &str, key: &str| Caller {
+    let odd = |user: &str, key: &str| Context {
         principal: Arc::from(user),
         ..with_key(key, "body")
     };
@@ -261,6 +261,66 @@ async fn a_key_belongs_to_a_principal_and_a_method() {
         soon(left).await.unwrap().unwrap()["id"],
         soon(right).await.unwrap().unwrap()["id"]
     );
+}
+
+#[tokio::test]
+async fn a_user_whom_the_body_names_has_no_keys_of_their_own() {
+    let w = World::new().await;
+    let ann = Context {
+        principal: Arc::from("ann"),
+        ..with_key("k", "body")
+    };
+    let task = json!({"name": "a", "user_id": "ann"});
+    let first = soon(w.create(ann, task.clone())).await.unwrap().unwrap();
+    let second = soon(w.create(with_key("k", "body"), task.clone()))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_ne!(first["id"], second["id"], "the reply to somebody else");
+    let again = soon(w.create(with_key("k", "body"), task)).await.unwrap();
+    assert_eq!(again.unwrap(), second);
+}
+
+/// Claims a key as release 0.1 did.
+async fn given_former_record(w: &World, claimed: &str, record: String) {
+    let stream = id("of the release before").as_flow();
+    let claim = NewClaim {
+        key: ClaimKey::Request(Arc::from(claimed)),
+        value: Arc::from(record),
+        expires_at: Some(w.clock.now().plus_ms(1000)),
+    };
+    let append = Append {
+        stream,
+        expected: w.history(stream).await.len() as u64,
+        events: vec![foreign_rename("a")],
+        claims: vec![claim],
+        fence: None,
+    };
+    let outcome = w.log.inner().append(append).await.unwrap();
+    assert!(matches!(outcome, Outcome::Appended(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn records_of_the_release_before_are_answered_for_as_long_as_they_live() {
+    let w = World::new().await;
+    let stored = id("stored");
+    let record = json!({"fingerprint": "of the call", "answer": {"id": stored, "status": "pending"}});
+    given_former_record(&w, "9:anonymous\u{1f}tasks.create\u{1f}k", record.to_string()).await;
+    given_former_record(&w, "3:ann\u{1f}tasks.create\u{1f}of ann", record.to_string()).await;
+    let calling = |key: &str, call: &str| {
+        let mut context = with_key(key, "body");
+        if let Some(idempotency) = &mut context.idempotency {
+            idempotency.call_fingerprint = Some(Arc::from(call));
+        }
+        context
+    };
+    let task = json!({"name": "a", "user_id": "ann"});
+    for key in ["k", "of ann"] {
+        let again = soon(w.create(calling(key, "of the call"), task.clone())).await;
+        assert_eq!(again.unwrap().unwrap()["id"], json!(stored), "{key}");
+        let other = soon(w.create(calling(key, "of another"), task.clone())).await;
+        assert_eq!(refused(other.unwrap()), Kind::Invalid, "{key}");
+    }
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ async fn slots_of_starts_that_were_not_written_are_given_back() {
     let run = || {
         let options = ExecuteOptions::default();
         w.call(move |app| async move {
-            app.execute(caller(), Target::Stored(id("root")), options)
+            app.execute(&caller(), Target::Stored(id("root")), options)
                 .await
         })
     };

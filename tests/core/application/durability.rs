@@ -25,9 +25,9 @@ async fn a_refusal_on_undurable_state_is_answered_when_that_is_durable() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let mut hold = w.faults.hold_next_answer();
-    let first = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let first = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     hold.arrived().await;
-    let second = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let second = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     quiet().await;
     assert!(
         !second.is_finished(),
@@ -44,9 +44,9 @@ async fn a_refusal_is_taken_back_when_the_state_it_rested_on_is_lost() {
     w.given_flow("root", &["a"]).await;
     w.faults.unknown_instead_of_next_append();
     let mut hold = w.faults.hold_next_append();
-    let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let delete = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     hold.arrived().await;
-    let again = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let again = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     hold.release();
     assert!(
         soon(delete).await.unwrap().is_ok(),
@@ -94,7 +94,7 @@ async fn a_look_waits_until_what_it_saw_is_durable() {
     let w = World::new().await;
     let flow = w.given_flow("root", &["a"]).await;
     let mut hold = w.faults.hold_next_append();
-    let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let delete = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     hold.arrived().await;
     let flows = w.app.flows.clone();
     let look = tokio::spawn(async move {

@@ -18,7 +18,7 @@ fn created(history: &[Arc<Recorded>]) -> Vec<TaskCreated> {
 
 async fn copy(w: &World, name: &str, children: bool, parent: Option<&str>) -> Value {
     let (task, parent) = (id(name), parent.map(id));
-    let call = w.call(move |app| async move { app.copy(caller(), task, children, parent).await });
+    let call = w.call(move |app| async move { app.copy(&caller(), task, children, parent).await });
     soon(call).await.unwrap().expect("it can be copied")
 }
 
@@ -50,7 +50,7 @@ async fn two_updates_at_once_both_count() {
     hold.arrived().await;
     let update = |members: Value| {
         let changes = updates(members);
-        w.call(move |app| async move { app.update(caller(), id("a"), changes).await })
+        w.call(move |app| async move { app.update(&caller(), id("a"), changes).await })
     };
     // All of them build on the same specification, because none can be decided before the append ends.
     let calls: Vec<_> = [
@@ -93,7 +93,7 @@ async fn an_update_is_validated_with_what_it_does_not_change() {
     let params = json!({"id": id("a"), "name": "a", "inputs": {"x": 1}, "schemas": schema});
     assert!(soon(w.create(caller(), params)).await.unwrap().is_ok());
     let bad = updates(json!({"inputs": {"y": 1}}));
-    let call = w.call(move |app| async move { app.update(caller(), id("a"), bad).await });
+    let call = w.call(move |app| async move { app.update(&caller(), id("a"), bad).await });
     assert_eq!(refused(soon(call).await.unwrap()), Kind::Invalid);
     assert_eq!(w.kinds(id("a").as_flow()).await, ["TaskCreated"]);
 }
@@ -103,10 +103,10 @@ async fn an_update_of_a_task_that_goes_away_meanwhile_is_refused() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let mut hold = w.faults.hold_next_append();
-    let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let delete = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     hold.arrived().await;
     let changes = updates(json!({"inputs": {"x": 1}}));
-    let update = w.call(move |app| async move { app.update(caller(), id("a"), changes).await });
+    let update = w.call(move |app| async move { app.update(&caller(), id("a"), changes).await });
     quiet().await;
     hold.release();
     assert!(soon(delete).await.unwrap().is_ok());
@@ -206,7 +206,7 @@ async fn a_copy_is_pending_with_the_current_name_and_specification() {
     w.script.fail("a").await;
     assert!(soon(w.rename("a", "renamed")).await.unwrap().is_ok());
     let changes = updates(json!({"inputs": {"x": 1}}));
-    let update = w.call(move |app| async move { app.update(caller(), id("a"), changes).await });
+    let update = w.call(move |app| async move { app.update(&caller(), id("a"), changes).await });
     assert!(soon(update).await.unwrap().is_ok());
     let answer = copy(&w, "a", false, None).await;
     assert_eq!(
@@ -234,6 +234,6 @@ async fn a_copy_below_an_unknown_parent_is_refused() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let call =
-        w.call(|app| async move { app.copy(caller(), id("a"), false, Some(id("nobody"))).await });
+        w.call(|app| async move { app.copy(&caller(), id("a"), false, Some(id("nobody"))).await });
     assert_eq!(refused(soon(call).await.unwrap()), Kind::InvalidParent);
 }

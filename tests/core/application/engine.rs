@@ -89,14 +89,15 @@ impl Running {
     }
 
     fn app(&self) -> &App {
-        &self.server.context().app
+        self.server.app()
     }
 
     async fn execute(&self, tasks: Value) -> Result<(), Error> {
         let list = parse_tasks(&tasks).expect("valid tasks");
+        let caller = caller();
         let started = self
             .app()
-            .execute(caller(), Target::New(list), ExecuteOptions::default());
+            .execute(&caller, Target::New(list), ExecuteOptions::default());
         soon(started).await.map(drop)
     }
 
@@ -196,7 +197,7 @@ async fn a_cancelled_task_stops_its_executor_and_frees_the_slot() {
     let mut w = Running::at(folder.path(), true).await;
     w.execute(json!([gate("a")])).await.unwrap();
     soon(w.called.recv()).await;
-    soon(w.app().cancel(caller(), id("a"), false, None))
+    soon(w.app().cancel(&caller(), id("a"), false, None))
         .await
         .unwrap();
     w.execute(json!([gate("b")])).await.unwrap();
@@ -237,7 +238,7 @@ async fn inputs_are_checked_against_the_executor_s_schema_again_before_it_runs()
     w.execute(json!([gate("a")])).await.unwrap();
     soon(
         w.app()
-            .update(caller(), id("a"), updates(json!({"inputs": {"x": 7}}))),
+            .update(&caller(), id("a"), updates(json!({"inputs": {"x": 7}}))),
     )
     .await
     .unwrap();

@@ -3,7 +3,7 @@
 use crate::application::world::{World, caller, quiet, refused, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use taskledger::application::caller::Caller;
+use taskledger::application::Context;
 use taskledger::application::slots::HOLDERS_MAX;
 use taskledger::application::{ExecuteOptions, Target};
 use taskledger::transport::jsonrpc::refusals;
@@ -240,13 +240,13 @@ async fn a_cancelled_task_says_by_whom_and_through_which_group() {
     w.script.launched(1).await;
     let (root, who) = (
         id("root"),
-        Caller {
+        Context {
             principal: Arc::from("alice"),
             ..caller()
         },
     );
     let cancel = w.call(move |app| async move {
-        app.cancel(who, root, false, Some("no longer needed".to_owned()))
+        app.cancel(&who, root, false, Some("no longer needed".to_owned()))
             .await
     });
     assert!(soon(cancel).await.unwrap().is_ok());
@@ -272,7 +272,7 @@ async fn a_task_cancelled_alone_names_nobody_around_it() {
         w.clock.advance_ms(1);
         let task = id(name);
         let cancel =
-            w.call(move |app| async move { app.cancel(caller(), task, false, None).await });
+            w.call(move |app| async move { app.cancel(&caller(), task, false, None).await });
         assert!(soon(cancel).await.unwrap().is_ok());
     }
     assert_eq!(first(&explain(&w, "a").await).get("through"), None);
@@ -290,7 +290,7 @@ async fn a_task_without_a_slot_says_who_holds_them_and_who_is_ahead() {
         alone["priority"] = json!(priority);
         assert!(soon(w.create(caller(), alone)).await.unwrap().is_ok());
         let (target, options) = (Target::Stored(id(name)), ExecuteOptions::default());
-        let run = w.call(move |app| async move { app.execute(caller(), target, options).await });
+        let run = w.call(move |app| async move { app.execute(&caller(), target, options).await });
         assert!(soon(run).await.unwrap().is_ok());
         w.clock.advance_ms(1);
     };
@@ -358,7 +358,7 @@ async fn a_task_waits_for_its_executor_until_a_time() {
         callback: None,
     };
     let target = Target::Stored(id("a"));
-    let run = w.call(move |app| async move { app.execute(caller(), target, options).await });
+    let run = w.call(move |app| async move { app.execute(&caller(), target, options).await });
     assert!(soon(run).await.unwrap().is_ok());
     let answer = explain(&w, "a").await;
     let reason = first(&answer);
@@ -374,7 +374,7 @@ async fn what_does_not_exist_any_more_is_not_explained() {
     let w = world().await;
     w.given_flow("root", &["a"]).await;
     let a = id("a");
-    let gone = w.call(move |app| async move { app.delete(caller(), a, false).await });
+    let gone = w.call(move |app| async move { app.delete(&caller(), a, false).await });
     assert!(soon(gone).await.unwrap().is_ok());
     for task in [a, id("nobody")] {
         let answer =

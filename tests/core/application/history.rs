@@ -213,7 +213,7 @@ async fn a_deleted_task_keeps_its_history() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let a = id("a");
-    let gone = soon(w.call(move |app| async move { app.delete(caller(), a, false).await })).await;
+    let gone = soon(w.call(move |app| async move { app.delete(&caller(), a, false).await })).await;
     assert!(gone.unwrap().is_ok());
     let (events, _) = pages(&w, all("a")).await;
     assert_eq!(types(&events), ["task_created", "task_deleted"]);
@@ -238,7 +238,7 @@ async fn a_moved_and_changed_task_shows_every_change() {
     let a = id("a");
     let changes = json!({"name": "new", "priority": 0, "user_id": "u", "parent_id": id("b"),
         "inputs": {"x": 1}, "dependencies": [{"id": id("c")}]});
-    let update = w.call(move |app| async move { app.update(caller(), a, updates(changes)).await });
+    let update = w.call(move |app| async move { app.update(&caller(), a, updates(changes)).await });
     assert!(soon(update).await.unwrap().is_ok());
     let (events, _) = pages(&w, all("a")).await;
     let mut seen = types(&events);
@@ -278,7 +278,7 @@ async fn a_task_that_joined_a_run_shows_its_end_and_no_stranger_does() {
     );
     let target = taskledger::application::Target::Stored(id("a"));
     let options = taskledger::application::ExecuteOptions::default();
-    let run = w.call(move |app| async move { app.execute(caller(), target, options).await });
+    let run = w.call(move |app| async move { app.execute(&caller(), target, options).await });
     assert!(soon(run).await.unwrap().is_ok());
     w.script.launched(1).await;
     let mut late = task("late", "work");
@@ -391,7 +391,7 @@ async fn the_search_for_an_old_creation_is_bounded_and_done_once() {
     long(&w, id("root").as_flow(), SCANNED_MAX * 2).await;
     let a = id("a");
     let changes = updates(json!({"name": "new", "inputs": {"x": 1}}));
-    let update = w.call(move |app| async move { app.update(caller(), a, changes).await });
+    let update = w.call(move |app| async move { app.update(&caller(), a, changes).await });
     assert!(soon(update).await.unwrap().is_ok());
     for order in [Order::Ascending, Order::Descending] {
         let query = Query {

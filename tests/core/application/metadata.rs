@@ -3,17 +3,17 @@
 use crate::application::world::{World, caller, soon, task, updates};
 use serde_json::json;
 use std::sync::Arc;
-use taskledger::application::caller::Caller;
+use taskledger::application::Context;
 use taskledger_domain::Recorded;
 use taskledger_domain::flow::Event;
 use taskledger_domain::testing::id;
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn traced(correlation: &str) -> Caller {
-    Caller {
-        traceparent: Some(Arc::from(TRACE)),
-        ..Caller::anonymous(Arc::from(correlation))
+fn traced(correlation: &str) -> Context {
+    Context {
+        trace: Some(Arc::from(TRACE)),
+        ..Context::anonymous(Arc::from(correlation))
     }
 }
 
@@ -30,21 +30,24 @@ async fn whoever_gives_no_user_is_anonymous() {
 }
 
 #[tokio::test]
-async fn tasks_are_created_in_the_name_of_their_user() {
+async fn whoever_names_a_user_is_not_that_user() {
     let w = World::new().await;
-    let tree =
-        json!({"id": id("root"), "name": "root", "user_id": "ann", "children": [{"name": "a"}]});
+    let tree = json!({"id": id("root"), "name": "root", "user_id": "cfo@example.org",
+        "children": [{"name": "a"}]});
     assert!(soon(w.create(caller(), tree)).await.unwrap().is_ok());
-    assert_eq!(
-        actors(&w.history(id("root").as_flow()).await),
-        ["ann", "ann"]
-    );
+    let history = w.history(id("root").as_flow()).await;
+    assert_eq!(actors(&history), ["anonymous", "anonymous"]);
+    let run = json!([{"id": id("other"), "name": "other", "user_id": "cfo@example.org"}]);
+    assert!(soon(w.execute(caller(), run)).await.unwrap().is_ok());
+    let history = w.history(id("other").as_flow()).await;
+    assert!(!history.is_empty());
+    assert!(actors(&history).iter().all(|actor| *actor == "anonymous"));
 }
 
 #[tokio::test]
 async fn a_principal_is_not_replaced_by_a_user() {
     let w = World::new().await;
-    let bob = Caller {
+    let bob = Context {
         principal: Arc::from("bob"),
         ..caller()
     };
@@ -68,7 +71,7 @@ async fn every_event_of_a_call_carries_its_correlation_and_trace() {
     assert!(soon(w.execute(traced("run"), tree)).await.unwrap().is_ok());
     let change = updates(json!({"name": "x", "priority": 0}));
     let update =
-        w.call(move |app| async move { app.update(traced("update"), id("a"), change).await });
+        w.call(move |app| async move { app.update(&traced("update"), id("a"), change).await });
     assert!(soon(update).await.unwrap().is_ok());
     let history = w.history(flow).await;
     assert_eq!(

@@ -50,14 +50,14 @@ async fn perform(w: &World, step: &Value, on: &[TaskId]) -> Result<Value, Error>
     let dependencies: Vec<Value> = on.iter().map(|id| json!({"id": id})).collect();
     let edit = updates(json!({"dependencies": dependencies}));
     let call = match step["method"].as_str().unwrap() {
-        "tasks.retry" => w.call(move |app| async move { app.retry(caller(), task, None).await }),
+        "tasks.retry" => w.call(move |app| async move { app.retry(&caller(), task, None).await }),
         "tasks.copy" => {
-            w.call(move |app| async move { app.copy(caller(), task, false, parent).await })
+            w.call(move |app| async move { app.copy(&caller(), task, false, parent).await })
         }
-        "tasks.update" => w.call(move |app| async move { app.update(caller(), task, edit).await }),
+        "tasks.update" => w.call(move |app| async move { app.update(&caller(), task, edit).await }),
         "tasks.execute" => w.call(move |app| async move {
             let options = ExecuteOptions::default();
-            app.execute(caller(), Target::Stored(task), options).await
+            app.execute(&caller(), Target::Stored(task), options).await
         }),
         other => panic!("no step of a test: {other}"),
     };
@@ -114,7 +114,7 @@ async fn a_task_behind_a_cancelled_one_goes_on_with_a_copy_in_the_same_run() {
     .await;
     w.script.launched(2).await;
     let gone = id("gone");
-    let cancel = w.call(move |app| async move { app.cancel(caller(), gone, false, None).await });
+    let cancel = w.call(move |app| async move { app.cancel(&caller(), gone, false, None).await });
     assert!(soon(cancel).await.unwrap().is_ok());
     let steps = steps(&w, "behind", "blocked").await;
     let both = [("tasks.copy", "now"), ("tasks.update", "now")];

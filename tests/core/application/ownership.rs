@@ -360,7 +360,7 @@ async fn a_copy_is_made_here_of_a_flow_that_belongs_to_another_node() {
     let mut mine = Partitions::ALL;
     mine.remove(&Partitions::of(flow));
     hand.take(&w, mine).await;
-    let copy = w.call(move |app| async move { app.copy(caller(), id("root"), true, None).await });
+    let copy = w.call(move |app| async move { app.copy(&caller(), id("root"), true, None).await });
     let copied = soon(copy).await.unwrap().expect("it is copied");
     let copied = TaskId::parse(copied["copied_task_id"].as_str().unwrap()).unwrap();
     assert_eq!(w.history(copied.as_flow()).await.len(), 2);

@@ -165,7 +165,7 @@ async fn a_deleted_task_is_gone_from_reads_at_once() {
     let mut w = World::new().await;
     w.given_flow("root", &["a"]).await;
     w.run_read_models();
-    let delete = w.call(|app| async move { app.delete(caller(), id("a"), false).await });
+    let delete = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     assert!(soon(delete).await.unwrap().is_ok());
     assert_eq!(
         crate::application::world::refused(soon(get(&w, "a", Consistency::Strong)).await.unwrap()),
@@ -203,7 +203,7 @@ async fn a_group_that_was_given_an_executor_keeps_the_progress_it_ended_with() {
     w.script.complete("a").await;
     w.script.fail("b").await;
     let updates = crate::application::world::updates(json!({"schemas": {"method": "work"}}));
-    let update = w.call(move |app| async move { app.update(caller(), id("root"), updates).await });
+    let update = w.call(move |app| async move { app.update(&caller(), id("root"), updates).await });
     assert!(soon(update).await.unwrap().is_ok());
     w.run_read_models();
     let root = soon(get(&w, "root", Consistency::Strong)).await.unwrap();

@@ -254,7 +254,7 @@ async fn a_task_waits_so_long_for_an_executor_and_no_longer() {
         callback: None,
     };
     let run = w.call(move |app| async move {
-        app.execute(caller(), Target::Stored(id("a")), options)
+        app.execute(&caller(), Target::Stored(id("a")), options)
             .await
     });
     assert!(soon(run).await.unwrap().is_ok());

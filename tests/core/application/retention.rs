@@ -176,7 +176,7 @@ async fn whoever_asks_for_an_archived_flow_is_told_where_it_went() {
     }
     let run = w.call(move |app| async move {
         let options = ExecuteOptions::default();
-        app.execute(caller(), Target::Stored(root), options).await
+        app.execute(&caller(), Target::Stored(root), options).await
     });
     says_where(soon(run).await.unwrap(), file);
 }

@@ -117,7 +117,7 @@ async fn a_waiter_that_was_cancelled_blocks_nobody() {
         run(&w, json!([urgent(name, "one", priority)])).await;
     }
     w.run_flows();
-    let cancel = w.call(|app| async move { app.cancel(caller(), id("gone"), false, None).await });
+    let cancel = w.call(|app| async move { app.cancel(&caller(), id("gone"), false, None).await });
     assert!(soon(cancel).await.unwrap().is_ok());
     w.script.complete("a").await;
     w.script.launched(2).await;
@@ -172,13 +172,13 @@ async fn a_task_that_is_cancelled_before_its_start_is_durable_gives_its_slot_bac
     hold.arrived().await;
     let run = w.call(|app| async move {
         app.execute(
-            caller(),
+            &caller(),
             taskledger::application::Target::Stored(id("a")),
             Default::default(),
         )
         .await
     });
-    let cancel = w.call(|app| async move { app.cancel(caller(), id("a"), false, None).await });
+    let cancel = w.call(|app| async move { app.cancel(&caller(), id("a"), false, None).await });
     quiet().await;
     hold.release();
     for call in [first, run, cancel] {
@@ -202,7 +202,7 @@ async fn a_refused_command_leaves_a_waiting_flow_in_its_place() {
     }
     w.run_flows();
     // A second run of a task that one covers already is refused, and changes nothing.
-    let again = w.call(|app| async move { app.retry(caller(), id("waiting"), None).await });
+    let again = w.call(|app| async move { app.retry(&caller(), id("waiting"), None).await });
     assert!(soon(again).await.unwrap().is_err());
     w.script.complete("a").await;
     w.script.launched(2).await;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger::application::caller::{Caller, Idempotency};
+use taskledger::application::api::{Explained, HistoryPage, Reply};
+use taskledger::application::context::{Context, Idempotency};
 use taskledger::application::leases::MemoryRenewals;
 use taskledger::application::ownership::{Ownership, Sole};
 use taskledger::application::{
@@ -20,6 +21,7 @@ use taskledger::store::{Append, EventStore, Fence, NewEvent, Outcome};
 use taskledger::subscription::live::Live;
 use taskledger::subscription::rebuild::Rebuilds;
 use taskledger::subscription::runner;
+use taskledger::transport::jsonrpc::replies;
 use taskledger_domain::flow::{Event, Kind, TaskRenamed};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::call::{parse_create, parse_tasks};
@@ -209,21 +211,21 @@ impl World {
     }
 
     /// `tasks.create` with these parameters, on its way.
-    pub(crate) fn create(&self, caller: Caller, params: Value) -> JoinHandle<Result<Value, Error>> {
+    pub(crate) fn create(&self, caller: Context, params: Value) -> JoinHandle<Result<Value, Error>> {
         let app = self.app.clone();
         let list = parse_create(params.as_object().expect("an object")).expect("valid tasks");
-        tokio::spawn(async move { app.create(caller, list).await.map(|raw| value(&raw)) })
+        tokio::spawn(async move { app.create(&caller, list).await.map(|reply| shown(&reply)) })
     }
 
     /// `tasks.execute` of new tasks, on its way.
-    pub(crate) fn execute(&self, caller: Caller, tasks: Value) -> JoinHandle<Result<Value, Error>> {
+    pub(crate) fn execute(&self, caller: Context, tasks: Value) -> JoinHandle<Result<Value, Error>> {
         let app = self.app.clone();
         let target = Target::New(parse_tasks(&tasks).expect("valid tasks"));
         let options = ExecuteOptions::default();
         tokio::spawn(async move {
-            app.execute(caller, target, options)
+            app.execute(&caller, target, options)
                 .await
-                .map(|raw| value(&raw))
+                .map(|reply| shown(&reply))
         })
     }
 
@@ -258,7 +260,7 @@ impl World {
 
     pub(crate) fn rename(&self, name: &str, to: &str) -> JoinHandle<Result<Value, Error>> {
         let (task, updates) = (id(name), updates(json!({"name": to})));
-        self.call(move |app| async move { app.update(caller(), task, updates).await })
+        self.call(move |app| async move { app.update(&caller(), task, updates).await })
     }
 
     /// Another server appends to the flow, past all faults.
@@ -332,21 +334,58 @@ impl Drop for World {
     }
 }
 
-fn value(raw: &serde_json::value::RawValue) -> Value {
+/// What a use case answers, as callers see it.
+pub(crate) trait Answered {
+    /// The JSON.
+    fn text(self) -> Text;
+}
+
+impl Answered for Text {
+    fn text(self) -> Text {
+        self
+    }
+}
+
+impl Answered for Box<RawValue> {
+    fn text(self) -> Text {
+        self.into()
+    }
+}
+
+impl Answered for Reply {
+    fn text(self) -> Text {
+        replies::reply(&self).into()
+    }
+}
+
+impl Answered for Explained {
+    fn text(self) -> Text {
+        Reply::Explained(Box::new(self)).text()
+    }
+}
+
+impl Answered for HistoryPage {
+    fn text(self) -> Text {
+        Reply::History(self).text()
+    }
+}
+
+fn shown(reply: &Reply) -> Value {
+    value(&replies::reply(reply))
+}
+
+fn value(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).expect("answers are JSON")
 }
 
-pub(crate) fn caller() -> Caller {
-    Caller::anonymous(Arc::from("request"))
+pub(crate) fn caller() -> Context {
+    Context::anonymous(Arc::from("request"))
 }
 
 /// A caller with an idempotency key; `body` stands for what it sends.
-pub(crate) fn with_key(key: &str, body: &str) -> Caller {
-    let idempotency = Some(Idempotency {
-        key: Arc::from(key),
-        fingerprint: Arc::from(body),
-    });
-    Caller {
+pub(crate) fn with_key(key: &str, body: &str) -> Context {
+    let idempotency = Some(Idempotency::of(Arc::from(key), Arc::from(body)));
+    Context {
         idempotency,
         ..caller()
     }
@@ -399,6 +438,9 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::Busy { .. }
             | Error::Elsewhere(_)
             | Error::OutcomeUnknown
+            | Error::Unanswered { .. }
+            | Error::OutOfTime { .. }
+            | Error::UnknownWebhook { .. }
             | Error::Failed(_),
         )) => {
             panic!("expected a refusal, got {other:?}")

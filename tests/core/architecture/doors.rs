@@ -1,11 +1,8 @@
 //! Doors hold the application, and nothing behind it.
 
 use super::{code, rust_files, used_parts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Files of doors that still reach the log, and in how many places. A file that needs its entry no
-/// longer must lose it.
-const KNOWN: &[(&str, usize)] = &[("src/transport/system.rs", 3)];
 
 /// Names of the log that no door may speak, and crates that hold it.
 const NAMES: [&str; 2] = ["EventStore", "taskledger_log"];
@@ -58,7 +55,7 @@ fn faults(files: &[(String, String)], known: &[(&str, usize)]) -> Vec<String> {
 
 #[test]
 fn no_door_reaches_the_log() {
-    let faults = faults(&rust_files("src/transport"), KNOWN);
+    let faults = faults(&rust_files("src/transport"), &[]);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -93,4 +90,135 @@ fn an_exception_is_for_so_many_places_of_a_file() {
     assert_eq!(faults(&bad, &[("src/transport/a.rs", 2)]).len(), 1);
     assert_eq!(faults(&file(""), &[("src/transport/a.rs", 1)]).len(), 1);
     assert_eq!(faults(&file(""), &[("src/transport/b.rs", 1)]).len(), 1);
+}
+
+/// What doors may name behind `crate::application::`.
+const OF_THE_APPLICATION: &[&str] = &["Service", "Context", "api", "context"];
+/// What doors may name behind `crate::subscription::`, in the product.
+const OF_SUBSCRIPTIONS: &[&str] = &["cursor", "live", "notice", "stream"];
+/// What only parts behind the doors name.
+const INNER: &[&str] = &["EventStore", "ReadModels", "Mailbox"];
+
+/// The names that follow `prefix` in a text, groups in braces included.
+pub(crate) fn named_behind(text: &str, prefix: &str) -> BTreeSet<String> {
+    let word = |text: &str| -> String {
+        text.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let mut found = BTreeSet::new();
+    for behind in text.split(prefix).skip(1) {
+        let Some(group) = behind.strip_prefix('{') else {
+            found.insert(word(behind));
+            continue;
+        };
+        let mut depth = 0_u32;
+        let mut item = String::new();
+        for c in group.chars() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    found.insert(word(item.trim_start()));
+                    item.clear();
+                    continue;
+                }
+                _ => {}
+            }
+            item.push(c);
+        }
+        found.insert(word(item.trim_start()));
+    }
+    found.remove("");
+    found
+}
+
+#[test]
+fn names_are_found_behind_a_path_and_in_groups() {
+    let text = "use crate::application::{api::{A, B}, Service,\n Context};
+        fn f(x: crate::application::App) {} use crate::application::context::valid;";
+    let found: Vec<_> = named_behind(text, "crate::application::")
+        .into_iter()
+        .collect();
+    assert_eq!(found, ["App", "Context", "Service", "api", "context"]);
+}
+
+#[test]
+fn a_door_holds_the_service_and_nothing_behind_it() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files("src/transport") {
+        let code = code(&text);
+        let rules = [
+            ("crate::application::", OF_THE_APPLICATION),
+            ("crate::subscription::", OF_SUBSCRIPTIONS),
+            ("crate::store::", &[]),
+        ];
+        for (prefix, allowed) in rules {
+            for name in named_behind(&code, prefix) {
+                if !allowed.contains(&name.as_str()) {
+                    faults.push(format!("{path}: `{prefix}{name}`"));
+                }
+            }
+        }
+        let inner = INNER.iter().filter(|name| code.contains(**name));
+        faults.extend(inner.map(|name| format!("{path}: `{name}`")));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_use_case_of_the_service_is_authorised() {
+    /// What is no use case: making it, time, and calls of nodes, whose requests are authorised by `taken`.
+    const NO_USE_CASE: &[&str] = &["new", "clock", "admits_node"];
+    let mut authorised = 0;
+    for (path, text) in rust_files("src/application") {
+        if !path.starts_with("src/application/service") {
+            continue;
+        }
+        let code = code(&text);
+        for body in code.split("\n    pub ").skip(1) {
+            let Some((_, named)) = body.split_once("fn ") else {
+                continue;
+            };
+            let name: String = named
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
+            // A field of a structure stands before the next function.
+            if !body.starts_with("async fn ") && !body.starts_with("fn ") {
+                continue;
+            }
+            if NO_USE_CASE.contains(&name.as_str()) {
+                continue;
+            }
+            let own = body.split("\n    }\n").next().unwrap_or(body);
+            assert!(own.contains("authorize("), "{path}: `{name}` asks nobody");
+            authorised += 1;
+        }
+    }
+    assert!(authorised > 25, "only {authorised} use cases were found");
+}
+
+#[test]
+fn the_types_of_the_application_know_no_protocol() {
+    let banned = [
+        "serde_json::Value",
+        "RawValue",
+        "axum::",
+        "jsonrpc",
+        "json!(",
+    ];
+    let mut files: Vec<_> = rust_files("src/application")
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("src/application/api"))
+        .collect();
+    files.extend(rust_files("src/nodes"));
+    for (path, text) in files {
+        let code = code(&text);
+        for word in banned {
+            assert!(!code.contains(word), "{path}: `{word}`");
+        }
+        assert!(!code.contains("crate::transport"), "{path} knows a door");
+    }
 }

@@ -34,7 +34,11 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ),
     ("store", &[]),
     ("subscription", &[]),
-    ("application", &["store", "subscription", "clock"]),
+    ("runtime", &[]),
+    (
+        "application",
+        &["store", "subscription", "clock", "webhooks", "runtime"],
+    ),
     (
         "engine",
         &["application", "egress", "subscription", "store", "clock"],
@@ -47,6 +51,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "subscription",
             "clock",
             "config",
+            "runtime",
             "webhooks",
         ],
     ),
@@ -57,7 +62,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         &["application", "clock", "private", "store", "subscription"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
-    ("nodes", &["application", "store", "tls", "transport"]),
+    ("nodes", &["application", "store", "tls"]),
     (
         "server",
         &[

@@ -8,7 +8,6 @@ use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
 use taskledger::server::Server;
 use taskledger::transport::http::{Options, Service};
-use taskledger::transport::system::Ready;
 use taskledger_domain::ids::parse_uuid_v4;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -47,8 +46,8 @@ impl World {
             listen: "127.0.0.1:0".to_owned(),
             ..Options::default()
         };
-        let ready = Arc::new(Ready(server.context().clone()));
-        let (service, handle) = Service::bind(options, server.dispatcher().clone(), ready, clock)
+        let inside = server.service().clone();
+        let (service, handle) = Service::bind(options, server.dispatcher().clone(), inside, clock)
             .await
             .unwrap();
         let stop = CancellationToken::new();

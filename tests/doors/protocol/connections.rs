@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::clock::SystemClock;
-use taskledger::transport::http::{Options, Service};
+use taskledger::transport::http::{Inside, Options, Service};
 use taskledger::transport::jsonrpc::Dispatcher;
 
 fn call(method: &str, n: usize) -> String {
@@ -219,7 +219,11 @@ async fn an_address_that_cannot_be_had_is_a_clear_error() {
             ..Options::default()
         };
         let dispatcher = Arc::new(Dispatcher::new(fake.clone(), Vec::new(), clock.clone()));
-        let bound = Service::bind(options, dispatcher, fake.clone(), clock.clone()).await;
+        let inside = Inside {
+            readiness: fake.clone(),
+            peers: None,
+        };
+        let bound = Service::bind(options, dispatcher, inside, clock.clone()).await;
         let error = bound.err().expect("the address cannot be had").to_string();
         assert!(error.contains(&listen) && error.contains(hint), "{error}");
     }

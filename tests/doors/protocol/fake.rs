@@ -2,11 +2,10 @@
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use taskledger::application::ownership::Node;
+use taskledger::application::api::Check;
 use taskledger::clock::{SharedClock, SystemClock};
-use taskledger::transport::http::{Check, Readiness};
+use taskledger::transport::http::Readiness;
 use taskledger::transport::jsonrpc::dispatch::{self, result};
 use taskledger::transport::jsonrpc::reader::Question;
 use taskledger::transport::jsonrpc::{Call, Changes, Method, RpcError};
@@ -26,8 +25,6 @@ pub(crate) struct Fake {
     pub(crate) ended: Semaphore,
     pub(crate) clock: SharedClock,
     pub(crate) ready: bool,
-    /// Looks at the flow of `test.move` and `test.moved` before it is here.
-    pub(crate) elsewhere: AtomicU64,
 }
 
 impl Default for Fake {
@@ -39,7 +36,6 @@ impl Default for Fake {
             ended: Semaphore::new(0),
             clock: Arc::new(SystemClock::default()),
             ready: true,
-            elsewhere: AtomicU64::new(0),
         }
     }
 }
@@ -52,24 +48,6 @@ impl Fake {
     fn note(&self, name: &str, params: &Map<String, Value>) {
         let n = params.get("n").map(Value::to_string).unwrap_or_default();
         self.calls.lock().unwrap().push(format!("{name}{n}"));
-    }
-
-    /// Whether the flow is here; if not, one look less is needed.
-    fn moved(&self) -> dispatch::Outcome {
-        self.note("move", &Map::new());
-        let one_less = |looks: u64| looks.checked_sub(1);
-        if self
-            .elsewhere
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-            .is_err()
-        {
-            return result(&self.clock, &"here");
-        }
-        let node = Node {
-            id: self.clock.uuid(),
-            url: Arc::from("http://another"),
-        };
-        Err(RpcError::elsewhere(Some(Arc::new(node))))
     }
 
     async fn hold(&self) {
@@ -130,7 +108,7 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
         method("test.echo", false, |fake, call| {
             Box::pin(async move {
                 fake.note("echo", &call.params);
-                result(&fake.clock, &*call.params)
+                result(&fake.clock, &call.params)
             })
         }),
         method("test.write", true, |fake, call| {
@@ -138,12 +116,6 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
                 fake.note("write", &call.params);
                 result(&fake.clock, &fake.calls().len())
             })
-        }),
-        method("test.move", true, |fake, _| {
-            Box::pin(async move { fake.moved() })
-        }),
-        method("test.moved", false, |fake, _| {
-            Box::pin(async move { fake.moved() })
         }),
         method("test.missing", true, |_, _| {
             Box::pin(async {
@@ -185,13 +157,13 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
         }),
         method("test.caller", true, |fake, call| {
             Box::pin(async move {
-                let key = call.caller.idempotency.as_ref();
+                let key = call.context.idempotency.as_ref();
                 let seen = json!({
-                    "principal": call.caller.principal,
-                    "correlation": call.caller.correlation,
-                    "traceparent": call.caller.traceparent,
+                    "principal": call.context.principal,
+                    "correlation": call.context.correlation,
+                    "traceparent": call.context.trace,
                     "key": key.map(|k| k.key.to_string()),
-                    "fingerprint": key.map(|k| k.fingerprint.to_string()),
+                    "fingerprint": key.and_then(|k| k.call_fingerprint.clone()),
                     "metadata": call.metadata,
                     "configuration": call.configuration,
                 });
@@ -199,7 +171,7 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
             })
         }),
         method("test.caller_reads", false, |fake, call| {
-            Box::pin(async move { result(&fake.clock, &call.caller.idempotency.is_some()) })
+            Box::pin(async move { result(&fake.clock, &call.context.idempotency.is_some()) })
         }),
     ]
 }

@@ -8,9 +8,8 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use taskledger::clock::SystemClock;
-use taskledger::transport::http::{Handle, Options, Service};
+use taskledger::transport::http::{Handle, Inside, Options, Peers, Service};
 use taskledger::transport::jsonrpc::Dispatcher;
-use taskledger::transport::jsonrpc::forwarding::Forward;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -36,11 +35,11 @@ impl Server {
         Self::as_node(options, fake, None).await
     }
 
-    /// The same as one of several, if there is a way to the others.
+    /// The same as one of several, if somebody takes the calls of others.
     pub(crate) async fn as_node(
         options: Options,
         fake: Fake,
-        forward: Option<Arc<dyn Forward>>,
+        peers: Option<Arc<dyn Peers>>,
     ) -> Self {
         let options = Options {
             listen: "127.0.0.1:0".to_owned(),
@@ -50,12 +49,12 @@ impl Server {
         let clock = Arc::new(SystemClock::default());
         let dispatcher = Dispatcher::new(Arc::clone(&fake), methods(), clock.clone())
             .with_answer_bytes_max(ANSWER_BYTES_MAX);
-        let dispatcher = match forward {
-            Some(forward) => dispatcher.with_forward(forward),
-            None => dispatcher,
-        };
         let dispatcher = Arc::new(dispatcher);
-        let (service, handle) = Service::bind(options, dispatcher, fake.clone(), clock)
+        let inside = Inside {
+            readiness: fake.clone(),
+            peers,
+        };
+        let (service, handle) = Service::bind(options, dispatcher, inside, clock)
             .await
             .unwrap();
         let stop = CancellationToken::new();

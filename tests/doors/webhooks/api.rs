@@ -6,7 +6,7 @@ use std::time::Duration;
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
 use taskledger::server::Server;
-use taskledger::transport::jsonrpc::dispatch::Origin;
+use taskledger::application::Context;
 use tempfile::TempDir;
 
 /// Between two questions whether something has happened.
@@ -37,12 +37,12 @@ impl World {
     async fn send(&self, mut body: Value) -> Value {
         body["jsonrpc"] = "2.0".into();
         body["id"] = 1.into();
-        let origin = Origin::anonymous(Arc::from("test"));
+        let context = Context::anonymous(Arc::from("test"));
         let body = body.to_string();
         let answer = self
             .server
             .dispatcher()
-            .answer_bytes(body.as_bytes(), origin, None);
+            .answer_bytes(body.as_bytes(), context);
         serde_json::from_slice(&answer.await.unwrap()).unwrap()
     }
 
@@ -260,7 +260,7 @@ async fn an_execution_that_is_refused_leaves_no_callback() {
             "configuration": {"push_notification_config": {"url": URL}}}))
         .await;
     assert_eq!(refused["error"]["code"], -32001);
-    let store = world.server.context().webhooks.store();
+    let store = world.server.webhooks().store();
     assert_eq!(
         store.first_since().await.unwrap(),
         None,

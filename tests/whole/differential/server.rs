@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use taskledger::clock::ManualClock;
 use taskledger::server::{self, Storage};
-use taskledger::transport::{http, system::Ready};
+use taskledger::transport::http;
 use taskledger_domain::{Recorded, TaskId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -34,9 +34,9 @@ impl Server {
             listen: "127.0.0.1:0".to_owned(),
             ..http::Options::default()
         };
-        let ready = Arc::new(Ready(server.context().clone()));
+        let inside = server.service().clone();
         let dispatcher = server.dispatcher().clone();
-        let (service, handle) = http::Service::bind(options, dispatcher, ready, clock.clone())
+        let (service, handle) = http::Service::bind(options, dispatcher, inside, clock.clone())
             .await
             .expect("a free port can be had");
         server.join(&format!("http://{}/", handle.local_addr));
@@ -66,12 +66,12 @@ impl Server {
 
     /// Changes whenever something is appended to the log.
     pub(crate) fn head(&self) -> watch::Receiver<u64> {
-        self.server.context().app.store.watch()
+        self.server.app().store.watch()
     }
 
     /// The events behind the position `after`.
     pub(crate) async fn events(&self, after: u64) -> Vec<Arc<Recorded>> {
-        let store = &self.server.context().app.store;
+        let store = &self.server.app().store;
         let mut events: Vec<Arc<Recorded>> = Vec::new();
         loop {
             let after = events.last().map_or(after, |e| e.position);
@@ -86,14 +86,14 @@ impl Server {
 
     /// All rows of the read models.
     pub(crate) async fn dump(&self) -> String {
-        let rows = self.server.context().app.queries.dump().await;
+        let rows = self.server.app().queries.dump().await;
         rows.expect("the read models can be read")
     }
 
     /// Has a flow looked at, as its timer would.
     pub(crate) async fn look_at(&self, root: &str) {
         let root = TaskId::parse(root).expect("ids of the server are UUIDs");
-        let flows = &self.server.context().app.flows;
+        let flows = &self.server.app().flows;
         flows.wake_and_wait(root.as_flow()).await;
     }
 

@@ -6,10 +6,11 @@ use crate::flow::refusal::{Refusal, Rejection};
 use crate::flow::state::Flow;
 use crate::limits;
 use crate::{RunId, Timestamp};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// How the rules would answer to `tasks.execute` or `tasks.retry` of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Again {
     /// It would run.
     Accepted,

@@ -7,12 +7,13 @@ use crate::flow::state::{Edge, Flow, NONE};
 use crate::task::Status;
 use crate::{TaskId, Timestamp};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// Links of a chain that are shown; those before the last are left out when there are more.
 const LINKS_MAX: usize = 20;
 
 /// A dependency that can never be satisfied, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
     /// The dependency, what that waits for, and so on to the root cause, which is last. Never
     /// empty.
@@ -32,7 +33,7 @@ pub struct Blocked {
 }
 
 /// A step of a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The task that is waited for.
     pub task: TaskRef,
@@ -41,7 +42,7 @@ pub struct Link {
 }
 
 /// Why a task does not satisfy those that wait for it, and will not by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It failed, and its completion is required.
     Failed,

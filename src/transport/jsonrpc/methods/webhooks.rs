@@ -1,35 +1,33 @@
 //! The methods `webhooks.*`, and executions whose caller wants to be called back.
 
 use super::super::dispatch::{Call, Changes, Method};
-use super::super::error::{ErrorKind, RpcError};
+use super::super::encode::Reply;
+use super::super::error::RpcError;
 use super::super::params::webhooks::{
     create, deliveries, list, one, recover, redeliver, rotate_secret, update,
 };
 use super::super::params::{beside, execute, retry};
 use super::super::reader::Parameters;
-use super::{Context, answer, boxed, listed};
-use crate::application::caller::Caller;
-use crate::application::stretch::at_a_stretch;
-use crate::application::{Answer, ExecuteOptions};
+use super::super::{refusals, replies};
+use super::{answer, boxed, listed};
+use crate::application::api::{self, Error, Execute, Request, Retry, Run};
+use crate::runtime::maybe_block_in_place;
+use crate::application::{Context, Service};
 use crate::transport::openrpc::about;
-use crate::webhooks::api::Error;
-use crate::webhooks::store;
+use crate::webhooks::callback::Callback;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
-use taskledger_domain::{CallbackId, Violation, limits};
+use taskledger_domain::{Violation, limits};
 
-/// What a caller is told to wait when the store of webhooks does not answer, in milliseconds.
-const RETRY_AFTER_MS: u64 = 1000;
-
-pub(super) fn methods() -> Vec<Method<Context>> {
+pub(super) fn methods() -> Vec<Method<Service>> {
     let mut methods = endpoints();
     methods.extend(secrets());
     methods.extend(sending());
     methods
 }
 
-fn endpoints() -> Vec<Method<Context>> {
+fn endpoints() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "webhooks.create",
@@ -39,10 +37,10 @@ fn endpoints() -> Vec<Method<Context>> {
             params: create::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::create(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = create::Params::read(&call.params)?;
-                    told(&context, &call.params, context.webhooks.create(p.0).await)
+                    told(&service, &call.params, service.create_webhook(&call.context, p.0).await)
                 })
             },
         },
@@ -54,10 +52,10 @@ fn endpoints() -> Vec<Method<Context>> {
             params: one::Params::questions(),
             changes: Changes::Nothing,
             about: about::webhooks::get(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, &call.params, context.webhooks.get(p.id).await)
+                    told(&service, &call.params, service.webhook(&call.context, p.id).await)
                 })
             },
         },
@@ -69,13 +67,12 @@ fn endpoints() -> Vec<Method<Context>> {
             params: list::Params::questions(),
             changes: Changes::Nothing,
             about: about::webhooks::list(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = list::Params::read(&call.params)?;
-                    told(
-                        &context,
+                    told(&service,
                         &call.params,
-                        context.webhooks.list(p.after, p.limit).await,
+                        service.webhooks(&call.context, p.after, p.limit).await,
                     )
                 })
             },
@@ -88,13 +85,12 @@ fn endpoints() -> Vec<Method<Context>> {
             params: update::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::update(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
-                    told(
-                        &context,
+                    told(&service,
                         &call.params,
-                        context.webhooks.update(p.id, p.change).await,
+                        service.update_webhook(&call.context, p.id, p.change).await,
                     )
                 })
             },
@@ -107,12 +103,12 @@ fn endpoints() -> Vec<Method<Context>> {
             params: one::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::delete(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    let cancelled = context.webhooks.delete(p.id).await;
+                    let cancelled = service.delete_webhook(&call.context, p.id).await;
                     let done = cancelled.map(|n| json!({"success": true, "cancelled": n}));
-                    told(&context, &call.params, done)
+                    told(&service, &call.params, done)
                 })
             },
         },
@@ -124,10 +120,10 @@ fn endpoints() -> Vec<Method<Context>> {
             params: one::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::enable(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, &call.params, context.webhooks.enable(p.id).await)
+                    told(&service, &call.params, service.enable_webhook(&call.context, p.id).await)
                 })
             },
         },
@@ -139,17 +135,17 @@ fn endpoints() -> Vec<Method<Context>> {
             params: one::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::disable(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, &call.params, context.webhooks.disable(p.id).await)
+                    told(&service, &call.params, service.disable_webhook(&call.context, p.id).await)
                 })
             },
         },
     ]
 }
 
-fn secrets() -> Vec<Method<Context>> {
+fn secrets() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "webhooks.rotate_secret",
@@ -159,11 +155,11 @@ fn secrets() -> Vec<Method<Context>> {
             params: rotate_secret::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::rotate_secret(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = rotate_secret::Params::read(&call.params)?;
-                    let rotated = context.webhooks.rotate(p.id, p.secret, p.grace_seconds);
-                    told(&context, &call.params, rotated.await)
+                    let rotated = service.rotate_webhook_secret(&call.context, p.id, p.secret, p.grace_seconds);
+                    told(&service, &call.params, rotated.await)
                 })
             },
         },
@@ -175,19 +171,18 @@ fn secrets() -> Vec<Method<Context>> {
             params: one::Params::questions(),
             changes: Changes::Nothing,
             about: about::webhooks::secret(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    let (principal, correlation) = (call.caller.principal, call.caller.correlation);
-                    let shown = context.webhooks.secret(p.id, &principal, &correlation);
-                    told(&context, &call.params, shown.await)
+                    let shown = service.webhook_secrets(&call.context, p.id);
+                    told(&service, &call.params, shown.await)
                 })
             },
         },
     ]
 }
 
-fn sending() -> Vec<Method<Context>> {
+fn sending() -> Vec<Method<Service>> {
     vec![
         Method {
             name: "webhooks.test",
@@ -197,10 +192,10 @@ fn sending() -> Vec<Method<Context>> {
             params: one::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::test(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&context, &call.params, context.webhooks.test(p.id).await)
+                    told(&service, &call.params, service.test_webhook(&call.context, p.id).await)
                 })
             },
         },
@@ -212,13 +207,12 @@ fn sending() -> Vec<Method<Context>> {
             params: deliveries::Params::questions(),
             changes: Changes::Nothing,
             about: about::webhooks::deliveries(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = deliveries::Params::read(&call.params)?;
-                    told(
-                        &context,
+                    told(&service,
                         &call.params,
-                        context.webhooks.deliveries(&p.filter, p.limit).await,
+                        service.deliveries(&call.context, &p.filter, p.limit).await,
                     )
                 })
             },
@@ -231,12 +225,12 @@ fn sending() -> Vec<Method<Context>> {
             params: redeliver::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::redeliver(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = redeliver::Params::read(&call.params)?;
-                    let done = context.webhooks.redeliver(p.delivery_id, p.request_key);
+                    let done = service.redeliver(&call.context, p.delivery_id, p.request_key);
                     let done = done.await.map(|id| json!({"delivery_id": id}));
-                    told(&context, &call.params, done)
+                    told(&service, &call.params, done)
                 })
             },
         },
@@ -248,12 +242,11 @@ fn sending() -> Vec<Method<Context>> {
             params: recover::Params::questions(),
             changes: Changes::Webhooks,
             about: about::webhooks::recover(),
-            handler: |context, call| {
+            handler: |service, call| {
                 boxed(async move {
                     let p = recover::Params::read(&call.params)?;
-                    let done = context.webhooks.recover(p.id, p.which).await;
-                    told(
-                        &context,
+                    let done = service.recover_deliveries(&call.context, p.id, p.which).await;
+                    told(&service,
                         &call.params,
                         done.map(|count| json!({"recovered": count})),
                     )
@@ -264,84 +257,82 @@ fn sending() -> Vec<Method<Context>> {
 }
 
 /// `tasks.execute`.
-pub(super) async fn execute(context: &Context, call: Call) -> Result<Box<RawValue>, RpcError> {
-    let read = at_a_stretch(listed(&call), || execute::Params::read(&call.params));
-    starting(context, call, read, async |caller, p, callback| {
-        let options = ExecuteOptions {
-            callback,
-            ..p.options
-        };
-        context.app.execute(caller, p.target, options).await
-    })
-    .await
+pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcError> {
+    let read = maybe_block_in_place(listed(&call.params), || {
+        execute::Params::read(&call.params)
+    });
+    let (context, p, callback) = with_callback(call, read)?;
+    let execute = Execute {
+        target: p.target,
+        allow_unknown_executors: p.allow_unknown_executors,
+        executor_wait_ms: p.executor_wait_ms,
+        callback,
+    };
+    begun(service, &context, Request::Execute(execute)).await
 }
 
 /// `tasks.retry`.
-pub(super) async fn retry(context: &Context, call: Call) -> Result<Box<RawValue>, RpcError> {
+pub(super) async fn retry(service: &Service, call: Call) -> Result<Reply, RpcError> {
     let read = retry::Params::read(&call.params);
-    starting(context, call, read, async |caller, p, callback| {
-        context.app.retry(caller, p.task_id, callback).await
-    })
-    .await
+    let (context, p, callback) = with_callback(call, read)?;
+    let retry = Retry {
+        task: p.task_id,
+        callback,
+    };
+    begun(service, &context, Request::Retry(retry)).await
 }
 
-/// Carries out a call that starts a run. Where the caller wants to be called is kept before the command,
-/// whose event names it; a callback that no event names is removed.
-async fn starting<P>(
-    context: &Context,
+/// The parameters of a call that begins a run, and where its caller wants to be called; or all that is wrong
+/// with either. The call itself is not needed any more.
+fn with_callback<P>(
     call: Call,
     read: Result<P, Vec<Violation>>,
-    start: impl AsyncFnOnce(Caller, P, Option<CallbackId>) -> Answer,
-) -> Result<Box<RawValue>, RpcError> {
-    let callback = beside::read(call.metadata.as_deref(), call.configuration.as_deref());
-    let (p, callback) = match (read, callback) {
-        (Ok(p), Ok(callback)) => (p, callback),
+) -> Result<(Context, P, Option<Callback>), RpcError> {
+    let callback = beside::read(call.metadata.as_ref(), call.configuration.as_ref());
+    match (read, callback) {
+        (Ok(p), Ok(callback)) => Ok((call.context, p, callback)),
         (read, callback) => {
             let mut faults: Vec<Violation> = read.err().unwrap_or_default();
             faults.extend(callback.err().unwrap_or_default());
             faults.truncate(limits::VIOLATIONS_MAX);
-            return Err(faults.into());
+            Err(faults.into())
         }
-    };
-    let kept = match callback {
-        None => None,
-        Some(callback) => {
-            // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
-            let kept = Box::pin(context.webhooks.keep_callback(callback)).await;
-            Some(kept.map_err(|error| refused(context, &call.params, error))?)
-        }
-    };
-    let done = answer(context, start(call.caller, p, kept).await);
-    if let (Some(callback), Err(error)) = (kept, &done)
-        && error.code != ErrorKind::Internal.row().0
-    {
-        Box::pin(context.webhooks.drop_callback(callback)).await;
     }
-    done
+}
+
+/// Carries out a request that begins a run, which the caller may want to follow.
+async fn begun(service: &Service, context: &Context, request: Request) -> Result<Reply, RpcError> {
+    let reply = answer(service, service.call(context, request).await)?;
+    let result = replies::reply(&reply);
+    Ok(match &reply {
+        api::Reply::Started(started) => {
+            let run = Run {
+                flow: started.root.as_flow(),
+                id: started.run,
+            };
+            Reply::Begun(result, run)
+        }
+        api::Reply::Created(_)
+        | api::Reply::Updated { .. }
+        | api::Reply::Deleted
+        | api::Reply::Cancelled { .. }
+        | api::Reply::Copied(_)
+        | api::Reply::Explained(_)
+        | api::Reply::History(_) => result.into(),
+    })
 }
 
 fn told<T: Serialize>(
-    context: &Context,
+    service: &Service,
     params: &Map<String, Value>,
     told: Result<T, Error>,
 ) -> Result<Box<RawValue>, RpcError> {
-    let told = told.map_err(|error| refused(context, params, error))?;
-    to_raw_value(&told).map_err(|error| RpcError::internal(&*context.app.clock, &error))
-}
-
-fn refused(context: &Context, params: &Map<String, Value>, error: Error) -> RpcError {
-    match error {
-        Error::Invalid(violations) => violations.into(),
-        Error::Unknown(field) => {
+    let clock = &**service.clock();
+    let told = told.map_err(|error| match error {
+        Error::UnknownWebhook { field } => {
             RpcError::webhook_not_found(field, params.get(field).unwrap_or(&Value::Null))
         }
-        Error::Log(error) => RpcError::internal(&*context.app.clock, &error),
-        Error::Store(store::Error::Database(_) | store::Error::Late) => {
-            tracing::warn!(%error, "a call did not reach the store of webhooks");
-            RpcError::busy("the store of webhooks does not answer", RETRY_AFTER_MS)
-        }
-        Error::Store(error @ (store::Error::Damaged(_) | store::Error::Keys(_))) => {
-            RpcError::internal(&*context.app.clock, &error)
-        }
-    }
+        error => refusals::told(clock, error),
+    })?;
+    to_raw_value(&told).map_err(|error| RpcError::internal(clock, &error))
 }

@@ -1,7 +1,7 @@
 //! The member `as_of`: a moment of the past.
 
 use super::super::reader::{Fault, Kind, Reader, Refusal, TIMESTAMP, integer};
-use crate::application::AsOf;
+use crate::application::api::AsOf;
 use serde_json::{Value, json};
 
 /// A position of the log, or a time.

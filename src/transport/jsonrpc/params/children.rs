@@ -1,7 +1,7 @@
 //! `tasks.children`. spec: interface / tasks.children
 
 use super::super::reader::{Parameters, Reader, TASK_ID};
-use crate::application::Consistency;
+use crate::application::api::Consistency;
 use taskledger_domain::{TaskId, Violation};
 
 /// Whose children to show.

@@ -1,7 +1,7 @@
 //! `tasks.execute`. spec: interface / tasks.execute
 
 use super::super::reader::{BOOLEAN, Fault, Kind, Parameters, Reader, Refusal, TASK_ID, seconds};
-use crate::application::{ExecuteOptions, Target};
+use crate::application::api::Target;
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits;
@@ -15,8 +15,10 @@ pub const EXECUTOR_WAIT_SECONDS_MAX: u32 = 86_400;
 pub struct Params {
     /// New tasks or a stored one. New ones perhaps with faults, those of other parameters included.
     pub target: Target,
-    /// How.
-    pub options: ExecuteOptions,
+    /// Whether tasks may wait for an executor that does not exist yet.
+    pub allow_unknown_executors: bool,
+    /// Milliseconds that they wait.
+    pub executor_wait_ms: u64,
 }
 
 impl Parameters for Params {
@@ -57,22 +59,19 @@ impl Parameters for Params {
             limits::EXECUTOR_WAIT_MS_DEFAULT,
             "How long a ready task waits for an executor that does not exist, before it fails.",
         );
-        let options = ExecuteOptions {
+        let params = |target| Self {
+            target,
             allow_unknown_executors,
             executor_wait_ms,
-            callback: None,
         };
         match (reader.finish(|| Some(())), list) {
             (Ok(()), list) => {
                 let target = stored.map(Target::Stored).or(list.map(Target::New));
                 let target = target.expect("one of the two was given, or a fault was reported");
-                Ok(Self { target, options })
+                Ok(params(target))
             }
             // What else is wrong with the tasks is told with it.
-            (Err(faults), Some(list)) if !faults.is_empty() => Ok(Self {
-                target: Target::New(list.with_faults(faults)),
-                options,
-            }),
+            (Err(faults), Some(list)) if !faults.is_empty() => Ok(params(Target::New(list.with_faults(faults)))),
             (Err(faults), _) => Err(faults),
         }
     }

@@ -1,7 +1,7 @@
 //! `tasks.get`. spec: interface / tasks.get
 
 use super::super::reader::{Parameters, Reader, TASK_ID};
-use crate::application::{AsOf, Consistency};
+use crate::application::api::{AsOf, Consistency};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to show.

@@ -4,7 +4,7 @@ use super::super::reader::{
     Choice, Fault, Kind, Parameters, Reader, Refusal, TASK_ID, choice, integer, text,
 };
 use super::list::ORDER;
-use crate::application::history::{Cursor, EventType, Query, Scope};
+use crate::application::api::{EventType, History, HistoryCursor, Scope};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits::{LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX};
@@ -17,7 +17,7 @@ const CURSOR_CHARS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// What was asked for, its cursor apart.
-    query: Query,
+    query: History,
     /// Where an earlier page ended, in the server's words.
     cursor: Option<String>,
 }
@@ -27,17 +27,17 @@ impl Params {
     ///
     /// # Errors
     /// The cursor is none of such a history.
-    pub fn query(self) -> Result<Query, Vec<Violation>> {
+    pub fn query(self) -> Result<History, Vec<Violation>> {
         let Some(text) = self.cursor else {
             return Ok(self.query);
         };
         let order = self.query.order;
-        let cursor = Cursor::parse(&text, order).ok_or_else(|| {
+        let cursor = HistoryCursor::parse(&text, order).ok_or_else(|| {
             let expected = "a `next_cursor` of the same history, with the same `order`";
             let reason = "not a cursor of this history";
             vec![Violation::of("cursor", reason, expected, &text.into())]
         })?;
-        Ok(Query {
+        Ok(History {
             cursor: Some(cursor),
             ..self.query
         })
@@ -74,7 +74,7 @@ impl Parameters for Params {
         // The log itself is read, which is as strong as it gets.
         super::consistency(&mut reader);
         reader.finish(|| {
-            let query = Query {
+            let query = History {
                 task: task_id?,
                 scope,
                 limit: usize::try_from(limit).expect("the range of a limit fits"),
@@ -165,7 +165,7 @@ mod tests {
         .unwrap();
         let query = read.query().unwrap();
         assert_eq!((query.scope, query.limit), (Scope::Flow, 1000));
-        assert_eq!(query.cursor, Cursor::parse("d7", Order::Descending));
+        assert_eq!(query.cursor, HistoryCursor::parse("d7", Order::Descending));
         let types = vec![EventType::TaskFailed, EventType::RunEnded];
         assert_eq!(query.types, Some(types));
     }

@@ -4,7 +4,7 @@ use super::super::reader::{
     BOOLEAN, Choice, Fault, PRIORITY, Parameters, Reader, STATUS, TASK_ID, TIMESTAMP, choice,
     integer, text,
 };
-use crate::application::Consistency;
+use crate::application::api::Consistency;
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };

@@ -25,7 +25,7 @@ pub mod update;
 pub mod webhooks;
 
 use super::reader::{BOOLEAN, Choice, Reader, choice};
-use crate::application::Consistency;
+use crate::application::api::Consistency;
 
 const CONSISTENCY: Choice<Consistency> = choice(
     "not a consistency",

@@ -2,7 +2,7 @@
 
 use super::super::reader::{Parameters, Reader, TASK_ID, text};
 use super::subscribe;
-use crate::application::watching::Scope;
+use crate::application::api::Scope;
 use taskledger_domain::{TaskId, Violation};
 
 /// Characters of what may be meant as a cursor. Longer than any cursor: what is none is answered with

@@ -1,7 +1,7 @@
 //! `tasks.subscribe`: a task, then what happens in its flow.
 
 use super::super::reader::{Choice, Parameters, Reader, TASK_ID, choice};
-use crate::application::watching::Scope;
+use crate::application::api::Scope;
 use taskledger_domain::{TaskId, Violation};
 
 /// Whom to watch.

@@ -1,7 +1,7 @@
 //! `tasks.tree`. spec: interface / tasks.tree
 
 use super::super::reader::{Parameters, Reader, TASK_ID};
-use crate::application::{AsOf, Consistency};
+use crate::application::api::{AsOf, Consistency};
 use taskledger_domain::{TaskId, Violation};
 
 /// Which task to show with everything below it.

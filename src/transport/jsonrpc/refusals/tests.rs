@@ -4,7 +4,7 @@ mod runs;
 mod values;
 
 use super::{error, reason};
-use crate::application::{CallNames, Refused};
+use crate::application::api::{CallNames, Refused};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Map, Value, json};
 use taskledger_domain::TaskId;

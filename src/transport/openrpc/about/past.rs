@@ -2,8 +2,7 @@
 
 use super::super::schemas::{at, object, with_optional};
 use super::{About, Example, FETCH, GROUP, MINTED};
-use crate::application::explain::ATTEMPTS_MAX;
-use crate::application::history::EventType;
+use crate::application::api::{ATTEMPTS_MAX, EventType};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
 use taskledger_domain::limits::LIST_LIMIT_MAX;

@@ -70,7 +70,7 @@ impl Running {
     }
 
     fn app(&self) -> &App {
-        &self.server.context().app
+        self.server.app()
     }
 
     /// Runs a tree to its end, in so many appends.
@@ -89,9 +89,10 @@ impl Running {
     async fn run(&self, tasks: Value) -> Vec<Arc<Recorded>> {
         let root = tasks[0]["id"].as_str().unwrap().to_owned();
         let list = parse_tasks(&tasks).expect("valid tasks");
+        let caller = caller();
         let started = self
             .app()
-            .execute(caller(), Target::New(list), ExecuteOptions::default());
+            .execute(&caller, Target::New(list), ExecuteOptions::default());
         soon(started).await.unwrap();
         self.ended(FlowId::parse(&root).unwrap()).await
     }
@@ -168,11 +169,12 @@ async fn what_was_stored_before_is_taken_from_rows() {
     ]);
     let tree = json!([{"id": root, "name": "root", "children": children}]);
     let list = parse_tasks(&tree).unwrap();
-    soon(w.app().create(caller(), list)).await.unwrap();
+    soon(w.app().create(&caller(), list)).await.unwrap();
     let before = w.appends();
+    let caller = caller();
     let run = w
         .app()
-        .execute(caller(), Target::Stored(root), ExecuteOptions::default());
+        .execute(&caller, Target::Stored(root), ExecuteOptions::default());
     soon(run).await.unwrap();
     let history = w.ended(root.as_flow()).await;
     assert_eq!(

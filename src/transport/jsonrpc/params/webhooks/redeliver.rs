@@ -1,7 +1,7 @@
 //! `webhooks.redeliver`.
 
 use super::super::super::reader::{Parameters, Reader, integer, text};
-use crate::application::caller::IDEMPOTENCY_KEY_CHARS_MAX;
+use crate::application::context::IDEMPOTENCY_KEY_CHARS_MAX;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 

@@ -1,7 +1,7 @@
 //! What is not there, and what is not acceptable: values, trees, parents, dependencies.
 
 use super::{A, B, STORED, id, lists, reads, two_tasks};
-use crate::application::CallNames;
+use crate::application::api::CallNames;
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::json;
 use taskledger_domain::flow::{

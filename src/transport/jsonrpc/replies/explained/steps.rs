@@ -1,7 +1,7 @@
 //! What somebody can do about a reason: calls that the server accepts now, before those that it
 //! accepts later.
 
-use super::Wording;
+use crate::transport::jsonrpc::refusals;
 use serde_json::{Value, json};
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::explain::{Again, Blocked, Cause};
@@ -9,16 +9,14 @@ use taskledger_domain::flow::explain::{Again, Blocked, Cause};
 /// Calls for the answer. What can be done at once comes first.
 #[derive(Debug)]
 pub(super) struct Steps {
-    wording: Wording,
     now: Vec<Value>,
     later: Vec<Value>,
 }
 
 impl Steps {
-    /// None yet; `wording` says why a call would be refused now.
-    pub(super) const fn worded(wording: Wording) -> Self {
+    /// None yet.
+    pub(super) const fn new() -> Self {
         Self {
-            wording,
             now: Vec::new(),
             later: Vec::new(),
         }
@@ -40,7 +38,7 @@ impl Steps {
                 self.later.push(step(method, params, &why, "after_run"));
             }
             Again::Refused(refusal) => {
-                let reason = (self.wording)(refusal);
+                let reason = refusals::reason(refusal);
                 let why = format!("when what speaks against it is mended ({reason}): {why}");
                 self.later.push(step(method, params, &why, "after_mending"));
             }
@@ -55,7 +53,7 @@ impl Steps {
 }
 
 /// What helps a blocked task.
-pub(super) fn unblock(blocked: &Blocked, wording: Wording) -> Value {
+pub(super) fn unblock(blocked: &Blocked) -> Value {
     let cause = blocked
         .chain
         .last()
@@ -63,7 +61,7 @@ pub(super) fn unblock(blocked: &Blocked, wording: Wording) -> Value {
         .task
         .id;
     let update = json!({"task_id": blocked.waiting});
-    let steps = Steps::worded(wording);
+    let steps = Steps::new();
     let steps = match blocked.cause {
         Cause::Failed => steps
             .run(

@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// The partitions that this node owns, with their tokens. Asked for each order; changed by the keeper
 /// alone, but for what an append refutes.
 #[derive(Debug)]
-pub struct Tenure {
+pub struct NodeOwnership {
     me: Uuid,
     seen: RwLock<Seen>,
     /// An append was refused: the keeper asks anew.
@@ -81,8 +81,8 @@ pub(super) fn partitions(leases: &[Held]) -> Partitions {
     lease.filter_map(|lease| u8::try_from(lease).ok()).collect()
 }
 
-impl Tenure {
-    /// The tenure of a node that has not asked yet: nobody owns anything.
+impl NodeOwnership {
+    /// The ownership of a node that has not asked yet: nobody owns anything.
     #[must_use]
     pub fn new(me: Uuid) -> Arc<Self> {
         let seen = Seen {
@@ -116,19 +116,19 @@ impl Tenure {
     pub(super) async fn gone(&self, node: Uuid) {
         let mut alive = self.alive.subscribe();
         let gone = alive.wait_for(|nodes| !nodes.contains(&node)).await;
-        gone.expect("the tenure holds the sender");
+        gone.expect("the ownership holds the sender");
     }
 
     fn seen(&self) -> RwLockReadGuard<'_, Seen> {
         self.seen
             .read()
-            .expect("no code panics while it holds the tenure")
+            .expect("no code panics while it holds the ownership")
     }
 
     fn change(&self) -> RwLockWriteGuard<'_, Seen> {
         self.seen
             .write()
-            .expect("no code panics while it holds the tenure")
+            .expect("no code panics while it holds the ownership")
     }
 
     /// When the leases end by themselves.
@@ -240,7 +240,7 @@ fn fence(held: Held) -> Fence {
     }
 }
 
-impl Ownership for Tenure {
+impl Ownership for NodeOwnership {
     fn of(&self, flow: FlowId) -> Place {
         let seen = self.seen();
         match &seen.owners[usize::from(partition(flow))] {
@@ -297,33 +297,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_a_beat_has_renewed_is_never_over_in_between() {
         let (me, flow) = (Uuid::from_u128(1), FlowId(Uuid::from_u128(7)));
-        let tenure = Tenure::new(me);
+        let ownership = NodeOwnership::new(me);
         let first = Instant::now();
-        tenure.take(first, &[], &sight(me, 1));
-        let held = tenure.of(flow);
+        ownership.take(first, &[], &sight(me, 1));
+        let held = ownership.of(flow);
         assert!(matches!(held, Place::Here(_)));
         tokio::time::advance(TTL - MARGIN - std::time::Duration::from_millis(1)).await;
         let second = Instant::now();
-        let asked = tenure.held();
-        assert!(tenure.drop_lost(second, &sight(me, 1)).is_empty());
+        let asked = ownership.held();
+        assert!(ownership.drop_lost(second, &sight(me, 1)).is_empty());
         // The time of the first beat passes between the halves of the second.
         tokio::time::advance(std::time::Duration::from_millis(2)).await;
-        assert_eq!(tenure.of(flow), held);
-        assert!(tenure.take(second, &asked, &sight(me, 1)).is_empty());
-        assert_eq!(tenure.of(flow), held);
+        assert_eq!(ownership.of(flow), held);
+        assert!(ownership.take(second, &asked, &sight(me, 1)).is_empty());
+        assert_eq!(ownership.of(flow), held);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_ends_while_an_answer_is_taken_in_is_told_as_lost() {
         let (me, flow) = (Uuid::from_u128(1), FlowId(Uuid::from_u128(7)));
-        let tenure = Tenure::new(me);
+        let ownership = NodeOwnership::new(me);
         let sent = Instant::now();
-        tenure.take(sent, &[], &sight(me, 1));
-        let asked = tenure.held();
-        assert!(tenure.drop_lost(sent, &sight(me, 1)).is_empty());
+        ownership.take(sent, &[], &sight(me, 1));
+        let asked = ownership.held();
+        assert!(ownership.drop_lost(sent, &sight(me, 1)).is_empty());
         tokio::time::advance(TTL).await;
-        assert!(tenure.take(sent, &asked, &sight(me, 1)).is_empty());
-        assert_eq!(tenure.of(flow), Place::Nobody);
-        assert_eq!(tenure.expire(), Partitions::ALL);
+        assert!(ownership.take(sent, &asked, &sight(me, 1)).is_empty());
+        assert_eq!(ownership.of(flow), Place::Nobody);
+        assert_eq!(ownership.expire(), Partitions::ALL);
     }
 }

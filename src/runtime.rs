@@ -1,7 +1,6 @@
 //! Work that is long for one thread: commands on thousands of tasks take tens of milliseconds, in
 //! which a runtime thread, and whatever it had queued, would serve nobody.
 
-use taskledger_domain::flow::Command;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Tasks that are worked on where one is: about a millisecond.
@@ -9,7 +8,7 @@ const TASKS_INLINE_MAX: usize = 1_000;
 
 /// Does `work`, which is about so many tasks. When they are many, what else this thread would have
 /// done moves to another one first (tens of microseconds).
-pub fn at_a_stretch<T>(tasks: usize, work: impl FnOnce() -> T) -> T {
+pub fn maybe_block_in_place<T>(tasks: usize, work: impl FnOnce() -> T) -> T {
     let may_move =
         || Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
     if tasks > TASKS_INLINE_MAX && may_move() {
@@ -19,28 +18,9 @@ pub fn at_a_stretch<T>(tasks: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// How many tasks a command may touch in a flow of `flow_tasks`. Cost: O(1).
-pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
-    match command {
-        Command::Create(tasks) => tasks.len(),
-        Command::Execute(execute) => flow_tasks + execute.create.len(),
-        Command::Delete { cascade, .. } => flow_tasks * usize::from(*cascade),
-        Command::Cancel { .. } | Command::Recover { .. } | Command::Archive(_) => flow_tasks,
-        // What follows from one outcome is mostly little; a wake-up finds little that is due.
-        Command::Update(_)
-        | Command::Complete { .. }
-        | Command::Fail { .. }
-        | Command::Report { .. }
-        | Command::Claim(_)
-        | Command::Release { .. }
-        | Command::EndLease { .. }
-        | Command::Wake => 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{TASKS_INLINE_MAX, at_a_stretch};
+    use super::{TASKS_INLINE_MAX, maybe_block_in_place};
     use std::sync::mpsc;
 
     /// Two long works that wait for each other end only if neither keeps the other's thread.
@@ -53,7 +33,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         runtime.block_on(async move {
             let waits =
-                tokio::spawn(async move { at_a_stretch(TASKS_INLINE_MAX + 1, || receiver.recv()) });
+                tokio::spawn(async move { maybe_block_in_place(TASKS_INLINE_MAX + 1, || receiver.recv()) });
             tokio::task::yield_now().await;
             let sends = tokio::spawn(async move { sender.send("done") });
             assert!(sends.await.unwrap().is_ok());
@@ -63,6 +43,6 @@ mod tests {
 
     #[tokio::test]
     async fn one_thread_alone_does_everything_itself() {
-        assert_eq!(at_a_stretch(TASKS_INLINE_MAX + 1, || 7), 7);
+        assert_eq!(maybe_block_in_place(TASKS_INLINE_MAX + 1, || 7), 7);
     }
 }

@@ -1,10 +1,13 @@
-//! An event as callers see it: a shape of its own, so that what is stored can change without it.
+//! A page of a history, and an event as callers see it: a shape of its own, so that what is stored can
+//! change without it.
 //!
-//! Owns: the public names of events and the members of each. Everything is said in the protocol's
+//! Owns: the members of each event. Everything is said in the protocol's
 //! words; ordinals, versions of other events and the like never leave. Names and members, once
 //! released, keep their meaning.
 
+use crate::application::api::{EventType, HistoryPage};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use taskledger_domain::flow::{
     CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
     Specification, StatusCounts,
@@ -12,70 +15,28 @@ use taskledger_domain::flow::{
 use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::{EventId, Payload, Position, Recorded, RunId, TaskId, Timestamp, Version};
 
-macro_rules! types {
-    ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// What kind of thing happened.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum EventType {
-            $(#[doc = concat!("`", $name, "`")] $variant),+
-        }
-
-        impl EventType {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The public name.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
-            /// The type of an event.
-            #[must_use]
-            pub const fn of(event: &Event) -> Self {
-                match event { $(Event::$variant(_) => Self::$variant),+ }
-            }
-        }
-    };
+/// The result of `tasks.history`.
+pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
+    super::raw(&Page {
+        task_id: page.task,
+        root_task_id: page.root,
+        events: page.events.iter().map(|e| Entry::of(e)).collect(),
+        next_cursor: page.next.map(|cursor| cursor.to_string()),
+    })
 }
 
-types! {
-    TaskCreated = "task_created",
-    TaskRenamed = "task_renamed",
-    PriorityChanged = "task_priority_changed",
-    UserChanged = "task_user_changed",
-    TaskMoved = "task_moved",
-    DependenciesChanged = "task_dependencies_changed",
-    TaskRespecified = "task_specification_changed",
-    TaskDeleted = "task_deleted",
-    RunStarted = "run_started",
-    TaskStarted = "task_started",
-    TaskProgressed = "task_progressed",
-    TaskCompleted = "task_completed",
-    TaskFailed = "task_failed",
-    TaskRequeued = "task_requeued",
-    TaskCancelled = "task_cancelled",
-    RunEnded = "run_ended",
-    FlowArchived = "flow_archived",
-}
-
-impl EventType {
-    /// The type with this public name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|t| t.as_str() == name)
-    }
-}
-
-impl Serialize for EventType {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
+#[derive(Serialize)]
+struct Page<'a> {
+    task_id: TaskId,
+    root_task_id: TaskId,
+    events: Vec<Entry<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 /// One event of a history.
 #[derive(Debug, Serialize)]
-pub struct Entry<'a> {
+struct Entry<'a> {
     /// The event.
     id: EventId,
     /// Its place in the flow's history, from 1, without gaps.
@@ -86,7 +47,7 @@ pub struct Entry<'a> {
     timestamp: Timestamp,
     /// What happened.
     #[serde(rename = "type")]
-    kind: EventType,
+    kind: &'static str,
     /// The task; for runs the task that was asked for.
     task_id: TaskId,
     /// Who caused it.
@@ -227,15 +188,14 @@ impl<'a> Members<'a> {
 
 impl<'a> Entry<'a> {
     /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
-    #[must_use]
-    pub fn of(recorded: &'a Recorded) -> Self {
+    fn of(recorded: &'a Recorded) -> Self {
         let (task_id, data) = data(&recorded.event, recorded.flow.root());
         Self {
             id: recorded.id,
             sequence: recorded.version,
             position: recorded.position,
             timestamp: recorded.time,
-            kind: EventType::of(&recorded.event),
+            kind: EventType::of(&recorded.event).as_str(),
             task_id,
             actor: &recorded.metadata.actor,
             correlation_id: &recorded.metadata.correlation,
@@ -393,18 +353,5 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 events: e.events,
             },
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::EventType;
-
-    #[test]
-    fn every_type_is_found_by_its_public_name() {
-        for kind in EventType::ALL {
-            assert_eq!(EventType::parse(kind.as_str()), Some(*kind));
-        }
-        assert_eq!(EventType::parse("TaskCreated"), None);
     }
 }

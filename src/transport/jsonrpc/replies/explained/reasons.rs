@@ -1,8 +1,7 @@
 //! The words and members of each reason. Codes and members, once released, keep their meaning.
 
-use super::facts::{End, Facts, Outcome};
 use super::steps::{self, Steps};
-use super::{Queue, Wording};
+use crate::application::api::{Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
@@ -48,8 +47,7 @@ pub(super) struct Speaker<'a> {
     /// The latest.
     pub(super) attempt: Option<&'a Attempt>,
     pub(super) last_run: Option<&'a RunSummary>,
-    pub(super) line: Option<&'a Queue>,
-    pub(super) wording: Wording,
+    pub(super) queue: Option<&'a Queue>,
 }
 
 impl Speaker<'_> {
@@ -140,7 +138,7 @@ impl Speaker<'_> {
     }
 
     fn not_covered(&self, execute: &Again) -> Said {
-        let next = Steps::worded(self.wording)
+        let next = Steps::new()
             .run("tasks.execute", self.e.task.id, "run it", execute)
             .all();
         match self.last_run {
@@ -200,7 +198,7 @@ impl Speaker<'_> {
             format!("cannot start by itself: `{name}`{through} {what}"),
             json!({"chain": blocked.chain.iter().map(link).collect::<Vec<_>>(),
                 "chain_more": blocked.skipped, "root_cause": root_cause,
-                "next_steps": steps::unblock(blocked, self.wording)}),
+                "next_steps": steps::unblock(blocked)}),
         )
     }
 
@@ -245,7 +243,7 @@ impl Speaker<'_> {
 
     fn slot(&self) -> Said {
         let method = self.method();
-        let Some(line) = self.line else {
+        let Some(line) = self.queue else {
             return said("waits_for_slot", "starts next".to_owned(), json!({}));
         };
         let ahead = line.place.ahead_in_flow;
@@ -268,7 +266,7 @@ impl Speaker<'_> {
             "waits_for_slot",
             message,
             json!({"executor": method, "limit": line.limit, "running": line.running,
-                "holders": line.holders, "holders_more": line.running.saturating_sub(line.holders.len()),
+                "holders": line.holders.iter().map(holder).collect::<Vec<_>>(), "holders_more": line.running.saturating_sub(line.holders.len()),
                 "priority": line.place.priority, "ready_since": line.place.since,
                 "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead,
                 "more_flows_ahead": line.more_flows_ahead}),
@@ -344,8 +342,8 @@ impl Speaker<'_> {
         let outcome = self.facts.outcome(&self.e.task);
         let error = self.facts.error(&self.e.task);
         let reason = match outcome.map(|o| &o.end) {
-            Some(End::Failed(reason, _)) => Some(*reason),
-            Some(End::Completed | End::Cancelled(..)) | None => None,
+            Some(TaskEnd::Failed(reason, _)) => Some(*reason),
+            Some(TaskEnd::Completed | TaskEnd::Cancelled(..)) | None => None,
         };
         let budget = self.e.attempts;
         let retries = match (budget.max, reason) {
@@ -361,7 +359,7 @@ impl Speaker<'_> {
         };
         let (harmed, harmed_more) = (self.ended(harmed_by), harmed_by.more);
         let (open, open_more) = self.tasks(not_done);
-        let next = Steps::worded(self.wording).run(
+        let next = Steps::new().run(
             "tasks.retry",
             self.e.task.id,
             "run it again, and those behind it",
@@ -398,18 +396,18 @@ impl Speaker<'_> {
             return said("cancelled", "was cancelled".to_owned(), json!({}));
         };
         let reason = match &outcome.end {
-            End::Cancelled(reason, _) => Some(*reason),
-            End::Completed | End::Failed(..) => None,
+            TaskEnd::Cancelled(reason, _) => Some(*reason),
+            TaskEnd::Completed | TaskEnd::Failed(..) => None,
         };
         // Who cancels a task cancels those below it in the same breath; the outermost was meant.
-        let same = |o: &Outcome| o.correlation == outcome.correlation && o.time == outcome.time;
+        let same = |o: &TaskOutcome| o.correlation == outcome.correlation && o.time == outcome.time;
         let through = around
             .iter()
             .take_while(|t| self.facts.outcome(t).is_some_and(same))
             .last()
             .filter(|_| reason == Some(CancelReason::Requested));
         let error = self.facts.error(&self.e.task);
-        let next = Steps::worded(self.wording).now(
+        let next = Steps::new().now(
             "tasks.copy",
             json!({"task_id": self.e.task.id}),
             "a cancelled task is never run again: run a copy",
@@ -436,11 +434,22 @@ impl Speaker<'_> {
     }
 }
 
-fn reason_of(end: &End) -> Option<Value> {
+fn holder(holder: &SlotHolder) -> Value {
+    let mut said = json!({"task_id": holder.task, "attempt": holder.attempt});
+    if let Some(root) = holder.root {
+        said["root_task_id"] = json!(root);
+    }
+    if let Some(name) = &holder.name {
+        said["name"] = json!(name);
+    }
+    said
+}
+
+fn reason_of(end: &TaskEnd) -> Option<Value> {
     match end {
-        End::Completed => None,
-        End::Failed(reason, _) => Some(json!(reason)),
-        End::Cancelled(reason, _) => Some(json!(reason)),
+        TaskEnd::Completed => None,
+        TaskEnd::Failed(reason, _) => Some(json!(reason)),
+        TaskEnd::Cancelled(reason, _) => Some(json!(reason)),
     }
 }
 

@@ -1,0 +1,30 @@
+//! What doors and the application say to each other: plain requests, replies, views and errors.
+//!
+//! Nothing here knows a protocol. A door makes a [`Request`] from its own message, hands it to
+//! [`Service`](super::service::Service) with a [`Context`](super::context::Context), and writes the
+//! [`Reply`] in its own words. Requests and replies that concern a flow can be serialized, because they
+//! travel between nodes (`routing`) and are kept under idempotency keys.
+
+mod replies;
+mod requests;
+mod system;
+mod watching;
+
+pub use super::authorize::UseCase;
+pub use super::error::{Error, Failure, Refused};
+pub use super::explain::{ATTEMPTS_MAX, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
+pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
+pub use super::encoder::{Moment, TreeEncoder};
+pub use super::naming::{CallNames, Index as NameIndex};
+pub use super::past::{AsOf, Then};
+pub use super::queries::{Consistency, Page};
+pub use super::routing::PATH as PEER_CALLS;
+pub use super::readings::{Cut, Encoded, Pieces};
+pub use replies::{
+    Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,
+};
+pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
+pub use system::{
+    Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+};
+pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};

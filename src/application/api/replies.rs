@@ -1,0 +1,200 @@
+//! What requests that concern a flow are answered.
+
+use super::{Facts, HistoryCursor, Queue};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use taskledger_domain::flow::explain::Explanation;
+use taskledger_domain::task::Status;
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_projections::{Attempt, RunSummary};
+
+/// The id of each task under the name by which the caller knows it. Shared: a reply may be kept and sent.
+pub type TaskIds = Arc<[(String, TaskId)]>;
+
+/// The answer to a [`Request`](super::Request) that was carried out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Reply {
+    /// Tasks were created.
+    Created(Created),
+    /// A run was started.
+    Started(Started),
+    /// A task was changed.
+    Updated {
+        /// The task.
+        task: TaskId,
+        /// How it stands; absent when the rules do not say.
+        status: Option<Status>,
+    },
+    /// Tasks were deleted.
+    Deleted,
+    /// A task was cancelled.
+    Cancelled {
+        /// The task that was named.
+        task: TaskId,
+    },
+    /// A task was copied.
+    Copied(Copied),
+    /// Why a task stands as it does.
+    Explained(Box<Explained>),
+    /// Events.
+    History(HistoryPage),
+}
+
+/// Tasks that were created.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Created {
+    /// The root of the new tasks, or the first of them.
+    pub task: TaskId,
+    /// The ids of all; absent for a single task.
+    pub task_ids: Option<TaskIds>,
+}
+
+/// A run that was started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Started {
+    /// The root of the flow.
+    pub root: TaskId,
+    /// The stored task that was named; absent when new tasks are run.
+    pub task: Option<TaskId>,
+    /// The run.
+    pub run: RunId,
+    /// The ids of new tasks.
+    pub task_ids: TaskIds,
+}
+
+/// A task that was copied.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Copied {
+    /// The task that was named.
+    pub original: TaskId,
+    /// Its copy.
+    pub copy: TaskId,
+    /// The id of each copy, by that of its original.
+    pub task_ids: Arc<[(TaskId, TaskId)]>,
+    /// Dependencies that no copy could keep, because it cannot see the task.
+    pub dropped: Arc<[DroppedDependency]>,
+}
+
+/// A dependency that was not copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedDependency {
+    /// The copy that would have had it.
+    pub task: TaskId,
+    /// The task that it named.
+    pub on: TaskId,
+    /// Whether the original needs that task to complete.
+    pub required: bool,
+}
+
+/// Everything that is known of how a task stands, for a door to put into words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Explained {
+    /// The flow of the task.
+    pub flow: FlowId,
+    /// The reasons, as the state of the flow gives them.
+    pub explanation: Explanation,
+    /// Names and outcomes of the tasks in them.
+    pub facts: Facts,
+    /// The latest attempts, oldest first; at most
+    /// [`ATTEMPTS_MAX`](crate::application::explain::ATTEMPTS_MAX).
+    pub attempts: Vec<Attempt>,
+    /// For a task that no run covers: the last that did.
+    pub last_run: Option<RunSummary>,
+    /// For a task that only lacks a slot: the line that it stands in.
+    pub queue: Option<Queue>,
+}
+
+/// One page of a history.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HistoryPage {
+    /// The task that was asked for.
+    pub task: TaskId,
+    /// The root of its flow.
+    pub root: TaskId,
+    /// In the order that was asked for.
+    #[serde(with = "recorded")]
+    pub events: Vec<Arc<Recorded>>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<HistoryCursor>,
+}
+
+/// Events as they travel between nodes: in the form in which they are stored.
+mod recorded {
+    use serde::de::Error as _;
+    use serde::ser::SerializeSeq;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+    use taskledger_domain::codec;
+    use taskledger_domain::{EventId, FlowId, Metadata, Position, Recorded, Timestamp, Version};
+
+    #[derive(Serialize)]
+    struct Sent<'a> {
+        position: Position,
+        flow: FlowId,
+        version: Version,
+        id: EventId,
+        time: Timestamp,
+        recorded_at: Timestamp,
+        metadata: &'a Metadata,
+        kind: &'a str,
+        schema_version: u16,
+        data: &'a str,
+    }
+
+    #[derive(Deserialize)]
+    struct Received {
+        position: Position,
+        flow: FlowId,
+        version: Version,
+        id: EventId,
+        time: Timestamp,
+        recorded_at: Timestamp,
+        metadata: Metadata,
+        kind: String,
+        schema_version: u16,
+        data: String,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        events: &[Arc<Recorded>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(events.len()))?;
+        for recorded in events {
+            let encoded = codec::encode(&recorded.event);
+            list.serialize_element(&Sent {
+                position: recorded.position,
+                flow: recorded.flow,
+                version: recorded.version,
+                id: recorded.id,
+                time: recorded.time,
+                recorded_at: recorded.recorded_at,
+                metadata: &recorded.metadata,
+                kind: encoded.kind,
+                schema_version: encoded.schema_version,
+                data: &encoded.data,
+            })?;
+        }
+        list.end()
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Arc<Recorded>>, D::Error> {
+        let received = Vec::<Received>::deserialize(deserializer)?;
+        let decoded = received.into_iter().map(|it| {
+            let event = codec::decode(&it.kind, it.schema_version, &it.data);
+            Ok(Arc::new(Recorded {
+                position: it.position,
+                flow: it.flow,
+                version: it.version,
+                id: it.id,
+                time: it.time,
+                recorded_at: it.recorded_at,
+                metadata: it.metadata,
+                event: Arc::new(event.map_err(D::Error::custom)?),
+            }))
+        });
+        decoded.collect()
+    }
+}

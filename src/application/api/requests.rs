@@ -1,0 +1,191 @@
+//! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
+
+use super::{History, UseCase};
+use crate::webhooks::callback::Callback;
+use serde::{Deserialize, Serialize};
+use taskledger_domain::TaskId;
+use taskledger_domain::task::call::TaskList;
+use taskledger_domain::task::spec::Updates;
+
+/// A request that may have to travel to the owner of a flow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Request {
+    /// Create tasks.
+    Create(TaskList),
+    /// Run new or stored tasks.
+    Execute(Execute),
+    /// Run a failed task again, with the pending tasks behind it and the failed groups around it.
+    Retry(Retry),
+    /// Change a task.
+    Update(Box<Update>),
+    /// Delete a pending task.
+    Delete(Delete),
+    /// Cancel a pending or running task.
+    Cancel(Cancel),
+    /// Copy a task.
+    Copy(Copy),
+    /// Say why a task stands as it does.
+    Explain(TaskId),
+    /// Read the events of a task or a flow.
+    History(History),
+}
+
+impl Request {
+    /// What is asked for.
+    #[must_use]
+    pub const fn use_case(&self) -> UseCase {
+        match self {
+            Self::Create(_) => UseCase::CreateTasks,
+            Self::Execute(_) => UseCase::ExecuteTasks,
+            Self::Retry(_) => UseCase::RetryTask,
+            Self::Update(_) => UseCase::UpdateTask,
+            Self::Delete(_) => UseCase::DeleteTasks,
+            Self::Cancel(_) => UseCase::CancelTasks,
+            Self::Copy(_) => UseCase::CopyTasks,
+            Self::Explain(_) => UseCase::ExplainTask,
+            Self::History(_) => UseCase::ReadHistory,
+        }
+    }
+
+    /// Whether it may change something: then it is not repeated unless it carries an idempotency key.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        match self {
+            Self::Create(_)
+            | Self::Execute(_)
+            | Self::Retry(_)
+            | Self::Update(_)
+            | Self::Delete(_)
+            | Self::Cancel(_)
+            | Self::Copy(_) => true,
+            Self::Explain(_) | Self::History(_) => false,
+        }
+    }
+}
+
+/// What an execution runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Target {
+    /// New tasks, which become a flow of their own.
+    New(TaskList),
+    /// A stored task, with everything below it.
+    Stored(TaskId),
+}
+
+/// Runs tasks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Execute {
+    /// What to run.
+    pub target: Target,
+    /// Whether tasks may wait for an executor that does not exist yet.
+    pub allow_unknown_executors: bool,
+    /// Milliseconds that they wait.
+    pub executor_wait_ms: u64,
+    /// Where the caller wants to be told of the run.
+    #[serde(with = "callback")]
+    pub callback: Option<Callback>,
+}
+
+/// Runs a failed task again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// A failed task.
+    pub task: TaskId,
+    /// Where the caller wants to be told of the run.
+    #[serde(with = "callback")]
+    pub callback: Option<Callback>,
+}
+
+/// Changes a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Update {
+    /// A stored task.
+    pub task: TaskId,
+    /// What is changed.
+    pub updates: Updates,
+}
+
+/// Deletes a pending task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    /// A pending task.
+    pub task: TaskId,
+    /// Whether everything below it goes too.
+    pub cascade: bool,
+}
+
+/// Cancels a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// A pending or running task.
+    pub task: TaskId,
+    /// Whether everything below a task with a method is cancelled too.
+    pub cascade: bool,
+    /// The text of `error`; absent for the default.
+    pub reason: Option<String>,
+}
+
+/// Copies a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Copy {
+    /// A stored task.
+    pub task: TaskId,
+    /// Whether everything that a run of it would cover is copied too.
+    pub copy_children: bool,
+    /// What the copy hangs under; absent for a flow of its own.
+    pub parent: Option<TaskId>,
+}
+
+/// A callback as it travels between nodes. Its own types do not serialize, so that no secret is written
+/// by accident.
+mod callback {
+    use crate::webhooks::callback::Callback;
+    use crate::webhooks::delivery::Secret;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Travelling {
+        url: Arc<str>,
+        headers: Vec<(Arc<str>, Arc<str>)>,
+        secret: Option<Arc<str>>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        callback: &Option<Callback>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let travelling = callback.as_ref().map(|callback| Travelling {
+            url: callback.url.clone(),
+            headers: callback
+                .headers
+                .iter()
+                .map(|(name, value)| (name.clone(), value.0.clone()))
+                .collect(),
+            secret: callback.secret.as_ref().map(|secret| secret.0.clone()),
+        });
+        travelling.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Callback>, D::Error> {
+        let travelling = Option::<Travelling>::deserialize(deserializer)?;
+        Ok(travelling.map(|it| Callback {
+            url: it.url,
+            headers: it
+                .headers
+                .into_iter()
+                .map(|(name, value)| (name, Secret(value)))
+                .collect(),
+            secret: it.secret.map(Secret),
+        }))
+    }
+}

@@ -1,0 +1,178 @@
+//! Who calls, and what ties everything that follows to the call.
+//!
+//! Made by a door from what its protocol says of a request, read by every use case, written into the
+//! metadata of every event. Never holds a secret.
+
+use std::sync::{Arc, LazyLock};
+use tokio::time::Instant;
+
+/// Characters of an idempotency key: room for any id scheme, small enough for an index.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// The principal of a call while nobody is authenticated.
+pub const ANONYMOUS: &str = "anonymous";
+
+/// The tenant of everything until there are several.
+pub const MAIN_TENANT: &str = "main";
+
+static ANONYMOUS_SHARED: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(ANONYMOUS));
+static MAIN_TENANT_SHARED: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(MAIN_TENANT));
+static NO_SCOPES: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(|| Arc::from(Vec::new()));
+
+/// What every use case knows of its caller. Cloning costs reference counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// Who calls; [`ANONYMOUS`] while nobody is authenticated. Never taken from the body of a call.
+    pub principal: Arc<str>,
+    /// Whose data is concerned; [`MAIN_TENANT`] until there are several.
+    pub tenant: Arc<str>,
+    /// What the credentials allow; empty while there are none.
+    pub scopes: Arc<[Arc<str>]>,
+    /// The id of the request; kept by everything that follows from it.
+    pub correlation: Arc<str>,
+    /// A valid W3C `traceparent`, if the request had one.
+    pub trace: Option<Arc<str>>,
+    /// Makes a repetition of a state-changing call harmless.
+    pub idempotency: Option<Idempotency>,
+    /// When the caller waits no longer. The door stops waiting then; other nodes are told of it.
+    pub deadline: Option<Instant>,
+}
+
+impl Context {
+    /// A caller who is not authenticated, without trace context, idempotency key or deadline.
+    #[must_use]
+    pub fn anonymous(correlation: Arc<str>) -> Self {
+        Self {
+            principal: ANONYMOUS_SHARED.clone(),
+            tenant: MAIN_TENANT_SHARED.clone(),
+            scopes: NO_SCOPES.clone(),
+            correlation,
+            trace: None,
+            idempotency: None,
+            deadline: None,
+        }
+    }
+
+    /// The same caller, who waits until then at most.
+    #[must_use]
+    pub fn until(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The same caller with an idempotency key whose request has this fingerprint.
+    #[must_use]
+    pub(super) fn fingerprinted(&self, fingerprint: Arc<str>) -> Self {
+        let mut context = self.clone();
+        if let Some(idempotency) = &mut context.idempotency {
+            idempotency.fingerprint = Some(fingerprint);
+        }
+        context
+    }
+}
+
+/// The caller's promise that calls with the same key are one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// The caller's key, 1 to [`IDEMPOTENCY_KEY_CHARS_MAX`] characters.
+    pub key: Arc<str>,
+    /// The fingerprint that the JSON-RPC door of release 0.1 took of such a call, by which its records
+    /// are compared; they are kept for a day. Absent for calls through other doors.
+    pub call_fingerprint: Option<Arc<str>>,
+    /// Two requests with the same key are the same request if and only if this is equal. Set by
+    /// `Service` from the typed request.
+    fingerprint: Option<Arc<str>>,
+}
+
+impl Idempotency {
+    /// A key whose request is not known yet.
+    #[must_use]
+    pub const fn new(key: Arc<str>) -> Self {
+        Self {
+            key,
+            call_fingerprint: None,
+            fingerprint: None,
+        }
+    }
+
+    /// A key of a request with this fingerprint, for those who call the application without `Service`.
+    #[must_use]
+    pub const fn of(key: Arc<str>, fingerprint: Arc<str>) -> Self {
+        Self {
+            key,
+            call_fingerprint: None,
+            fingerprint: Some(fingerprint),
+        }
+    }
+
+    /// The fingerprint of the request.
+    ///
+    /// # Panics
+    /// When the call did not come through `Service`: a fault of the program.
+    #[must_use]
+    pub(super) fn fingerprint(&self) -> &Arc<str> {
+        let fingerprint = self.fingerprint.as_ref();
+        fingerprint.expect("the service takes the fingerprint of a request with a key")
+    }
+}
+
+/// The text itself when it is a valid W3C `traceparent`.
+///
+/// Version 00 has exactly four fields; later versions may append more; `ff` and ids of zeros are
+/// invalid. <https://www.w3.org/TR/trace-context/#traceparent-header>
+#[must_use]
+pub fn valid_traceparent(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let hex = |range: std::ops::Range<usize>| {
+        bytes
+            .get(range)
+            .is_some_and(|part| part.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+    };
+    let nonzero = |range: std::ops::Range<usize>| bytes[range].iter().any(|b| *b != b'0');
+    let fields = bytes.len() >= 55
+        && bytes.len() <= 512
+        && hex(0..2)
+        && bytes[2] == b'-'
+        && hex(3..35)
+        && bytes[35] == b'-'
+        && hex(36..52)
+        && bytes[52] == b'-'
+        && hex(53..55);
+    if !fields || &bytes[0..2] == b"ff" || !nonzero(3..35) || !nonzero(36..52) {
+        return None;
+    }
+    let length_fits_version = if &bytes[0..2] == b"00" {
+        bytes.len() == 55
+    } else {
+        bytes.len() == 55 || bytes[55] == b'-'
+    };
+    (length_fits_version && text.is_ascii()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::valid_traceparent;
+
+    #[test]
+    fn only_well_formed_trace_contexts_are_kept() {
+        let good = [
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+        ];
+        let bad = [
+            "",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-é",
+        ];
+        for text in good {
+            assert_eq!(valid_traceparent(text), Some(text));
+        }
+        for text in bad {
+            assert_eq!(valid_traceparent(text), None, "{text}");
+        }
+    }
+}

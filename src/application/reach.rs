@@ -1,0 +1,22 @@
+//! How much work a command is, before it is done.
+
+use taskledger_domain::flow::Command;
+
+/// How many tasks a command may touch in a flow of `flow_tasks`. Cost: O(1).
+pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
+    match command {
+        Command::Create(tasks) => tasks.len(),
+        Command::Execute(execute) => flow_tasks + execute.create.len(),
+        Command::Delete { cascade, .. } => flow_tasks * usize::from(*cascade),
+        Command::Cancel { .. } | Command::Recover { .. } | Command::Archive(_) => flow_tasks,
+        // What follows from one outcome is mostly little; a wake-up finds little that is due.
+        Command::Update(_)
+        | Command::Complete { .. }
+        | Command::Fail { .. }
+        | Command::Report { .. }
+        | Command::Claim(_)
+        | Command::Release { .. }
+        | Command::EndLease { .. }
+        | Command::Wake => 1,
+    }
+}

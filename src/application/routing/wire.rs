@@ -1,0 +1,231 @@
+//! How requests and their outcomes are written between nodes: two lines of JSON there, one back.
+//!
+//! The form has a version, and whoever gets a form or a member that it does not know says that the request
+//! was not taken, so that nodes of different releases never misread each other.
+
+use crate::application::api::{Reply, Request};
+use crate::application::context::{Context, Idempotency, valid_traceparent};
+use crate::application::error::{Error, Failure, Refused};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where nodes take each other's requests.
+pub const PATH: &str = "/internal/v2/call";
+/// The version of the form.
+pub const WIRE_VERSION: u32 = 2;
+/// Stands between cover and request.
+pub(super) const SEPARATE: char = '\n';
+/// Bytes up to which something is read where one is: a few milliseconds.
+const INLINE_BYTES_MAX: usize = 256 * 1024;
+
+/// Goes before the request: who asks, and how long the sender waits.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cover<'a> {
+    v: u32,
+    #[serde(borrow)]
+    principal: Cow<'a, str>,
+    #[serde(borrow)]
+    tenant: Cow<'a, str>,
+    scopes: Vec<Arc<str>>,
+    #[serde(borrow)]
+    correlation: Cow<'a, str>,
+    #[serde(borrow)]
+    trace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    idempotency: Option<Key<'a>>,
+    wait_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    #[serde(borrow)]
+    call_fingerprint: Option<Cow<'a, str>>,
+}
+
+/// A request as another node sent it.
+#[derive(Debug)]
+pub(in crate::application) struct Arrived {
+    /// Who asks.
+    pub(in crate::application) context: Context,
+    /// For what.
+    pub(in crate::application) request: Request,
+    /// How long the sender waits.
+    pub(in crate::application) wait: Duration,
+}
+
+/// The second line.
+pub(super) fn written(request: &Request) -> Arc<[u8]> {
+    let written = serde_json::to_vec(request);
+    written
+        .expect("a request can always be written as JSON")
+        .into()
+}
+
+/// A written request as it is sent.
+pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<u8> {
+    let cover = Cover {
+        v: WIRE_VERSION,
+        principal: Cow::from(&*context.principal),
+        tenant: Cow::from(&*context.tenant),
+        scopes: context.scopes.to_vec(),
+        correlation: Cow::from(&*context.correlation),
+        trace: context.trace.as_deref().map(Cow::from),
+        idempotency: context.idempotency.as_ref().map(|idempotency| Key {
+            key: Cow::from(&*idempotency.key),
+            call_fingerprint: idempotency.call_fingerprint.as_deref().map(Cow::from),
+        }),
+        wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+    };
+    let mut body = serde_json::to_vec(&cover).expect("texts and numbers can be written as JSON");
+    body.reserve(written.len() + 1);
+    body.push(SEPARATE as u8);
+    body.extend_from_slice(written);
+    body
+}
+
+/// A request as it arrives; `None` for what no node of this release sends.
+pub(in crate::application) async fn arrived(body: impl AsRef<[u8]> + Send + 'static) -> Option<Arrived> {
+    if body.as_ref().len() <= INLINE_BYTES_MAX {
+        return read(body.as_ref());
+    }
+    let reading = tokio::task::spawn_blocking(move || read(body.as_ref()));
+    reading.await.ok().flatten()
+}
+
+fn read(body: &[u8]) -> Option<Arrived> {
+    let end = body.iter().position(|byte| *byte == SEPARATE as u8)?;
+    let cover: Cover<'_> = serde_json::from_slice(&body[..end]).ok()?;
+    if cover.v != WIRE_VERSION {
+        return None;
+    }
+    let request = serde_json::from_slice(&body[end + 1..]).ok()?;
+    let mut context = Context::anonymous(Arc::from(&*cover.correlation));
+    context.principal = Arc::from(&*cover.principal);
+    context.tenant = Arc::from(&*cover.tenant);
+    context.scopes = cover.scopes.into();
+    context.trace = cover
+        .trace
+        .as_deref()
+        .and_then(valid_traceparent)
+        .map(Arc::from);
+    context.idempotency = cover.idempotency.map(|sent| {
+        let mut idempotency = Idempotency::new(Arc::from(&*sent.key));
+        idempotency.call_fingerprint = sent.call_fingerprint.as_deref().map(Arc::from);
+        idempotency
+    });
+    Some(Arrived {
+        context,
+        request,
+        wait: Duration::from_millis(cover.wait_ms),
+    })
+}
+
+/// What a request was answered, as it travels back.
+#[derive(Serialize, Deserialize)]
+enum Outcome<R, E> {
+    Reply(R),
+    Error(E),
+}
+
+/// Why a request was not carried out, as it travels back.
+#[derive(Serialize, Deserialize)]
+enum SentError {
+    /// The one place where refusals are put on the wire.
+    Refused(Box<Refused>),
+    Busy {
+        reason: String,
+        retry_after_ms: u64,
+    },
+    OutcomeUnknown,
+    Unanswered {
+        retry_after_ms: u64,
+    },
+    OutOfTime {
+        changes: bool,
+    },
+    ShuttingDown,
+    /// Logged by the node that failed, under this id.
+    Failed {
+        id: String,
+        reason: Option<String>,
+    },
+}
+
+/// What a request is answered, as it is sent back. `None`: it was not carried out, because the flow is
+/// elsewhere. A failure goes by the id under which `log` has put it into the log.
+pub(in crate::application) fn written_outcome(
+    outcome: Result<Reply, Error>,
+    log: impl FnOnce(&Failure) -> String,
+) -> Option<Vec<u8>> {
+    let outcome = match outcome {
+        Ok(reply) => Outcome::Reply(reply),
+        Err(error) => Outcome::Error(match error {
+            // No request that travels names a webhook.
+            Error::Elsewhere(_) | Error::UnknownWebhook { .. } => return None,
+            Error::Refused(refused) => SentError::Refused(refused),
+            Error::Outdated(what) => {
+                let failure = Failure::Broken(format!("an outdated command was not made anew: {what:?}"));
+                SentError::Failed {
+                    id: log(&failure),
+                    reason: None,
+                }
+            }
+            Error::Busy {
+                reason,
+                retry_after_ms,
+            } => SentError::Busy {
+                reason,
+                retry_after_ms,
+            },
+            Error::OutcomeUnknown => SentError::OutcomeUnknown,
+            Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
+            Error::OutOfTime { changes } => SentError::OutOfTime { changes },
+            Error::Failed(Failure::ShuttingDown) => SentError::ShuttingDown,
+            Error::Failed(failure) => SentError::Failed {
+                id: log(&failure),
+                reason: failure.for_the_caller(),
+            },
+        }),
+    };
+    Some(serde_json::to_vec(&outcome).expect("an outcome can always be written as JSON"))
+}
+
+/// The outcome that another node has sent, as if it were ours.
+pub(super) async fn outcome(answer: Vec<u8>) -> Result<Reply, Error> {
+    if answer.len() <= INLINE_BYTES_MAX {
+        return understood(&answer);
+    }
+    let reading = tokio::task::spawn_blocking(move || understood(&answer));
+    reading
+        .await
+        .unwrap_or_else(|_| Err(Failure::ShuttingDown.into()))
+}
+
+fn understood(answer: &[u8]) -> Result<Reply, Error> {
+    let outcome: Outcome<Reply, SentError> = serde_json::from_slice(answer)
+        .map_err(|error| Failure::UnreadableAnswer(error.to_string()))?;
+    Err(match outcome {
+        Outcome::Reply(reply) => return Ok(reply),
+        Outcome::Error(SentError::Refused(refused)) => Error::Refused(refused),
+        Outcome::Error(SentError::Busy {
+            reason,
+            retry_after_ms,
+        }) => Error::Busy {
+            reason,
+            retry_after_ms,
+        },
+        Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
+        Outcome::Error(SentError::Unanswered { retry_after_ms }) => {
+            Error::Unanswered { retry_after_ms }
+        }
+        Outcome::Error(SentError::OutOfTime { changes }) => Error::OutOfTime { changes },
+        Outcome::Error(SentError::ShuttingDown) => Failure::ShuttingDown.into(),
+        Outcome::Error(SentError::Failed { id, reason }) => Failure::OfNode { id, reason }.into(),
+    })
+}

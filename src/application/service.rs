@@ -1,0 +1,234 @@
+//! All that a door may hold: one method for each use case, or [`Service::call`] for those that concern a
+//! flow.
+//!
+//! Each authorises its caller first. What belongs to another node is routed there, so that every door works
+//! on every node. Doors parse before and encode behind; nothing here knows how.
+
+mod reads;
+mod streams;
+mod system;
+mod webhooks;
+
+use super::App;
+use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
+use super::authorize::authorize;
+use super::commands::ExecuteOptions;
+use super::context::Context;
+use super::idempotency::fingerprint;
+use super::ports::ExecutorList;
+use super::routing::{self, Arrived, Forward};
+use crate::clock::SharedClock;
+use crate::webhooks::api::Webhooks;
+use crate::webhooks::callback::Callback;
+use crate::webhooks::worker;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use taskledger_domain::CallbackId;
+use tokio::time::{Instant, timeout_at};
+
+/// What a caller is told to wait after a request ran out of time before it began, in milliseconds.
+const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
+
+/// What a [`Service`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// What use cases work on.
+    pub app: Arc<App>,
+    /// The executors as callers see them.
+    pub executors: Arc<dyn ExecutorList>,
+    /// Endpoints, callbacks and deliveries.
+    pub webhooks: Arc<Webhooks>,
+    /// How sending fares.
+    pub deliveries: worker::Handle,
+    /// The way to other nodes, when there are others.
+    pub forward: Option<Arc<dyn Forward>>,
+}
+
+/// The application as doors see it. One per server.
+#[derive(Debug)]
+pub struct Service {
+    app: Arc<App>,
+    executors: Arc<dyn ExecutorList>,
+    webhooks: Arc<Webhooks>,
+    deliveries: worker::Handle,
+    forward: Option<Arc<dyn Forward>>,
+}
+
+impl Service {
+    /// The application made of these parts.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let Parts {
+            app,
+            executors,
+            webhooks,
+            deliveries,
+            forward,
+        } = parts;
+        Self {
+            app,
+            executors,
+            webhooks,
+            deliveries,
+            forward,
+        }
+    }
+
+    /// Time and the ids of failures.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.app.clock
+    }
+
+    /// Carries out a request that concerns a flow, on the node that the flow belongs to.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn call(&self, context: &Context, request: Request) -> Result<Reply, Error> {
+        authorize(context, request.use_case())?;
+        let Some(forward) = &self.forward else {
+            return self.perform(context, request).await;
+        };
+        let here = |request| self.perform(context, request);
+        // Boxed: a server that is alone must not make room for it in each call.
+        Box::pin(routing::anywhere(&**forward, context, request, here)).await
+    }
+
+    /// Carries out a request that another node has sent, if its flow belongs here; else, and for what no
+    /// node of this release sends, `None`, and nothing was done. Ends when the sender waits no more, at the
+    /// latest at `latest`. `log` puts a failure into the log and gives the id under which it is there.
+    pub async fn taken(
+        &self,
+        body: impl AsRef<[u8]> + Send + 'static,
+        latest: Instant,
+        log: impl FnOnce(&Failure) -> String,
+    ) -> Option<Vec<u8>> {
+        let Arrived {
+            context,
+            request,
+            wait,
+        } = routing::arrived(body).await?;
+        let asked = Instant::now().checked_add(wait);
+        let deadline = asked.map_or(latest, |asked| asked.min(latest));
+        let context = context.until(Some(deadline));
+        let outcome = match authorize(&context, request.use_case()) {
+            Ok(()) => self.perform_until(deadline, &context, request).await,
+            Err(error) => Err(error),
+        };
+        routing::written_outcome(outcome, log)
+    }
+
+    /// Whether this is the `Authorization` of a node of the same cluster; `None` when there are no other
+    /// nodes.
+    #[must_use]
+    pub fn admits_node(&self, authorization: &[u8]) -> Option<bool> {
+        let forward = self.forward.as_ref()?;
+        Some(forward.admits(authorization))
+    }
+
+    /// The same as [`Self::perform`], no longer than until then.
+    async fn perform_until(
+        &self,
+        deadline: Instant,
+        context: &Context,
+        request: Request,
+    ) -> Result<Reply, Error> {
+        let changes = request.changes();
+        if deadline <= Instant::now() {
+            let reason = "the request ran out of time before this call; it was not executed";
+            return Err(Error::Busy {
+                reason: reason.to_owned(),
+                retry_after_ms: RETRY_AFTER_TIMEOUT_MS,
+            });
+        }
+        let name = request.use_case().as_str();
+        let work = AssertUnwindSafe(self.perform(context, request)).catch_unwind();
+        match timeout_at(deadline, work).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Failure::Broken(format!("`{name}` panicked")).into()),
+            Err(_) => Err(Error::OutOfTime { changes }),
+        }
+    }
+
+    /// Carries out a request here. Those that are rare or large are boxed, so that the others stay small.
+    async fn perform(&self, context: &Context, request: Request) -> Result<Reply, Error> {
+        let fingerprinted;
+        let context = if context.idempotency.is_some() && request.changes() {
+            fingerprinted = context.fingerprinted(fingerprint(&request));
+            &fingerprinted
+        } else {
+            context
+        };
+        let app = &*self.app;
+        match request {
+            Request::Create(list) => app.create(context, list).await,
+            Request::Execute(Execute {
+                target,
+                allow_unknown_executors,
+                executor_wait_ms,
+                callback,
+            }) => {
+                self.starting(callback, async |callback| {
+                    let options = ExecuteOptions {
+                        allow_unknown_executors,
+                        executor_wait_ms,
+                        callback,
+                    };
+                    app.execute(context, target, options).await
+                })
+                .await
+            }
+            Request::Retry(Retry { task, callback }) => {
+                Box::pin(self.starting(callback, async |callback| {
+                    app.retry(context, task, callback).await
+                }))
+                .await
+            }
+            Request::Update(update) => {
+                Box::pin(app.update(context, update.task, update.updates)).await
+            }
+            Request::Delete(Delete { task, cascade }) => {
+                Box::pin(app.delete(context, task, cascade)).await
+            }
+            Request::Cancel(Cancel {
+                task,
+                cascade,
+                reason,
+            }) => Box::pin(app.cancel(context, task, cascade, reason)).await,
+            Request::Copy(Copy {
+                task,
+                copy_children,
+                parent,
+            }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
+            Request::Explain(task) => {
+                let explained = Box::pin(app.explain(task)).await?;
+                Ok(Reply::Explained(Box::new(explained)))
+            }
+            Request::History(history) => {
+                Ok(Reply::History(Box::pin(app.history(history)).await?))
+            }
+        }
+    }
+
+    /// Starts a run. Where the caller wants to be called is kept before the command, whose event names it;
+    /// a callback that no event names is removed.
+    async fn starting(
+        &self,
+        callback: Option<Callback>,
+        start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
+    ) -> Result<Reply, Error> {
+        let kept = match callback {
+            None => None,
+            // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
+            Some(callback) => Some(Box::pin(self.webhooks.keep_callback(callback)).await?),
+        };
+        let started = start(kept).await;
+        if let (Some(callback), Err(error)) = (kept, &started)
+            && error.changed_nothing()
+        {
+            Box::pin(self.webhooks.drop_callback(callback)).await;
+        }
+        started
+    }
+}

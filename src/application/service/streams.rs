@@ -1,0 +1,45 @@
+//! Streams of notices, which any node serves.
+
+use super::Service;
+use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
+use crate::application::authorize::{UseCase, authorize};
+use crate::application::context::Context;
+use crate::subscription::stream::{From, Stream};
+
+impl Service {
+    /// What happens from a place on, without an end.
+    ///
+    /// # Errors
+    /// [`Error`]; `NotFound` for a flow or a task that never existed.
+    pub async fn watch(
+        &self,
+        context: &Context,
+        watch: Watch,
+        from: From,
+    ) -> Result<Watching, Error> {
+        authorize(context, UseCase::WatchEvents)?;
+        self.app.watch(watch, from).await
+    }
+
+    /// What happens in a run, from its start to its end.
+    ///
+    /// # Errors
+    /// [`Error`]; `Failed` when the flow has no such run.
+    pub async fn follow(&self, context: &Context, run: Run) -> Result<Stream, Error> {
+        authorize(context, UseCase::WatchRun)?;
+        self.app.watch_run(run.flow, run.id).await
+    }
+
+    /// A task, and what happens in its flow until nothing runs any more.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn subscribe(
+        &self,
+        context: &Context,
+        subscribe: Subscribe,
+    ) -> Result<Subscribed, Error> {
+        authorize(context, UseCase::SubscribeTask)?;
+        self.app.subscribe(subscribe).await
+    }
+}

@@ -1,0 +1,152 @@
+//! What the server says of itself.
+
+use super::Service;
+use crate::application::LAG_EVENTS_MAX;
+use crate::application::api::{
+    Check, Deliveries, Error, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+};
+use crate::application::authorize::{UseCase, authorize};
+use crate::application::context::Context;
+use crate::subscription::rebuild::Status;
+use crate::subscription::runner::State;
+use taskledger_domain::Position;
+
+impl Service {
+    /// How the server is: checks and figures.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn health(&self, context: &Context) -> Result<Health, Error> {
+        authorize(context, UseCase::ReadHealth)?;
+        let app = &self.app;
+        let checks = self.checks().await;
+        let (resident_flows, idle_bytes) = app.flows.resident();
+        let head = *app.store.watch().borrow();
+        let slots = app.flows.slots().usage().into_iter();
+        let counts = self.deliveries.counts();
+        Ok(Health {
+            version: env!("CARGO_PKG_VERSION"),
+            time: app.clock.now(),
+            checks,
+            head,
+            commits: app.store.commits(),
+            checkpoint: app.projections.checkpoint(),
+            rebuild: self.last_rebuild(),
+            resident_flows,
+            idle_bytes,
+            slots: slots
+                .map(|(executor, running, limit)| SlotUsage {
+                    executor,
+                    running,
+                    limit,
+                })
+                .collect(),
+            watchers: app.live.watchers(),
+            deliveries: Deliveries {
+                attempts: counts.attempts,
+                delivered: counts.delivered,
+                failed: counts.failed,
+                dead: counts.dead,
+                open_breakers: counts.open_breakers,
+            },
+            node: self.node(),
+        })
+    }
+
+    /// Whether the server can take calls: the checks of [`Self::health`].
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn readiness(&self, context: &Context) -> Result<Vec<Check>, Error> {
+        authorize(context, UseCase::CheckReadiness)?;
+        Ok(self.checks().await)
+    }
+
+    /// The executors, by name.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn executors(&self, context: &Context) -> Result<Vec<ExecutorView>, Error> {
+        authorize(context, UseCase::ListExecutors)?;
+        Ok(self.executors.list())
+    }
+
+    /// Makes the read models anew, while they serve. Answers with the position of the last event so far,
+    /// which they will contain at least.
+    ///
+    /// # Errors
+    /// [`Error`]; `Busy` while one is under way.
+    pub async fn rebuild_read_models(&self, context: &Context) -> Result<Position, Error> {
+        authorize(context, UseCase::RebuildReadModels)?;
+        self.app.rebuild_read_models().await
+    }
+
+    async fn checks(&self) -> Vec<Check> {
+        let log = match self.app.store.head().await {
+            Ok(head) => Check {
+                name: "log",
+                ok: true,
+                detail: format!("{head} events"),
+            },
+            Err(error) => Check {
+                name: "log",
+                ok: false,
+                detail: error.to_string(),
+            },
+        };
+        vec![log, self.read_models()]
+    }
+
+    fn read_models(&self) -> Check {
+        let projections = &self.app.projections;
+        let at = projections.checkpoint();
+        let (ok, detail) = match projections.state() {
+            State::Running => match projections.lag() {
+                lag if lag > LAG_EVENTS_MAX => (
+                    false,
+                    format!("at {at}, {lag} events behind: commands wait"),
+                ),
+                _ => (true, format!("at {at}")),
+            },
+            State::Filling { position, of } => {
+                (false, format!("being filled, at {position} of {of}"))
+            }
+            State::Retrying { reason } => (false, format!("at {at}, trying again: {reason}")),
+            State::Failed { position, reason } => {
+                (false, format!("stopped before {position}: {reason}"))
+            }
+        };
+        Check {
+            name: "projections",
+            ok,
+            detail,
+        }
+    }
+
+    fn last_rebuild(&self) -> Option<Rebuild> {
+        // Filling empty rows is one too, which nobody asked for.
+        if let State::Filling { position, of } = self.app.projections.state() {
+            return Some(Rebuild::Running { position, of });
+        }
+        Some(match self.app.rebuilds.status()? {
+            Status::Running { position, of } => Rebuild::Running { position, of },
+            Status::Done { position } => Rebuild::Done { position },
+            Status::Failed { reason } => Rebuild::Failed { reason },
+        })
+    }
+
+    fn node(&self) -> Option<NodeHealth> {
+        let census = self.app.flows.ownership().census()?;
+        let shares = census.nodes.iter().map(|(node, partitions)| NodeShare {
+            id: node.id,
+            url: node.url.clone(),
+            partitions: *partitions,
+        });
+        Some(NodeHealth {
+            id: census.me,
+            partitions: census.partitions,
+            folds_read_models: census.folds,
+            alive: shares.collect(),
+        })
+    }
+}

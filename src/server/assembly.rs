@@ -1,0 +1,160 @@
+//! The steps in which a server is put together, each over what the ones before have made.
+
+use super::StartError;
+use super::storage::Opened;
+use crate::application::leases::MemoryRenewals;
+use crate::application::ownership::Sole;
+use crate::application::ports::Executors;
+use crate::application::{
+    App, Directory, Flows, Ownership, Positions, Readings, RowCache, Validation, flows, rows,
+};
+use crate::clock::SharedClock;
+use crate::config::EgressConfig;
+use crate::egress::Egress;
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
+use crate::store::Fence;
+use crate::subscription::live::Live;
+use crate::subscription::rebuild::Rebuilds;
+use crate::subscription::runner;
+use crate::webhooks;
+use crate::webhooks::api::Webhooks;
+use crate::webhooks::outbox::Outbox;
+use crate::webhooks::worker;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A server that is being put together: its storage is open, some of its services run.
+pub(super) struct Assembly {
+    pub(super) storage: Opened,
+    pub(super) clock: SharedClock,
+    /// Ends the services.
+    pub(super) stop: CancellationToken,
+    pub(super) services: TaskTracker,
+}
+
+/// Webhooks that are being sent.
+pub(super) struct Sending {
+    pub(super) webhooks: Arc<Webhooks>,
+    pub(super) deliveries: worker::Handle,
+    /// Ends it.
+    pub(super) stop: CancellationToken,
+}
+
+impl Assembly {
+    /// Over an open storage; nothing runs yet.
+    pub(super) fn of(storage: Opened, clock: SharedClock) -> Self {
+        Self {
+            storage,
+            clock,
+            stop: CancellationToken::new(),
+            services: TaskTracker::new(),
+        }
+    }
+
+    /// Who decides about which flow. A server that is alone takes over from the one before it.
+    pub(super) async fn ownership(&self) -> Result<Arc<dyn Ownership>, StartError> {
+        Ok(match &self.storage.cluster {
+            Some(cluster) => cluster.ownership.clone(),
+            None => Arc::new(Sole(Some(Fence {
+                name: Arc::from("writer"),
+                token: self.storage.store.raise_fence("writer").await?,
+            }))),
+        })
+    }
+
+    /// Lets the read models follow the log.
+    pub(super) async fn fold_read_models(&self) -> Result<runner::Handle, StartError> {
+        let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
+        let options = runner::Options::default();
+        let (service, handle) = runner::Service::new(store, queries, options).await?;
+        let service = match &self.storage.cluster {
+            Some(cluster) => service.folding_while(cluster.ownership.folds()),
+            None => service,
+        };
+        self.services.spawn(service.run(self.stop.child_token()));
+        Ok(handle)
+    }
+
+    /// Notes what is to be sent to webhooks, and sends it.
+    pub(super) fn send_webhooks(&self, options: webhooks::Options) -> Result<Sending, StartError> {
+        let (store, kept) = (&self.storage.store, &self.storage.webhooks);
+        let outbox = Outbox::new(store.clone(), kept.clone());
+        let outbox = match &self.storage.cluster {
+            Some(cluster) => outbox.working_while(cluster.ownership.folds()),
+            None => outbox,
+        };
+        self.services.spawn(outbox.run(self.stop.child_token()));
+        let egress = match options.egress {
+            Some(egress) => egress,
+            None => Arc::new(Egress::new(EgressConfig::default().options()?)?),
+        };
+        let parts = worker::Parts {
+            deliveries: kept.clone(),
+            sender: egress.clone(),
+            clock: self.clock.clone(),
+        };
+        let (worker, deliveries) = worker::Service::new(parts, options.worker);
+        let stop = self.stop.child_token();
+        self.services.spawn(worker.run(stop.clone()));
+        let policy = Arc::new(egress.policy().clone());
+        Ok(Sending {
+            webhooks: Arc::new(Webhooks::new(kept.clone(), store.clone(), policy)),
+            deliveries,
+            stop,
+        })
+    }
+
+    /// The flows with the engine that runs their attempts, and everything that use cases work on.
+    pub(super) fn application(
+        &self,
+        ownership: Arc<dyn Ownership>,
+        projections: runner::Handle,
+        catalog: &Arc<ExecutorDirectory>,
+    ) -> (Arc<App>, Arc<Engine>) {
+        let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
+        let clock = self.clock.clone();
+        let executors: Arc<dyn Executors> = catalog.clone();
+        let rows = Arc::new(RowCache::new(rows::BYTES_MAX));
+        let positions = Arc::new(Positions::after(*store.watch().borrow()));
+        let (flows, woken) = Flows::new(flows::Parts {
+            store: store.clone(),
+            clock: clock.clone(),
+            executors: executors.clone(),
+            renewals: Arc::new(MemoryRenewals::default()),
+            rows: rows.clone(),
+            positions: positions.clone(),
+            ownership,
+            idle_bytes_max: flows::IDLE_BYTES_MAX,
+            stop: self.stop.clone(),
+        });
+        let validation = Arc::new(Validation::new(executors));
+        let engine = Engine::new(
+            &flows,
+            catalog.clone(),
+            JobSource::new(store.clone(), rows.clone()),
+            validation.clone(),
+            clock.clone(),
+        );
+        flows.set_attempts(engine.clone());
+        let running = flows.clone().run(woken, self.stop.child_token());
+        self.services.spawn(running);
+        let (following, live) = Live::new(store.clone());
+        self.services.spawn(following.run(self.stop.child_token()));
+        let app = App {
+            directory: Arc::new(Directory::new(store.clone(), clock.clone(), rows.clone())),
+            rebuilds: Rebuilds::new(store.clone(), queries.clone()),
+            store,
+            clock,
+            flows,
+            projections,
+            readings: Readings::of(queries.readers()),
+            queries,
+            validation,
+            rows,
+            positions,
+            live,
+        };
+        (Arc::new(app), engine)
+    }
+}

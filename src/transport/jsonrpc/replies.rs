@@ -1,0 +1,134 @@
+//! What use cases answer, as the results of JSON-RPC methods. Members stand in alphabetical order, as they
+//! always have.
+
+mod explained;
+mod history;
+mod subscribed;
+mod system;
+
+pub(super) use subscribed::subscribed;
+pub(super) use system::{executors, health, rebuild_started};
+
+use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
+use taskledger_domain::task::Status;
+use taskledger_domain::{RunId, TaskId};
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("results can always be written as JSON")
+}
+
+/// The result of a call that concerns a flow. Cost: O(size).
+#[must_use]
+pub fn reply(reply: &Reply) -> Box<RawValue> {
+    match reply {
+        Reply::Created(created) => created_tasks(created),
+        Reply::Started(started) => started_run(started),
+        Reply::Updated { task, status } => raw(&UpdatedTask {
+            id: *task,
+            status: status.map_or("ok", Status::as_str),
+        }),
+        Reply::Deleted => raw(&Success { success: true }),
+        Reply::Cancelled { task } => raw(&CancelledTask {
+            status: Status::Cancelled.as_str(),
+            task_id: *task,
+        }),
+        Reply::Copied(copied) => copied_task(copied),
+        Reply::Explained(explained) => explained::explained(explained),
+        Reply::History(page) => history::page(page),
+    }
+}
+
+#[derive(Serialize)]
+struct Success {
+    success: bool,
+}
+
+#[derive(Serialize)]
+struct UpdatedTask {
+    id: TaskId,
+    status: &'static str,
+}
+
+#[derive(Serialize)]
+struct CancelledTask {
+    status: &'static str,
+    task_id: TaskId,
+}
+
+fn created_tasks(created: &Created) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct Result<'a> {
+        id: TaskId,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_ids: Option<Ids<'a>>,
+    }
+    raw(&Result {
+        id: created.task,
+        status: Status::Pending.as_str(),
+        task_ids: created.task_ids.as_ref().map(Ids),
+    })
+}
+
+fn started_run(started: &Started) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct Result<'a> {
+        root_task_id: TaskId,
+        run_id: RunId,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_ids: Option<Ids<'a>>,
+    }
+    raw(&Result {
+        root_task_id: started.root,
+        run_id: started.run,
+        status: "started",
+        task_id: started.task,
+        task_ids: started.task.is_none().then_some(Ids(&started.task_ids)),
+    })
+}
+
+fn copied_task(copied: &Copied) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct Dropped {
+        id: TaskId,
+        required: bool,
+        task_id: TaskId,
+    }
+    #[derive(Serialize)]
+    struct Result {
+        copied_task_id: TaskId,
+        dropped_dependencies: Vec<Dropped>,
+        original_task_id: TaskId,
+        status: &'static str,
+        task_ids: BTreeMap<TaskId, TaskId>,
+    }
+    let dropped = copied.dropped.iter().map(|it| Dropped {
+        id: it.on,
+        required: it.required,
+        task_id: it.task,
+    });
+    raw(&Result {
+        copied_task_id: copied.copy,
+        dropped_dependencies: dropped.collect(),
+        original_task_id: copied.original,
+        status: Status::Pending.as_str(),
+        task_ids: copied.task_ids.iter().copied().collect(),
+    })
+}
+
+/// Ids by the names that the caller gave, in the order of these.
+struct Ids<'a>(&'a TaskIds);
+
+impl Serialize for Ids<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let by_name: BTreeMap<&str, TaskId> =
+            self.0.iter().map(|(name, id)| (&**name, *id)).collect();
+        serializer.collect_map(by_name)
+    }
+}
