@@ -11,15 +11,15 @@ mod system;
 mod watching;
 
 pub use super::authorize::UseCase;
+pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
 pub use super::explain::{ATTEMPTS_MAX, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
-pub use super::encoder::{Moment, TreeEncoder};
 pub use super::naming::{CallNames, Index as NameIndex};
 pub use super::past::{AsOf, Then};
 pub use super::queries::{Consistency, Page};
-pub use super::routing::PATH as PEER_CALLS;
 pub use super::readings::{Cut, Encoded, Pieces};
+pub use super::routing::PATH as PEER_CALLS;
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,
 };

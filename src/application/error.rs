@@ -3,8 +3,8 @@
 use super::naming::CallNames;
 use super::ownership::Node;
 use crate::store;
-use serde::{Deserialize, Serialize};
 use crate::webhooks;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;

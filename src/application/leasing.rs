@@ -114,7 +114,7 @@ impl Flows {
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.
     ///
     /// # Errors
-    /// [`Error`]; `Refused` with `StaleAttempt` when the attempt is not held under that lease any more.
+    /// [`Error`]; `Outdated` when the attempt is not held under that lease any more.
     pub async fn tell(
         self: &Arc<Self>,
         flow: FlowId,
@@ -133,7 +133,7 @@ impl Flows {
     /// Lets a lease hold `lease_ms` from now; gives until when it holds. Not an event.
     ///
     /// # Errors
-    /// [`Error`]; `Refused` with `StaleAttempt` when the lease does not hold any more.
+    /// [`Error`]; `Outdated` when the lease does not hold any more.
     pub async fn renew(
         self: &Arc<Self>,
         flow: FlowId,

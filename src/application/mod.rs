@@ -7,8 +7,8 @@
 
 pub mod api;
 pub mod archiving;
-mod awaited;
 pub mod authorize;
+mod awaited;
 mod batch;
 mod commands;
 pub mod context;
@@ -29,6 +29,7 @@ pub mod mailbox;
 pub mod naming;
 pub mod outcomes;
 pub mod ownership;
+mod partitions;
 mod past;
 mod placing;
 pub mod ports;
@@ -43,7 +44,6 @@ mod sending;
 pub mod service;
 pub mod slots;
 mod stream_reader;
-mod partitions;
 mod timers;
 mod validation;
 pub mod watching;

@@ -66,7 +66,9 @@ impl App {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        let flow = self.await_task(Argument::Parent, parent, consistency).await?;
+        let flow = self
+            .await_task(Argument::Parent, parent, consistency)
+            .await?;
         let open = || self.queries.children(parent);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),

@@ -10,9 +10,9 @@ use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use taskledger_domain::{Payload, Violation};
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::CompiledSchema;
+use taskledger_domain::{Payload, Violation};
 use tokio::sync::watch;
 
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.

@@ -12,15 +12,15 @@
 
 mod keeper;
 mod leases;
+mod ownership;
 mod peers;
 mod postgres;
-mod ownership;
 
 pub use keeper::{Keeper, PartitionListener};
 pub use leases::{Error, Held, Leases, Sight, Standing};
+pub use ownership::NodeOwnership;
 pub use peers::Peers;
 pub use postgres::{PostgresLeases, migrate};
-pub use ownership::NodeOwnership;
 
 use std::time::Duration;
 

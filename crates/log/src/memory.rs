@@ -5,12 +5,12 @@
 
 use super::retention::{Dropped, Undropped, being_dropped, not_archived};
 use super::{Append, ClaimKey, Error, EventStore, Fence, Outcome, Page, Resolution, Snapshot};
-use taskledger_clock::SharedClock;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taskledger_clock::SharedClock;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version, codec};
 use tokio::sync::watch;

@@ -18,12 +18,12 @@ use super::secret::{self, Signature};
 use super::store::{
     self, Change, Created, DeliveryFilter, New, OLD_KEYS_MAX, Recover, Redelivered, Rotated, Store,
 };
-use taskledger_net::egress::Policy;
-use taskledger_log::EventStore;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
+use taskledger_log::EventStore;
+use taskledger_net::egress::Policy;
 use tokio::time::{Instant, sleep};
 
 /// How long a test is waited for: longer than an attempt takes by default, shorter than a call may.

@@ -1,11 +1,11 @@
 //! Where to send what.
 
 use super::delivery::Health;
-use taskledger_subscription::notice::Kind;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::{CallbackId, FlowId, Position, RunId, Timestamp};
+use taskledger_subscription::notice::Kind;
 use uuid::Uuid;
 
 /// An endpoint. For the callback of one execution it is that callback's id.

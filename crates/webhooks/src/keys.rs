@@ -5,8 +5,6 @@
 //! A sealed value is bound to the row it was made for: in another row it does not open.
 
 use super::delivery::Secret;
-use taskledger_clock::SharedClock;
-use taskledger_log::private;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chacha20poly1305::aead::{Aead, Payload};
@@ -17,6 +15,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use taskledger_clock::SharedClock;
+use taskledger_log::private;
 
 /// The file of the data folder that is made when no other is named.
 pub const KEYS_FILE: &str = "secrets.key";

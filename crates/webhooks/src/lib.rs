@@ -25,9 +25,9 @@ pub mod worker;
 
 pub use taskledger_net::egress::URL_CHARS_MAX;
 
-use taskledger_net::egress::Egress;
 use std::path::PathBuf;
 use std::sync::Arc;
+use taskledger_net::egress::Egress;
 
 /// Settings.
 #[derive(Debug, Clone, Default)]

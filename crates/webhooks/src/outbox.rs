@@ -13,14 +13,14 @@ mod runs;
 pub use body::{BODY_BYTES_MAX, body};
 
 use super::store::{Error, Intake, Message, Recipient, State, Store, Taken};
-use taskledger_log::{self as log, EventStore};
-use taskledger_subscription::feed::Feed;
-use taskledger_subscription::notice::notices;
 use interest::Interest;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{Position, Recorded, Timestamp};
+use taskledger_log::{self as log, EventStore};
+use taskledger_subscription::feed::Feed;
+use taskledger_subscription::notice::notices;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;

@@ -4,12 +4,12 @@
 //! those behind the prefix, decoded. May not: keep or send anything.
 
 use super::delivery::Secret;
-use taskledger_clock::SharedClock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ed25519_dalek::SigningKey;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use taskledger_clock::SharedClock;
 
 /// Begins a secret that both sides know (HMAC-SHA256).
 pub const SHARED: &str = "whsec_";

@@ -288,7 +288,10 @@ impl Model {
                         let run = self.tasks[&e.task_id].run.expect("in a run");
                         let ended = self.awaited(e.task_id) == 0;
                         let bad = self.is_harmed(e.task_id) || self.tally(e.task_id)[0] > 0;
-                        assert!(ended && bad || self.is_still(run), "a group fails too early");
+                        assert!(
+                            ended && bad || self.is_still(run),
+                            "a group fails too early"
+                        );
                     }
                     FailureReason::ExecutorNotFound => {
                         let method = self.tasks[&e.task_id].method.as_deref();

@@ -2,7 +2,8 @@
 
 use crate::support::{cancel, error_of, starts};
 use taskledger_domain::flow::{
-    Claim, Command, Done, Event, FailureReason, Kind, RequeueReason, TaskFailed, TaskRequeued,
+    Claim, Command, Done, Event, FailureReason, Kind, Outdated, RequeueReason, TaskFailed,
+    TaskRequeued,
 };
 use taskledger_domain::schedule::{self, Effect};
 use taskledger_domain::task::Progress;
@@ -159,7 +160,9 @@ fn a_claim_on_another_specification_is_refused() {
         ..the_claim(&s, "a", "l")
     };
     let s = s.when(Command::Claim(claim));
-    let _ = s.rejects(Kind::SpecificationMoved).then(&[("a", Pending)]);
+    let _ = s
+        .is_outdated(Outdated::Specification)
+        .then(&[("a", Pending)]);
 }
 
 #[test]
@@ -186,19 +189,19 @@ fn an_outcome_must_present_the_lease_of_its_attempt() {
     );
     let before = s.flow.clone();
     for (attempt, under) in [(1, None), (1, Some(lease("other"))), (2, Some(lease("l")))] {
-        let s = completes(s.clone(), "a", attempt, under).rejects(Kind::StaleAttempt);
+        let s = completes(s.clone(), "a", attempt, under).is_outdated(Outdated::Attempt);
         let s = s.when(Command::Report {
             task: id("a"),
             attempt,
             progress: Progress::DONE,
             lease: under,
         });
-        let s = s.rejects(Kind::StaleAttempt);
+        let s = s.is_outdated(Outdated::Attempt);
         assert_eq!(s.flow, before, "a refusal changes nothing");
     }
-    let s = completes(s, "b", 1, Some(lease("l"))).rejects(Kind::StaleAttempt);
-    let s = ends(s, "b", 1, "l").rejects(Kind::StaleAttempt);
-    let _ = ends(s, "a", 1, "other").rejects(Kind::StaleAttempt);
+    let s = completes(s, "b", 1, Some(lease("l"))).is_outdated(Outdated::Attempt);
+    let s = ends(s, "b", 1, "l").is_outdated(Outdated::Attempt);
+    let _ = ends(s, "a", 1, "other").is_outdated(Outdated::Attempt);
 }
 
 #[test]
@@ -297,7 +300,7 @@ fn what_is_given_back_uses_up_nothing() {
         assert_eq!(again.unwrap().reason, RequeueReason::Released);
         assert_eq!(error_of(&s, "a"), "worker `worker of l` gave it back");
     }
-    let s = completes(s, "a", 5, Some(lease("l"))).rejects(Kind::StaleAttempt);
+    let s = completes(s, "a", 5, Some(lease("l"))).is_outdated(Outdated::Attempt);
     let s = claimed(s, "a", "m");
     let _ = completes(s, "a", 6, Some(lease("m")))
         .accepted()
@@ -308,7 +311,7 @@ fn what_is_given_back_uses_up_nothing() {
 fn cancel_and_deadline_take_a_leased_attempt_back() {
     let s = claimed(running(vec![remote("a")]), "a", "l").when(cancel("a"));
     let s = s.accepted().then(&[("a", Cancelled)]);
-    let s = completes(s, "a", 1, Some(lease("l"))).rejects(Kind::StaleAttempt);
+    let s = completes(s, "a", 1, Some(lease("l"))).is_outdated(Outdated::Attempt);
     assert_eq!(schedule::leased(&s.flow).count(), 0);
 
     let s = claimed(running(vec![remote("a").deadline_ms(10_000)]), "a", "l");

@@ -75,7 +75,10 @@ impl WorkingSet {
     ///
     /// # Errors
     /// Why the event contradicts what is known; the set is then useless.
-    pub(crate) fn fold(&mut self, recorded: &Recorded) -> Result<Option<CoverInSql>, Contradiction> {
+    pub(crate) fn fold(
+        &mut self,
+        recorded: &Recorded,
+    ) -> Result<Option<CoverInSql>, Contradiction> {
         let cover = match recorded.event.as_ref() {
             Event::TaskCreated(_) => self.create(recorded).map(|()| None),
             Event::RunStarted(e) => self.start_run(recorded, e),
@@ -186,9 +189,7 @@ impl WorkingSet {
     }
 
     fn flow(&mut self, id: FlowId) -> Result<&mut Flow, Contradiction> {
-        self.flows
-            .get_mut(&id)
-            .ok_or(Contradiction::NoFlow(id))
+        self.flows.get_mut(&id).ok_or(Contradiction::NoFlow(id))
     }
 
     fn create(&mut self, recorded: &Recorded) -> Result<(), Contradiction> {
@@ -236,13 +237,14 @@ impl WorkingSet {
         Ok(())
     }
 
-    fn change(&mut self, recorded: &Recorded, write: Write) -> Result<Option<CoverInSql>, Contradiction> {
+    fn change(
+        &mut self,
+        recorded: &Recorded,
+        write: Write,
+    ) -> Result<Option<CoverInSql>, Contradiction> {
         let event = recorded.event.as_ref();
         let id = event.task_id().ok_or(Contradiction::NoTaskNamed)?;
-        let task = self
-            .tasks
-            .get_mut(&id)
-            .ok_or(Contradiction::NoTask(id))?;
+        let task = self.tasks.get_mut(&id).ok_or(Contradiction::NoTask(id))?;
         let row = &mut task.placed.row;
         if row.flow_id != recorded.flow {
             return Err(Contradiction::ForeignTask(id));
@@ -284,7 +286,10 @@ impl WorkingSet {
     }
 
     fn delete(&mut self, id: TaskId, before: &Facets) -> Result<(), Contradiction> {
-        let task = self.tasks.remove(&id).ok_or(Contradiction::DeletedTwice(id))?;
+        let task = self
+            .tasks
+            .remove(&id)
+            .ok_or(Contradiction::DeletedTwice(id))?;
         let row = &task.placed.row;
         self.account(row.flow_id, Some(before), None)?;
         let flow = self.flow(row.flow_id)?;
@@ -442,15 +447,11 @@ impl WorkingSet {
     }
 
     fn task(&self, id: TaskId) -> Result<&Task, Contradiction> {
-        self.tasks
-            .get(&id)
-            .ok_or(Contradiction::NoTask(id))
+        self.tasks.get(&id).ok_or(Contradiction::NoTask(id))
     }
 
     fn task_mut(&mut self, id: TaskId) -> Result<&mut Task, Contradiction> {
-        self.tasks
-            .get_mut(&id)
-            .ok_or(Contradiction::NoTask(id))
+        self.tasks.get_mut(&id).ok_or(Contradiction::NoTask(id))
     }
 }
 

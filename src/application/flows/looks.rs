@@ -68,7 +68,9 @@ impl Flows {
                 })?;
                 let _place = place.expect("the places are never closed");
                 let stored = loading::stored(&*self.store, flow).await?;
-                Ok(maybe_block_in_place(stored.flow.size(), || look(&stored.flow)))
+                Ok(maybe_block_in_place(stored.flow.size(), || {
+                    look(&stored.flow)
+                }))
             }
             other => other,
         }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::Rejection;
+use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::task::call::parse_create;
 use taskledger_domain::testing::id;
 use uuid::Uuid;
@@ -108,12 +108,15 @@ async fn a_request_is_answered_with_what_the_owner_says() {
     let Ok(Reply::Created(created)) = reply else {
         panic!("tasks were created: {reply:?}");
     };
-    assert_eq!(created.task_ids.as_deref(), Some(&[("x".to_owned(), id("b"))][..]));
+    assert_eq!(
+        created.task_ids.as_deref(),
+        Some(&[("x".to_owned(), id("b"))][..])
+    );
 
-    let refusal = Rejection::not_found("task_id", id("a")).with_ids("children", [id("b")]);
+    let refusal = Refusal::not_found(Argument::Task, id("a"));
     let other = answering([answered(Err(refusal.clone().into()))]);
     let refused = call(NEVER_HERE, &other, change(), None).await;
-    assert!(matches!(refused, Err(Error::Refused(told)) if *told == refusal));
+    assert!(matches!(refused, Err(Error::Refused(told)) if told.refusal == refusal));
 
     let failure = Failure::Broken("a secret of the server".to_owned());
     let other = answering([answered(Err(failure.into()))]);
@@ -136,9 +139,18 @@ async fn what_the_owner_does_not_take_is_looked_for_anew() {
 async fn a_flow_that_nobody_owns_is_busy_in_the_end() {
     let begin = Instant::now();
     let told = call(NEVER_HERE, &answering([]), change(), None).await;
-    assert!(matches!(told, Err(Error::Busy { retry_after_ms: 1.., .. })));
+    assert!(matches!(
+        told,
+        Err(Error::Busy {
+            retry_after_ms: 1..,
+            ..
+        })
+    ));
     let looked = begin.elapsed();
-    assert!(looked <= SEARCH_MAX && looked > SEARCH_MAX / 2, "{looked:?}");
+    assert!(
+        looked <= SEARCH_MAX && looked > SEARCH_MAX / 2,
+        "{looked:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +195,7 @@ async fn of_a_change_that_may_have_happened_it_is_never_said_that_it_did_not() {
         assert!(matches!(told, Err(Error::Unanswered { .. })), "{told:?}");
     }
     // A refusal that the rules give stands for both tries: the key was looked for first.
-    let refusal = Rejection::not_found("task_id", id("a"));
+    let refusal = Refusal::not_found(Argument::Task, id("a"));
     let other = answering([Sent::Broken, answered(Err(refusal.into()))]);
     let told = call(NEVER_HERE, &other, change(), Some("k")).await;
     assert!(matches!(told, Err(Error::Refused(_))), "{told:?}");
@@ -202,7 +214,11 @@ fn list() -> Request {
 
 /// The parts of a request as they are sent.
 fn sent_by(context: &Context, request: &Request) -> Vec<u8> {
-    wire::covered(context, Duration::from_millis(1500), &wire::written(request))
+    wire::covered(
+        context,
+        Duration::from_millis(1500),
+        &wire::written(request),
+    )
 }
 
 #[tokio::test]
@@ -270,7 +286,10 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
         (&*more, request),
         (cover, &*member),
         (cover, &*unknown),
-        (former, r#"{"jsonrpc":"2.0","id":0,"method":"tasks.cancel","params":{}}"#),
+        (
+            former,
+            r#"{"jsonrpc":"2.0","id":0,"method":"tasks.cancel","params":{}}"#,
+        ),
         ("", ""),
         ("{}", "{}"),
     ] {

@@ -90,7 +90,9 @@ pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<
 }
 
 /// A request as it arrives; `None` for what no node of this release sends.
-pub(in crate::application) async fn arrived(body: impl AsRef<[u8]> + Send + 'static) -> Option<Arrived> {
+pub(in crate::application) async fn arrived(
+    body: impl AsRef<[u8]> + Send + 'static,
+) -> Option<Arrived> {
     if body.as_ref().len() <= INLINE_BYTES_MAX {
         return read(body.as_ref());
     }
@@ -170,7 +172,8 @@ pub(in crate::application) fn written_outcome(
             Error::Elsewhere(_) | Error::UnknownWebhook { .. } => return None,
             Error::Refused(refused) => SentError::Refused(refused),
             Error::Outdated(what) => {
-                let failure = Failure::Broken(format!("an outdated command was not made anew: {what:?}"));
+                let failure =
+                    Failure::Broken(format!("an outdated command was not made anew: {what:?}"));
                 SentError::Failed {
                     id: log(&failure),
                     reason: None,

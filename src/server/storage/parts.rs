@@ -117,11 +117,9 @@ impl Parts {
                     beside,
                 }
             }
-            (
-                LogIn::Database(log),
-                TablesIn::Database(read_models),
-                TablesIn::Database(beside),
-            ) if log.is_same_as(&read_models) && log.is_same_as(&beside) => {
+            (LogIn::Database(log), TablesIn::Database(read_models), TablesIn::Database(beside))
+                if log.is_same_as(&read_models) && log.is_same_as(&beside) =>
+            {
                 Arrangement::Shared(log)
             }
             (
@@ -232,13 +230,21 @@ mod tests {
             TablesIn::Folder(PathBuf::from("/elsewhere")),
         );
         let folders = only_log.expect("a store that is only a log").arrangement;
-        assert_eq!(folders.folders(), [Path::new("/data"), Path::new("/elsewhere")]);
+        assert_eq!(
+            folders.folders(),
+            [Path::new("/data"), Path::new("/elsewhere")]
+        );
         let refused = Parts::new(
             LogIn::Store(store()),
             TablesIn::Database(database("a")),
             TablesIn::Folder(folder()),
         );
-        let text = refused.expect_err("tables in a database that has no log").to_string();
-        assert!(text.contains("database a at localhost") && text.contains("expected"), "{text}");
+        let text = refused
+            .expect_err("tables in a database that has no log")
+            .to_string();
+        assert!(
+            text.contains("database a at localhost") && text.contains("expected"),
+            "{text}"
+        );
     }
 }

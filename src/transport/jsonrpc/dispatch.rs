@@ -142,11 +142,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
 
     /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
     /// process, who take no long answers.
-    pub async fn answer_bytes(
-        &self,
-        body: &[u8],
-        context: Context,
-    ) -> Option<Vec<u8>> {
+    pub async fn answer_bytes(&self, body: &[u8], context: Context) -> Option<Vec<u8>> {
         let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share());
         let max = self.answer_bytes_max;
         match envelope::parse(body) {

@@ -11,8 +11,8 @@ use super::params::{
 };
 use super::reader::Parameters;
 use super::refusals;
-use super::streaming::Streamed;
 use super::replies;
+use super::streaming::Streamed;
 use super::task_json::{PageJson, TaskJson, ThenJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
@@ -62,7 +62,8 @@ fn tasks() -> Vec<Method<Service>> {
                     let Call {
                         params, context, ..
                     } = call;
-                    let p = maybe_block_in_place(listed(&params), || create::Params::read(&params))?;
+                    let p =
+                        maybe_block_in_place(listed(&params), || create::Params::read(&params))?;
                     drop(params);
                     called(&service, &context, Request::Create(p.tasks)).await
                 })

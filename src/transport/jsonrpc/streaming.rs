@@ -202,7 +202,7 @@ pub(super) fn is_asked_for<C>(envelope: &Envelope, methods: &[Method<C>]) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application::api::Text;
+    use crate::transport::jsonrpc::text::Text;
     use std::sync::Arc;
     use std::time::Duration;
     use taskledger_domain::RunId;
@@ -223,11 +223,7 @@ mod tests {
             std::future::pending().boxed()
         }
 
-        fn follow<'a>(
-            &'a self,
-            _: &'a Context,
-            _: Run,
-        ) -> BoxFuture<'a, Result<Stream, RpcError>> {
+        fn follow<'a>(&'a self, _: &'a Context, _: Run) -> BoxFuture<'a, Result<Stream, RpcError>> {
             std::future::pending().boxed()
         }
     }

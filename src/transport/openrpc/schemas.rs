@@ -147,7 +147,9 @@ fn run() -> Value {
         "state": {"type": "string", "enum": ["running", "completed", "failed", "cancelled"]},
         "counts": at("StatusCounts"),
     }));
-    run["description"] = json!("The latest run that covers the task. Shown by the root of the run, and by the root of the flow.");
+    run["description"] = json!(
+        "The latest run that covers the task. Shown by the root of the run, and by the root of the flow."
+    );
     run
 }
 

@@ -3,8 +3,8 @@
 //! A socket takes an answer whole, so an answer is in memory until its peer has taken it. Those of one
 //! socket share their bytes: a peer that asks much and takes nothing stops its own calls.
 
-use axum::extract::ws::Message;
 use crate::transport::budget::Share as Counted;
+use axum::extract::ws::Message;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 

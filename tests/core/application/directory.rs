@@ -20,7 +20,7 @@ async fn wait_for_executor(w: &World, name: &'static str, method: &str) {
         callback: None,
     };
     let run = w.call(move |app| async move {
-        app.execute(caller(), Target::Stored(id(name)), options)
+        app.execute(&caller(), Target::Stored(id(name)), options)
             .await
     });
     assert!(soon(run).await.unwrap().is_ok());
@@ -52,7 +52,7 @@ async fn a_task_that_waits_for_an_unknown_executor_starts_when_a_snapshot_has_it
 
 #[tokio::test]
 async fn a_flow_that_was_evicted_is_found_too() {
-    let mut w = World::made(crate::world::Make {
+    let mut w = World::made(crate::application::world::Make {
         idle_bytes_max: 0,
         ..Default::default()
     })
@@ -79,7 +79,7 @@ async fn an_executor_that_comes_while_a_turn_is_written_is_not_missed() {
     };
     let mut hold = w.faults.hold_next_append();
     let run = w.call(move |app| async move {
-        app.execute(caller(), Target::Stored(id("a")), options)
+        app.execute(&caller(), Target::Stored(id("a")), options)
             .await
     });
     hold.arrived().await;

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use taskledger::application::Context;
 use taskledger::application::slots::HOLDERS_MAX;
 use taskledger::application::{ExecuteOptions, Target};
-use taskledger::transport::jsonrpc::refusals;
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 
 async fn explain(w: &World, name: &str) -> Value {
     let task = id(name);
-    soon(w.call(move |app| async move { app.explain(task, refusals::reason).await }))
+    soon(w.call(move |app| async move { app.explain(task).await }))
         .await
         .unwrap()
         .unwrap()
@@ -377,8 +376,7 @@ async fn what_does_not_exist_any_more_is_not_explained() {
     let gone = w.call(move |app| async move { app.delete(&caller(), a, false).await });
     assert!(soon(gone).await.unwrap().is_ok());
     for task in [a, id("nobody")] {
-        let answer =
-            soon(w.call(move |app| async move { app.explain(task, refusals::reason).await })).await;
+        let answer = soon(w.call(move |app| async move { app.explain(task).await })).await;
         assert_eq!(refused(answer.unwrap()), Kind::NotFound);
     }
 }

@@ -4,7 +4,7 @@ use crate::application::world::{Make, World, caller, metadata, quiet, soon, task
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger::application::{Claimed, Error, Wanted};
-use taskledger_domain::flow::{Command, Done, Event, FailureReason, Kind};
+use taskledger_domain::flow::{Command, Done, Event, FailureReason, Kind, Outdated};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::testing::{START, id};
 use taskledger_domain::{FlowId, LeaseId, Payload, Timestamp};
@@ -71,10 +71,10 @@ async fn renew(w: &World, name: &str, held: Claimed) -> Result<Timestamp, Error>
     .await
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
+fn outdated<T: std::fmt::Debug>(result: Result<T, Error>) -> Outdated {
     match result {
-        Err(Error::Refused(rejection)) => rejection.kind,
-        other => panic!("expected a refusal, got {other:?}"),
+        Err(Error::Outdated(what)) => what,
+        other => panic!("expected it to be outdated, got {other:?}"),
     }
 }
 
@@ -104,7 +104,10 @@ async fn a_claimed_task_runs_outside_the_server_until_its_worker_ends_it() {
         (1, START.plus_ms(LEASE_MS))
     );
     assert_eq!((w.script.launches(), w.taken()), (vec![], 1));
-    assert_eq!(kind(claim(&w, "a").await), Kind::InvalidTransition);
+    let Err(Error::Refused(refused)) = claim(&w, "a").await else {
+        panic!("it is not ready");
+    };
+    assert_eq!(refused.refusal.kind(), Kind::InvalidTransition);
 
     let progress = Command::Report {
         task: id("a"),
@@ -187,17 +190,17 @@ async fn a_lease_that_is_not_renewed_ends_and_its_task_is_on_offer_again() {
     assert_eq!(failures(&w, "a").await, expected);
 
     // The worker wakes up: nothing of what it says counts.
-    assert_eq!(kind(renew(&w, "a", lost).await), Kind::StaleAttempt);
+    assert_eq!(outdated(renew(&w, "a", lost).await), Outdated::Attempt);
     let next = claimed(&w, "a").await;
     assert_eq!(next.attempt, 2);
-    assert_eq!(kind(complete(&w, "a", lost).await), Kind::StaleAttempt);
+    assert_eq!(outdated(complete(&w, "a", lost).await), Outdated::Attempt);
     let release = Command::Release {
         task: id("a"),
         attempt: 2,
         lease: lost.lease,
     };
     let released = soon(w.app.flows.tell(flow("a"), release, metadata("release"))).await;
-    assert_eq!(kind(released), Kind::StaleAttempt);
+    assert_eq!(outdated(released), Outdated::Attempt);
     assert!(complete(&w, "a", next).await.is_ok());
     assert_eq!(w.status("a").await, Some(Status::Completed));
 }
@@ -232,9 +235,9 @@ async fn a_renewed_lease_holds_longer_and_renewals_are_not_events() {
         lease: LeaseId(id("unknown").0),
         ..held
     };
-    assert_eq!(kind(renew(&w, "a", unknown).await), Kind::StaleAttempt);
+    assert_eq!(outdated(renew(&w, "a", unknown).await), Outdated::Attempt);
     assert!(complete(&w, "a", held).await.is_ok());
-    assert_eq!(kind(renew(&w, "a", held).await), Kind::StaleAttempt);
+    assert_eq!(outdated(renew(&w, "a", held).await), Outdated::Attempt);
     quiet().await;
     assert!(w.renewals.is_empty(), "what is over is forgotten");
 }
@@ -315,13 +318,13 @@ async fn cancel_time_out_and_deadline_take_a_leased_attempt_back() {
     let bounded = |name: &str, params: Value| json!([{"id": id(name), "name": name, "schemas": {"method": "resize"}, "params": params}]);
     run(&w, json!([task("a", "resize")])).await;
     let a = claimed(&w, "a").await;
-    let cancel = w.call(|app| async move { app.cancel(caller(), id("a"), false, None).await });
+    let cancel = w.call(|app| async move { app.cancel(&caller(), id("a"), false, None).await });
     assert!(soon(cancel).await.unwrap().is_ok());
     assert_eq!(
         (w.status("a").await, w.taken()),
         (Some(Status::Cancelled), 0)
     );
-    assert_eq!(kind(renew(&w, "a", a).await), Kind::StaleAttempt);
+    assert_eq!(outdated(renew(&w, "a", a).await), Outdated::Attempt);
 
     run(&w, bounded("b", json!({"timeout_seconds": 5}))).await;
     let deadline = START.plus_ms(10_000).to_string();
@@ -330,11 +333,11 @@ async fn cancel_time_out_and_deadline_take_a_leased_attempt_back() {
     after_ms(&w, 5_000).await;
     assert_eq!(w.status("b").await, Some(Status::Failed));
     assert_eq!(failures(&w, "b").await[0].0, FailureReason::Timeout);
-    assert_eq!(kind(complete(&w, "b", b).await), Kind::StaleAttempt);
+    assert_eq!(outdated(complete(&w, "b", b).await), Outdated::Attempt);
     assert_eq!(w.status("c").await, Some(Status::InProgress));
     after_ms(&w, 5_000).await;
     assert_eq!((w.status("c").await, w.taken()), (Some(Status::Failed), 0));
-    assert_eq!(kind(complete(&w, "c", c).await), Kind::StaleAttempt);
+    assert_eq!(outdated(complete(&w, "c", c).await), Outdated::Attempt);
 }
 
 #[tokio::test]
@@ -347,7 +350,7 @@ async fn a_lease_that_is_being_ended_cannot_be_renewed() {
     tokio::time::advance(Duration::from_secs(2)).await;
     hold.arrived().await;
     // It is decided: nobody is told that it was renewed.
-    assert_eq!(kind(renew(&w, "a", held).await), Kind::StaleAttempt);
+    assert_eq!(outdated(renew(&w, "a", held).await), Outdated::Attempt);
     hold.release();
     quiet().await;
     assert_eq!(w.status("a").await, Some(Status::Pending));
@@ -369,7 +372,7 @@ async fn a_claim_that_was_not_written_holds_nothing() {
     let mut hold = w.faults.hold_next_append();
     let claim = tokio::spawn(async move { flows.claim(&wanted, &metadata("claim")).await });
     hold.arrived().await;
-    let event = crate::world::foreign_rename("a");
+    let event = crate::application::world::foreign_rename("a");
     w.foreign_write(flow("a"), vec![event]).await;
     hold.release();
     // Decided again, on what another server wrote.

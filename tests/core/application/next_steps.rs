@@ -4,7 +4,6 @@ use crate::application::world::{World, caller, soon, task, updates};
 use serde_json::{Value, json};
 use taskledger::application::error::Error;
 use taskledger::application::{ExecuteOptions, Target};
-use taskledger::transport::jsonrpc::refusals;
 use taskledger_domain::TaskId;
 use taskledger_domain::testing::id;
 
@@ -24,7 +23,7 @@ fn after(mut task: Value, on: &str) -> Value {
 /// The steps of the first reason with this code.
 async fn steps(w: &World, name: &str, code: &str) -> Vec<Value> {
     let task = id(name);
-    let answer = soon(w.call(move |app| async move { app.explain(task, refusals::reason).await }))
+    let answer = soon(w.call(move |app| async move { app.explain(task).await }))
         .await
         .unwrap()
         .unwrap();

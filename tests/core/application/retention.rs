@@ -12,7 +12,6 @@ use taskledger::application::{AsOf, Consistency, Error, ExecuteOptions, Target};
 use taskledger::retention::{AGE_MIN, Done, Follower, Pace, Policy, Retention, Unknown};
 use taskledger::store::EventStore;
 use taskledger::store::retention::Dropped;
-use taskledger::transport::jsonrpc::refusals;
 use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
 use taskledger_domain::flow::{Kind, Refusal, Rest};
 use taskledger_domain::testing::id;
@@ -157,7 +156,7 @@ async fn whoever_asks_for_an_archived_flow_is_told_where_it_went() {
             .await
     });
     says_where(soon(children).await.unwrap(), file);
-    let explain = w.call(move |app| async move { app.explain(root, refusals::reason).await });
+    let explain = w.call(move |app| async move { app.explain(root).await });
     says_where(soon(explain).await.unwrap(), file);
     let at = AsOf::Position(before);
     let then = w.call(move |app| async move { app.get_as_of(root, at).await });

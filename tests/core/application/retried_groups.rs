@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use taskledger::application::{AsOf, Consistency, ExecuteOptions, Target};
 use taskledger::store::EventStore;
 use taskledger::subscription::notice::{Kind, notices};
+use taskledger::transport::jsonrpc::tree_json::TreeJson;
 use taskledger_domain::testing::id;
 use taskledger_projections::{ListFilter, Order, Start};
 
@@ -32,7 +33,10 @@ async fn get(w: &World, name: &str) -> Value {
 
 async fn tree(w: &World, name: &str) -> Value {
     let task = id(name);
-    let read = w.call(move |app| async move { app.tree(task, Consistency::Strong).await });
+    let read = w.call(move |app| async move {
+        app.tree(task, Consistency::Strong, TreeJson::default())
+            .await
+    });
     soon(read).await.unwrap().unwrap()
 }
 
@@ -83,7 +87,7 @@ async fn the_progress_of_a_failed_group_is_the_same_wherever_it_is_told() {
 #[tokio::test]
 async fn after_a_retry_the_root_of_the_flow_shows_its_run_and_the_group_counts_all_tasks() {
     let w = two_of_three().await;
-    let retry = w.call(|app| async move { app.retry(caller(), id("c"), None).await });
+    let retry = w.call(|app| async move { app.retry(&caller(), id("c"), None).await });
     let run = soon(retry).await.unwrap().unwrap()["run_id"].take();
     assert!(run.is_string());
     w.script.launched(4).await;
@@ -128,7 +132,7 @@ async fn a_task_that_is_the_root_of_a_flow_shows_a_run_that_covers_it_too() {
     assert!(soon(w.create(caller(), root)).await.unwrap().is_ok());
     let execute = w.call(|app| async move {
         let (target, options) = (Target::Stored(id("child")), ExecuteOptions::default());
-        app.execute(caller(), target, options).await
+        app.execute(&caller(), target, options).await
     });
     let run = soon(execute).await.unwrap().unwrap()["run_id"].take();
     w.script.launched(1).await;
@@ -143,7 +147,7 @@ async fn a_task_that_is_the_root_of_a_flow_shows_a_run_that_covers_it_too() {
 #[tokio::test]
 async fn notices_of_every_attempt_have_the_same_names() {
     let w = two_of_three().await;
-    let retry = w.call(|app| async move { app.retry(caller(), id("c"), None).await });
+    let retry = w.call(|app| async move { app.retry(&caller(), id("c"), None).await });
     assert!(soon(retry).await.unwrap().is_ok());
     w.script.launched(4).await;
     w.script.fail("c").await;

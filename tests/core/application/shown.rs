@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use taskledger::application::readings::Encoded;
-use taskledger::application::{Page, Then};
+use taskledger::application::api::{Encoded, Explained, HistoryPage, Page, Reply, Then};
+use taskledger::transport::jsonrpc::replies;
 use taskledger::transport::jsonrpc::task_json::{PageJson, TaskJson, ThenJson};
 use taskledger::transport::jsonrpc::text::Text;
 use taskledger_projections::TaskView;
@@ -45,5 +45,23 @@ impl Shown for Then {
 impl Shown for Page {
     async fn shown(self) -> Value {
         value(&PageJson(&self))
+    }
+}
+
+impl Shown for Reply {
+    async fn shown(self) -> Value {
+        replies::reply(&self).shown().await
+    }
+}
+
+impl Shown for Explained {
+    async fn shown(self) -> Value {
+        Reply::Explained(Box::new(self)).shown().await
+    }
+}
+
+impl Shown for HistoryPage {
+    async fn shown(self) -> Value {
+        Reply::History(self).shown().await
     }
 }

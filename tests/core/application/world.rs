@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger::application::api::{Explained, HistoryPage, Reply};
+use taskledger::application::api::Reply;
 use taskledger::application::context::{Context, Idempotency};
 use taskledger::application::leases::MemoryRenewals;
 use taskledger::application::ownership::{Ownership, Sole};
@@ -211,14 +211,22 @@ impl World {
     }
 
     /// `tasks.create` with these parameters, on its way.
-    pub(crate) fn create(&self, caller: Context, params: Value) -> JoinHandle<Result<Value, Error>> {
+    pub(crate) fn create(
+        &self,
+        caller: Context,
+        params: Value,
+    ) -> JoinHandle<Result<Value, Error>> {
         let app = self.app.clone();
         let list = parse_create(params.as_object().expect("an object")).expect("valid tasks");
         tokio::spawn(async move { app.create(&caller, list).await.map(|reply| shown(&reply)) })
     }
 
     /// `tasks.execute` of new tasks, on its way.
-    pub(crate) fn execute(&self, caller: Context, tasks: Value) -> JoinHandle<Result<Value, Error>> {
+    pub(crate) fn execute(
+        &self,
+        caller: Context,
+        tasks: Value,
+    ) -> JoinHandle<Result<Value, Error>> {
         let app = self.app.clone();
         let target = Target::New(parse_tasks(&tasks).expect("valid tasks"));
         let options = ExecuteOptions::default();
@@ -239,9 +247,7 @@ impl World {
         T: Shown,
     {
         let app = self.app.clone();
-        tokio::spawn(async move {
-            Ok(call(app).await?.shown().await)
-        })
+        tokio::spawn(async move { Ok(call(app).await?.shown().await) })
     }
 
     /// Creates a flow with a root of this name, and groups below it.
@@ -334,48 +340,9 @@ impl Drop for World {
     }
 }
 
-/// What a use case answers, as callers see it.
-pub(crate) trait Answered {
-    /// The JSON.
-    fn text(self) -> Text;
-}
-
-impl Answered for Text {
-    fn text(self) -> Text {
-        self
-    }
-}
-
-impl Answered for Box<RawValue> {
-    fn text(self) -> Text {
-        self.into()
-    }
-}
-
-impl Answered for Reply {
-    fn text(self) -> Text {
-        replies::reply(&self).into()
-    }
-}
-
-impl Answered for Explained {
-    fn text(self) -> Text {
-        Reply::Explained(Box::new(self)).text()
-    }
-}
-
-impl Answered for HistoryPage {
-    fn text(self) -> Text {
-        Reply::History(self).text()
-    }
-}
-
 fn shown(reply: &Reply) -> Value {
-    value(&replies::reply(reply))
-}
-
-fn value(raw: &RawValue) -> Value {
-    serde_json::from_str(raw.get()).expect("answers are JSON")
+    let text = replies::reply(reply);
+    serde_json::from_str(text.get()).expect("answers are JSON")
 }
 
 pub(crate) fn caller() -> Context {

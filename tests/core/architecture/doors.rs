@@ -3,7 +3,6 @@
 use super::{code, rust_files, used_parts};
 use std::collections::{BTreeMap, BTreeSet};
 
-
 /// Names of the log that no door may speak, and crates that hold it.
 const NAMES: [&str; 2] = ["EventStore", "taskledger_log"];
 /// The part of the server that is the log, as an import and as a member of whatever holds it.

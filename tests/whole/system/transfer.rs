@@ -191,7 +191,10 @@ async fn an_import_that_fails_names_the_line_and_leaves_nothing() {
     let words = words.each_ref().map(String::as_str);
     let taken = events(&words, &to).await.refused(1);
     assert!(taken.contains("exists already"), "{taken}");
-    assert!(!to.data().join("lock").exists(), "nothing of the import stays");
+    assert!(
+        !to.data().join("lock").exists(),
+        "nothing of the import stays"
+    );
     std::fs::remove_file(to.read_models()).unwrap();
     import_works_afterwards(&text, &to).await;
 }
@@ -228,7 +231,10 @@ async fn an_export_that_was_cut_between_two_lines_is_noticed() {
     let told = allowed.err.contains("what is missing is not noticed");
     assert!(told && allowed.code == Some(0), "{allowed:?}");
     let nothing = import(String::new(), &[]).await.refused(2);
-    assert!(nothing.contains("line 1: expected the closing"), "{nothing}");
+    assert!(
+        nothing.contains("line 1: expected the closing"),
+        "{nothing}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,11 +8,11 @@
 use super::checkpoint::Checkpoints;
 use super::failure;
 use super::writer::Writer;
-use taskledger_clock::SharedClock;
 use crate::check::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Size};
 use crate::ring::Ring;
 use crate::{Append, Error, Outcome, Resolution, Snapshot};
 use std::sync::Arc;
+use taskledger_clock::SharedClock;
 use taskledger_domain::{EventId, FlowId, Position};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 

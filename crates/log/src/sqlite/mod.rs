@@ -28,7 +28,6 @@ pub use verify::verify;
 
 use super::Error;
 use super::ring::Ring;
-use taskledger_clock::SharedClock;
 use crate::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
 use committer::{Committer, Request, Write};
 use known::KnownDropped;
@@ -38,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use taskledger_clock::SharedClock;
 use taskledger_domain::Position;
 use tokio::sync::{Semaphore, mpsc, watch};
 

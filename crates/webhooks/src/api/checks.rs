@@ -1,14 +1,14 @@
 //! What is looked at before an order is carried out, and how refusals are put.
 
 use super::{Error, Webhooks};
-use taskledger_net::egress::{Target, without_secrets};
-use taskledger_log::PIECE_BYTES_MAX;
 use crate::delivery::Secret;
 use crate::endpoint::EndpointId;
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_domain::violation::PathSegment;
 use taskledger_domain::{FlowId, Timestamp, Violation};
+use taskledger_log::PIECE_BYTES_MAX;
+use taskledger_net::egress::{Target, without_secrets};
 
 impl Webhooks {
     /// The URL as it is kept.

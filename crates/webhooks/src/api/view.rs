@@ -2,9 +2,7 @@
 
 use crate::breaker;
 use crate::delivery::DeliveryState;
-use crate::endpoint::{
-    DisabledReason, Endpoint, EndpointId, EventName, KeyTimes, Life, Ordering,
-};
+use crate::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, KeyTimes, Life, Ordering};
 use crate::secret::Signature;
 use crate::store::{AttemptView, DeliveryView, WaitsFor};
 use serde::Serialize;

@@ -5,9 +5,9 @@
 //! goes on at half the speed, so that both meet again. When the machine's clock leaps ahead it leaps too,
 //! and each message that waits is tried once too early at most.
 
-use taskledger_clock::SharedClock;
 use std::sync::Mutex;
 use std::time::Duration;
+use taskledger_clock::SharedClock;
 use taskledger_domain::Timestamp;
 use tokio::time::Instant;
 
@@ -48,8 +48,8 @@ impl Steady {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskledger_clock::ManualClock;
     use std::sync::Arc;
+    use taskledger_clock::ManualClock;
     use tokio::time::advance;
 
     const START: Timestamp = Timestamp(1_000_000_000);

@@ -163,6 +163,9 @@ fn an_executor_may_declare_the_params_that_it_reads() {
         .and_then(RegistryBuilder::build)
         .unwrap();
     let declared = |name: &str| registry.get(name).unwrap().params().cloned();
-    assert_eq!(declared("d").as_deref(), Some(&["user_agent".to_owned()][..]));
+    assert_eq!(
+        declared("d").as_deref(),
+        Some(&["user_agent".to_owned()][..])
+    );
     assert_eq!(declared("open"), None);
 }

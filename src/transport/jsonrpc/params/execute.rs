@@ -71,7 +71,9 @@ impl Parameters for Params {
                 Ok(params(target))
             }
             // What else is wrong with the tasks is told with it.
-            (Err(faults), Some(list)) if !faults.is_empty() => Ok(params(Target::New(list.with_faults(faults)))),
+            (Err(faults), Some(list)) if !faults.is_empty() => {
+                Ok(params(Target::New(list.with_faults(faults))))
+            }
             (Err(faults), _) => Err(faults),
         }
     }

@@ -3,7 +3,7 @@
 mod runs;
 mod values;
 
-use super::{error, reason};
+use super::{reason, refused_call};
 use crate::application::api::{CallNames, Refused};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Map, Value, json};
@@ -60,9 +60,17 @@ fn reads(names: &CallNames, refusal: Refusal, kind: ErrorKind, told: &[Row<'_>],
     let (code, message) = kind.row();
     let names = names.clone();
     assert_eq!(
-        json!(error(&Refused { refusal, names })),
+        json!(refused_call(&refused(refusal, names))),
         json!({"code": code, "message": message, "data": data})
     );
+}
+
+fn refused(refusal: Refusal, names: CallNames) -> Refused {
+    Refused {
+        refusal,
+        names,
+        unknown_executors: Vec::new(),
+    }
 }
 
 /// The same without further members in `data`.
@@ -80,6 +88,7 @@ fn a_refusal_is_the_same_after_a_journey_between_nodes() {
             closed_by: None,
         },
         names: two_tasks(),
+        unknown_executors: Vec::new(),
     };
     let text = serde_json::to_string(&refused).unwrap();
     assert_eq!(serde_json::from_str::<Refused>(&text).unwrap(), refused);
@@ -95,7 +104,7 @@ fn a_long_alias_is_told_whole() {
         task: id(A),
         index: 0,
     }]);
-    let error = error(&Refused { refusal, names });
+    let error = refused_call(&refused(refusal, names));
     assert_eq!(error.data["actual"], json!(alias));
     assert_eq!(error.data["cycle"], json!([alias, alias]));
 }

@@ -37,7 +37,7 @@ impl Oracle {
                 found.insert(join(&task.path, "params.deadline"));
             }
             let method = schemas["method"].as_str();
-            if method.is_some_and(|method| crate::gate::executor(method).is_none()) {
+            if method.is_some_and(|method| crate::differential::gate::executor(method).is_none()) {
                 executors.insert(join(&task.path, "schemas.method"));
             }
         }

@@ -122,7 +122,11 @@ async fn planted(probe: &Probe) -> Result<Vec<String>, Finding> {
         .after(&left)
         .after_end_of(&ids[1]);
     let right = probe
-        .create(&right.with("priority", 0).with("params", json!({"retry_count": 1})))
+        .create(
+            &right
+                .with("priority", 0)
+                .with("params", json!({"retry_count": 1})),
+        )
         .await?;
     ids.extend([left, right]);
     Ok(ids)
