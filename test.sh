@@ -11,6 +11,9 @@ set -euo pipefail
 cd "$(dirname "$0")"
 . ./.ci/tools.sh
 
+# Many tests wait for a process, a disk or a lease more than they compute.
+export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
+
 need_c_compiler
 need_cargo_nextest
 if [ "${1:-}" = --fast ]; then

@@ -242,7 +242,7 @@ async fn work(
         let api = &nodes[turn % nodes.len()];
         let command = match client.open.take() {
             Some(command) => command,
-            None => client.next(),
+            None => client.next_command(),
         };
         let before = client.told;
         let answer = client.send(api, command).await;

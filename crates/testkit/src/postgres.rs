@@ -9,6 +9,13 @@ use std::str::FromStr;
 /// Names the throwaway server.
 const SERVER: &str = "TASKLEDGER_TEST_POSTGRES";
 
+/// Whether this run does without PostgreSQL (`./test.sh --fast`). For properties that look at all
+/// engines in one test; the profile leaves out tests of PostgreSQL alone.
+#[must_use]
+pub fn is_left_out() -> bool {
+    std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "fast")
+}
+
 /// An empty database, dropped with the value.
 #[derive(Debug)]
 pub struct Database {

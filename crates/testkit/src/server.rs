@@ -51,6 +51,12 @@ enum Where {
     At(String),
 }
 
+impl Default for Folder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Folder {
     /// A place whose data is in the folder.
     pub fn new() -> Self {

@@ -12,7 +12,8 @@ use taskledger::store::{Append, ClaimKey, EventStore, NewClaim};
 use taskledger_domain::{FlowId, TaskId};
 
 const CHILD: &str = "TASKLEDGER_TEST_CRASH_CHILD";
-const NAME: &str = "sqlite_crash::a_killed_writer_loses_nothing_acknowledged_and_leaves_no_half";
+const NAME: &str =
+    "contract::sqlite_crash::a_killed_writer_loses_nothing_acknowledged_and_leaves_no_half";
 const KILLS: u64 = 6;
 const WRITERS: usize = 16;
 /// Events in each append.

@@ -11,7 +11,7 @@ use taskledger::store::sqlite::{SqliteStore, verify};
 use taskledger::store::{Append, Error, EventStore};
 
 const CHILD: &str = "TASKLEDGER_TEST_FULL_CHILD";
-const NAME: &str = "sqlite_full::a_file_that_may_not_grow_refuses_appends_until_it_may";
+const NAME: &str = "contract::sqlite_full::a_file_that_may_not_grow_refuses_appends_until_it_may";
 const DONE: &str = "the child came to its end";
 
 fn large() -> Append {

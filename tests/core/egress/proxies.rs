@@ -8,7 +8,7 @@ use url::Url;
 
 /// In the child: where the receiver is. Without it, this is the parent.
 const RECEIVER: &str = "EGRESS_TEST_RECEIVER";
-const TEST: &str = "proxies::a_proxy_in_the_environment_is_ignored";
+const TEST: &str = "egress::proxies::a_proxy_in_the_environment_is_ignored";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proxy_in_the_environment_is_ignored() {

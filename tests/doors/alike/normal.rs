@@ -44,7 +44,7 @@ impl Normal {
                 });
                 Value::Object(members.collect::<Map<_, _>>())
             }
-            other => other,
+            plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
         }
     }
 

@@ -44,18 +44,16 @@ impl Book {
     /// Learns the ids of the tasks that a call has made.
     fn learn(&mut self, request: &Request, result: &Value) {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        match request {
-            Request::Create(tasks) | Request::Run(tasks) => {
-                for task in tasks {
-                    let id = match result.get("task_ids") {
-                        Some(ids) => &ids[task.alias],
-                        None => result.get("id").unwrap_or(&result["root_task_id"]),
-                    };
-                    self.ids.insert(task.alias, text(id));
-                }
+        if let Request::Create(tasks) | Request::Run(tasks) = request {
+            for task in tasks {
+                let id = match result.get("task_ids") {
+                    Some(ids) => &ids[task.alias],
+                    None => result.get("id").unwrap_or(&result["root_task_id"]),
+                };
+                self.ids.insert(task.alias, text(id));
             }
-            Request::Copy(_) => _ = self.ids.insert("copy", text(&result["copied_task_id"])),
-            _ => {}
+        } else if matches!(request, Request::Copy(_)) {
+            self.ids.insert("copy", text(&result["copied_task_id"]));
         }
     }
 }

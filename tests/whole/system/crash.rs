@@ -65,7 +65,7 @@ async fn work_until_killed(server: Server, clients: &mut Vec<Client>, answers: u
         let (api, countdown) = (server.api.clone(), countdown.clone());
         tokio::spawn(async move {
             loop {
-                let command = client.next();
+                let command = client.next_command();
                 if client.send(&api, command).await.is_none() {
                     return client;
                 }
