@@ -32,8 +32,9 @@ mod tests {
             .unwrap();
         let (sender, receiver) = mpsc::channel();
         runtime.block_on(async move {
-            let waits =
-                tokio::spawn(async move { maybe_block_in_place(TASKS_INLINE_MAX + 1, || receiver.recv()) });
+            let waits = tokio::spawn(async move {
+                maybe_block_in_place(TASKS_INLINE_MAX + 1, || receiver.recv())
+            });
             tokio::task::yield_now().await;
             let sends = tokio::spawn(async move { sender.send("done") });
             assert!(sends.await.unwrap().is_ok());

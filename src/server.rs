@@ -196,7 +196,10 @@ impl Server {
             ..
         } = assembly;
         services.spawn(reconcile(app.clone(), stop.child_token()));
-        let forward = storage.cluster.as_ref().map(|cluster| cluster.peers.clone());
+        let forward = storage
+            .cluster
+            .as_ref()
+            .map(|cluster| cluster.peers.clone());
         let service = Arc::new(Service::new(service::Parts {
             app: app.clone(),
             executors: catalog,

@@ -149,8 +149,7 @@ fn parts_use_only_what_the_architecture_allows() {
 fn every_part_in_the_list_exists() {
     let files = rust_files("src");
     for (name, _) in EDGES {
-        let there =
-            CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
+        let there = CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
         assert!(there, "`{name}` is in the list and not below src");
     }
 }

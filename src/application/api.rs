@@ -16,8 +16,8 @@ pub use super::explain::{ATTEMPTS_MAX, Facts, Queue, SlotHolder, TaskEnd, TaskOu
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
 pub use super::past::AsOf;
 pub use super::queries::Consistency;
-pub use super::routing::PATH as PEER_CALLS;
 pub use super::readings::{Cut, NotWhole, Pieces, Text};
+pub use super::routing::PATH as PEER_CALLS;
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,
 };

@@ -53,7 +53,10 @@ impl Plan {
             let mut dependencies = Vec::with_capacity(summary.dependencies.len());
             for dependency in &summary.dependencies {
                 match ids.get(&dependency.id) {
-                    Some(id) => dependencies.push(Dependency { id: *id, required: dependency.required }),
+                    Some(id) => dependencies.push(Dependency {
+                        id: *id,
+                        required: dependency.required,
+                    }),
                     None if target.same_flow => dependencies.push(*dependency),
                     None => dropped.push(DroppedDependency {
                         task: ids[&summary.id],
@@ -172,7 +175,8 @@ impl App {
             parent,
             same_flow: target == Some(source),
         };
-        let Copies { tasks, dropped } = maybe_block_in_place(ids.len(), || plan.copies(originals, &ids, place));
+        let Copies { tasks, dropped } =
+            maybe_block_in_place(ids.len(), || plan.copies(originals, &ids, place));
         let task_ids: Arc<[_]> = ids.into_iter().collect();
         let dropped: Arc<[_]> = dropped.into();
         let reply: ReplyOf = Arc::new(move |_| {

@@ -121,9 +121,10 @@ impl Error {
     pub fn changed_nothing(&self) -> bool {
         match self {
             // The two that only the engine and the application see are faults of ours.
-            Self::Refused(rejection) => {
-                !matches!(rejection.kind, Kind::StaleAttempt | Kind::SpecificationMoved)
-            }
+            Self::Refused(rejection) => !matches!(
+                rejection.kind,
+                Kind::StaleAttempt | Kind::SpecificationMoved
+            ),
             Self::Busy { .. }
             | Self::Elsewhere(_)
             | Self::UnknownWebhook { .. }

@@ -6,14 +6,14 @@ use super::error::{Error, Failure};
 use super::loading;
 use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
 use super::ownership::{Ownership, Partitions, Place};
+use super::partitions::Arrivals;
 use super::ports::{Attempts, Executors};
 use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
-use crate::runtime::maybe_block_in_place;
-use super::partitions::Arrivals;
 use super::timers::Timers;
 use crate::clock::SharedClock;
+use crate::runtime::maybe_block_in_place;
 use crate::store::{EventStore, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -338,7 +338,9 @@ impl Flows {
                 })?;
                 let _place = place.expect("the places are never closed");
                 let stored = loading::stored(&*self.store, flow).await?;
-                Ok(maybe_block_in_place(stored.flow.size(), || look(&stored.flow)))
+                Ok(maybe_block_in_place(stored.flow.size(), || {
+                    look(&stored.flow)
+                }))
             }
             other => other,
         }

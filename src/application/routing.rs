@@ -8,8 +8,8 @@
 
 mod wire;
 
-pub use wire::{PATH, WIRE_VERSION};
 pub(super) use wire::{Arrived, arrived, written_outcome};
+pub use wire::{PATH, WIRE_VERSION};
 
 use super::api::{Reply, Request};
 use super::context::Context;
@@ -184,9 +184,6 @@ const fn unanswered() -> Error {
         retry_after_ms: RETRY_AFTER_MS,
     }
 }
-
-#[cfg(test)]
-mod tests;
 
 #[cfg(test)]
 mod tests;

@@ -205,9 +205,7 @@ impl Service {
                 let explained = Box::pin(app.explain(task)).await?;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => {
-                Ok(Reply::History(Box::pin(app.history(history)).await?))
-            }
+            Request::History(history) => Ok(Reply::History(Box::pin(app.history(history)).await?)),
         }
     }
 

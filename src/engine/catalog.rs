@@ -5,8 +5,8 @@ use crate::application::api::ExecutorView;
 use crate::application::ports::{ExecutorList, Executors};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use taskledger_domain::{Payload, Violation};
 use taskledger_domain::task::inputs::CompiledSchema;
+use taskledger_domain::{Payload, Violation};
 
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
 const UNKNOWN_SLOTS: usize = 0;

@@ -136,8 +136,8 @@ impl Forward for Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::{BEAT_EVERY, TTL};
     use crate::application::routing::SEARCH_MAX;
+    use crate::nodes::{BEAT_EVERY, TTL};
     use uuid::Uuid;
 
     fn peers() -> Peers {

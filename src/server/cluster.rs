@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::application::Flows;
 use crate::clock::SharedClock;
-use crate::nodes::{Keeper, Peers, PostgresLeases, NodeOwnership};
+use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases};
 use crate::store::postgres;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

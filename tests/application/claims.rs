@@ -304,9 +304,20 @@ async fn given_former_record(w: &World, claimed: &str, record: String) {
 async fn records_of_the_release_before_are_answered_for_as_long_as_they_live() {
     let w = World::new().await;
     let stored = id("stored");
-    let record = json!({"fingerprint": "of the call", "answer": {"id": stored, "status": "pending"}});
-    given_former_record(&w, "9:anonymous\u{1f}tasks.create\u{1f}k", record.to_string()).await;
-    given_former_record(&w, "3:ann\u{1f}tasks.create\u{1f}of ann", record.to_string()).await;
+    let record =
+        json!({"fingerprint": "of the call", "answer": {"id": stored, "status": "pending"}});
+    given_former_record(
+        &w,
+        "9:anonymous\u{1f}tasks.create\u{1f}k",
+        record.to_string(),
+    )
+    .await;
+    given_former_record(
+        &w,
+        "3:ann\u{1f}tasks.create\u{1f}of ann",
+        record.to_string(),
+    )
+    .await;
     let calling = |key: &str, call: &str| {
         let mut context = with_key(key, "body");
         if let Some(idempotency) = &mut context.idempotency {

@@ -233,7 +233,9 @@ async fn a_copy_is_pending_with_the_current_name_and_specification() {
 async fn a_copy_below_an_unknown_parent_is_refused() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
-    let call =
-        w.call(|app| async move { app.copy(&caller(), id("a"), false, Some(id("nobody"))).await });
+    let call = w.call(|app| async move {
+        app.copy(&caller(), id("a"), false, Some(id("nobody")))
+            .await
+    });
     assert_eq!(refused(soon(call).await.unwrap()), Kind::InvalidParent);
 }

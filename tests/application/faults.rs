@@ -311,8 +311,12 @@ async fn a_wake_up_that_met_a_conflict_still_starts_what_waits() {
     w.script.launched(2).await;
     assert_eq!(w.script.launches()[1], (id("b"), 1));
     let run = w.call(|app| async move {
-        app.execute(&caller(), Target::Stored(id("b")), ExecuteOptions::default())
-            .await
+        app.execute(
+            &caller(),
+            Target::Stored(id("b")),
+            ExecuteOptions::default(),
+        )
+        .await
     });
     assert!(soon(run).await.unwrap().is_err(), "it runs already");
 }

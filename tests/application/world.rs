@@ -200,14 +200,22 @@ impl World {
     }
 
     /// `tasks.create` with these parameters, on its way.
-    pub(crate) fn create(&self, caller: Context, params: Value) -> JoinHandle<Result<Value, Error>> {
+    pub(crate) fn create(
+        &self,
+        caller: Context,
+        params: Value,
+    ) -> JoinHandle<Result<Value, Error>> {
         let app = self.app.clone();
         let list = parse_create(params.as_object().expect("an object")).expect("valid tasks");
         tokio::spawn(async move { app.create(&caller, list).await.map(|reply| shown(&reply)) })
     }
 
     /// `tasks.execute` of new tasks, on its way.
-    pub(crate) fn execute(&self, caller: Context, tasks: Value) -> JoinHandle<Result<Value, Error>> {
+    pub(crate) fn execute(
+        &self,
+        caller: Context,
+        tasks: Value,
+    ) -> JoinHandle<Result<Value, Error>> {
         let app = self.app.clone();
         let target = Target::New(parse_tasks(&tasks).expect("valid tasks"));
         let options = ExecuteOptions::default();

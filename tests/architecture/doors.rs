@@ -8,7 +8,7 @@ const OF_THE_APPLICATION: &[&str] = &["Service", "Context", "api", "context"];
 /// What doors may name behind `crate::subscription::`, in the product.
 const OF_SUBSCRIPTIONS: &[&str] = &["cursor", "live", "notice", "stream"];
 /// What only parts behind the doors name.
-const INNER: &[&str] = &["EventStore", "ReadModels", "Flows", "Mailbox"];
+const INNER: &[&str] = &["EventStore", "ReadModels", "Mailbox"];
 
 /// The names that follow `prefix` in a text, groups in braces included.
 pub(crate) fn named_behind(text: &str, prefix: &str) -> BTreeSet<String> {

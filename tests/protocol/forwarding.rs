@@ -46,7 +46,10 @@ async fn post(server: &Server, path: &str, authorization: &str, body: &[u8]) -> 
 #[tokio::test]
 async fn a_server_that_is_alone_takes_no_calls_of_nodes() {
     let server = server(None).await;
-    assert_eq!(post(&server, PEER_CALLS, "Bearer secret", b"{}").await.0, 404);
+    assert_eq!(
+        post(&server, PEER_CALLS, "Bearer secret", b"{}").await.0,
+        404
+    );
 }
 
 #[tokio::test]
@@ -57,7 +60,10 @@ async fn calls_of_nodes_are_taken_from_nodes_only() {
     assert_eq!(post(&server, PEER_CALLS, "Bearer other", b"a").await.0, 401);
     assert_eq!(taken(), 0);
     // Not taken: the flow is elsewhere, or this is not understood.
-    assert_eq!(post(&server, PEER_CALLS, "Bearer secret", b"a").await.0, 421);
+    assert_eq!(
+        post(&server, PEER_CALLS, "Bearer secret", b"a").await.0,
+        421
+    );
     node.answers.lock().unwrap().push_back(b"answer".to_vec());
     let answer = post(&server, PEER_CALLS, "Bearer secret", b"b").await;
     assert_eq!(answer, (200, "answer".to_owned()));
@@ -69,6 +75,11 @@ async fn the_calls_of_the_release_before_find_no_door() {
     let node = Arc::new(Node::default());
     let server = server(Some(node.clone())).await;
     // A node of that release takes this for "not taken", and looks for another owner.
-    assert_eq!(post(&server, "/internal/v1/call", "Bearer secret", b"a").await.0, 404);
+    assert_eq!(
+        post(&server, "/internal/v1/call", "Bearer secret", b"a")
+            .await
+            .0,
+        404
+    );
     assert!(node.taken.lock().unwrap().is_empty());
 }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger::application::Context;
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
 use taskledger::server::Server;
-use taskledger::application::Context;
 use tempfile::TempDir;
 
 /// Between two questions whether something has happened.

@@ -136,7 +136,9 @@ impl Canonical {
         self.option(parent.as_ref(), |hash, parent| {
             hash.option(parent.as_ref(), Self::reference);
         });
-        self.option(priority.as_ref(), |hash, priority| hash.byte(priority.get()));
+        self.option(priority.as_ref(), |hash, priority| {
+            hash.byte(priority.get())
+        });
         self.option(dependencies.as_deref(), Self::dependencies);
         self.option(inputs.as_ref(), Self::payload);
         self.option(schemas.as_ref(), |hash, schemas| {

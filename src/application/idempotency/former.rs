@@ -118,11 +118,19 @@ mod tests {
         };
         assert_eq!((started.task, started.run), (Some(b), RunId(run.0)));
         let updated = read(UseCase::UpdateTask, json!({"id": a, "status": "failed"}));
-        assert!(matches!(updated, Reply::Updated { status: Some(Status::Failed), .. }));
+        assert!(matches!(
+            updated,
+            Reply::Updated {
+                status: Some(Status::Failed),
+                ..
+            }
+        ));
         let deleted = read(UseCase::DeleteTasks, json!({"success": true}));
         assert!(matches!(deleted, Reply::Deleted));
         let cancelled = json!({"task_id": a, "status": "cancelled"});
-        assert!(matches!(read(UseCase::CancelTasks, cancelled), Reply::Cancelled { task } if task == a));
+        assert!(
+            matches!(read(UseCase::CancelTasks, cancelled), Reply::Cancelled { task } if task == a)
+        );
         let copied = json!({"original_task_id": a, "copied_task_id": b, "status": "pending",
             "task_ids": {a.to_string(): b}, "dropped_dependencies": [{"task_id": b, "id": a, "required": true}]});
         let Reply::Copied(copied) = read(UseCase::CopyTasks, copied) else {

@@ -108,7 +108,10 @@ async fn a_request_is_answered_with_what_the_owner_says() {
     let Ok(Reply::Created(created)) = reply else {
         panic!("tasks were created: {reply:?}");
     };
-    assert_eq!(created.task_ids.as_deref(), Some(&[("x".to_owned(), id("b"))][..]));
+    assert_eq!(
+        created.task_ids.as_deref(),
+        Some(&[("x".to_owned(), id("b"))][..])
+    );
 
     let refusal = Rejection::not_found("task_id", id("a")).with_ids("children", [id("b")]);
     let other = answering([answered(Err(refusal.clone().into()))]);
@@ -136,9 +139,18 @@ async fn what_the_owner_does_not_take_is_looked_for_anew() {
 async fn a_flow_that_nobody_owns_is_busy_in_the_end() {
     let begin = Instant::now();
     let told = call(NEVER_HERE, &answering([]), change(), None).await;
-    assert!(matches!(told, Err(Error::Busy { retry_after_ms: 1.., .. })));
+    assert!(matches!(
+        told,
+        Err(Error::Busy {
+            retry_after_ms: 1..,
+            ..
+        })
+    ));
     let looked = begin.elapsed();
-    assert!(looked <= SEARCH_MAX && looked > SEARCH_MAX / 2, "{looked:?}");
+    assert!(
+        looked <= SEARCH_MAX && looked > SEARCH_MAX / 2,
+        "{looked:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +214,11 @@ fn list() -> Request {
 
 /// The parts of a request as they are sent.
 fn sent_by(context: &Context, request: &Request) -> Vec<u8> {
-    wire::covered(context, Duration::from_millis(1500), &wire::written(request))
+    wire::covered(
+        context,
+        Duration::from_millis(1500),
+        &wire::written(request),
+    )
 }
 
 #[tokio::test]
@@ -270,7 +286,10 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
         (&*more, request),
         (cover, &*member),
         (cover, &*unknown),
-        (former, r#"{"jsonrpc":"2.0","id":0,"method":"tasks.cancel","params":{}}"#),
+        (
+            former,
+            r#"{"jsonrpc":"2.0","id":0,"method":"tasks.cancel","params":{}}"#,
+        ),
         ("", ""),
         ("{}", "{}"),
     ] {

@@ -91,7 +91,9 @@ pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<
 }
 
 /// A request as it arrives; `None` for what no node of this release sends.
-pub(in crate::application) async fn arrived(body: impl AsRef<[u8]> + Send + 'static) -> Option<Arrived> {
+pub(in crate::application) async fn arrived(
+    body: impl AsRef<[u8]> + Send + 'static,
+) -> Option<Arrived> {
     if body.as_ref().len() <= INLINE_BYTES_MAX {
         return read(body.as_ref());
     }

@@ -119,7 +119,12 @@ impl World {
             busy: Mutex::default(),
         });
         let stop = CancellationToken::new();
-        let keeper = Keeper::new(node(ME).url, ownership.clone(), leases.clone(), told.clone());
+        let keeper = Keeper::new(
+            node(ME).url,
+            ownership.clone(),
+            leases.clone(),
+            told.clone(),
+        );
         let running = tokio::spawn(keeper.run(stop.clone()));
         Self {
             ownership,

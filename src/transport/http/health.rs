@@ -64,7 +64,8 @@ impl Probe {
         };
         let mut body = json!({ "status": status });
         if verbose {
-            let shown = |check: &Check| json!({"name": check.name, "ok": check.ok, "detail": check.detail});
+            let shown =
+                |check: &Check| json!({"name": check.name, "ok": check.ok, "detail": check.detail});
             body["checks"] = checks.iter().map(shown).collect();
         }
         (ready, body.to_string())

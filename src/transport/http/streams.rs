@@ -42,7 +42,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (correlation, _) = self.correlation(&head.headers);
         let caller = caller(&head.headers, correlation);
         let begun = streams.watch(&caller, query.watch, query.from).await;
-        let Watching { stream, reset } = begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
+        let Watching { stream, reset } =
+            begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
         let reset = query.reset.or(reset);
         let retry = sse::retry_ms(self.clock.uuid().as_u128());
         let opening = Opening::Greeting { reset, retry };

@@ -135,11 +135,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
 
     /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
     /// process, who take no long answers.
-    pub async fn answer_bytes(
-        &self,
-        body: &[u8],
-        context: Context,
-    ) -> Option<Vec<u8>> {
+    pub async fn answer_bytes(&self, body: &[u8], context: Context) -> Option<Vec<u8>> {
         let mut buffer = Vec::new();
         let max = self.answer_bytes_max;
         match envelope::parse(body) {
@@ -211,13 +207,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     }
 
     /// Executes one element and appends its answer, if it gets one.
-    async fn append(
-        &self,
-        element: Element,
-        context: &Context,
-        max: usize,
-        buffer: &mut Vec<u8>,
-    ) {
+    async fn append(&self, element: Element, context: &Context, max: usize, buffer: &mut Vec<u8>) {
         match element {
             Element::Invalid { id, error } => {
                 encode::answer(buffer, max, id.as_deref(), &Err(error));

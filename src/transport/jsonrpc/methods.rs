@@ -58,7 +58,8 @@ fn tasks() -> Vec<Method<Service>> {
                     let Call {
                         params, context, ..
                     } = call;
-                    let p = maybe_block_in_place(listed(&params), || create::Params::read(&params))?;
+                    let p =
+                        maybe_block_in_place(listed(&params), || create::Params::read(&params))?;
                     drop(params);
                     called(&service, &context, Request::Create(p.tasks)).await
                 })

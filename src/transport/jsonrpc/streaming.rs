@@ -223,11 +223,7 @@ mod tests {
             std::future::pending().boxed()
         }
 
-        fn follow<'a>(
-            &'a self,
-            _: &'a Context,
-            _: Run,
-        ) -> BoxFuture<'a, Result<Stream, RpcError>> {
+        fn follow<'a>(&'a self, _: &'a Context, _: Run) -> BoxFuture<'a, Result<Stream, RpcError>> {
             std::future::pending().boxed()
         }
     }

@@ -11,8 +11,8 @@ use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::{answer, boxed, listed};
 use crate::application::api::{self, Error, Execute, Request, Retry, Run};
-use crate::runtime::maybe_block_in_place;
 use crate::application::{Context, Service};
+use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
 use crate::webhooks::callback::Callback;
 use serde::Serialize;
@@ -40,7 +40,11 @@ fn endpoints() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = create::Params::read(&call.params)?;
-                    told(&service, &call.params, service.create_webhook(&call.context, p.0).await)
+                    told(
+                        &service,
+                        &call.params,
+                        service.create_webhook(&call.context, p.0).await,
+                    )
                 })
             },
         },
@@ -55,7 +59,11 @@ fn endpoints() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&service, &call.params, service.webhook(&call.context, p.id).await)
+                    told(
+                        &service,
+                        &call.params,
+                        service.webhook(&call.context, p.id).await,
+                    )
                 })
             },
         },
@@ -70,7 +78,8 @@ fn endpoints() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = list::Params::read(&call.params)?;
-                    told(&service,
+                    told(
+                        &service,
                         &call.params,
                         service.webhooks(&call.context, p.after, p.limit).await,
                     )
@@ -88,7 +97,8 @@ fn endpoints() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = update::Params::read(&call.params)?;
-                    told(&service,
+                    told(
+                        &service,
                         &call.params,
                         service.update_webhook(&call.context, p.id, p.change).await,
                     )
@@ -123,7 +133,11 @@ fn endpoints() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&service, &call.params, service.enable_webhook(&call.context, p.id).await)
+                    told(
+                        &service,
+                        &call.params,
+                        service.enable_webhook(&call.context, p.id).await,
+                    )
                 })
             },
         },
@@ -138,7 +152,11 @@ fn endpoints() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&service, &call.params, service.disable_webhook(&call.context, p.id).await)
+                    told(
+                        &service,
+                        &call.params,
+                        service.disable_webhook(&call.context, p.id).await,
+                    )
                 })
             },
         },
@@ -158,7 +176,12 @@ fn secrets() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = rotate_secret::Params::read(&call.params)?;
-                    let rotated = service.rotate_webhook_secret(&call.context, p.id, p.secret, p.grace_seconds);
+                    let rotated = service.rotate_webhook_secret(
+                        &call.context,
+                        p.id,
+                        p.secret,
+                        p.grace_seconds,
+                    );
                     told(&service, &call.params, rotated.await)
                 })
             },
@@ -195,7 +218,11 @@ fn sending() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = one::Params::read(&call.params)?;
-                    told(&service, &call.params, service.test_webhook(&call.context, p.id).await)
+                    told(
+                        &service,
+                        &call.params,
+                        service.test_webhook(&call.context, p.id).await,
+                    )
                 })
             },
         },
@@ -210,7 +237,8 @@ fn sending() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = deliveries::Params::read(&call.params)?;
-                    told(&service,
+                    told(
+                        &service,
                         &call.params,
                         service.deliveries(&call.context, &p.filter, p.limit).await,
                     )
@@ -245,8 +273,11 @@ fn sending() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = recover::Params::read(&call.params)?;
-                    let done = service.recover_deliveries(&call.context, p.id, p.which).await;
-                    told(&service,
+                    let done = service
+                        .recover_deliveries(&call.context, p.id, p.which)
+                        .await;
+                    told(
+                        &service,
                         &call.params,
                         done.map(|count| json!({"recovered": count})),
                     )
@@ -258,9 +289,7 @@ fn sending() -> Vec<Method<Service>> {
 
 /// `tasks.execute`.
 pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcError> {
-    let read = maybe_block_in_place(listed(&call.params), || {
-        execute::Params::read(&call.params)
-    });
+    let read = maybe_block_in_place(listed(&call.params), || execute::Params::read(&call.params));
     let (context, p, callback) = with_callback(call, read)?;
     let execute = Execute {
         target: p.target,
