@@ -103,13 +103,20 @@ mod tests {
 
     #[test]
     fn exactly_one_of_tasks_and_task_id_is_taken() {
-        for params in [json!({}), json!({"task_id": ID, "tasks": [{"name": "a"}]})] {
-            let fields: Vec<_> = faults(Params::read(&map(params)))
-                .into_iter()
-                .map(|(field, _)| field)
-                .collect();
-            assert_eq!(fields, ["task_id"]);
-        }
+        let missing = faults(Params::read(&map(json!({}))));
+        let fields: Vec<_> = missing.into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["task_id"]);
+        // With tasks, what else is wrong with them is still to be found.
+        let both = json!({"task_id": ID, "tasks": [{"name": "a"}], "use_streaming": 5});
+        let Ok(Params {
+            target: Target::New(list),
+            ..
+        }) = Params::read(&map(both))
+        else {
+            panic!("a list with faults");
+        };
+        let fields: Vec<_> = list.faults().iter().map(|v| v.field.as_str()).collect();
+        assert_eq!(fields, ["task_id", "use_streaming"]);
         assert!(Params::read(&map(json!({"task_id": ID}))).is_ok());
         assert!(Params::read(&map(json!({"tasks": [{"name": "a"}]}))).is_ok());
     }

@@ -43,7 +43,7 @@ pub(super) fn clauses() -> Vec<Clause> {
 
 async fn changes_are_stored(probe: &Probe) -> Outcome {
     let id = probe
-        .create(&probe.task("old").with("params", json!({"kept": 1})))
+        .create(&probe.task("old").with("params", json!({"retry_count": 1})))
         .await?;
     let before = probe.get(&id).await?;
     let updates = json!({"name": probe.name("new"), "priority": 0, "inputs": {"a": 1}});

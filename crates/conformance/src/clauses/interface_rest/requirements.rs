@@ -108,7 +108,7 @@ async fn calls_at_once_are_sound(probe: &Probe) -> Outcome {
         change("name", json!("changed")),
         change("priority", json!(0)),
         change("inputs", json!({"a": 1})),
-        change("params", json!({"b": 2})),
+        change("params", json!({"retry_count": 2})),
         change("dependencies", json!([{"id": second, "required": true}])),
     ];
     for changed in join_all(changes).await {
@@ -119,7 +119,7 @@ async fn calls_at_once_are_sound(probe: &Probe) -> Outcome {
         ("name", json!("changed")),
         ("priority", json!(0)),
         ("inputs", json!({"a": 1})),
-        ("params", json!({"b": 2})),
+        ("params", json!({"retry_count": 2})),
         ("dependencies", json!([{"id": second, "required": true}])),
     ] {
         expect_field(&task, field, value)?;

@@ -136,7 +136,7 @@ async fn copy(probe: &Probe, params: Value) -> Result<Value, Finding> {
 }
 
 async fn copies_begin_anew(probe: &Probe) -> Outcome {
-    let timeout = json!({"timeout_seconds": 60, "own": [1]});
+    let timeout = json!({"timeout_seconds": 60, "retry_count": 1});
     let tasks = [
         probe
             .task("root")
