@@ -41,6 +41,7 @@ impl Driver<'_> {
             None
         };
         self.flows.timers.set(self.mailbox.flow, due);
-        self.flows.rests(self.mailbox.flow, &state.flow, state.asked);
+        self.flows
+            .rests(self.mailbox.flow, &state.flow, state.asked);
     }
 }
