@@ -95,12 +95,15 @@ impl Flows {
     /// Enters the flow, whose last turn asked the snapshot with this number, and has it looked at again
     /// when there is another one already: whoever published that may have come too early to find it.
     pub(super) fn rests(self: &Arc<Self>, id: FlowId, flow: &Flow, asked: u64) {
+        if !schedule::has_ready(flow) {
+            return self.awaited.set(id, Vec::new());
+        }
         let view = self.slots.view();
         let methods = schedule::awaited(flow, &view);
         let methods = methods.map(|m| (Box::from(m), view.standing(m))).collect();
         self.awaited.set(id, methods);
         let newest = self.slots.view().number();
-        if asked != 0 && asked != newest && schedule::has_ready(flow) {
+        if asked != 0 && asked != newest {
             self.wake(id);
         }
     }
