@@ -1,8 +1,7 @@
 //! Methods that no executor has. spec: semantics / Methods, tasks.execute
 
 use crate::support::{create, error_of, execute_unknown, refusal};
-use serde_json::json;
-use taskledger_domain::flow::{Event, FailureReason, Kind, Refusal, UnknownExecutor};
+use taskledger_domain::flow::{Event, FailureReason, Refusal, UnknownExecutor};
 use taskledger_domain::schedule::next_due;
 use taskledger_domain::task::Status::{Completed, Failed, InProgress, Pending};
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};

@@ -1,7 +1,7 @@
 //! `tasks.update`. spec: semantics / Methods, tasks.update; interface / tasks.update
 
 use crate::support::{
-    cancel, change, create, cycle, facts, refusal, refused_kind, update_faults, updating,
+    cancel, change, create, cycle, facts, path, refusal, refused_kind, update_faults, updating,
 };
 use serde_json::json;
 use taskledger_domain::flow::{
