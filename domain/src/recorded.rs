@@ -13,7 +13,7 @@ pub type Version = u64;
 /// Who caused an event, and what it belongs to. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// The principal: `anonymous`, a `user_id`, or `engine`.
+    /// The principal: `anonymous` while nobody is authenticated, `engine`, or `retention`.
     pub actor: Arc<str>,
     /// The id of the request that led here; kept by everything that follows from it.
     pub correlation: Arc<str>,

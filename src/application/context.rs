@@ -76,7 +76,7 @@ impl Context {
 pub struct Idempotency {
     /// The caller's key, 1 to [`IDEMPOTENCY_KEY_CHARS_MAX`] characters.
     pub key: Arc<str>,
-    /// The fingerprint that the JSON-RPC door of release 0.1 took of such a call, by which its records
+    /// The fingerprint that the JSON-RPC door took of such a call before records had a version, by which its records
     /// are compared; they are kept for a day. Absent for calls through other doors.
     pub call_fingerprint: Option<Arc<str>>,
     /// Two requests with the same key are the same request if and only if this is equal. Set by

@@ -1,7 +1,7 @@
 //! Repetitions of a call: the same key and request get the first reply, another request is refused.
 //!
 //! What is kept is a typed record with a version, so that a call may be repeated through another door than
-//! the one that it came in by. Records that release 0.1 wrote (`former`) live for a day and are still
+//! the one that it came in by. Records without a version, of earlier builds (`former`), live for a day and are still
 //! answered.
 
 mod fingerprint;
@@ -35,7 +35,7 @@ pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
 pub struct Key {
     /// What it claims: principal, use case and the caller's key.
     pub claimed: Arc<str>,
-    /// Under what release 0.1 claimed it, if that was in the name of a user whom the body names.
+    /// Under what earlier builds claimed it, if that was in the name of a user whom the body names.
     former: Option<Arc<str>>,
     use_case: UseCase,
     idempotency: Idempotency,
@@ -151,11 +151,11 @@ struct Written<'a> {
 /// A record of any form.
 #[derive(Deserialize)]
 struct Record {
-    /// Absent in the records of release 0.1.
+    /// Absent in records without a version.
     v: Option<u32>,
     fingerprint: String,
     reply: Option<Box<RawValue>>,
-    /// The JSON-RPC result, in the records of release 0.1.
+    /// The JSON-RPC result, in records without a version.
     answer: Option<Box<RawValue>>,
 }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_release_0_1_is_answered_to_the_same_call() {
+    fn a_record_of_an_earlier_build_is_answered_to_the_same_call() {
         let answer = format!(r#"{{"id":"{}","status":"pending"}}"#, id("a"));
         let written = format!(r#"{{"fingerprint":"c","answer":{answer}}}"#);
         let again = key("c", "f").repeat(&written);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_records_of_release_0_1_are_taken_in_the_name_of_a_user_whom_the_body_names() {
+    fn only_records_of_earlier_builds_are_taken_in_the_name_of_a_user_whom_the_body_names() {
         let key = key("c", "f");
         let places: Vec<_> = key.places().cloned().collect();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Records of release 0.1, which kept the JSON-RPC result of a call: read as replies for as long as they
+//! Records without a version, which kept the JSON-RPC result of a call: read as replies for as long as they
 //! live, which is a day after the upgrade.
 
 use super::unreadable;

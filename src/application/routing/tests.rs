@@ -279,7 +279,7 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
     let more = with(cover, &|cover| cover["region"] = json!("x"));
     let member = with(request, &|request| request["Cancel"]["force"] = json!(true));
     let unknown = json!({"Suspend": {"task": TaskId(Uuid::nil())}}).to_string();
-    // As release 0.1 writes a call.
+    // As earlier builds write a call.
     let former = r#"{"principal":"ann","correlation":"r","traceparent":null,"wait_ms":5000}"#;
     for (cover, request) in [
         (&*later, request),

@@ -1,4 +1,4 @@
-//! The fingerprint of a call as release 0.1 kept it under an idempotency key; its records live for a day,
+//! The fingerprint of a call as earlier builds kept it under an idempotency key; its records live for a day,
 //! and are compared by it. Newer records have one that the application takes of the typed request.
 //!
 //! Equal if and only if method, parameters and configuration are equal, whatever the

@@ -283,7 +283,7 @@ async fn a_user_whom_the_body_names_has_no_keys_of_their_own() {
     assert_eq!(again.unwrap(), second);
 }
 
-/// Claims a key as release 0.1 did.
+/// Claims a key as earlier builds did.
 async fn given_former_record(w: &World, claimed: &str, record: String) {
     let stream = id("of the release before").as_flow();
     let claim = NewClaim {
