@@ -11,6 +11,7 @@ mod columns;
 mod direct;
 mod engine;
 mod error;
+pub mod migrations;
 mod multi_row;
 mod postgres;
 pub mod readers;

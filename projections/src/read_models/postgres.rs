@@ -10,9 +10,12 @@ use super::found::{Found, Swap, other_version};
 use super::options::Postgres as Place;
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use std::time::Duration;
+use std::sync::LazyLock;
+use taskledger_sql::migrations::migrator;
 use taskledger_domain::Position;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::timeout;
@@ -30,7 +33,12 @@ const SWAP_WAIT_MS: u64 = 200;
 /// long a connection may take to show that it lives.
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/postgres/read_models");
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrator(&[(
+        "0001_read_models",
+        include_str!("../../../migrations/postgres/read_models/0001_read_models.sql"),
+    )])
+});
 
 /// Makes the serving tables, or finds them. What another version serves is not touched.
 pub(super) async fn open(place: &Place) -> Result<Found, Error> {

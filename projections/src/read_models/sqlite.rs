@@ -4,11 +4,14 @@ use super::found::{Found, other_version};
 use crate::tasks::TaskProjector;
 use crate::{Error, Projector, checkpoint, with_sources};
 use rusqlite::OpenFlags;
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, Connection};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::sync::LazyLock;
+use taskledger_sql::migrations::migrator;
 use taskledger_domain::Position;
 use taskledger_sql::Tx;
 use taskledger_sql::readers::{self, Readers};
@@ -34,7 +37,12 @@ const WAL_BYTES_KEPT: u32 = 16 * 1024 * 1024;
 /// changes again and again (totals, the ends of indexes) is written once for all of them.
 const WAL_PAGES: u32 = 4096;
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite/read_models");
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrator(&[(
+        "0001_read_models",
+        include_str!("../../../migrations/sqlite/read_models/0001_read_models.sql"),
+    )])
+});
 
 /// Opens or creates the file, replacing it when it is of no use.
 pub(super) async fn open(path: &Path) -> Result<Found, Error> {

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 /// and [`ANYTHING`] may use all.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("projections", &["domain"]),
+    ("projections", &["domain", "sql"]),
     ("crates/clock", &["domain"]),
     ("crates/net", &[]),
+    ("crates/sql", &["domain"]),
     ("crates/log", &["clock", "domain"]),
     (
         "crates/subscription",
@@ -22,7 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "domain",
             "log",
             "net",
-            "projections",
+            "sql",
             "subscription",
         ],
     ),

@@ -270,12 +270,22 @@ fn places(files: &[(String, String)], banned: &[&str], allowed: &[(&str, &str)])
             faults.extend(
                 banned
                     .iter()
-                    .filter(|b| line.contains(**b))
+                    .filter(|b| says(line, b))
                     .map(|b| format!("{path}:{}: `{b}`", n + 1)),
             );
         }
     }
     faults
+}
+
+/// Whether `word` stands in a line, and not as the beginning of a longer name.
+fn says(line: &str, word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let ends_a_name = word.ends_with(is_name);
+    line.match_indices(word).any(|(at, _)| {
+        let next = line[at + word.len()..].chars().next();
+        !(ends_a_name && next.is_some_and(is_name))
+    })
 }
 
 /// Files that are too long, and exceptions that are not needed.

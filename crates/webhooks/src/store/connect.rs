@@ -2,6 +2,7 @@
 
 use super::{Error, Store};
 use crate::keys::{Keyring, KeysError};
+use sqlx::migrate::Migrator;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
@@ -10,6 +11,8 @@ use sqlx::sqlite::{
 use sqlx::{Connection, Executor, Sqlite};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::sync::LazyLock;
+use taskledger_sql::migrations::migrator;
 use taskledger_clock::SharedClock;
 use taskledger_log::{postgres as log, private};
 use taskledger_sql::{Columns, Tx};
@@ -33,7 +36,20 @@ pub const STEPS: log::Steps = log::Steps {
         ),
     ],
 };
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/sqlite/webhooks");
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrator(&[
+        (
+            "0001_webhooks",
+            include_str!("../../../../migrations/sqlite/webhooks/0001_webhooks.sql"),
+        ),
+        (
+            "0002_endpoints_that_are_gone",
+            include_str!(
+                "../../../../migrations/sqlite/webhooks/0002_endpoints_that_are_gone.sql"
+            ),
+        ),
+    ])
+});
 
 /// The schema, which is also the channel on which servers hear of new deliveries.
 const SCHEMA: &str = "taskledger_webhooks";

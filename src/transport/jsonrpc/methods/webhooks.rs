@@ -290,7 +290,7 @@ fn sending() -> Vec<Method<Service>> {
 /// `tasks.execute`.
 pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcError> {
     let read = maybe_block_in_place(listed(&call.params), || execute::Params::read(&call.params));
-    let (context, p, callback) = with_callback(call, read)?;
+    let (context, p, callback) = with_callback(call, read, execute::Params::with_faults)?;
     let execute = Execute {
         target: p.target,
         allow_unknown_executors: p.allow_unknown_executors,
@@ -303,7 +303,7 @@ pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcE
 /// `tasks.retry`.
 pub(super) async fn retry(service: &Service, call: Call) -> Result<Reply, RpcError> {
     let read = retry::Params::read(&call.params);
-    let (context, p, callback) = with_callback(call, read)?;
+    let (context, p, callback) = with_callback(call, read, |_, faults| Err(faults))?;
     let retry = Retry {
         task: p.task_id,
         callback,
@@ -312,16 +312,18 @@ pub(super) async fn retry(service: &Service, call: Call) -> Result<Reply, RpcErr
 }
 
 /// The parameters of a call that begins a run, and where its caller wants to be called; or all that is wrong
-/// with either. The call itself is not needed any more.
+/// with either. `keep`: parameters in which more may be found to be wrong keep the faults of the rest. The call
+/// itself is not needed any more.
 fn with_callback<P>(
     call: Call,
     read: Result<P, Vec<Violation>>,
+    keep: impl FnOnce(P, Vec<Violation>) -> Result<P, Vec<Violation>>,
 ) -> Result<(Context, P, Option<Callback>), RpcError> {
     let callback = beside::read(call.metadata.as_ref(), call.configuration.as_ref());
     match (read, callback) {
         (Ok(p), Ok(callback)) => Ok((call.context, p, callback)),
-        (read, callback) => {
-            let mut faults: Vec<Violation> = read.err().unwrap_or_default();
+        (Ok(p), Err(faults)) => Ok((call.context, keep(p, faults)?, None)),
+        (Err(mut faults), callback) => {
             faults.extend(callback.err().unwrap_or_default());
             faults.truncate(limits::VIOLATIONS_MAX);
             Err(faults.into())

@@ -79,6 +79,23 @@ impl Parameters for Params {
     }
 }
 
+impl Params {
+    /// The same with faults of what stands beside the parameters, so that what else is wrong with new tasks
+    /// is told with them.
+    ///
+    /// # Errors
+    /// The faults: nothing else is looked for in a stored task.
+    pub fn with_faults(self, faults: Vec<Violation>) -> Result<Self, Vec<Violation>> {
+        match self.target {
+            Target::New(list) => Ok(Self {
+                target: Target::New(list.with_faults(faults)),
+                ..self
+            }),
+            Target::Stored(_) => Err(faults),
+        }
+    }
+}
+
 const TASKS: TasksKind = TasksKind;
 
 /// The tasks of a call.
