@@ -19,6 +19,8 @@ use world::World;
 const STEPS_MAX: usize = 100;
 /// Tasks of one `Step::Create`.
 const DRAFTS_MAX: u8 = 7;
+/// The kind of a task that workers claim; all others are below it.
+const REMOTE: u8 = 11;
 /// Dependencies of one task.
 const DEPENDENCIES_MAX: u8 = 4;
 
@@ -88,7 +90,10 @@ impl Reader<'_> {
     fn draft(&mut self) -> Draft {
         Draft {
             parent: self.byte(),
-            kind: self.below(11),
+            kind: match self.byte() {
+                0xF8..=0xFF => REMOTE,
+                byte => byte % REMOTE,
+            },
             dependencies: self.dependencies(),
             priority: self.below(4),
             deadline: self.deadline(),
@@ -123,7 +128,12 @@ impl Reader<'_> {
             14 => Step::Recover(self.byte()),
             15 => Step::Wait(self.below(20)),
             16 => Step::Slots(self.below(6)),
-            _ => Step::Ghost(self.flag()),
+            _ => match self.byte() {
+                byte @ 0..0xC0 => Step::Ghost(byte & 1 == 1),
+                0xC0..0xE0 => Step::Claim(self.byte(), self.seldom().then(|| self.below(20))),
+                0xE0..0xF0 => Step::Release(self.byte(), self.seldom()),
+                0xF0..=0xFF => Step::EndLease(self.byte(), self.seldom()),
+            },
         }
     }
 }

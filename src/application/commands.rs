@@ -406,7 +406,7 @@ impl App {
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
         let violations = self.validation.check_call(specifications).await;
-        faults.extend(violations.into_iter().map(Fault::Value));
+        faults.extend(violations.into_iter().map(Fault::from));
         let (names, resolved) = maybe_block_in_place(list.len(), || {
             let names = CallNames::written_at(list.take_paths());
             (names, list.resolve(|root| self.fresh(root)))

@@ -231,7 +231,9 @@ mod tests {
 
     fn remote(name: &str, limit: usize) -> impl FnOnce(&mut Contents) {
         let name = name.to_owned();
-        move |contents| drop(contents.remote.insert(name, Remote { limit }))
+        move |contents| {
+            contents.remote.insert(name, Remote { limit });
+        }
     }
 
     #[test]

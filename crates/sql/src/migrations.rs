@@ -16,7 +16,9 @@ pub type Step = (&'static str, &'static str);
 pub fn migrator(steps: &[Step]) -> Migrator {
     let migration = |(name, sql): &Step| {
         let (number, words) = name.split_once('_').unwrap_or((name, ""));
-        let number = number.parse().expect("the name of a step begins with its number");
+        let number = number
+            .parse()
+            .expect("the name of a step begins with its number");
         Migration::new(
             number,
             Cow::Owned(words.replace('_', " ")),
@@ -40,6 +42,9 @@ mod tests {
             .map(|step| (step.version, step.description.to_string(), step.no_tx))
             .collect();
         let expected = [(1, "read models", false), (2, "more", false)];
-        assert_eq!(steps, expected.map(|(n, words, no_tx)| (n, words.to_owned(), no_tx)));
+        assert_eq!(
+            steps,
+            expected.map(|(n, words, no_tx)| (n, words.to_owned(), no_tx))
+        );
     }
 }

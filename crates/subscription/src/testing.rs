@@ -38,7 +38,10 @@ pub async fn append_event(store: &MemoryStore, version: u64, event: Event) {
         claims: Vec::new(),
         fence: None,
     };
-    store.append(append).await.unwrap();
+    store
+        .append(append)
+        .await
+        .expect("the log in memory takes it");
 }
 
 /// What fails from now on, of a log that is followed until `ending`.
@@ -50,5 +53,5 @@ pub async fn of_failures(store: &Arc<MemoryStore>, ending: &CancellationToken) -
         ..Filter::default()
     };
     let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
-    begun.unwrap().0
+    begun.expect("the log in memory can be read").0
 }

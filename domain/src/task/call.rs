@@ -92,7 +92,7 @@ pub fn read_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violatio
                 })
                 .collect();
             match read_tasks(tasks) {
-                Ok(list) => Ok(list.with_faults(violations)),
+                Ok(list) => Ok(list.behind_faults(violations)),
                 Err(more) => {
                     let mut violations = violations;
                     violations.extend(more);
@@ -281,6 +281,14 @@ impl TaskList {
     pub fn with_faults(mut self, more: Vec<Violation>) -> Self {
         self.faults.extend(more);
         self.faults.truncate(limits::VIOLATIONS_MAX);
+        self
+    }
+
+    /// The same behind other faults of the call.
+    fn behind_faults(mut self, mut first: Vec<Violation>) -> Self {
+        first.append(&mut self.faults);
+        first.truncate(limits::VIOLATIONS_MAX);
+        self.faults = first;
         self
     }
 

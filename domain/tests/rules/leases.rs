@@ -49,7 +49,10 @@ fn claims(s: Scenario, name: &str, lease_name: &str) -> Scenario {
 
 fn claimed(s: Scenario, name: &str, lease_name: &str) -> Scenario {
     let s = claims(s, name, lease_name).then(&[(name, InProgress)]);
-    assert_eq!(s.last.as_ref().unwrap().1, Done::Status(InProgress));
+    assert_eq!(
+        s.last.as_ref().expect("it was accepted").1,
+        Done::Status(InProgress)
+    );
     s
 }
 
@@ -80,7 +83,7 @@ fn expires(mut s: Scenario, name: &str, lease_name: &str) -> Scenario {
 }
 
 fn lost(s: &Scenario) -> (&TaskFailed, Option<&TaskRequeued>) {
-    match &s.last.as_ref().unwrap().0[..] {
+    match &s.last.as_ref().expect("it was accepted").0[..] {
         [Event::TaskFailed(failed), Event::TaskRequeued(again), ..] => (failed, Some(again)),
         [Event::TaskFailed(failed), ..] => (failed, None),
         other => panic!("{other:?}"),

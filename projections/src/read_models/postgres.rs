@@ -13,10 +13,10 @@ use crate::{Error, Projector, checkpoint, with_sources};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor};
-use std::time::Duration;
 use std::sync::LazyLock;
-use taskledger_sql::migrations::migrator;
+use std::time::Duration;
 use taskledger_domain::Position;
+use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::timeout;
 

@@ -9,11 +9,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, Connection};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::sync::LazyLock;
-use taskledger_sql::migrations::migrator;
+use std::time::Duration;
 use taskledger_domain::Position;
 use taskledger_sql::Tx;
+use taskledger_sql::migrations::migrator;
 use taskledger_sql::readers::{self, Readers};
 
 /// KiB of page cache of the writer.

@@ -75,12 +75,12 @@ impl TestExecutors {
     }
 
     fn put(&self, name: &str, kindred: Kindred) {
-        self.change(|all| drop(all.insert(name.to_owned(), kindred)));
+        self.change(|all| _ = all.insert(name.to_owned(), kindred));
     }
 
     /// Publishes a snapshot without this executor.
     pub(crate) fn remove(&self, name: &str) {
-        self.change(|all| drop(all.remove(name)));
+        self.change(|all| _ = all.remove(name));
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Kindred>)) {

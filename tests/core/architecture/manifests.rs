@@ -18,14 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "crates/webhooks",
-        &[
-            "clock",
-            "domain",
-            "log",
-            "net",
-            "sql",
-            "subscription",
-        ],
+        &["clock", "domain", "log", "net", "sql", "subscription"],
     ),
     // Knows nothing of this server: everything it learns comes over HTTP.
     ("crates/conformance", &["clock", "net"]),

@@ -10,11 +10,11 @@ use sqlx::sqlite::{
 };
 use sqlx::{Connection, Executor, Sqlite};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::sync::LazyLock;
-use taskledger_sql::migrations::migrator;
+use std::time::Duration;
 use taskledger_clock::SharedClock;
 use taskledger_log::{postgres as log, private};
+use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::{sleep, timeout};
 
@@ -44,9 +44,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ),
         (
             "0002_endpoints_that_are_gone",
-            include_str!(
-                "../../../../migrations/sqlite/webhooks/0002_endpoints_that_are_gone.sql"
-            ),
+            include_str!("../../../../migrations/sqlite/webhooks/0002_endpoints_that_are_gone.sql"),
         ),
     ])
 });

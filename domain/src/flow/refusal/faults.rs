@@ -35,7 +35,7 @@ pub enum ReferenceAt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// Found while reading the value.
-    Value(Violation),
+    Value(Box<Violation>),
     /// The flow would have more tasks than a flow may have, deleted ones included.
     FlowTooLarge {
         /// How many it would have.
@@ -115,7 +115,7 @@ pub enum Fault {
 
 impl From<Violation> for Fault {
     fn from(violation: Violation) -> Self {
-        Self::Value(violation)
+        Self::Value(Box::new(violation))
     }
 }
 

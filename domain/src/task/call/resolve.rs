@@ -47,7 +47,7 @@ impl TaskList {
             })
             .collect();
         let (names, duplicates) = Names::of(&self.tasks);
-        let mut faults: Vec<Fault> = self.faults.iter().cloned().map(Fault::Value).collect();
+        let mut faults: Vec<Fault> = self.faults.iter().cloned().map(Fault::from).collect();
         duplicates
             .into_iter()
             .for_each(|fault| report(&mut faults, fault));

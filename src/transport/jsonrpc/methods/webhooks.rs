@@ -363,7 +363,14 @@ fn told<T: Serialize>(
         Error::UnknownWebhook { field } => {
             RpcError::webhook_not_found(field, params.get(field).unwrap_or(&Value::Null))
         }
-        error => refusals::told(clock, error),
+        error @ (Error::Refused(_)
+        | Error::Outdated(_)
+        | Error::Busy { .. }
+        | Error::Elsewhere(_)
+        | Error::OutcomeUnknown
+        | Error::Unanswered { .. }
+        | Error::OutOfTime { .. }
+        | Error::Failed(_)) => refusals::told(clock, error),
     })?;
     to_raw_value(&told).map_err(|error| RpcError::internal(clock, &error))
 }

@@ -13,7 +13,7 @@ const FREE_ID: &str = "an id that no task has or ever had";
 impl Wording<'_> {
     pub(super) fn value(&self, fault: &Fault) -> Violation {
         match fault {
-            Fault::Value(violation) => violation.clone(),
+            Fault::Value(violation) => Violation::clone(violation),
             Fault::FlowTooLarge { tasks, tasks_max } => {
                 let expected =
                     format!("at most {tasks_max} tasks in a flow, deleted ones included");

@@ -130,7 +130,9 @@ async fn copies_keep_definitions(probe: &Probe) -> Outcome {
         .task("root")
         .with("inputs", json!({"a": [1, "é"]}))
         .with("priority", 0);
-    let root = probe.create(&first.with("params", json!({"retry_count": 2}))).await?;
+    let root = probe
+        .create(&first.with("params", json!({"retry_count": 2})))
+        .await?;
     let before = probe.create(&probe.task("before").below(&root)).await?;
     let next = probe.task("next").below(&root).after_end_of(&before);
     probe.create(&next).await?;

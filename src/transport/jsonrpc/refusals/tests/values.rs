@@ -57,7 +57,7 @@ fn values_that_are_not_acceptable() {
     let future = "a time in the future";
     let read = Violation::of("name", "is empty", "a text", &json!(""));
     let faults = vec![
-        Fault::Value(read),
+        Fault::from(read),
         Fault::FlowTooLarge {
             tasks: 11,
             tasks_max: 10,
