@@ -36,7 +36,7 @@ const RETRY_AFTER_MS: u64 = 1000;
 /// What became of a request that was sent to another node.
 #[derive(Debug)]
 pub enum Sent {
-    /// Its answer, as [`wire`] writes it.
+    /// Its answer, as `wire` writes it.
     Answered(Vec<u8>),
     /// It was not carried out and will not be.
     NotTaken,

@@ -4,7 +4,7 @@
 //! A flow takes slots inside its own turn. When none is free for it, it is remembered with its best
 //! rank for that executor; a freed slot wakes the flow with the best rank.
 //!
-//! Limits follow the directory of executors ([`Slots::follow`]): a lower one stops nobody, a higher one
+//! Limits follow the directory of executors (`Slots::follow`): a lower one stops nobody, a higher one
 //! wakes who waits.
 
 use super::ownership::Partitions;
