@@ -14,7 +14,7 @@ pub enum Found {
     /// Read models that had to be thrown away: they are filled from the beginning of the log.
     Unusable(String),
     /// Read models of another version, which others may be using: reads are
-    /// [`Error::OtherVersion`] until a rebuild has put new ones in their place.
+    /// [`crate::Error::OtherVersion`] until a rebuild has put new ones in their place.
     Foreign(String),
 }
 
