@@ -113,15 +113,19 @@ impl App {
                 } else {
                     self.validation.unknown_executors(&list)
                 };
-                let done = if list.is_faulty() {
-                    self.execute_tasks(context, None, list, options).await
-                } else {
-                    let key = Key::of(context, UseCase::ExecuteTasks, list.first_user());
-                    let key = key.as_ref();
-                    self.once(key, self.execute_tasks(context, key, list, options))
-                        .await
+                let is_faulty = list.is_faulty();
+                let key = Key::of(context, UseCase::ExecuteTasks, list.first_user());
+                let key = key.filter(|_| !is_faulty);
+                let key = key.as_ref();
+                let executed = async {
+                    let done = self.execute_tasks(context, key, list, options).await;
+                    done.map_err(|error| error.beside(unknown))
                 };
-                done.map_err(|error| error.beside(unknown))
+                if is_faulty {
+                    executed.await
+                } else {
+                    self.once(key, executed).await
+                }
             }
         }
     }

@@ -18,8 +18,8 @@ pub enum Error {
     /// The rules say no.
     #[error("refused: {0:?}")]
     Refused(Box<Refused>),
-    /// What the command rests on has changed since it was made. Neither leaves the engine and the
-    /// application.
+    /// What the command rests on has changed since it was made. No caller sees it: the engine and the
+    /// application deal with it.
     #[error("outdated: {0:?}")]
     Outdated(Outdated),
     /// A queue is full or a read model is behind; nothing was done.

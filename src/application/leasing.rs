@@ -253,7 +253,9 @@ impl Flows {
             }) => {}
             Ok(_) => return,
             // The attempt is over already, or never was.
-            Err(Error::Refused(_)) => return self.forget_attempt(held.task, held.attempt),
+            Err(Error::Refused(_) | Error::Outdated(_)) => {
+                return self.forget_attempt(held.task, held.attempt);
+            }
             // The owner of the flow ends it.
             Err(Error::Elsewhere(_)) => return,
             Err(error) => {

@@ -160,6 +160,7 @@ impl<'a> ForwardedCall<'a> {
                 | Error::OutcomeUnknown
                 | Error::Unanswered { .. }
                 | Error::OutOfTime { .. }
+                | Error::Outdated(_)
                 | Error::Failed(_),
             ) if self.in_doubt => Err(unanswered()),
             outcome => outcome,

@@ -18,6 +18,7 @@ use super::idempotency::fingerprint;
 use super::ports::ExecutorList;
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
+use crate::runtime::maybe_block_in_place;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::callback::Callback;
 use crate::webhooks::worker;
@@ -155,7 +156,9 @@ impl Service {
     async fn perform(&self, context: &Context, request: Request) -> Result<Reply, Error> {
         let fingerprinted;
         let context = if context.idempotency.is_some() && request.changes() {
-            fingerprinted = context.fingerprinted(fingerprint(&request));
+            let size = request.tasks();
+            let fingerprint = maybe_block_in_place(size, || fingerprint(&request));
+            fingerprinted = context.fingerprinted(fingerprint);
             &fingerprinted
         } else {
             context

@@ -202,7 +202,8 @@ impl Slots {
                 self.wake_best(lane);
                 continue;
             }
-            for ((_, _, flow), waiter) in &mut lane.waiting {
+            // Who was woken and has not looked yet will see this change too.
+            for ((_, _, flow), waiter) in lane.waiting.iter_mut().filter(|(_, w)| !w.woken) {
                 waiter.woken = self.wake.send(*flow).is_ok();
             }
         }

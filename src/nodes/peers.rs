@@ -18,7 +18,7 @@ const CONNECT_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of an answer: several times the largest page of a history.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Passes calls on to the owners of flows; one client for all nodes, whose addresses `tenure` knows.
+/// Passes calls on to the owners of flows; one client for all nodes, whose addresses `ownership` knows.
 pub struct Peers {
     client: reqwest::Client,
     ownership: Arc<NodeOwnership>,

@@ -2,7 +2,7 @@
 //!
 //! Owns: one socket from its upgrade to its close: which frames are taken, pings, close codes, the
 //! calls that run at once, the queue of what is written. Calls go through the dispatcher; events come
-//! encoded from `subscription`. May not touch: the log, the meaning of methods.
+//! from `subscription` and are encoded as one line of JSON. May not touch: the log, the meaning of methods.
 
 mod calls;
 mod outbox;

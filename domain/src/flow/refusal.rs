@@ -31,7 +31,7 @@ pub enum Rejection {
 pub enum Outdated {
     /// The outcome belongs to an attempt that is no longer the current one. For the engine.
     Attempt,
-    /// The task has another specification than the update was built on: build it again. For the
+    /// The task has another specification than the command was built on: build it again. For the
     /// application.
     Specification,
 }

@@ -47,6 +47,26 @@ impl Request {
         }
     }
 
+    /// How many new tasks it holds; 1 for a request without any. Cost: O(1).
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        match self {
+            Self::Create(list)
+            | Self::Execute(Execute {
+                target: Target::New(list),
+                ..
+            }) => list.len(),
+            Self::Execute(_)
+            | Self::Retry(_)
+            | Self::Update(_)
+            | Self::Delete(_)
+            | Self::Cancel(_)
+            | Self::Copy(_)
+            | Self::Explain(_)
+            | Self::History(_) => 1,
+        }
+    }
+
     /// Whether it may change something: then it is not repeated unless it carries an idempotency key.
     #[must_use]
     pub const fn changes(&self) -> bool {

@@ -1,4 +1,5 @@
-//! The one table from outcomes to JSON-RPC error codes. spec: interface / Error Handling
+//! The rows of JSON-RPC errors: codes, messages and the form of `data`. Which refusal has which row is said
+//! in `refusals`. spec: interface / Error Handling
 //!
 //! `data` always holds `errors: [{field, reason, expected, actual, path}]`, and for a single
 //! fault the same members flat beside it, so that both examples of the protocol hold.
@@ -232,72 +233,6 @@ impl RpcError {
             "the id of a stored task",
             &id.to_string().into(),
         )
-    }
-
-    /// -32002; `cycle` lists the ids or aliases, the first repeated at the end.
-    #[must_use]
-    pub fn circular_dependency(violation: Violation, cycle: Vec<String>) -> Self {
-        Self::new(ErrorKind::CircularDependency, vec![violation]).with("cycle", cycle)
-    }
-
-    /// -32003, one violation for each task that names an unknown executor.
-    #[must_use]
-    pub fn executor_not_found(violations: Vec<Violation>) -> Self {
-        Self::new(ErrorKind::ExecutorNotFound, violations)
-    }
-
-    /// -32004.
-    #[must_use]
-    pub fn unauthorized(reason: &str) -> Self {
-        Self::of(
-            ErrorKind::Unauthorized,
-            "authorization",
-            reason,
-            "credentials that allow this call",
-            &Value::Null,
-        )
-    }
-
-    /// -32006; the task is in `status`.
-    #[must_use]
-    pub fn invalid_transition(reason: &str, expected: &str, status: &str) -> Self {
-        Self::of(
-            ErrorKind::InvalidTransition,
-            "status",
-            reason,
-            expected,
-            &status.into(),
-        )
-    }
-
-    /// -32008.
-    #[must_use]
-    pub fn already_executing(violation: Violation) -> Self {
-        Self::new(ErrorKind::AlreadyExecuting, vec![violation])
-    }
-
-    /// -32009; list what stands in the way with [`Self::with`].
-    #[must_use]
-    pub fn not_deletable(violation: Violation) -> Self {
-        Self::new(ErrorKind::NotDeletable, vec![violation])
-    }
-
-    /// -32010.
-    #[must_use]
-    pub fn invalid_parent(violation: Violation) -> Self {
-        Self::new(ErrorKind::InvalidParent, vec![violation])
-    }
-
-    /// -32011, one violation for each dependency.
-    #[must_use]
-    pub fn invalid_dependency(violations: Vec<Violation>) -> Self {
-        Self::new(ErrorKind::InvalidDependency, violations)
-    }
-
-    /// -32012.
-    #[must_use]
-    pub fn invalid_tree(violations: Vec<Violation>) -> Self {
-        Self::new(ErrorKind::InvalidTree, violations)
     }
 
     /// -32013; try again in `retry_after_ms` milliseconds.

@@ -7,6 +7,7 @@ use super::{MESSAGE_BYTES_MAX, Sockets};
 use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
 use crate::subscription::stream::{Reset, Stream};
+use crate::transport::budget::{Full, Share};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
@@ -140,8 +141,10 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 (Some(Body::Whole(answer)), _) => out.answer_counted(answer, counted).await,
                 (Some(Body::Long { head, result, tail }), _) => {
                     let share = out.room().await;
-                    match (whole(head, result, tail).await, id) {
-                        (Ok(answer), _) => out.answer_with(answer, share).await,
+                    match (whole(head, result, tail, &mut counted).await, id) {
+                        (Ok(answer), _) => {
+                            out.answer_gathered(answer, share, counted).await;
+                        }
                         (Err(error), Some(id)) => {
                             out.answer_with(failure_body(&id, &error), share).await;
                         }
@@ -303,6 +306,7 @@ async fn whole(
     mut head: Vec<u8>,
     mut result: Pieces,
     mut tail: Vec<u8>,
+    counted: &mut Share,
 ) -> Result<Vec<u8>, RpcError> {
     let cut_off = |_| RpcError::internal_answer("the answer was cut off");
     while let Some(piece) = result.try_next().await.map_err(cut_off)? {
@@ -311,6 +315,10 @@ async fn whole(
             let error = RpcError::internal_answer(reason);
             return Err(error.with("limit_bytes", ANSWERS_BYTES_MAX));
         }
+        counted.take(piece.len()).map_err(|Full| {
+            let reason = "too many answers wait to be read by their clients";
+            RpcError::busy(reason, RETRY_AFTER_MS)
+        })?;
         head.extend(piece);
     }
     head.append(&mut tail);

@@ -76,6 +76,11 @@ impl Outbox {
         self.put_answer(answer, share, Some(counted)).await;
     }
 
+    /// The same for one that was gathered in its share.
+    pub(super) async fn answer_gathered(&self, answer: Vec<u8>, share: Share, counted: Counted) {
+        self.put_answer(answer, share, Some(counted)).await;
+    }
+
     /// Waits until a long answer may be gathered.
     pub(super) async fn room(&self) -> Share {
         self.share(ANSWERS_BYTES_MAX).await

@@ -50,7 +50,6 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "subscription",
             "clock",
-            "config",
             "runtime",
             "webhooks",
         ],
