@@ -2,7 +2,7 @@
 //! it, clusters under load, receivers of requests, a name server, places for read models.
 //!
 //! Used by tests only. Without features it is no more than [`postgres`], so that the tests of a small
-//! crate do not compile all others; `rows` adds [`ground`], `servers` adds the rest.
+//! crate do not compile all others; `rows` adds `ground`, `servers` adds the rest.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
