@@ -9,6 +9,26 @@ use std::collections::BTreeMap;
 
 /// `tasks.execute` and `tasks.create` may refuse an executor that they do not have.
 const NO_EXECUTOR: i64 = -32003;
+/// The members of a task.
+pub(super) const MEMBERS: [&str; 17] = [
+    "id",
+    "parent_id",
+    "user_id",
+    "name",
+    "status",
+    "priority",
+    "inputs",
+    "schemas",
+    "params",
+    "result",
+    "error",
+    "dependencies",
+    "progress",
+    "created_at",
+    "started_at",
+    "updated_at",
+    "completed_at",
+];
 /// The statuses in which a task rests.
 const TERMINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 

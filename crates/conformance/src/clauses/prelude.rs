@@ -8,7 +8,7 @@ pub(super) use crate::clause::{
 pub(super) use crate::lives::FOREVER_MS;
 pub(super) use crate::probe::Probe;
 pub(super) use crate::refusals::{ANY, INVALID_PARAMS, expect_field, instant, same};
-pub(super) use crate::tasks::{NewTask, Started, expect_task, is_terminal, text_of};
+pub(super) use crate::tasks::{MEMBERS, NewTask, Started, expect_task, is_terminal, text_of};
 pub(super) use serde_json::{Value, json};
 
 /// There is no such task.

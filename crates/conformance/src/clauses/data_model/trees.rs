@@ -271,25 +271,7 @@ pub(in super::super) async fn trees_have_whole_tasks(probe: &Probe) -> Outcome {
     let mut dependencies = 0;
     for shown_task in &tree {
         let task = probe.get(&text_of(shown_task, "id")?).await?;
-        for field in [
-            "id",
-            "parent_id",
-            "user_id",
-            "name",
-            "status",
-            "priority",
-            "inputs",
-            "schemas",
-            "params",
-            "result",
-            "error",
-            "dependencies",
-            "progress",
-            "created_at",
-            "started_at",
-            "updated_at",
-            "completed_at",
-        ] {
+        for field in MEMBERS {
             expect_field(shown_task, field, task[field].clone())?;
         }
         dependencies += task["dependencies"].as_array().map_or(0, Vec::len);

@@ -5,27 +5,6 @@ use crate::clauses::data_model::{
 };
 use crate::clauses::prelude::*;
 
-/// The members of a task.
-const MEMBERS: [&str; 17] = [
-    "id",
-    "parent_id",
-    "user_id",
-    "name",
-    "status",
-    "priority",
-    "inputs",
-    "schemas",
-    "params",
-    "result",
-    "error",
-    "dependencies",
-    "progress",
-    "created_at",
-    "started_at",
-    "updated_at",
-    "completed_at",
-];
-
 pub(super) fn get() -> Vec<Clause> {
     vec![
         must(
