@@ -17,8 +17,9 @@ pub use super::explain::{ATTEMPTS_MAX, Facts, Queue, SlotHolder, TaskEnd, TaskOu
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
 pub use super::naming::{CallNames, Index as NameIndex};
 pub use super::past::{AsOf, Then};
+pub use super::pieces::{Cut, PIECE_TIME_MAX, PieceSender, Pieces, Unsent, in_time, pieces};
 pub use super::queries::{Consistency, Page};
-pub use super::readings::{Cut, Encoded, Pieces};
+pub use super::readings::Encoded;
 pub use super::routing::PATH as PEER_CALLS;
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,

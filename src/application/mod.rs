@@ -31,6 +31,7 @@ pub mod outcomes;
 pub mod ownership;
 mod partitions;
 mod past;
+mod pieces;
 mod placing;
 pub mod ports;
 mod positions;

@@ -6,16 +6,13 @@
 
 use super::encoder::{Moment, TreeEncoder};
 use super::error::{Error, Failure};
-use futures_util::Stream;
+use super::pieces::{Pieces, in_time, pieces};
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use taskledger_projections::{self as projections, Node, Reading};
-use tokio::sync::mpsc::error::SendTimeoutError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,15 +24,8 @@ const READINGS_MAX: usize = 2;
 pub const REBUILDS_MAX: usize = 2;
 /// Bytes of one long answer: some four times a tree of 100,000 usual tasks.
 pub const READING_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Pieces that are read before the receiver has taken them.
-const PIECES_AHEAD: usize = 2;
-/// How long a receiver may take for one piece: whoever stops reading must not keep a place.
-const PIECE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a read waits for a place, and for the read models, before it is answered `Busy`.
 pub(super) const READ_WAIT: Duration = Duration::from_secs(2);
-/// How long one answer may take to be received: it keeps the database from tidying up behind it.
-/// With `READING_BYTES_MAX`, the slowest receiver that gets the largest answer takes 2 MiB/s.
-const SENDING_TIME_MAX: Duration = Duration::from_secs(120);
 /// Milliseconds after which a place for a long answer may be free.
 const RETRY_AFTER_MS: u64 = 500;
 
@@ -46,41 +36,6 @@ pub enum Encoded {
     Whole(Vec<u8>),
     /// Piece by piece.
     Pieces(Pieces),
-}
-
-/// The answer stopped before its end: what was received is not whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the answer was cut off")]
-pub struct Cut;
-
-/// The pieces of an answer, in order. Dropping them ends the reading.
-#[derive(Debug)]
-pub struct Pieces {
-    receiver: mpsc::Receiver<Piece>,
-    ended: bool,
-}
-
-#[derive(Debug)]
-enum Piece {
-    Bytes(Vec<u8>),
-    End,
-}
-
-impl Stream for Pieces {
-    type Item = Result<Vec<u8>, Cut>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let piece = std::task::ready!(self.receiver.poll_recv(cx));
-        self.ended = !matches!(piece, Some(Piece::Bytes(_)));
-        Poll::Ready(match piece {
-            Some(Piece::Bytes(bytes)) => Some(Ok(bytes)),
-            Some(Piece::End) => None,
-            None => Some(Err(Cut)),
-        })
-    }
 }
 
 /// What a long answer is read from.
@@ -266,19 +221,12 @@ impl Readings {
         first: Vec<u8>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Pieces {
-        let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+        let (sender, pieces) = pieces();
         let stop = self.stop.clone();
         let sending = async move {
             let mut next = Some(first);
             while let Some(bytes) = next {
-                let taken = sender
-                    .send_timeout(Piece::Bytes(bytes), PIECE_TIME_MAX)
-                    .await;
-                match taken {
-                    Ok(()) => {}
-                    Err(SendTimeoutError::Closed(_)) => return Ok(()),
-                    Err(SendTimeoutError::Timeout(_)) => return Err(TooSlow),
-                }
+                sender.send(bytes).await?;
                 next = match encoding.next().await {
                     Ok(next) => next,
                     Err(error) => {
@@ -287,25 +235,18 @@ impl Readings {
                     }
                 };
             }
-            match sender.send_timeout(Piece::End, PIECE_TIME_MAX).await {
-                Err(SendTimeoutError::Timeout(_)) => Err(TooSlow),
-                Ok(()) | Err(SendTimeoutError::Closed(_)) => Ok(()),
-            }
+            sender.end().await
         };
-        let until = Instant::now() + SENDING_TIME_MAX;
         self.tracker.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                sent = timeout_at(until, sending) => if !matches!(sent, Ok(Ok(()))) {
+                in_time = in_time(sending) => if !in_time {
                     tracing::warn!("a long answer was not received in time and is cut off");
                 },
             }
             drop(place);
         });
-        Pieces {
-            receiver,
-            ended: false,
-        }
+        pieces
     }
 
     /// Cuts off what is being sent and waits until nothing is read any more.
@@ -315,9 +256,6 @@ impl Readings {
         self.tracker.wait().await;
     }
 }
-
-/// The receiver did not take a piece in time.
-struct TooSlow;
 
 async fn permit(
     room: &Arc<Semaphore>,

@@ -3,7 +3,7 @@
 use crate::application::world::{World, caller, is_busy, soon};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
-use taskledger::application::readings::{Cut, Encoded, Pieces};
+use taskledger::application::api::{Cut, Encoded, Pieces};
 use taskledger::application::{App, Consistency, Error};
 use taskledger::transport::jsonrpc::text::{NotWhole, Text};
 use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
