@@ -25,7 +25,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// For one call: longer than the server lets any call take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// For something that is awaited, on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(25);
 

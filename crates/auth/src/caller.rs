@@ -1,0 +1,346 @@
+//! An authenticated caller.
+
+use crate::scopes::{Scope, Scopes};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+/// Unicode scalar values of the name of a user or service.
+pub const NAME_CHARS_MAX: usize = 255;
+/// The actor of what nobody authenticated did.
+pub const ANONYMOUS: &str = "anonymous";
+/// The tenant of everything until there are several.
+pub const MAIN_TENANT: &str = "main";
+
+/// Prefixes that tell kinds of callers apart wherever only a text is kept.
+const USER: &str = "user:";
+const SERVICE: &str = "service:";
+
+/// What a caller is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Nobody is authenticated, because authentication is off.
+    Anonymous,
+    /// A person, or a program that acts for one.
+    User,
+    /// A program with a name of its own.
+    Service,
+}
+
+impl Kind {
+    /// The name, which never changes: it is stored with tokens.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Anonymous => ANONYMOUS,
+            Self::User => "user",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// The name of a user or service: 1 to [`NAME_CHARS_MAX`] characters without control characters, compared
+/// exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(Arc<str>);
+
+/// Why a text cannot be a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// It is empty.
+    #[error("a name has at least one character")]
+    Empty,
+    /// It is too long.
+    #[error("a name has at most {NAME_CHARS_MAX} characters")]
+    TooLong,
+    /// It could be taken for another one.
+    #[error("a name has no control characters and no white space at its ends")]
+    Invisible,
+    /// It looks like the stored form of another kind of caller.
+    #[error("a name does not begin with `user:` or `service:`")]
+    Prefixed,
+}
+
+impl Name {
+    /// The name with this text.
+    ///
+    /// # Errors
+    /// [`InvalidName`].
+    pub fn new(text: &str) -> Result<Self, InvalidName> {
+        if text.is_empty() {
+            return Err(InvalidName::Empty);
+        }
+        if text.chars().count() > NAME_CHARS_MAX {
+            return Err(InvalidName::TooLong);
+        }
+        if text.trim() != text || text.chars().any(char::is_control) {
+            return Err(InvalidName::Invisible);
+        }
+        if text.starts_with(USER) || text.starts_with(SERVICE) {
+            return Err(InvalidName::Prefixed);
+        }
+        Ok(Self(Arc::from(text)))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose flows a caller sees and may act on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// All flows of the tenant.
+    All,
+    /// Those whose root has this `user_id`.
+    Of(Arc<str>),
+}
+
+impl Reach {
+    /// Whether a flow with this owner is within reach; `None` for a flow that belongs to nobody.
+    #[must_use]
+    pub fn covers(&self, owner: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(own) => owner == Some(own),
+        }
+    }
+}
+
+/// Who calls, and what the credentials allow. Made once for a credential and shared by its calls. Never
+/// holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    kind: Kind,
+    /// What the history and the audit log call it.
+    actor: Arc<str>,
+    /// The `user_id` of the flows that belong to it.
+    owner: Arc<str>,
+    tenant: Arc<str>,
+    scopes: Scopes,
+    /// The methods that it may claim as a worker; `None` for all.
+    methods: Option<Arc<[Arc<str>]>>,
+    /// The id of the token, or what else names the credential in the audit log.
+    credential: Option<Arc<str>>,
+    /// When the credential ends, in milliseconds since 1970.
+    expires_ms: Option<i64>,
+}
+
+static ANONYMOUS_CALLER: LazyLock<Arc<Caller>> = LazyLock::new(|| {
+    Arc::new(Caller {
+        kind: Kind::Anonymous,
+        actor: Arc::from(ANONYMOUS),
+        owner: Arc::from(ANONYMOUS),
+        tenant: Arc::from(MAIN_TENANT),
+        scopes: Scopes::all(),
+        methods: None,
+        credential: None,
+        expires_ms: None,
+    })
+});
+
+impl Caller {
+    /// Whoever calls while authentication is off: may do everything.
+    #[must_use]
+    pub fn anonymous() -> Arc<Self> {
+        ANONYMOUS_CALLER.clone()
+    }
+
+    /// A user of the main tenant.
+    #[must_use]
+    pub fn user(name: &Name, scopes: Scopes) -> Self {
+        Self {
+            kind: Kind::User,
+            actor: Arc::from(format!("{USER}{name}")),
+            owner: name.0.clone(),
+            tenant: Arc::from(MAIN_TENANT),
+            scopes,
+            methods: None,
+            credential: None,
+            expires_ms: None,
+        }
+    }
+
+    /// A service of the main tenant. Its own flows have its actor as `user_id`, so that a service and a user
+    /// of the same name stay apart.
+    #[must_use]
+    pub fn service(name: &Name, scopes: Scopes) -> Self {
+        let actor: Arc<str> = Arc::from(format!("{SERVICE}{name}"));
+        Self {
+            kind: Kind::Service,
+            actor: actor.clone(),
+            owner: actor,
+            tenant: Arc::from(MAIN_TENANT),
+            scopes,
+            methods: None,
+            credential: None,
+            expires_ms: None,
+        }
+    }
+
+    /// The same, allowed to claim these methods only.
+    #[must_use]
+    pub fn narrowed(mut self, methods: Option<Arc<[Arc<str>]>>) -> Self {
+        self.methods = methods;
+        self
+    }
+
+    /// The same by a credential with this id, until then (milliseconds since 1970; `None`: without end).
+    #[must_use]
+    pub fn by(mut self, credential: Arc<str>, expires_ms: Option<i64>) -> Self {
+        self.credential = Some(credential);
+        self.expires_ms = expires_ms;
+        self
+    }
+
+    /// A caller that another node has authenticated and describes so; `None` if no caller is like that.
+    #[must_use]
+    pub fn described(
+        actor: &str,
+        tenant: &str,
+        scopes: Scopes,
+        methods: Option<Arc<[Arc<str>]>>,
+        credential: Option<Arc<str>>,
+        expires_ms: Option<i64>,
+    ) -> Option<Self> {
+        let caller = if actor == ANONYMOUS {
+            (*Self::anonymous()).clone()
+        } else if let Some(name) = actor.strip_prefix(USER) {
+            Self::user(&Name::new(name).ok()?, scopes)
+        } else {
+            Self::service(&Name::new(actor.strip_prefix(SERVICE)?).ok()?, scopes)
+        };
+        Some(Self {
+            tenant: Arc::from(tenant),
+            scopes,
+            methods,
+            credential,
+            expires_ms,
+            ..caller
+        })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What the history, the audit log and stored keys call it: `anonymous`, `user:ann`, `service:ci`.
+    #[must_use]
+    pub const fn actor(&self) -> &Arc<str> {
+        &self.actor
+    }
+
+    /// The `user_id` of flows that belong to it.
+    #[must_use]
+    pub const fn owner(&self) -> &Arc<str> {
+        &self.owner
+    }
+
+    /// Whose data is concerned.
+    #[must_use]
+    pub const fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
+    /// What the credentials allow.
+    #[must_use]
+    pub const fn scopes(&self) -> Scopes {
+        self.scopes
+    }
+
+    /// Whether the credentials allow it.
+    #[must_use]
+    pub const fn may(&self, scope: Scope) -> bool {
+        self.scopes.has(scope)
+    }
+
+    /// The methods that it may claim as a worker; `None` for all.
+    #[must_use]
+    pub const fn methods(&self) -> Option<&Arc<[Arc<str>]>> {
+        self.methods.as_ref()
+    }
+
+    /// What names the credential in the audit log: the id of a token, never its secret.
+    #[must_use]
+    pub const fn credential(&self) -> Option<&Arc<str>> {
+        self.credential.as_ref()
+    }
+
+    /// When the credential ends, in milliseconds since 1970; `None`: without end.
+    #[must_use]
+    pub const fn expires_ms(&self) -> Option<i64> {
+        self.expires_ms
+    }
+
+    /// Whose flows it sees. Cost: O(1).
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        if self.may(Scope::UsersAny) {
+            Reach::All
+        } else {
+            Reach::Of(self.owner.clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::new(text).expect("a name")
+    }
+
+    #[test]
+    fn names_that_could_be_taken_for_others_are_refused() {
+        let long = "x".repeat(NAME_CHARS_MAX + 1);
+        for (text, reason) in [
+            ("", InvalidName::Empty),
+            (&long, InvalidName::TooLong),
+            (" ann", InvalidName::Invisible),
+            ("ann\0", InvalidName::Invisible),
+            ("service:ann", InvalidName::Prefixed),
+        ] {
+            assert_eq!(Name::new(text), Err(reason), "{text:?}");
+        }
+        assert_eq!(name("ann@example.org").as_str(), "ann@example.org");
+    }
+
+    #[test]
+    fn a_user_and_a_service_of_one_name_own_different_flows() {
+        let scopes = Scopes::of([Scope::TasksRead]);
+        let user = Caller::user(&name("ci"), scopes);
+        let service = Caller::service(&name("ci"), scopes);
+        assert!(user.reach().covers(Some("ci")));
+        assert!(!service.reach().covers(Some("ci")));
+        assert!(service.reach().covers(Some("service:ci")));
+        assert!(!user.reach().covers(None));
+        assert!(Caller::anonymous().reach().covers(None));
+    }
+
+    #[test]
+    fn a_caller_is_the_same_on_the_node_that_is_told_of_it() {
+        let caller = Caller::service(&name("ci"), Scopes::of([Scope::UsersAny]))
+            .by(Arc::from("id"), Some(5));
+        let told = Caller::described(
+            caller.actor(),
+            caller.tenant(),
+            caller.scopes(),
+            caller.methods().cloned(),
+            caller.credential().cloned(),
+            caller.expires_ms(),
+        );
+        assert_eq!(told, Some(caller));
+        let nobody = Caller::described("ann", MAIN_TENANT, Scopes::all(), None, None, None);
+        assert_eq!(nobody, None);
+    }
+}
