@@ -240,7 +240,7 @@ fn sending() -> Vec<Method<Service>> {
                     told(
                         &service,
                         &call.params,
-                        service.deliveries(&call.context, &p.filter, p.limit).await,
+                        service.deliveries(&call.context, p.filter, p.limit).await,
                     )
                 })
             },
