@@ -1,5 +1,10 @@
 //! What the audit log holds: who did what to which object, and how it ended.
 
+mod log;
+mod throttle;
+
+pub use log::AuditLog;
+
 use crate::Caller;
 use std::sync::Arc;
 
@@ -80,15 +85,24 @@ pub struct By {
     pub request: Option<Arc<str>>,
 }
 
+/// Where a call came from, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The address of the connection.
+    pub address: Option<Arc<str>>,
+    /// The id of the call.
+    pub request: Option<Arc<str>>,
+}
+
 impl By {
-    /// A caller, by a call of which nothing more is known.
+    /// A caller, by a call.
     #[must_use]
-    pub fn caller(caller: &Caller) -> Self {
+    pub fn call(caller: &Caller, origin: &Origin) -> Self {
         Self {
             principal: caller.actor().clone(),
             token: caller.credential().cloned(),
-            address: None,
-            request: None,
+            address: origin.address.clone(),
+            request: origin.request.clone(),
         }
     }
 
@@ -101,20 +115,6 @@ impl By {
             address: None,
             request: None,
         }
-    }
-
-    /// The same, from this address.
-    #[must_use]
-    pub fn from_address(mut self, address: Option<Arc<str>>) -> Self {
-        self.address = address;
-        self
-    }
-
-    /// The same, by the call with this id.
-    #[must_use]
-    pub fn call(mut self, request: Option<Arc<str>>) -> Self {
-        self.request = request;
-        self
     }
 }
 

@@ -9,9 +9,11 @@ mod caller;
 mod scopes;
 pub mod store;
 mod token;
+pub mod tokens;
 
-pub use audit::{AUDIT_KEPT_DAYS, Action, By, Entry, Outcome, SERVER};
+pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
 pub use scopes::{Scope, Scopes, UnknownScope};
 pub use store::AuthStore;
 pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};
+pub use tokens::{AdminTokens, Denial, Tokens};

@@ -12,6 +12,7 @@ mod tokens;
 pub use audit::{AuditFilter, AuditRow, append};
 pub use connect::{AUTH_FILE, OpenError, STEPS};
 pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow};
+pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 
 use connect::Connections;
 use std::time::Duration;

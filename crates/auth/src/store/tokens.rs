@@ -325,9 +325,7 @@ const INSERT: &str = "INSERT INTO tokens
 const ROTATE: &str = "UPDATE tokens
     SET digest = $1, previous = $2, previous_until = $3, rotated_at = $4, expires_at = $5
     WHERE no = $6";
-const REVOKE: &str = "UPDATE tokens
-    SET revoked_at = $1, previous = NULL, previous_until = NULL
-    WHERE no = $2";
+const REVOKE: &str = "UPDATE tokens SET revoked_at = $1 WHERE no = $2";
 const USED: &str = "UPDATE tokens SET last_used_at = $1 WHERE id = $2";
 const COUNT: &str = "SELECT count(*) FROM tokens";
 const ANY: &str = "SELECT no FROM tokens ORDER BY no LIMIT 1";
