@@ -268,6 +268,7 @@ impl Server {
                 flows: app.flows.clone(),
                 queries: app.queries.clone(),
                 projections: app.projections.clone(),
+                audit: Some(self.tokens.audit().clone()),
                 follower: Arc::new(alone::Outgoing(self.storage.webhooks.clone())),
                 forget: Arc::new(move |gone| directory.forget(gone)),
                 clock: app.clock.clone(),

@@ -10,6 +10,8 @@ mod streams;
 mod system;
 mod webhooks;
 
+pub use auth::{Access, HasAccess};
+
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
 use super::authorize::authorize;
@@ -57,7 +59,7 @@ pub struct Service {
     executors: Arc<dyn ExecutorList>,
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
-    tokens: Arc<Tokens>,
+    access: Access,
     forward: Option<Arc<dyn Forward>>,
 }
 
@@ -74,11 +76,11 @@ impl Service {
             forward,
         } = parts;
         Self {
+            access: Access::new(tokens, app.clock.clone()),
             app,
             executors,
             webhooks,
             deliveries,
-            tokens,
             forward,
         }
     }

@@ -4,4 +4,5 @@ mod alike;
 mod openrpc;
 mod protocol;
 mod streams;
+mod tokens;
 mod webhooks;

@@ -79,7 +79,7 @@ impl Service {
     /// [`Error`]; `Busy` while one is under way.
     pub async fn rebuild_read_models(&self, context: &Context) -> Result<Position, Error> {
         authorize(context, UseCase::RebuildReadModels)?;
-        self.audited(context, Action::Rebuild, None).await?;
+        self.access.audited(context, Action::Rebuild, None).await?;
         self.app.rebuild_read_models().await
     }
 

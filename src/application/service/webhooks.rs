@@ -121,7 +121,8 @@ impl Service {
             .secret(id, context.caller.actor(), &context.correlation)
             .await?;
         let object = Arc::from(id.to_string());
-        self.audited(context, Action::SecretShown, Some(object))
+        self.access
+            .audited(context, Action::SecretShown, Some(object))
             .await?;
         Ok(secrets)
     }
