@@ -14,7 +14,7 @@ mod whoami;
 
 use super::output::{Output, member};
 use super::tasks::{Params, Request};
-use super::{Api, CliError};
+use super::CliError;
 use clap::Subcommand;
 use place::Place;
 use serde_json::Value;

@@ -52,7 +52,8 @@ impl Kind for NameOf {
 
     fn schema(&self) -> Value {
         json!({"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX,
-            "pattern": r"^(?!user:|service:)[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"})
+            "not": {"pattern": "^(user|service):"},
+            "pattern": r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"})
     }
 
     fn parse(&self, value: &Value) -> Result<Name, Refusal> {
