@@ -4,10 +4,13 @@
 //! Each authorises its caller first. What belongs to another node is routed there, so that every door works
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
+mod auth;
 mod reads;
 mod streams;
 mod system;
 mod webhooks;
+
+pub use auth::{Access, HasAccess};
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
@@ -26,6 +29,7 @@ use crate::webhooks::worker;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use taskledger_auth::Tokens;
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -43,6 +47,8 @@ pub struct Parts {
     pub webhooks: Arc<Webhooks>,
     /// How sending fares.
     pub deliveries: worker::Handle,
+    /// Tokens, and the audit log.
+    pub tokens: Arc<Tokens>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
@@ -56,6 +62,7 @@ pub struct Service {
     executors: Arc<dyn ExecutorList>,
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
+    access: Access,
     forward: Option<Arc<dyn Forward>>,
     authenticate: Option<Arc<dyn Authenticate>>,
 }
@@ -69,10 +76,12 @@ impl Service {
             executors,
             webhooks,
             deliveries,
+            tokens,
             forward,
             authenticate,
         } = parts;
         Self {
+            access: Access::new(tokens, app.clock.clone()),
             app,
             executors,
             webhooks,

@@ -25,6 +25,7 @@ mod serve;
 mod storage;
 mod tasks;
 mod terminal;
+mod tokens;
 mod tree;
 mod watch;
 mod webhooks;
@@ -89,6 +90,10 @@ enum Command {
     Conformance(Elsewhere),
     Watch(watch::Args),
     Webhooks(webhooks::Args),
+    Tokens(tokens::Args),
+    #[command(name = "whoami")]
+    WhoAmI(tokens::WhoAmI),
+    Audit(tokens::Audit),
     Completions(completions::Args),
 }
 
@@ -125,6 +130,9 @@ impl Cli {
             Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
+            Command::Tokens(args) => tokens::tokens(args, &mut out).await,
+            Command::WhoAmI(args) => tokens::whoami(args, &mut out).await,
+            Command::Audit(args) => tokens::audit(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
     }
@@ -179,6 +187,15 @@ mod tests {
             "watch --user u --from beginning --json".to_owned(),
             "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
+            "tokens create ci --service --scopes tasks:read,tasks:run".to_owned(),
+            "tokens create ann --scopes tasks:read --expires-in 30d --json".to_owned(),
+            "tokens create admin --service --scopes all --data-dir d".to_owned(),
+            "tokens list ci --service --limit 5 --url http://h:1".to_owned(),
+            "tokens rotate ab23cd45ef67gh2j --grace 1h".to_owned(),
+            "tokens revoke ab23cd45ef67gh2j --database-url postgres://h/d".to_owned(),
+            "tokens generate".to_owned(),
+            "whoami --json".to_owned(),
+            "audit --action login.failed --since 2026-01-31T00:00:00Z --data-dir d".to_owned(),
             "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "retention --older-than 30d --archive a --dry-run --json --data-dir d".to_owned(),
@@ -206,6 +223,9 @@ mod tests {
             "tasks get",
             "tasks create",
             "tasks create --name n --file f",
+            "tokens create ann",
+            "tokens create ann --scopes tasks:read --expires-in soon",
+            "tokens list --data-dir d --database-url postgres://h/d",
             "tasks create --name n --priority 4",
             "tasks update 0f8fad5b-d9cb-469f-a165-70867728950e",
             "tasks execute",

@@ -13,6 +13,7 @@ use std::net::ToSocketAddrs as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::AdminTokens;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +83,11 @@ async fn start_server(
         })?;
         private::warn_of_readable(&policy.archive);
     }
-    let server = Server::open_with(storage, registry, clock.clone(), webhooks)
+    let admins = config.auth.admin_token_file.as_deref();
+    let admins = admins.map(AdminTokens::of_file).transpose();
+    let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
+    let admins = admins.unwrap_or_default();
+    let server = Server::open_for(storage, registry, clock.clone(), webhooks, admins)
         .await
         .map_err(|e| CliError::failed(&e))?;
     let service = server.service().clone();

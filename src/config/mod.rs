@@ -3,6 +3,7 @@
 //! Owns: the names, the defaults and their checks. Parsing is clap's; past it every value is typed
 //! and within its bounds. May not touch: anything that runs.
 
+mod auth;
 mod egress;
 mod engine;
 mod logging;
@@ -11,6 +12,7 @@ mod server;
 mod storage;
 mod webhooks;
 
+pub use auth::AuthConfig;
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};

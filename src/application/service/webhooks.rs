@@ -11,7 +11,7 @@ use crate::application::context::Context;
 use crate::webhooks::api::no_such_flow;
 use std::borrow::Cow;
 use std::sync::Arc;
-use taskledger_auth::Scope;
+use taskledger_auth::{Action, Scope};
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Refusal;
 
@@ -141,10 +141,15 @@ impl Service {
     ) -> Result<Secrets, Error> {
         authorize(context, UseCase::ReadWebhookSecret)?;
         self.is_own(context, id).await?;
-        Ok(self
+        let secrets = self
             .webhooks
             .secret(id, context.caller.actor(), &context.correlation)
-            .await?)
+            .await?;
+        let object = Arc::from(id.to_string());
+        self.access
+            .audited(context, Action::SecretShown, Some(object))
+            .await?;
+        Ok(secrets)
     }
 
     /// Sends a message that only tests, once, and says what came of it.
