@@ -1,10 +1,18 @@
-//! Whom this program trusts as a client, and how it agrees on encryption.
+//! Whom this program trusts as a client, what it shows as a server, and how it agrees on encryption.
 //!
 //! The library brings no cryptography of its own choice, so every client of this program is made here or
 //! with the configuration from here. There is no way to switch verification off.
 
+mod certificates;
+mod pem;
+mod validity;
+
+pub use certificates::{Certificates, Error, Files, Reloaded};
+pub use pem::authorities;
+
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
+use std::io;
 use std::sync::{Arc, LazyLock};
 
 /// The authorities of the system, read once: there are more than a hundred of them.
@@ -43,6 +51,28 @@ pub fn config<'a>(
 /// # Panics
 /// Never: the cryptography that is built in speaks both versions.
 pub fn client() -> reqwest::ClientBuilder {
-    let config = config([]).expect("the provider speaks TLS 1.2 and 1.3");
-    reqwest::Client::builder().tls_backend_preconfigured(config)
+    client_trusting([]).expect("the provider speaks TLS 1.2 and 1.3")
+}
+
+/// As [`client`], with these authorities beside those of the system.
+///
+/// # Errors
+/// One of the certificates cannot be an authority.
+pub fn client_trusting<'a>(
+    more: impl IntoIterator<Item = CertificateDer<'a>>,
+) -> Result<reqwest::ClientBuilder, rustls::Error> {
+    Ok(reqwest::Client::builder().tls_backend_preconfigured(config(more)?))
+}
+
+/// What TLS says is wrong with a connection, if it is TLS that has failed: most often a certificate that is
+/// not trusted. Found among the causes of the error of a request.
+#[must_use]
+pub fn fault<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    std::iter::successors(Some(error), |error| error.source()).find_map(|cause| {
+        let inner = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref());
+        cause.downcast_ref().or(inner)
+    })
 }
