@@ -80,8 +80,8 @@ pub enum StartError {
     #[error(transparent)]
     Keys(#[from] webhooks::keys::KeysError),
     /// No calls to other nodes are possible.
-    #[error("cannot call other nodes: {0}")]
-    Calls(#[from] reqwest::Error),
+    #[error(transparent)]
+    Calls(#[from] crate::nodes::CallsError),
     /// No calls to receivers are possible.
     #[error(transparent)]
     Egress(#[from] BuildError),

@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
 pub mod api;
+mod certificates;
 mod completions;
 mod error;
 mod event_stream;
