@@ -15,6 +15,9 @@ use rustls::{ClientConfig, RootCertStore};
 use std::io;
 use std::sync::{Arc, LazyLock};
 
+/// A certificate of an authority.
+pub type Authority = CertificateDer<'static>;
+
 /// The authorities of the system, read once: there are more than a hundred of them.
 static OF_THE_SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
