@@ -71,11 +71,35 @@ pub fn client_trusting<'a>(
 /// not trusted. Found among the causes of the error of a request.
 #[must_use]
 pub fn fault<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
-    std::iter::successors(Some(error), |error| error.source()).find_map(|cause| {
-        let inner = cause
+    /// What an error of the system was made of, which it does not give as its cause.
+    fn inner<'a>(
+        error: &'a (dyn std::error::Error + 'static),
+    ) -> Option<&'a (dyn std::error::Error + 'static)> {
+        let inner = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref());
-        cause.downcast_ref().or(inner)
-    })
+        inner.map(|inner| inner as _)
+    }
+    let next =
+        |error: &&'a (dyn std::error::Error + 'static)| inner(*error).or_else(|| error.source());
+    std::iter::successors(Some(error), next).find_map(|cause| cause.downcast_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_found_however_deep_it_lies() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer")]
+        struct Outer(#[source] io::Error);
+        let broken = || rustls::Error::DecryptError;
+        let once = io::Error::other(broken());
+        assert_eq!(fault(&once), Some(&broken()));
+        let twice = Outer(io::Error::other(io::Error::other(broken())));
+        assert_eq!(fault(&twice), Some(&broken()));
+        assert_eq!(fault(&Outer(io::Error::other("else"))), None);
+        assert_eq!(fault(&broken()), Some(&broken()));
+    }
 }

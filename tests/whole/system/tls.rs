@@ -222,7 +222,7 @@ async fn nodes_call_each_other_over_https() {
     let apis = cluster.apis();
     for n in 0..12 {
         let made = apis[n % 2].call("tasks.create", json!({"name": "a"})).await;
-        let renamed = json!({"task_id": made["id"], "updates": {"name": "b"}});
+        let renamed = json!({"task_id": made["id"], "updates": {"name": format!("b {n}")}});
         apis[(n + 1) % 2].call("tasks.update", renamed).await;
     }
     for node in &cluster.nodes {
