@@ -88,8 +88,8 @@ pub enum StartError {
     #[error(transparent)]
     FirstToken(#[from] taskledger_auth::tokens::FirstError),
     /// No calls to other nodes are possible.
-    #[error("cannot call other nodes: {0}")]
-    Calls(#[from] reqwest::Error),
+    #[error(transparent)]
+    Calls(#[from] crate::nodes::CallsError),
     /// No calls to receivers are possible.
     #[error(transparent)]
     Egress(#[from] BuildError),

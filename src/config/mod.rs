@@ -10,6 +10,7 @@ mod logging;
 mod retention;
 mod server;
 mod storage;
+mod tls;
 mod webhooks;
 
 pub use auth::AuthConfig;
@@ -19,6 +20,7 @@ pub use logging::{LogConfig, LogFormat};
 pub use retention::{RetentionConfig, rest};
 pub use server::ServerConfig;
 pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};
+pub use tls::TlsConfig;
 pub use webhooks::WebhookConfig;
 
 /// Seconds from text within bounds, for clap.
