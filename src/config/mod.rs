@@ -6,6 +6,7 @@
 mod egress;
 mod engine;
 mod logging;
+mod oidc;
 mod retention;
 mod server;
 mod storage;
@@ -14,6 +15,7 @@ mod webhooks;
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};
+pub use oidc::{OidcConfig, OidcError};
 pub use retention::{RetentionConfig, rest};
 pub use server::ServerConfig;
 pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};

@@ -4,6 +4,7 @@
 //! caller what he may do.
 
 mod caller;
+pub mod jwt;
 mod scopes;
 
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
