@@ -43,8 +43,19 @@ pub fn run(bytes: &[u8]) {
 fn believed(token: &str) {
     let (issuer, keys) = trusted();
     let verdict = issuer.verify(token, keys, NOW_MS);
-    assert_eq!(verdict, issuer.verify(token, keys, NOW_MS), "the same token says the same");
-    let Ok(Verified { name, scopes, expires_ms, credential, .. }) = verdict else {
+    assert_eq!(
+        verdict,
+        issuer.verify(token, keys, NOW_MS),
+        "the same token says the same"
+    );
+    let Ok(Verified {
+        name,
+        scopes,
+        expires_ms,
+        credential,
+        ..
+    }) = verdict
+    else {
         return;
     };
     assert!(expires_ms > NOW_MS);
@@ -52,7 +63,10 @@ fn believed(token: &str) {
     let granted: Scopes = "tasks:read worker".parse().expect("scopes");
     assert!(granted.includes(scopes), "{scopes}");
     assert!(credential.chars().count() <= CREDENTIAL_CHARS_MAX);
-    assert!(credential.chars().all(|c| c.is_ascii_graphic()), "{credential:?}");
+    assert!(
+        credential.chars().all(|c| c.is_ascii_graphic()),
+        "{credential:?}"
+    );
 }
 
 fn signed(header: &[u8], claims: &[u8]) -> String {
@@ -68,10 +82,15 @@ fn trusted() -> &'static (Issuer, Keys) {
         let grant = |text: &str| text.parse().expect("a grant");
         let options = IssuerOptions {
             user_prefix: "corp:".to_owned(),
-            grants: vec![grant("groups:ledger=tasks:read"), grant("scope:work=worker")],
+            grants: vec![
+                grant("groups:ledger=tasks:read"),
+                grant("scope:work=worker"),
+            ],
             ..IssuerOptions::new(ISSUER, "taskledger")
         };
-        let issuer = Issuer::all(vec![options]).expect("the settings fit").remove(0);
+        let issuer = Issuer::all(vec![options])
+            .expect("the settings fit")
+            .remove(0);
         let public = SigningKey::from_bytes(&SEED).verifying_key();
         let x = URL_SAFE_NO_PAD.encode(public.as_bytes());
         let set = format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","kid":"k","x":"{x}"}}]}}"#);

@@ -10,6 +10,7 @@ use super::claims::Verified;
 use super::discovery::{self, Documents};
 use super::issuer::Issuer;
 use super::keys::Keys;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -97,7 +98,8 @@ impl KeyRing {
         if self.shared.resting.load(Ordering::SeqCst) {
             return;
         }
-        self.shared.wanted.notify_one();
+        // Lost on a task that is looking just now, whose look will do.
+        self.shared.wanted.notify_waiters();
         // In vain or not: the keys are looked at once more.
         _ = timeout(PATIENCE, looks.changed()).await;
     }
@@ -148,10 +150,13 @@ async fn keep_fresh(shared: Arc<Shared>, documents: Arc<dyn Documents>) {
         shared.resting.store(true, Ordering::SeqCst);
         shared.looks.send_modify(|looks| *looks += 1);
         sleep_until(Instant::now() + REST).await;
+        // Heard from before anybody asks.
+        let mut wanted = pin!(shared.wanted.notified());
+        wanted.as_mut().enable();
         shared.resting.store(false, Ordering::SeqCst);
         tokio::select! {
             () = sleep_until(began + next) => {}
-            () = shared.wanted.notified() => {}
+            () = wanted => {}
         }
     }
 }
