@@ -119,7 +119,8 @@ pub(super) async fn keys(issuer: &Issuer, documents: &dyn Documents) -> Result<K
     let found: Description = serde_json::from_slice(&found).map_err(|_| unusable())?;
     if found.issuer != issuer.url() {
         let other = egress::without_secrets(&found.issuer);
-        let other = other.chars().take(egress::URL_CHARS_MAX).collect();
+        let other = other.chars().filter(|c| !c.is_control());
+        let other = other.take(egress::URL_CHARS_MAX).collect();
         return Err(FetchError::OtherIssuer { other });
     }
     let url = Url::parse(&found.jwks_uri).map_err(|_| unusable())?;

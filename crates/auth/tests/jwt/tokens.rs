@@ -7,7 +7,7 @@ use crate::issuing::{
 use serde_json::{Value, json};
 use taskledger_auth::jwt::{
     Algorithm, Denied, Issuer, IssuerOptions, Keys, KeysRefused, LEEWAY_SECONDS, TOKEN_BYTES_MAX,
-    Verified,
+    Verified, is_jwt,
 };
 use taskledger_auth::{Caller, Scope, Scopes};
 
@@ -339,6 +339,7 @@ fn what_is_no_token_is_refused() {
             "{text}"
         );
     }
+    assert!(is_jwt("a.b.c") && !is_jwt("tl_abc") && !is_jwt("a.b"));
     let long = "x".repeat(TOKEN_BYTES_MAX + 1);
     assert_eq!(issuer.verify(&long, &none, NOW_MS), Err(Denied::TooLong));
 }
