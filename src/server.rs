@@ -15,7 +15,7 @@ pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage
 use crate::application::routing::Forward;
 use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, OidcConfig, OidcError};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -34,6 +34,7 @@ use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::Opened;
+use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuers};
 use taskledger_auth::tokens::FirstError;
 use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
@@ -123,6 +124,23 @@ pub struct Server {
 /// [`StartError`]: certificates, proxy or name servers cannot be used.
 pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
     Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all
+/// outgoing requests.
+///
+/// # Errors
+/// [`OidcError`]: the settings cannot be.
+///
+/// # Panics
+/// Outside of a Tokio runtime.
+pub fn oidc_issuers(
+    config: &OidcConfig,
+    egress: &Arc<Egress>,
+    deny_list: Arc<dyn DenyList>,
+) -> Result<Issuers, OidcError> {
+    let documents: Arc<dyn Documents> = Arc::new(GuardedDocuments(egress.clone()));
+    Ok(Issuers::start(config.issuers()?, &documents, deny_list))
 }
 
 /// The settings of webhooks.

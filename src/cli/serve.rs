@@ -58,6 +58,8 @@ async fn start_server(
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
     let renewal = Renewal::begin(&config.tls, &clock)?;
+    let issuers = config.oidc.issuers();
+    issuers.map_err(|error| CliError::Usage(error.to_string()))?;
     // A name that means nothing is told when the door opens.
     let own = config.listen.to_socket_addrs().map(Iterator::collect);
     config.engine.egress.own = own.unwrap_or_default();

@@ -1,6 +1,8 @@
 //! How the server serves.
 
-use super::{AuthConfig, EngineConfig, LogConfig, RetentionConfig, TlsConfig, seconds};
+use super::{
+    AuthConfig, EngineConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig, seconds,
+};
 use crate::tls::Certificates;
 use crate::transport::http;
 use clap::Args;
@@ -121,6 +123,10 @@ pub struct ServerConfig {
     /// Who may call.
     #[command(flatten)]
     pub auth: AuthConfig,
+
+    /// Whose access tokens are accepted.
+    #[command(flatten)]
+    pub oidc: OidcConfig,
 
     /// What leaves the log.
     #[command(flatten)]

@@ -6,6 +6,7 @@
 
 mod audit;
 mod caller;
+pub mod jwt;
 mod scopes;
 pub mod store;
 mod token;
