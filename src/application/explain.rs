@@ -33,16 +33,20 @@ impl App {
     pub async fn explain(&self, task: TaskId) -> Result<Explained, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
         let (now, slots) = (self.clock.now(), self.flows.slots().clone());
-        let look =
-            move |state: &taskledger_domain::flow::Flow| state.explain(task, now, &slots.view());
+        let look = move |state: &taskledger_domain::flow::Flow| {
+            let explanation = state.explain(task, now, &slots.view())?;
+            Some((explanation, state.owner().map(Arc::<str>::from)))
+        };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
-        let Some(explanation) = found else {
+        let Some((explanation, owner)) = found else {
             return Err(self.missing(Argument::Task, task, flow).await);
         };
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
         let last_run = self.last_run(&explanation).await?;
-        let queue = self.queue_of(flow, &explanation).await?;
+        let queue = self
+            .queue_of((flow, owner.as_deref()), &explanation)
+            .await?;
         Ok(Explained {
             flow,
             explanation,
@@ -89,7 +93,11 @@ impl App {
     }
 
     /// The line that the task stands in.
-    async fn queue_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Queue>, Error> {
+    async fn queue_of(
+        &self,
+        flow: (FlowId, Option<&str>),
+        e: &Explanation,
+    ) -> Result<Option<Queue>, Error> {
         let place = e.reasons.iter().find_map(|r| match r {
             Reason::WaitsForSlot(place) => Some(*place),
             Reason::NotCovered { .. }
@@ -126,6 +134,7 @@ impl App {
             running: line.running,
             flows_ahead: line.flows_ahead,
             more_flows_ahead: line.more_flows_ahead,
+            fair_share: line.fair_share,
             holders,
         }))
     }
@@ -157,6 +166,9 @@ pub struct Queue {
     pub flows_ahead: usize,
     /// Whether there are more than those.
     pub more_flows_ahead: bool,
+    /// Whether owners share the executor fairly, which decides who comes first within a priority.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fair_share: bool,
     /// Some of the attempts that run.
     pub holders: Vec<SlotHolder>,
 }

@@ -20,6 +20,7 @@ mod edits;
 mod engine;
 mod eviction;
 mod explain;
+mod fair_share;
 mod faults;
 mod history;
 mod leases;
