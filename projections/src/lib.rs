@@ -21,8 +21,8 @@ pub use error::Error;
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
-    AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, Node, OpenRun, Order,
-    Reading, RunSummary, Snapshot, Start,
+    AtRest, Attempt, Cursor, FlowSummary, InUse, LIST_BYTES_MAX, List, ListFilter, Node, OpenRun,
+    Order, Reading, RunSummary, Snapshot, Start,
 };
 pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,

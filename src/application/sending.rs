@@ -38,10 +38,12 @@ impl App {
         }
         match call.await {
             // The first call may have won between our look and the refusal.
-            Err(Error::Refused(rejection)) => match self.first_reply(key).await? {
-                Some(first) => Ok(first),
-                None => Err(Error::Refused(rejection)),
-            },
+            Err(error @ (Error::Refused(_) | Error::QuotaExceeded { .. })) => {
+                match self.first_reply(key).await? {
+                    Some(first) => Ok(first),
+                    None => Err(error),
+                }
+            }
             other => other,
         }
     }
@@ -74,6 +76,7 @@ impl App {
             begins,
             reply,
         } = sending;
+        self.quotas.admit(context, &command, begins).await?;
         let mut order = self
             .flows
             .order(Some(command), None, metadata(context), false);

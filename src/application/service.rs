@@ -11,10 +11,11 @@ mod webhooks;
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
-use super::authorize::authorize;
+use super::authorize::{UseCase, authorize};
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
+use super::limits::Limits;
 use super::ports::ExecutorList;
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
+    /// How much each caller may ask.
+    pub limits: Limits,
 }
 
 /// The application as doors see it. One per server.
@@ -54,6 +57,7 @@ pub struct Service {
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
     forward: Option<Arc<dyn Forward>>,
+    limits: Limits,
 }
 
 impl Service {
@@ -66,6 +70,7 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            limits,
         } = parts;
         Self {
             app,
@@ -73,7 +78,14 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            limits,
         }
+    }
+
+    /// Lets a call for this use case in, and counts it.
+    fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
+        authorize(context, use_case)?;
+        self.limits.rate(context, use_case, 1)
     }
 
     /// Time and the ids of failures.
@@ -88,6 +100,8 @@ impl Service {
     /// [`Error`].
     pub async fn call(&self, context: &Context, request: Request) -> Result<Reply, Error> {
         authorize(context, request.use_case())?;
+        let (use_case, tasks) = (request.use_case(), request.tasks());
+        self.limits.rate(context, use_case, tasks)?;
         let Some(forward) = &self.forward else {
             return self.perform(context, request).await;
         };

@@ -82,7 +82,12 @@ async fn start_server(
         })?;
         private::warn_of_readable(&policy.archive);
     }
-    let server = Server::open_with(storage, registry, clock.clone(), webhooks)
+    let options = server::Options {
+        webhooks,
+        sharing: server::sharing(&config.engine),
+        limits: server::limits(&config.limits),
+    };
+    let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| CliError::failed(&e))?;
     let service = server.service().clone();

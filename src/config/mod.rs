@@ -5,6 +5,7 @@
 
 mod egress;
 mod engine;
+mod limits;
 mod logging;
 mod retention;
 mod server;
@@ -12,7 +13,8 @@ mod storage;
 mod webhooks;
 
 pub use egress::{EgressConfig, ProxyUrl};
-pub use engine::{EngineConfig, ExecutorLimit};
+pub use engine::{EngineConfig, ExecutorLimit, FairShareWeight};
+pub use limits::LimitsConfig;
 pub use logging::{LogConfig, LogFormat};
 pub use retention::{RetentionConfig, rest};
 pub use server::ServerConfig;

@@ -1,6 +1,6 @@
 //! How the server serves.
 
-use super::{EngineConfig, LogConfig, RetentionConfig, seconds};
+use super::{EngineConfig, LimitsConfig, LogConfig, RetentionConfig, seconds};
 use crate::transport::http;
 use clap::Args;
 use std::net::SocketAddr;
@@ -101,6 +101,10 @@ pub struct ServerConfig {
     /// Where the data is and what may run.
     #[command(flatten)]
     pub engine: EngineConfig,
+
+    /// How much one caller may ask.
+    #[command(flatten)]
+    pub limits: LimitsConfig,
 
     /// What leaves the log.
     #[command(flatten)]

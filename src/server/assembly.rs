@@ -3,6 +3,7 @@
 use super::StartError;
 use super::storage::Opened;
 use crate::application::leases::MemoryRenewals;
+use crate::application::limits::Quotas;
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
@@ -111,6 +112,7 @@ impl Assembly {
         ownership: Arc<dyn Ownership>,
         projections: runner::Handle,
         catalog: &Arc<ExecutorDirectory>,
+        quotas: &Arc<Quotas>,
     ) -> (Arc<App>, Arc<Engine>) {
         let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
         let clock = self.clock.clone();
@@ -154,6 +156,7 @@ impl Assembly {
             rows,
             positions,
             live,
+            quotas: quotas.clone(),
         };
         (Arc::new(app), engine)
     }

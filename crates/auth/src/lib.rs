@@ -4,7 +4,9 @@
 //! caller what he may do.
 
 mod caller;
+mod failures;
 mod scopes;
 
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
+pub use failures::{FAILURES_MAX, Failures, TooManyFailures, WINDOW_MS};
 pub use scopes::{Scope, Scopes, UnknownScope};

@@ -5,6 +5,7 @@
 //! its place. So a slow reader costs no memory and loses nothing, and nobody waits for it.
 
 mod beginning;
+mod held;
 mod rest;
 
 pub use beginning::{From, Reset};
@@ -12,6 +13,7 @@ pub use beginning::{From, Reset};
 use super::cursor::{Cursor, PARTS_ALL};
 use super::live::{Chunk, Live, Published, Watch};
 use super::notice::Kind;
+use held::Held;
 use rest::Found;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -88,6 +90,7 @@ pub struct Stream {
     /// Something was cancelled in such a flow since it was last looked at.
     cancelled: bool,
     ended: bool,
+    held: Held,
 }
 
 /// What ends the stream of a flow at rest, once everything that has happened was given.
@@ -173,6 +176,7 @@ impl Stream {
             unrun: false,
             cancelled: false,
             ended: false,
+            held: Held::default(),
         };
         stream.source = stream.log().await?;
         Ok((stream, reset))

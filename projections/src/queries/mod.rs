@@ -10,6 +10,7 @@ mod rows;
 mod select;
 mod snapshot;
 mod totals;
+mod usage;
 
 pub use cursor::{Cursor, Order};
 pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
@@ -17,6 +18,7 @@ pub use list::{LIST_BYTES_MAX, List};
 pub use reading::{Node, Reading};
 pub use select::{ListFilter, Start};
 pub use snapshot::Snapshot;
+pub use usage::InUse;
 
 use crate::{Error, ReadModels, TaskView};
 use taskledger_domain::TaskId;

@@ -2,7 +2,7 @@
 
 use super::Service;
 use crate::application::api::Error;
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::webhooks::api::{
     Deliveries, Listed, NewWebhook, Page, Secrets, Tested, View, WebhookChange, WithSecret,
@@ -22,7 +22,7 @@ impl Service {
         context: &Context,
         new: NewWebhook,
     ) -> Result<WithSecret, Error> {
-        authorize(context, UseCase::CreateWebhook)?;
+        self.admit(context, UseCase::CreateWebhook)?;
         Ok(self.webhooks.create(new).await?)
     }
 
@@ -31,7 +31,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
-        authorize(context, UseCase::GetWebhook)?;
+        self.admit(context, UseCase::GetWebhook)?;
         Ok(self.webhooks.get(id).await?)
     }
 
@@ -45,7 +45,7 @@ impl Service {
         after: i64,
         limit: usize,
     ) -> Result<Page<Listed>, Error> {
-        authorize(context, UseCase::ListWebhooks)?;
+        self.admit(context, UseCase::ListWebhooks)?;
         Ok(self.webhooks.list(after, limit).await?)
     }
 
@@ -59,7 +59,7 @@ impl Service {
         id: EndpointId,
         change: WebhookChange,
     ) -> Result<View, Error> {
-        authorize(context, UseCase::UpdateWebhook)?;
+        self.admit(context, UseCase::UpdateWebhook)?;
         Ok(self.webhooks.update(id, change).await?)
     }
 
@@ -68,7 +68,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn delete_webhook(&self, context: &Context, id: EndpointId) -> Result<u64, Error> {
-        authorize(context, UseCase::DeleteWebhook)?;
+        self.admit(context, UseCase::DeleteWebhook)?;
         Ok(self.webhooks.delete(id).await?)
     }
 
@@ -77,7 +77,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn enable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
-        authorize(context, UseCase::EnableWebhook)?;
+        self.admit(context, UseCase::EnableWebhook)?;
         Ok(self.webhooks.enable(id).await?)
     }
 
@@ -86,7 +86,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn disable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
-        authorize(context, UseCase::DisableWebhook)?;
+        self.admit(context, UseCase::DisableWebhook)?;
         Ok(self.webhooks.disable(id).await?)
     }
 
@@ -101,7 +101,7 @@ impl Service {
         own: Option<Secret>,
         grace_seconds: u32,
     ) -> Result<WithSecret, Error> {
-        authorize(context, UseCase::RotateWebhookSecret)?;
+        self.admit(context, UseCase::RotateWebhookSecret)?;
         Ok(self.webhooks.rotate(id, own, grace_seconds).await?)
     }
 
@@ -114,7 +114,7 @@ impl Service {
         context: &Context,
         id: EndpointId,
     ) -> Result<Secrets, Error> {
-        authorize(context, UseCase::ReadWebhookSecret)?;
+        self.admit(context, UseCase::ReadWebhookSecret)?;
         Ok(self
             .webhooks
             .secret(id, context.caller.actor(), &context.correlation)
@@ -126,7 +126,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn test_webhook(&self, context: &Context, id: EndpointId) -> Result<Tested, Error> {
-        authorize(context, UseCase::TestWebhook)?;
+        self.admit(context, UseCase::TestWebhook)?;
         Ok(self.webhooks.test(id).await?)
     }
 
@@ -140,7 +140,7 @@ impl Service {
         filter: &DeliveryFilter,
         limit: usize,
     ) -> Result<Page<Deliveries>, Error> {
-        authorize(context, UseCase::ListDeliveries)?;
+        self.admit(context, UseCase::ListDeliveries)?;
         Ok(self.webhooks.deliveries(filter, limit).await?)
     }
 
@@ -154,7 +154,7 @@ impl Service {
         delivery: i64,
         request_key: Option<Arc<str>>,
     ) -> Result<i64, Error> {
-        authorize(context, UseCase::Redeliver)?;
+        self.admit(context, UseCase::Redeliver)?;
         Ok(self.webhooks.redeliver(delivery, request_key).await?)
     }
 
@@ -168,7 +168,7 @@ impl Service {
         id: EndpointId,
         which: Recover,
     ) -> Result<u64, Error> {
-        authorize(context, UseCase::RecoverDeliveries)?;
+        self.admit(context, UseCase::RecoverDeliveries)?;
         Ok(self.webhooks.recover(id, which).await?)
     }
 }
