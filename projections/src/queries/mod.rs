@@ -5,20 +5,20 @@
 mod cursor;
 mod flows;
 mod list;
+mod owners;
 mod reading;
 mod rows;
 mod select;
 mod snapshot;
 mod totals;
-mod usage;
 
 pub use cursor::{Cursor, Order};
 pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List};
+pub use owners::Usage;
 pub use reading::{Node, Reading};
 pub use select::{ListFilter, Start};
 pub use snapshot::Snapshot;
-pub use usage::InUse;
 
 use crate::{Error, ReadModels, TaskView};
 use taskledger_domain::TaskId;

@@ -130,13 +130,13 @@ pub trait Usage: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`Error`]: the rows cannot be read.
-    fn of<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<InUse, Error>>;
+    fn of<'a>(&'a self, owner: &'a Arc<str>) -> BoxFuture<'a, Result<InUse, Error>>;
 }
 
 impl Usage for ReadModels {
-    fn of<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<InUse, Error>> {
+    fn of<'a>(&'a self, owner: &'a Arc<str>) -> BoxFuture<'a, Result<InUse, Error>> {
         async move {
-            let in_use = self.in_use(owner).await.map_err(failed)?;
+            let in_use = self.usage_of(owner).await.map_err(failed)?;
             Ok(InUse {
                 open_flows: in_use.open_flows,
                 waiting_tasks: in_use.waiting_tasks,

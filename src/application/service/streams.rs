@@ -4,7 +4,7 @@ use super::Service;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
-use crate::subscription::stream::{From, Stream};
+use crate::subscription::stream::{From, Notices};
 
 impl Service {
     /// What happens from a place on, without an end.
@@ -28,7 +28,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Error`]; `Failed` when the flow has no such run.
-    pub async fn follow(&self, context: &Context, run: Run) -> Result<Stream, Error> {
+    pub async fn follow(&self, context: &Context, run: Run) -> Result<Notices, Error> {
         self.admit(context, UseCase::WatchRun)?;
         let place = self.limits.stream(context)?;
         let mut stream = self.app.watch_run(run.flow, run.id).await?;

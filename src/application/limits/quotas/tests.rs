@@ -14,7 +14,7 @@ use taskledger_domain::testing::START;
 struct Rows(Mutex<(Option<InUse>, usize)>);
 
 impl Usage for Rows {
-    fn of<'a>(&'a self, _owner: &'a str) -> BoxFuture<'a, Result<InUse, Error>> {
+    fn of<'a>(&'a self, _owner: &'a Arc<str>) -> BoxFuture<'a, Result<InUse, Error>> {
         async move {
             let mut rows = self.0.lock().expect("no test panics here");
             rows.1 += 1;
