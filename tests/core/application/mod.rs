@@ -27,6 +27,7 @@ mod leases;
 mod metadata;
 mod next_steps;
 mod ownership;
+mod quotas;
 mod readings;
 mod reads;
 mod recovery;
