@@ -94,7 +94,12 @@ async fn open_embedded(
         ));
     }
     let folder = config.storage.data_dir.as_path();
-    let server = Server::open_with(folder, registry, clock.clone(), webhooks)
+    let options = server::Options {
+        webhooks,
+        sharing: server::sharing(&config),
+        ..server::Options::default()
+    };
+    let server = Server::open_with(folder, registry, clock.clone(), options)
         .await
         .map_err(failed)?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));

@@ -96,7 +96,13 @@ async fn start_server(
     let admins = admins.map(AdminTokens::of_file).transpose();
     let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
     let admins = admins.unwrap_or_default();
-    let server = Server::open_for(storage, registry, clock.clone(), webhooks, admins)
+    let options = server::Options {
+        webhooks,
+        sharing: server::sharing(&config.engine),
+        limits: server::limits(&config.limits),
+        admins,
+    };
+    let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| CliError::failed(&e))?;
     let service = server.service().clone();

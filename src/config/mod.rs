@@ -6,6 +6,7 @@
 mod auth;
 mod egress;
 mod engine;
+mod limits;
 mod logging;
 mod oidc;
 mod retention;
@@ -16,7 +17,8 @@ mod webhooks;
 
 pub use auth::AuthConfig;
 pub use egress::{EgressConfig, ProxyUrl};
-pub use engine::{EngineConfig, ExecutorLimit};
+pub use engine::{EngineConfig, ExecutorLimit, FairShareWeight};
+pub use limits::LimitsConfig;
 pub use logging::{LogConfig, LogFormat};
 pub use oidc::{OidcConfig, OidcError};
 pub use retention::{RetentionConfig, rest};

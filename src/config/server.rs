@@ -1,7 +1,7 @@
 //! How the server serves.
 
 use super::{
-    AuthConfig, EngineConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig, seconds,
+    AuthConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig, seconds,
 };
 use crate::tls::Certificates;
 use crate::transport::http;
@@ -127,6 +127,10 @@ pub struct ServerConfig {
     /// Whose access tokens are accepted.
     #[command(flatten)]
     pub oidc: OidcConfig,
+
+    /// How much one caller may ask.
+    #[command(flatten)]
+    pub limits: LimitsConfig,
 
     /// What leaves the log.
     #[command(flatten)]
