@@ -5,4 +5,5 @@ mod isolation;
 mod openrpc;
 mod protocol;
 mod streams;
+mod tokens;
 mod webhooks;
