@@ -231,6 +231,7 @@ impl Server {
             deliveries: sending.deliveries,
             tokens: tokens.clone(),
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
+            authenticate: None,
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
         Ok(Self {

@@ -14,6 +14,7 @@ pub use auth::{Access, HasAccess};
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
+use super::authentication::Authenticate;
 use super::authorize::authorize;
 use super::commands::ExecuteOptions;
 use super::context::Context;
@@ -50,6 +51,8 @@ pub struct Parts {
     pub tokens: Arc<Tokens>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 /// The application as doors see it. One per server.
@@ -61,6 +64,7 @@ pub struct Service {
     deliveries: worker::Handle,
     access: Access,
     forward: Option<Arc<dyn Forward>>,
+    authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 impl Service {
@@ -74,6 +78,7 @@ impl Service {
             deliveries,
             tokens,
             forward,
+            authenticate,
         } = parts;
         Self {
             access: Access::new(tokens, app.clock.clone()),
@@ -82,7 +87,14 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            authenticate,
         }
+    }
+
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    #[must_use]
+    pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
+        self.authenticate.as_ref()
     }
 
     /// Time and the ids of failures.
@@ -181,7 +193,7 @@ impl Service {
                 executor_wait_ms,
                 callback,
             }) => {
-                self.starting(callback, async |callback| {
+                self.starting(context, callback, async |callback| {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
@@ -192,7 +204,7 @@ impl Service {
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
-                Box::pin(self.starting(callback, async |callback| {
+                Box::pin(self.starting(context, callback, async |callback| {
                     app.retry(context, task, callback).await
                 }))
                 .await
@@ -214,10 +226,12 @@ impl Service {
                 parent,
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
-                let explained = Box::pin(app.explain(task)).await?;
+                let explained = Box::pin(app.explain(context, task)).await?;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => Ok(Reply::History(Box::pin(app.history(history)).await?)),
+            Request::History(history) => Ok(Reply::History(
+                Box::pin(app.history(context, history)).await?,
+            )),
         }
     }
 
@@ -225,13 +239,17 @@ impl Service {
     /// a callback that no event names is removed.
     async fn starting(
         &self,
+        context: &Context,
         callback: Option<Callback>,
         start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
         let kept = match callback {
             None => None,
             // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
-            Some(callback) => Some(Box::pin(self.webhooks.keep_callback(callback)).await?),
+            Some(callback) => {
+                let owner = context.caller.reach().owner().cloned();
+                Some(Box::pin(self.webhooks.keep_callback(callback, owner)).await?)
+            }
         };
         let started = start(kept).await;
         if let (Some(callback), Err(error)) = (kept, &started)

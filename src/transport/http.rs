@@ -8,6 +8,7 @@
 mod agent_card;
 mod body;
 mod connection;
+mod credentials;
 mod door;
 mod health;
 mod hosts;
@@ -27,6 +28,7 @@ pub use origins::origin;
 pub use peers::Peers;
 
 use crate::application::Service as Application;
+use crate::application::api::Authenticate;
 use crate::clock::SharedClock;
 use crate::transport::jsonrpc::Dispatcher;
 use connection::{Connections, Place, Timeouts};
@@ -149,12 +151,15 @@ pub struct Inside {
     pub readiness: Arc<dyn Readiness>,
     /// Who takes calls of other nodes, if somebody does.
     pub peers: Option<Arc<dyn Peers>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 impl From<Arc<Application>> for Inside {
     fn from(service: Arc<Application>) -> Self {
         Self {
             readiness: service.clone(),
+            authenticate: service.authenticate().cloned(),
             peers: Some(service),
         }
     }
@@ -226,6 +231,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             },
             draining: shutdown.clone(),
             cut: door.cut.clone(),
+            names_peers: door.authenticate.is_some(),
         });
         loop {
             let accepted = tokio::select! {

@@ -13,6 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -52,12 +53,15 @@ pub(super) struct Connections {
     pub(super) timeouts: Timeouts,
     pub(super) draining: CancellationToken,
     pub(super) cut: CancellationToken,
+    /// Whether requests carry the address of their [`Peer`].
+    pub(super) names_peers: bool,
 }
 
 impl Connections {
     /// Serves one connection to its end.
     pub(super) async fn serve(&self, stream: TcpStream, place: Place) {
         let activity = Arc::new(Activity::default());
+        let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
         let io = Watched {
             io: TokioIo::new(stream),
             activity: Arc::clone(&activity),
@@ -66,6 +70,9 @@ impl Connections {
             let running = Running::start(&activity);
             if request.headers().contains_key(UPGRADE) {
                 request.extensions_mut().insert(place.clone());
+            }
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(Peer(peer));
             }
             let refusal = self.hosts.refusal(request.uri(), request.headers());
             let mut router = self.router.clone();
@@ -171,6 +178,10 @@ impl Seen {
         self.running > 0 || self.requests > before.requests || sending
     }
 }
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) SocketAddr);
 
 /// The place of a connection among all; a socket keeps it when the connection has become one.
 #[derive(Debug, Clone)]
