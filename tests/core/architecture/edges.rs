@@ -19,6 +19,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("private", &[]),
     ("egress", &[]),
+    // Whose credentials they are, for all doors.
+    ("auth", &["application", "clock"]),
     // Settings end as the options of what they configure.
     (
         "config",
