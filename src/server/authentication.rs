@@ -2,7 +2,7 @@
 
 use super::{Server, StartError};
 use crate::application::authentication::{Authenticate, Denied};
-use crate::auth::{Authenticator, Failures, Verifier};
+use crate::auth::{Audited, Authenticator, Failures, TokenVerifier, Verifier};
 use crate::clock::SharedClock;
 use crate::config::AuthMode;
 use futures_util::FutureExt;
@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::jwt::{self, Issuers};
-use taskledger_auth::{Caller, Denial, PREFIX, Tokens};
+use taskledger_auth::Caller;
 
 impl Server {
     /// Who tells whose credentials they are; `None`: everybody is let in. `is_reachable`: from other machines.
@@ -43,10 +43,8 @@ impl Server {
             );
         }
         let clock = self.app().clock.clone();
-        let mut verifiers: Vec<Arc<dyn Verifier>> = vec![Arc::new(OfTokens {
-            tokens: self.tokens().clone(),
-            clock: clock.clone(),
-        })];
+        let of_tokens = TokenVerifier::new(self.tokens().clone(), clock.clone());
+        let mut verifiers: Vec<Arc<dyn Verifier>> = vec![Arc::new(of_tokens)];
         if let Some(issuers) = issuers {
             let clock = clock.clone();
             verifiers.push(Arc::new(OfIssuers { issuers, clock }));
@@ -60,34 +58,6 @@ impl Server {
             verifiers,
             Some(failures),
         ))))
-    }
-}
-
-/// Tokens that the server has made.
-#[derive(Debug)]
-struct OfTokens {
-    tokens: Arc<Tokens>,
-    clock: SharedClock,
-}
-
-impl Verifier for OfTokens {
-    fn knows(&self, bearer: &str) -> bool {
-        bearer.starts_with(PREFIX)
-    }
-
-    fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
-        let verified = self.tokens.authenticate(bearer, self.clock.now());
-        verified
-            .map(|verified| {
-                verified.map_err(|denial| match denial {
-                    Denial::Malformed(_) => Denied::Malformed,
-                    Denial::Unknown => Denied::Unknown,
-                    Denial::Expired => Denied::Expired,
-                    Denial::Revoked => Denied::Revoked,
-                    Denial::Unavailable => Denied::Unavailable,
-                })
-            })
-            .boxed()
     }
 }
 
@@ -120,30 +90,20 @@ impl Verifier for OfIssuers {
     }
 }
 
-/// Failures by address, which are in the audit log too.
+/// Failures by address.
 #[derive(Debug)]
-struct Counted {
+struct ByAddress {
     failures: taskledger_auth::Failures,
-    tokens: Arc<Tokens>,
     clock: SharedClock,
 }
 
-impl Failures for Counted {
+impl Failures for ByAddress {
     fn check(&self, from: IpAddr) -> Result<(), u64> {
         let checked = self.failures.check(from, self.clock.now().0 / 1000);
         checked.map_err(|too_many| too_many.retry_after_ms)
     }
 
-    fn failed(&self, from: IpAddr, why: Denied) {
+    fn failed(&self, from: IpAddr, _why: Denied) {
         self.failures.failed(from, self.clock.now().0 / 1000);
-        let reason = match why {
-            Denied::Malformed => "malformed",
-            Denied::Expired => "expired",
-            Denied::Revoked => "revoked",
-            Denied::Missing | Denied::Unknown | Denied::Limited { .. } | Denied::Unavailable => {
-                "unknown"
-            }
-        };
-        self.tokens.audit().login_failed(from, reason, None);
     }
 }
