@@ -12,10 +12,12 @@ mod storage;
 pub use alone::Alone;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
+use crate::application::limits::{self as limiting, Limits, QuotaOptions, RateOptions};
 use crate::application::routing::Forward;
+use crate::application::slots::Sharing;
 use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::{EngineConfig, OidcConfig, OidcError};
+use crate::config::{EngineConfig, LimitsConfig, OidcConfig, OidcError};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -31,10 +33,13 @@ use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
 use reconcile::reconcile;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::Opened;
 use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuers};
+use taskledger_auth::tokens::FirstError;
+use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -80,9 +85,15 @@ pub enum StartError {
     /// The keys of secrets cannot be used.
     #[error(transparent)]
     Keys(#[from] webhooks::keys::KeysError),
+    /// Tokens cannot be opened.
+    #[error(transparent)]
+    Tokens(#[from] taskledger_auth::store::OpenError),
+    /// The first token cannot be made or read.
+    #[error(transparent)]
+    FirstToken(#[from] taskledger_auth::tokens::FirstError),
     /// No calls to other nodes are possible.
-    #[error("cannot call other nodes: {0}")]
-    Calls(#[from] reqwest::Error),
+    #[error(transparent)]
+    Calls(#[from] crate::nodes::CallsError),
     /// No calls to receivers are possible.
     #[error(transparent)]
     Egress(#[from] BuildError),
@@ -99,6 +110,7 @@ pub struct Server {
     app: Arc<App>,
     engine: Arc<Engine>,
     webhooks: Arc<Webhooks>,
+    tokens: Arc<Tokens>,
     service: Arc<Service>,
     dispatcher: Arc<Dispatcher<Service>>,
     storage: Opened,
@@ -107,6 +119,28 @@ pub struct Server {
     services: TaskTracker,
     /// Ends the delivery of webhooks.
     sending: CancellationToken,
+}
+
+/// Settings of a server behind its doors.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Webhooks.
+    pub webhooks: webhooks::Options,
+    /// Who comes first when an executor is busy.
+    pub sharing: Sharing,
+    /// How much callers may ask.
+    pub limits: limiting::Options,
+    /// Tokens of the operator, which are accepted without being stored.
+    pub admins: AdminTokens,
+}
+
+impl From<webhooks::Options> for Options {
+    fn from(webhooks: webhooks::Options) -> Self {
+        Self {
+            webhooks,
+            ..Self::default()
+        }
+    }
 }
 
 /// The client of every outgoing request of a server: one, made at the start.
@@ -141,6 +175,34 @@ pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Option
         secrets_key_file: config.webhooks.secrets_key_file.clone(),
         egress: Some(egress.clone()),
         worker: config.webhooks.worker(),
+    }
+}
+
+/// In which order tasks come that wait for a busy executor.
+#[must_use]
+pub fn sharing(config: &EngineConfig) -> Sharing {
+    if !config.fair_share {
+        return Sharing::ByAge;
+    }
+    let weights = config.fair_share_weights.iter();
+    let weights = weights.map(|given| (given.user.clone(), given.weight));
+    Sharing::Fair(Arc::new(weights.collect()))
+}
+
+/// How much callers may ask.
+#[must_use]
+pub const fn limits(config: &LimitsConfig) -> limiting::Options {
+    limiting::Options {
+        rates: RateOptions {
+            per_second: config.rate_per_second,
+            burst: config.rate_burst,
+        },
+        quotas: QuotaOptions {
+            open_flows: NonZeroU32::new(config.quota_open_flows),
+            waiting_tasks: NonZeroU32::new(config.quota_waiting_tasks),
+            webhooks: NonZeroU32::new(config.quota_webhooks),
+            streams: NonZeroU32::new(config.quota_streams),
+        },
     }
 }
 
@@ -180,10 +242,10 @@ impl Server {
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
-        Self::open_with(storage, registry, clock, webhooks::Options::default()).await
+        Self::open_with(storage, registry, clock, Options::default()).await
     }
 
-    /// As [`Self::open`], with settings of webhooks.
+    /// As [`Self::open`], with these settings.
     ///
     /// # Errors
     /// [`StartError`].
@@ -191,8 +253,14 @@ impl Server {
         storage: impl Into<Parts>,
         registry: Registry,
         clock: SharedClock,
-        webhooks: webhooks::Options,
+        options: impl Into<Options>,
     ) -> Result<Self, StartError> {
+        let Options {
+            webhooks,
+            sharing,
+            limits,
+            admins,
+        } = options.into();
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
         let assembly = Assembly::of(storage, clock.clone());
@@ -201,8 +269,13 @@ impl Server {
         tracing::info!(head, read_models = ?assembly.storage.found, "the storage is open");
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
+        let tokens = assembly.keep_tokens(admins).await;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
-        let (app, engine) = assembly.application(ownership, projections, &catalog);
+        let usage = assembly.storage.queries.clone();
+        let limits = Limits::new(&limits, usage, clock.clone());
+        let quotas = limits.quotas();
+        let (app, engine) = assembly.application(ownership, projections, &catalog, quotas);
+        app.flows.slots().share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
             app.flows.gained(&Partitions::ALL);
@@ -223,13 +296,17 @@ impl Server {
             executors: catalog,
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
+            tokens: tokens.clone(),
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
+            authenticate: None,
+            limits,
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
         Ok(Self {
             app,
             engine,
             webhooks: sending.webhooks,
+            tokens,
             dispatcher: Arc::new(dispatcher.with_streams(service.clone())),
             service,
             storage,
@@ -260,6 +337,7 @@ impl Server {
                 flows: app.flows.clone(),
                 queries: app.queries.clone(),
                 projections: app.projections.clone(),
+                audit: Some(self.tokens.audit().clone()),
                 follower: Arc::new(alone::Outgoing(self.storage.webhooks.clone())),
                 forget: Arc::new(move |gone| directory.forget(gone)),
                 clock: app.clock.clone(),
@@ -301,6 +379,27 @@ impl Server {
         &self.webhooks
     }
 
+    /// Tokens, for whoever lets callers in.
+    #[must_use]
+    pub fn tokens(&self) -> &Arc<Tokens> {
+        &self.tokens
+    }
+
+    /// Makes the first token when there was never one, and says in which file it is; for a server that lets
+    /// in nobody without credentials. Without a folder the operator brings it (`--admin-token-file`).
+    ///
+    /// # Errors
+    /// [`StartError::FirstToken`].
+    pub async fn make_first_token(&self) -> Result<Option<PathBuf>, StartError> {
+        if let Some(folder) = &self.storage.beside {
+            return Ok(self.tokens.make_first(folder).await?);
+        }
+        if !self.tokens.any().await.map_err(FirstError::from)? {
+            tracing::warn!("there is no token, so nobody can be let in; see --admin-token-file");
+        }
+        Ok(None)
+    }
+
     /// Cancelled when the server must stop by itself, because another one has taken over.
     #[must_use]
     pub fn stopped(&self) -> &CancellationToken {
@@ -320,6 +419,7 @@ impl Server {
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
+        self.tokens.finish().await;
         self.storage.close().await;
     }
 }

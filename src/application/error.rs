@@ -1,5 +1,6 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
+use super::limits::Quota;
 use super::naming::CallNames;
 use super::ownership::Node;
 use crate::store;
@@ -31,6 +32,22 @@ pub enum Error {
         reason: String,
         /// Milliseconds after which a retry is sensible.
         retry_after_ms: u64,
+    },
+    /// The caller calls faster than it may; nothing was done.
+    #[error("too many calls; retry after {retry_after_ms} ms")]
+    RateLimited {
+        /// Milliseconds after which the same call is served.
+        retry_after_ms: u64,
+    },
+    /// The caller has as much of something as it may; nothing was done.
+    #[error("quota exceeded: {used} of {limit} {}", quota.as_str())]
+    QuotaExceeded {
+        /// What there is enough of.
+        quota: Quota,
+        /// How much there may be.
+        limit: u64,
+        /// How much there is.
+        used: u64,
     },
     /// Another node decides about the flow, or none at the moment (`None`); nothing was done.
     #[error("the flow belongs to another node: {0:?}")]
@@ -106,6 +123,9 @@ pub enum Failure {
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// Tokens and the audit log.
+    #[error("tokens: {0}")]
+    Tokens(String),
     /// An invariant does not hold.
     #[error("invariant broken: {0}")]
     Broken(String),
@@ -129,6 +149,7 @@ impl Failure {
             Self::Store(store::Error::Unavailable(_) | store::Error::Invalid(_))
             | Self::ReadModel(_)
             | Self::Webhooks(_)
+            | Self::Tokens(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,
         }
@@ -148,6 +169,8 @@ impl Error {
         match self {
             Self::Refused(_)
             | Self::Busy { .. }
+            | Self::RateLimited { .. }
+            | Self::QuotaExceeded { .. }
             | Self::Elsewhere(_)
             | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }
@@ -245,6 +268,25 @@ impl From<webhooks::api::Error> for Error {
             webhooks::api::Error::Store(error @ (Stored::Damaged(_) | Stored::Keys(_))) => {
                 Failure::Webhooks(error.to_string()).into()
             }
+        }
+    }
+}
+
+/// What a caller is told to wait when the store of tokens does not answer, in milliseconds.
+const TOKENS_AWAY_RETRY_MS: u64 = 1000;
+
+impl From<taskledger_auth::store::Error> for Error {
+    fn from(error: taskledger_auth::store::Error) -> Self {
+        use taskledger_auth::store::Error as Stored;
+        match error {
+            Stored::Database(_) | Stored::Late => {
+                tracing::warn!(%error, "a call did not reach the store of tokens");
+                Self::Busy {
+                    reason: "the store of tokens does not answer".to_owned(),
+                    retry_after_ms: TOKENS_AWAY_RETRY_MS,
+                }
+            }
+            Stored::Damaged(_) => Failure::Tokens(error.to_string()).into(),
         }
     }
 }

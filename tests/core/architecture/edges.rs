@@ -6,6 +6,7 @@ pub(crate) const CRATES: &[&str] = &[
     "clock",
     "egress",
     "private",
+    "secret_file",
     "store",
     "subscription",
     "tls",
@@ -18,6 +19,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("tls", &[]),
     ("private", &[]),
+    ("secret_file", &[]),
     ("egress", &[]),
     // Settings end as the options of what they configure.
     (
@@ -27,6 +29,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "retention",
             "store",
+            "tls",
             "transport",
             "webhooks",
         ],
@@ -44,7 +47,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transport",
-        &["application", "subscription", "clock", "runtime"],
+        &["application", "subscription", "clock", "runtime", "tls"],
     ),
     ("webhooks", &[]),
     // Flows that leave the log.
@@ -80,6 +83,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "private",
             "retention",
+            "secret_file",
             "server",
             "store",
             "subscription",

@@ -9,13 +9,14 @@ mod queries;
 mod streams;
 mod system;
 mod tasks;
+pub mod tokens;
 pub mod webhooks;
 
-pub use past::{explain, history};
-pub use queries::{children, get, list, tree};
-pub use streams::{resubscribe, subscribe};
-pub use system::{discover, executors, health, rebuild};
-pub use tasks::{cancel, copy, create, delete, execute, retry, update};
+pub use past::*;
+pub use queries::*;
+pub use streams::*;
+pub use system::*;
+pub use tasks::*;
 
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
@@ -81,6 +82,10 @@ pub fn set_up() -> Value {
             "id": webhooks::HOOK, "url": "https://receiver.example.com/hook", "description": "for the examples",
         }},
         {"method": "webhooks.test", "params": {"id": webhooks::HOOK}},
+        {"method": "tokens.create", "params": {
+            "name": "ci", "kind": "service", "scopes": ["tasks:read", "tasks:run"], "note": "for the examples",
+            "id": tokens::TOKEN,
+        }},
     ])
 }
 
