@@ -8,7 +8,6 @@
 //! Data flows from the text of the token (`claimed`) to one issuer, to one of its keys (`keys`, `crypto`), to
 //! claims that are believed (`claims`), to a [`Caller`].
 
-mod accepted;
 mod algorithm;
 mod claimed;
 mod claims;
@@ -29,16 +28,12 @@ pub use issuer::{Grant, ISSUERS_MAX, InvalidGrant, InvalidIssuer, Issuer, Issuer
 pub use keys::{Keys, KeysRefused};
 
 use crate::Caller;
-use accepted::{AcceptedTokens, Origin};
 use claimed::Claimed;
 use key_ring::KeyRing;
 use std::sync::Arc;
 
 /// Bytes of a token. Those of large companies, with lists of groups, have 2 to 4 KiB.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
-
-/// What the credentials of callers with a token of an issuer begin with.
-pub const CREDENTIAL_PREFIX: &str = "jwt:";
 
 /// Whether a credential has the form of a JWT, so that [`Issuers::verify`] should judge it. Cost: O(length).
 #[must_use]
@@ -52,7 +47,6 @@ pub fn is_jwt(credential: &str) -> bool {
 pub struct Issuers {
     rings: Vec<KeyRing>,
     deny_list: Arc<dyn DenyList>,
-    accepted: AcceptedTokens,
 }
 
 impl Issuers {
@@ -71,7 +65,6 @@ impl Issuers {
         Self {
             rings: issuers.into_iter().map(ring).collect(),
             deny_list,
-            accepted: AcceptedTokens::default(),
         }
     }
 
@@ -108,48 +101,15 @@ impl Issuers {
             judged = ring.verify(token, &claimed, now_ms);
         }
         let verified = judged?;
-        let origin = Origin {
-            issuer: ring.issuer().shared_url(),
-            id: verified.id.clone(),
-            subject: verified.subject.clone(),
+        let revocable = Revocable {
+            issuer: ring.issuer().url(),
+            id: verified.id.as_deref(),
+            subject: &verified.subject,
             issued_ms: verified.issued_ms,
             expires_ms: verified.expires_ms,
         };
-        self.ask_deny_list(&origin).await?;
-        let caller = verified.into_caller();
-        self.accepted.remember(&caller, origin, now_ms);
-        Ok(caller)
-    }
-
-    /// Whether the token of a caller who came in earlier is still good: for streams and waiting calls. Says
-    /// nothing against callers with credentials of other kinds. Cost: one question to the deny list.
-    ///
-    /// # Errors
-    /// [`Denied::Expired`], [`Denied::Revoked`], or [`Denied::DenyListUnavailable`], also for a caller of whom
-    /// too little is remembered: who shows the token again is judged anew.
-    pub async fn check(&self, caller: &Caller, now_ms: i64) -> Result<(), Denied> {
-        let credential = caller.credential();
-        if !credential.is_some_and(|id| id.starts_with(CREDENTIAL_PREFIX)) {
-            return Ok(());
-        }
-        if caller.expires_ms().is_some_and(|end| now_ms >= end) {
-            return Err(Denied::Expired);
-        }
-        let origin = self.accepted.origin(caller);
-        let origin = origin.ok_or(Denied::DenyListUnavailable)?;
-        self.ask_deny_list(&origin).await
-    }
-
-    async fn ask_deny_list(&self, origin: &Origin) -> Result<(), Denied> {
-        let revocable = Revocable {
-            issuer: &origin.issuer,
-            id: origin.id.as_deref(),
-            subject: &origin.subject,
-            issued_ms: origin.issued_ms,
-            expires_ms: origin.expires_ms,
-        };
         match self.deny_list.denies(&revocable).await {
-            Ok(false) => Ok(()),
+            Ok(false) => Ok(verified.into_caller()),
             Ok(true) => Err(Denied::Revoked),
             Err(DenyListUnavailable) => Err(Denied::DenyListUnavailable),
         }

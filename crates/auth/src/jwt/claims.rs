@@ -1,8 +1,8 @@
 //! What a token with a valid signature says: whether it is meant for this server and now, for whom it
 //! speaks, and what that allows.
 
+use super::Denied;
 use super::issuer::{Grant, Issuer};
-use super::{CREDENTIAL_PREFIX, Denied};
 use crate::{Caller, Name, Scopes};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -174,11 +174,11 @@ fn credential(id: Option<&str>, token: &str) -> String {
         (1..=SHOWN_ID_CHARS_MAX).contains(&chars) && id.chars().all(|c| c.is_ascii_graphic())
     };
     if let Some(id) = id.filter(shown) {
-        return format!("{CREDENTIAL_PREFIX}{id}");
+        return format!("jwt:{id}");
     }
     let digest = Sha256::digest(token.as_bytes());
     let hex = digest[..DIGEST_BYTES]
         .iter()
         .map(|byte| format!("{byte:02x}"));
-    format!("{CREDENTIAL_PREFIX}{}", hex.collect::<String>())
+    format!("jwt:{}", hex.collect::<String>())
 }

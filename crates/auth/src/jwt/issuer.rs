@@ -9,7 +9,6 @@ use jsonwebtoken::errors::ErrorKind;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use url::{Host, Url};
 
 /// Issuers of one server.
@@ -179,7 +178,6 @@ pub enum InvalidIssuer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
     options: IssuerOptions,
-    url: Arc<str>,
     /// Prefixes of other issuers: names of this one do not begin with them.
     reserved: Vec<String>,
 }
@@ -207,12 +205,7 @@ impl Issuer {
                 .filter(|prefix| !prefix.is_empty())
                 .cloned()
                 .collect();
-            let url = Arc::from(options.url.as_str());
-            Self {
-                options,
-                url,
-                reserved,
-            }
+            Self { options, reserved }
         };
         Ok(options.into_iter().map(issuer).collect())
     }
@@ -221,10 +214,6 @@ impl Issuer {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.options.url
-    }
-
-    pub(super) fn shared_url(&self) -> Arc<str> {
-        self.url.clone()
     }
 
     /// What was told of it.

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use taskledger_auth::Caller;
 use taskledger_auth::jwt::{
     Algorithm, Denied, DeniedTokens, DenyList, DenyListUnavailable, Documents, FetchError, Issuers,
     Revocable,
@@ -245,26 +244,6 @@ async fn tokens_and_subjects_on_the_deny_list_are_refused() {
         }
         assert_eq!(verdict(&issuers, &token).await, Some(Denied::Revoked));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_caller_is_checked_again_without_the_token() {
-    let signer = Signer::new(Algorithm::EdDsa);
-    let site = Site::with(Some(vec![signer.jwk("a")]));
-    let documents: Arc<dyn Documents> = site;
-    let list = Arc::new(DeniedTokens::default());
-    let issuers = Issuers::start(vec![issuer(options())], &documents, list.clone());
-    let caller = issuers.verify(&token(&signer, "a"), NOW_MS).await.unwrap();
-    assert_eq!(issuers.check(&caller, NOW_MS).await, Ok(()));
-    let end = caller.expires_ms().unwrap();
-    assert_eq!(issuers.check(&caller, end).await, Err(Denied::Expired));
-    list.deny_subject(ISSUER, "ann");
-    assert_eq!(issuers.check(&caller, NOW_MS).await, Err(Denied::Revoked));
-    // Others are not its business; of a token that it has not seen it cannot say.
-    assert_eq!(issuers.check(&Caller::anonymous(), NOW_MS).await, Ok(()));
-    let unseen = caller.by("jwt:other".into(), None);
-    let verdict = issuers.check(&unseen, NOW_MS).await;
-    assert!(verdict.unwrap_err().is_unavailable());
 }
 
 /// A list that cannot be asked.
