@@ -1,6 +1,7 @@
 //! taskledger: a task-orchestration server. One event-sourced core, several doors.
 
 pub mod application;
+pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod engine;

@@ -206,6 +206,7 @@ impl Server {
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
+            authenticate: None,
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
         Ok(Self {

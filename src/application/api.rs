@@ -9,7 +9,9 @@ mod replies;
 mod requests;
 mod system;
 mod watching;
+pub mod webhooks;
 
+pub use super::authentication::{Authenticate, Denied, Session};
 pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
@@ -26,6 +28,8 @@ pub use replies::{
 };
 pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 pub use system::{
-    Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+    COMMAND_EXECUTOR, Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild,
+    SlotUsage,
 };
+pub use taskledger_auth::Caller;
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};

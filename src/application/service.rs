@@ -11,6 +11,7 @@ mod webhooks;
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
+use super::authentication::Authenticate;
 use super::authorize::authorize;
 use super::commands::ExecuteOptions;
 use super::context::Context;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 /// The application as doors see it. One per server.
@@ -54,6 +57,7 @@ pub struct Service {
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
     forward: Option<Arc<dyn Forward>>,
+    authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 impl Service {
@@ -66,6 +70,7 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            authenticate,
         } = parts;
         Self {
             app,
@@ -73,7 +78,14 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            authenticate,
         }
+    }
+
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    #[must_use]
+    pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
+        self.authenticate.as_ref()
     }
 
     /// Time and the ids of failures.
@@ -172,7 +184,7 @@ impl Service {
                 executor_wait_ms,
                 callback,
             }) => {
-                self.starting(callback, async |callback| {
+                self.starting(context, callback, async |callback| {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
@@ -183,7 +195,7 @@ impl Service {
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
-                Box::pin(self.starting(callback, async |callback| {
+                Box::pin(self.starting(context, callback, async |callback| {
                     app.retry(context, task, callback).await
                 }))
                 .await
@@ -205,10 +217,12 @@ impl Service {
                 parent,
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
-                let explained = Box::pin(app.explain(task)).await?;
+                let explained = Box::pin(app.explain(context, task)).await?;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => Ok(Reply::History(Box::pin(app.history(history)).await?)),
+            Request::History(history) => Ok(Reply::History(
+                Box::pin(app.history(context, history)).await?,
+            )),
         }
     }
 
@@ -216,13 +230,17 @@ impl Service {
     /// a callback that no event names is removed.
     async fn starting(
         &self,
+        context: &Context,
         callback: Option<Callback>,
         start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
         let kept = match callback {
             None => None,
             // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
-            Some(callback) => Some(Box::pin(self.webhooks.keep_callback(callback)).await?),
+            Some(callback) => {
+                let owner = context.caller.reach().owner().cloned();
+                Some(Box::pin(self.webhooks.keep_callback(callback, owner)).await?)
+            }
         };
         let started = start(kept).await;
         if let (Some(callback), Err(error)) = (kept, &started)

@@ -8,6 +8,7 @@
 mod agent_card;
 mod body;
 mod connection;
+mod credentials;
 mod door;
 mod health;
 mod hosts;
@@ -28,6 +29,7 @@ pub use origins::origin;
 pub use peers::Peers;
 
 use crate::application::Service as Application;
+use crate::application::api::Authenticate;
 use crate::clock::SharedClock;
 use crate::tls::Certificates;
 use crate::transport::jsonrpc::Dispatcher;
@@ -169,12 +171,15 @@ pub struct Inside {
     pub readiness: Arc<dyn Readiness>,
     /// Who takes calls of other nodes, if somebody does.
     pub peers: Option<Arc<dyn Peers>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 impl From<Arc<Application>> for Inside {
     fn from(service: Arc<Application>) -> Self {
         Self {
             readiness: service.clone(),
+            authenticate: service.authenticate().cloned(),
             peers: Some(service),
         }
     }
@@ -258,6 +263,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             tls: (options.tls.as_ref()).map(|shown| TlsAcceptor::from(shown.server_config())),
             draining: shutdown.clone(),
             cut: door.cut.clone(),
+            names_peers: door.authenticate.is_some(),
         });
         loop {
             let accepted = tokio::select! {

@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -56,11 +57,14 @@ pub(super) struct Connections {
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) draining: CancellationToken,
     pub(super) cut: CancellationToken,
+    /// Whether requests carry the address of their [`Peer`].
+    pub(super) names_peers: bool,
 }
 
 impl Connections {
     /// Serves one connection to its end.
     pub(super) async fn serve(&self, stream: TcpStream, place: Place) {
+        let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
         let headers_until = Instant::now() + self.timeouts.header;
         // Tokens of its own, so that connections do not meet at one lock each time they wake up.
         let draining = self.draining.child_token();
@@ -85,6 +89,9 @@ impl Connections {
             let running = Running::start(&activity);
             if request.headers().contains_key(UPGRADE) {
                 request.extensions_mut().insert(place.clone());
+            }
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(Peer(peer));
             }
             let refusal = self.hosts.refusal(request.uri(), request.headers());
             let mut router = self.router.clone();
@@ -187,6 +194,10 @@ impl Seen {
         self.running > 0 || self.requests > before.requests || sending
     }
 }
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) SocketAddr);
 
 /// The place of a connection among all; a socket keeps it when the connection has become one.
 #[derive(Debug, Clone)]
