@@ -78,7 +78,7 @@ pub enum StartError {
     Webhooks(#[from] webhooks::store::OpenError),
     /// The keys of secrets cannot be used.
     #[error(transparent)]
-    Keys(#[from] webhooks::keys::KeysError),
+    Keys(#[from] crate::sealing::KeysError),
     /// No calls to other nodes are possible.
     #[error("cannot call other nodes: {0}")]
     Calls(#[from] reqwest::Error),

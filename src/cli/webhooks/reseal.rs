@@ -3,9 +3,9 @@
 use crate::cli::output::Output;
 use crate::cli::{CliError, storage};
 use crate::config::{StorageConfig, WebhookConfig};
+use crate::sealing::Keyring;
 use crate::server::Storage;
 use crate::store::lock::{DataDirLock, LockError};
-use crate::webhooks::keys::Keyring;
 use crate::webhooks::store::{Store, WEBHOOKS_FILE};
 use serde_json::json;
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ pub(crate) const CRATES: &[&str] = &[
     "clock",
     "egress",
     "private",
+    "sealing",
     "store",
     "subscription",
     "tls",
@@ -19,6 +20,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("tls", &[]),
     ("private", &[]),
+    ("sealing", &[]),
     ("egress", &[]),
     // Settings end as the options of what they configure.
     (
@@ -37,11 +39,25 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("runtime", &[]),
     (
         "application",
-        &["store", "subscription", "clock", "webhooks", "runtime"],
+        &[
+            "store",
+            "subscription",
+            "clock",
+            "webhooks",
+            "runtime",
+            "sealing",
+        ],
     ),
     (
         "engine",
-        &["application", "egress", "subscription", "store", "clock"],
+        &[
+            "application",
+            "egress",
+            "subscription",
+            "store",
+            "clock",
+            "sealing",
+        ],
     ),
     (
         "transport",
@@ -51,6 +67,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "subscription",
             "clock",
             "runtime",
+            "sealing",
             "webhooks",
         ],
     ),
@@ -73,6 +90,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "nodes",
             "private",
             "retention",
+            "sealing",
             "store",
             "subscription",
             "transport",
@@ -88,6 +106,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "private",
             "retention",
+            "sealing",
             "server",
             "store",
             "subscription",

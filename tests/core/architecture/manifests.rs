@@ -19,8 +19,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "crates/webhooks",
-        &["clock", "domain", "log", "net", "sql", "subscription"],
+        &["clock", "domain", "log", "net", "sealing", "sql", "subscription"],
     ),
+    ("crates/sealing", &["clock", "log"]),
     // Knows nothing of this server: everything it learns comes over HTTP.
     ("crates/conformance", &["clock", "net"]),
 ];
