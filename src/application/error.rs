@@ -5,7 +5,9 @@ use super::ownership::Node;
 use crate::store;
 use crate::webhooks;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
+use taskledger_auth::Scope;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
 
@@ -47,6 +49,14 @@ pub enum Error {
     OutOfTime {
         /// Whether it may have changed something: then its outcome is unknown.
         changes: bool,
+    },
+    /// The caller may not do it; nothing was done.
+    #[error("the credentials lack the scope `{scope}`")]
+    Forbidden {
+        /// What the credentials must allow.
+        scope: Scope,
+        /// The member whose value needs it; absent when the whole call does.
+        field: Option<Cow<'static, str>>,
     },
     /// There is no such webhook, or no such delivery.
     #[error("no such webhook or delivery: `{field}`")]
@@ -139,6 +149,7 @@ impl Error {
             Self::Refused(_)
             | Self::Busy { .. }
             | Self::Elsewhere(_)
+            | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.

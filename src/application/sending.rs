@@ -94,7 +94,7 @@ impl App {
 /// What goes into the events of a call.
 pub(super) fn metadata(context: &Context) -> Metadata {
     Metadata {
-        actor: context.principal.clone(),
+        actor: context.caller.actor().clone(),
         correlation: context.correlation.clone(),
         causation: None,
         trace: context.trace.clone(),

@@ -117,7 +117,7 @@ impl Service {
         authorize(context, UseCase::ReadWebhookSecret)?;
         Ok(self
             .webhooks
-            .secret(id, &context.principal, &context.correlation)
+            .secret(id, context.caller.actor(), &context.correlation)
             .await?)
     }
 

@@ -56,6 +56,9 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
                 .with("retry_after_ms", retry_after_ms)
         }
         Error::OutOfTime { changes } => out_of_time(changes),
+        Error::Forbidden { scope, field } => {
+            RpcError::forbidden(scope.as_str(), field.as_deref().unwrap_or("credentials"))
+        }
         Error::UnknownWebhook { field } => RpcError::webhook_not_found(field, &Value::Null),
         Error::Failed(Failure::ShuttingDown) => {
             RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)

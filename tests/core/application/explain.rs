@@ -1,8 +1,7 @@
 //! `tasks.explain`: names, errors, attempts, slots and people joined to the reasons of the rules.
 
-use crate::application::world::{World, caller, quiet, refused, soon, task};
+use crate::application::world::{World, caller, quiet, refused, soon, task, user_named};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use taskledger::application::Context;
 use taskledger::application::slots::HOLDERS_MAX;
 use taskledger::application::{ExecuteOptions, Target};
@@ -240,7 +239,7 @@ async fn a_cancelled_task_says_by_whom_and_through_which_group() {
     let (root, who) = (
         id("root"),
         Context {
-            principal: Arc::from("alice"),
+            caller: user_named("alice"),
             ..caller()
         },
     );
@@ -253,7 +252,7 @@ async fn a_cancelled_task_says_by_whom_and_through_which_group() {
     let reason = first(&answer);
     assert_eq!(
         (&reason["code"], &reason["actor"]),
-        (&json!("cancelled"), &json!("alice"))
+        (&json!("cancelled"), &json!("user:alice"))
     );
     assert_eq!(reason["reason"], "requested");
     assert_eq!(reason["error"], "no longer needed");

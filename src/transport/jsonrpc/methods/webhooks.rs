@@ -366,6 +366,7 @@ fn told<T: Serialize>(
         error @ (Error::Refused(_)
         | Error::Outdated(_)
         | Error::Busy { .. }
+        | Error::Forbidden { .. }
         | Error::Elsewhere(_)
         | Error::OutcomeUnknown
         | Error::Unanswered { .. }
