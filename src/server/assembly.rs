@@ -11,6 +11,7 @@ use crate::application::{
 use crate::clock::SharedClock;
 use crate::config::EgressConfig;
 use crate::egress::Egress;
+use crate::engine::secrets::NoSecrets;
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
 use crate::store::Fence;
 use crate::subscription::live::Live;
@@ -134,6 +135,7 @@ impl Assembly {
             catalog.clone(),
             JobSource::new(store.clone(), rows.clone()),
             validation.clone(),
+            Arc::new(NoSecrets),
             clock.clone(),
         );
         flows.set_attempts(engine.clone());

@@ -5,6 +5,10 @@
 
 mod caller;
 mod scopes;
+mod secret;
 
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
 pub use scopes::{Scope, Scopes, UnknownScope};
+pub use secret::{
+    InvalidSecretName, SECRET_BYTES, SECRET_NAME_CHARS_MAX, SECRETS_PER_OWNER_MAX, SecretName,
+};

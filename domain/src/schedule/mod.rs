@@ -49,6 +49,8 @@ pub struct Launch {
     pub dependencies: Vec<(TaskId, Version, Version)>,
     /// When the attempt must end at the latest.
     pub deadline: Option<Timestamp>,
+    /// The user of the flow's root, to whom the flow belongs.
+    pub owner: Option<String>,
 }
 
 /// An attempt that is under way outside the server.
@@ -147,6 +149,11 @@ pub fn has_ready(flow: &Flow) -> bool {
     !flow.ready.is_empty()
 }
 
+/// To whom the flow belongs. Cost: O(1).
+fn owner(flow: &Flow) -> Option<&str> {
+    flow.users.text(flow.tasks.first()?.user)
+}
+
 fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     let i = flow.live(id)?;
     let task = flow.at(i);
@@ -168,6 +175,7 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
         name_at: task.name_at,
         dependencies: dependencies.collect(),
         deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+        owner: owner(flow).map(str::to_owned),
     })
 }
 
