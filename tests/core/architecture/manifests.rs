@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("projections", &["domain", "sql"]),
     ("crates/clock", &["domain"]),
     ("crates/net", &[]),
-    ("crates/auth", &["clock", "domain", "net", "sql"]),
+    ("crates/auth", &["clock", "domain", "log", "net", "sql"]),
     ("crates/sql", &["domain"]),
     ("crates/log", &["clock", "domain"]),
     (
