@@ -112,7 +112,7 @@ fn json_length(character: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Captured, END_BYTES_MAX};
+    use super::{Captured, END_BYTES_MAX, Scrubber};
 
     async fn captured(bytes: &[u8], bytes_max: usize) -> Captured {
         let mut captured = Captured::new(bytes_max, Scrubber::default());
