@@ -11,6 +11,7 @@ mod secret;
 pub mod store;
 mod token;
 pub mod tokens;
+mod vault;
 
 pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
@@ -21,3 +22,4 @@ pub use secret::{
 pub use store::AuthStore;
 pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};
 pub use tokens::{AdminTokens, Denial, Tokens};
+pub use vault::{Vault, VaultError};

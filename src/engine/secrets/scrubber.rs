@@ -156,7 +156,7 @@ impl Known {
             };
             // Ends only rise, so what it lies across is at the end of the list.
             while let Some(last) = found.pop_if(|last| last.end > next.start) {
-                if last.start <= next.start {
+                if last.start < next.start {
                     (next.start, next.pattern) = (last.start, last.pattern);
                 }
             }

@@ -10,7 +10,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("projections", &["domain", "sql"]),
     ("crates/clock", &["domain"]),
     ("crates/net", &[]),
-    ("crates/auth", &["clock", "domain", "log", "net", "sql"]),
+    (
+        "crates/auth",
+        &["clock", "domain", "log", "net", "sealing", "sql"],
+    ),
     ("crates/sql", &["domain"]),
     ("crates/log", &["clock", "domain"]),
     (
