@@ -34,6 +34,8 @@ use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::Opened;
+use taskledger_auth::tokens::FirstError;
+use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -79,6 +81,12 @@ pub enum StartError {
     /// The keys of secrets cannot be used.
     #[error(transparent)]
     Keys(#[from] crate::sealing::KeysError),
+    /// Tokens cannot be opened.
+    #[error(transparent)]
+    Tokens(#[from] taskledger_auth::store::OpenError),
+    /// The first token cannot be made or read.
+    #[error(transparent)]
+    FirstToken(#[from] taskledger_auth::tokens::FirstError),
     /// No calls to other nodes are possible.
     #[error("cannot call other nodes: {0}")]
     Calls(#[from] reqwest::Error),
@@ -98,6 +106,7 @@ pub struct Server {
     app: Arc<App>,
     engine: Arc<Engine>,
     webhooks: Arc<Webhooks>,
+    tokens: Arc<Tokens>,
     service: Arc<Service>,
     dispatcher: Arc<Dispatcher<Service>>,
     storage: Opened,
@@ -175,6 +184,20 @@ impl Server {
         clock: SharedClock,
         webhooks: webhooks::Options,
     ) -> Result<Self, StartError> {
+        Self::open_for(storage, registry, clock, webhooks, AdminTokens::default()).await
+    }
+
+    /// As [`Self::open_with`], with tokens of the operator that are accepted without being stored.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn open_for(
+        storage: impl Into<Parts>,
+        registry: Registry,
+        clock: SharedClock,
+        webhooks: webhooks::Options,
+        admins: AdminTokens,
+    ) -> Result<Self, StartError> {
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
         let assembly = Assembly::of(storage, clock.clone());
@@ -183,6 +206,7 @@ impl Server {
         tracing::info!(head, read_models = ?assembly.storage.found, "the storage is open");
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
+        let tokens = assembly.keep_tokens(admins).await;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
         let (app, engine) = assembly.application(ownership, projections, &catalog);
         if !app.flows.ownership().is_shared() {
@@ -205,6 +229,7 @@ impl Server {
             executors: catalog,
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
+            tokens: tokens.clone(),
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
@@ -212,6 +237,7 @@ impl Server {
             app,
             engine,
             webhooks: sending.webhooks,
+            tokens,
             dispatcher: Arc::new(dispatcher.with_streams(service.clone())),
             service,
             storage,
@@ -283,6 +309,27 @@ impl Server {
         &self.webhooks
     }
 
+    /// Tokens, for whoever lets callers in.
+    #[must_use]
+    pub fn tokens(&self) -> &Arc<Tokens> {
+        &self.tokens
+    }
+
+    /// Makes the first token when there was never one, and says in which file it is; for a server that lets
+    /// in nobody without credentials. Without a folder the operator brings it (`--admin-token-file`).
+    ///
+    /// # Errors
+    /// [`StartError::FirstToken`].
+    pub async fn make_first_token(&self) -> Result<Option<PathBuf>, StartError> {
+        if let Some(folder) = &self.storage.beside {
+            return Ok(self.tokens.make_first(folder).await?);
+        }
+        if !self.tokens.any().await.map_err(FirstError::from)? {
+            tracing::warn!("there is no token, so nobody can be let in; see --admin-token-file");
+        }
+        Ok(None)
+    }
+
     /// Cancelled when the server must stop by itself, because another one has taken over.
     #[must_use]
     pub fn stopped(&self) -> &CancellationToken {
@@ -302,6 +349,7 @@ impl Server {
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
+        self.tokens.finish().await;
         self.storage.close().await;
     }
 }

@@ -5,6 +5,7 @@
 //! [`Reply`] in its own words. Requests and replies that concern a flow can be serialized, because they
 //! travel between nodes (`routing`) and are kept under idempotency keys.
 
+mod auth;
 mod replies;
 mod requests;
 mod system;
@@ -21,6 +22,7 @@ pub use super::pieces::{Cut, PIECE_TIME_MAX, PieceSender, Pieces, Unsent, in_tim
 pub use super::queries::{Consistency, Page};
 pub use super::readings::Encoded;
 pub use super::routing::PATH as PEER_CALLS;
+pub use auth::{AuditPage, TokenPage};
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,
 };

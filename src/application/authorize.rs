@@ -95,6 +95,18 @@ use_cases! {
     Redeliver = "webhooks.redeliver" needs Some(Scope::Webhooks),
     /// Take up deliveries that were given up.
     RecoverDeliveries = "webhooks.recover" needs Some(Scope::Webhooks),
+    /// Create a token.
+    CreateToken = "tokens.create" needs Some(Scope::Admin),
+    /// Read one's own tokens, or all with the scope `admin`.
+    ListTokens = "tokens.list" needs None,
+    /// Give a token a new secret: one's own, or any with the scope `admin`.
+    RotateToken = "tokens.rotate" needs None,
+    /// Revoke a token: one's own, or any with the scope `admin`.
+    RevokeToken = "tokens.revoke" needs None,
+    /// Read what was done by whom.
+    ReadAudit = "audit.list" needs Some(Scope::Admin),
+    /// Read who one is.
+    WhoAmI = "system.whoami" needs None,
     /// Read how the server is.
     ReadHealth = "system.health" needs None,
     /// Read whether the server can take calls.

@@ -106,6 +106,9 @@ pub enum Failure {
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// Tokens and the audit log.
+    #[error("tokens: {0}")]
+    Tokens(String),
     /// An invariant does not hold.
     #[error("invariant broken: {0}")]
     Broken(String),
@@ -129,6 +132,7 @@ impl Failure {
             Self::Store(store::Error::Unavailable(_) | store::Error::Invalid(_))
             | Self::ReadModel(_)
             | Self::Webhooks(_)
+            | Self::Tokens(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,
         }
@@ -245,6 +249,25 @@ impl From<webhooks::api::Error> for Error {
             webhooks::api::Error::Store(error @ (Stored::Damaged(_) | Stored::Keys(_))) => {
                 Failure::Webhooks(error.to_string()).into()
             }
+        }
+    }
+}
+
+/// What a caller is told to wait when the store of tokens does not answer, in milliseconds.
+const TOKENS_AWAY_RETRY_MS: u64 = 1000;
+
+impl From<taskledger_auth::store::Error> for Error {
+    fn from(error: taskledger_auth::store::Error) -> Self {
+        use taskledger_auth::store::Error as Stored;
+        match error {
+            Stored::Database(_) | Stored::Late => {
+                tracing::warn!(%error, "a call did not reach the store of tokens");
+                Self::Busy {
+                    reason: "the store of tokens does not answer".to_owned(),
+                    retry_after_ms: TOKENS_AWAY_RETRY_MS,
+                }
+            }
+            Stored::Damaged(_) => Failure::Tokens(error.to_string()).into(),
         }
     }
 }

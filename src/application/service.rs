@@ -4,6 +4,7 @@
 //! Each authorises its caller first. What belongs to another node is routed there, so that every door works
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
+mod auth;
 mod reads;
 mod streams;
 mod system;
@@ -25,6 +26,7 @@ use crate::webhooks::worker;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use taskledger_auth::Tokens;
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -42,6 +44,8 @@ pub struct Parts {
     pub webhooks: Arc<Webhooks>,
     /// How sending fares.
     pub deliveries: worker::Handle,
+    /// Tokens, and the audit log.
+    pub tokens: Arc<Tokens>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
 }
@@ -53,6 +57,7 @@ pub struct Service {
     executors: Arc<dyn ExecutorList>,
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
+    tokens: Arc<Tokens>,
     forward: Option<Arc<dyn Forward>>,
 }
 
@@ -65,6 +70,7 @@ impl Service {
             executors,
             webhooks,
             deliveries,
+            tokens,
             forward,
         } = parts;
         Self {
@@ -72,6 +78,7 @@ impl Service {
             executors,
             webhooks,
             deliveries,
+            tokens,
             forward,
         }
     }

@@ -20,6 +20,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use taskledger_auth::store::STEPS as AUTH_STEPS;
 use taskledger_projections::{self as projections, Place};
 
 /// File of the read models in the data folder; may be deleted while no server runs.
@@ -119,7 +120,7 @@ impl Database {
         }
     }
 
-    /// Takes the steps of the log's, the nodes' and the webhooks' tables that are missing, and says what was done for
+    /// Takes the steps of the log's, the nodes', the webhooks' and the tokens' tables that are missing, and says what was done for
     /// each. Read models are made by the servers.
     ///
     /// # Errors
@@ -127,12 +128,18 @@ impl Database {
     pub async fn migrate(
         &self,
         clock: SharedClock,
-    ) -> Result<[(&'static str, Migrated); 3], postgres::OpenError> {
+    ) -> Result<[(&'static str, Migrated); 4], postgres::OpenError> {
         let options = self.log(clock);
         let log = postgres::migrate(&options).await?;
         let nodes = nodes::migrate(&options).await?;
         let webhooks = postgres::take(&options, WEBHOOK_STEPS).await?;
-        Ok([("log", log), ("nodes", nodes), ("webhooks", webhooks)])
+        let auth = postgres::take(&options, AUTH_STEPS).await?;
+        Ok([
+            ("log", log),
+            ("nodes", nodes),
+            ("webhooks", webhooks),
+            ("auth", auth),
+        ])
     }
 
     /// The read models in it.

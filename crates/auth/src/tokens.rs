@@ -13,7 +13,7 @@ mod rules;
 pub use changes::{Created, New};
 pub use first::{ADMIN_TOKEN_FILE, AdminTokens, FirstError};
 pub use rules::{
-    GRACE_DEFAULT_S, GRACE_MAX_S, LIFETIME_MAX_S, Lifetime, METHODS_MAX, NOTE_CHARS_MAX, Refusal,
+    GRACE_DEFAULT_S, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, NOTE_CHARS_MAX, Refusal,
     USER_LIFETIME_S,
 };
 

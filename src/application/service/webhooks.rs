@@ -11,6 +11,7 @@ use crate::webhooks::delivery::Secret;
 use crate::webhooks::endpoint::EndpointId;
 use crate::webhooks::store::{DeliveryFilter, Recover};
 use std::sync::Arc;
+use taskledger_auth::Action;
 
 impl Service {
     /// A new webhook, with its secret.
@@ -115,10 +116,14 @@ impl Service {
         id: EndpointId,
     ) -> Result<Secrets, Error> {
         authorize(context, UseCase::ReadWebhookSecret)?;
-        Ok(self
+        let secrets = self
             .webhooks
             .secret(id, context.caller.actor(), &context.correlation)
-            .await?)
+            .await?;
+        let object = Arc::from(id.to_string());
+        self.audited(context, Action::SecretShown, Some(object))
+            .await?;
+        Ok(secrets)
     }
 
     /// Sends a message that only tests, once, and says what came of it.

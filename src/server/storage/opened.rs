@@ -12,8 +12,9 @@ use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, SqliteStore};
 use crate::webhooks::store::Store as Webhooks;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use taskledger_auth::AuthStore;
 use taskledger_projections::{self as projections, Found, ReadModels};
 
 /// An open storage.
@@ -28,6 +29,10 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) cluster: Option<Cluster>,
     /// Endpoints and deliveries.
     pub(in crate::server) webhooks: Arc<Webhooks>,
+    /// Tokens, and the audit log.
+    pub(in crate::server) auth: Arc<AuthStore>,
+    /// The folder that holds what lies beside the log, where there is one.
+    pub(in crate::server) beside: Option<PathBuf>,
     log: OpenLog,
     _locks: Vec<DataDirLock>,
 }
@@ -95,6 +100,7 @@ impl Opened {
             None => Keyring::of_folder(beside, &clock)?,
         };
         let webhooks = Webhooks::of_folder(beside, keys, clock.clone()).await?;
+        let auth = AuthStore::of_folder(beside).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
                 let options = sqlite::Options::new(folder, clock);
@@ -110,6 +116,8 @@ impl Opened {
             found,
             cluster: None,
             webhooks: Arc::new(webhooks),
+            auth: Arc::new(auth),
+            beside: Some(beside.to_owned()),
             log,
             _locks: locks,
         })
@@ -127,9 +135,10 @@ impl Opened {
             let read_models = ReadModels::open(&database.read_models()).await?;
             let cluster = Cluster::open(&options, &clock).await?;
             let webhooks = Webhooks::of_database(&options, keys, clock).await?;
-            Ok::<_, StartError>((read_models, cluster, webhooks))
+            let auth = AuthStore::of_database(&options).await?;
+            Ok::<_, StartError>((read_models, cluster, webhooks, auth))
         };
-        let ((queries, found), cluster, webhooks) = match rest.await {
+        let ((queries, found), cluster, webhooks, auth) = match rest.await {
             Ok(opened) => opened,
             Err(error) => {
                 log.close().await;
@@ -142,6 +151,8 @@ impl Opened {
             found,
             cluster: Some(cluster),
             webhooks: Arc::new(webhooks),
+            auth: Arc::new(auth),
+            beside: None,
             log,
             _locks: Vec::new(),
         })
@@ -153,6 +164,7 @@ impl Opened {
             cluster.close().await;
         }
         self.webhooks.close().await;
+        self.auth.close().await;
         self.log.close().await;
     }
 }

@@ -1,5 +1,6 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
+mod tokens;
 mod webhooks;
 
 use super::dispatch::{Call, Changes, Method};
@@ -43,6 +44,7 @@ pub fn table() -> Vec<Method<Service>> {
     methods.extend(queries());
     methods.extend(streams());
     methods.extend(webhooks::methods());
+    methods.extend(tokens::methods());
     methods.extend(system_methods());
     methods
 }

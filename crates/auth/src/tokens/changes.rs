@@ -1,6 +1,6 @@
 //! Making, listing, rotating and revoking tokens.
 
-use super::rules::{Lifetime, METHODS_MAX, NOTE_CHARS_MAX, Refusal};
+use super::rules::{METHODS_MAX, NOTE_CHARS_MAX, Refusal};
 use super::{Tokens, rules};
 use crate::audit::{Action, By, Entry, Origin};
 use crate::caller::{Caller, Kind, Name};
@@ -22,10 +22,12 @@ pub struct New {
     pub scopes: Scopes,
     /// The methods that a worker may claim with it; `None`: all.
     pub methods: Option<Arc<[Arc<str>]>>,
-    /// How long.
-    pub lifetime: Lifetime,
+    /// How many seconds it lasts; `None`: [`super::USER_LIFETIME_S`] for users, without end for services.
+    pub lifetime_s: Option<u64>,
     /// For people.
     pub note: Arc<str>,
+    /// An id that the caller has chosen, so that repeating the order is harmless; `None`: a random one.
+    pub id: Option<TokenId>,
 }
 
 /// A token with a fresh secret, which is shown this once.
@@ -57,7 +59,7 @@ impl Tokens {
         };
         let allowed = allowed(caller, &new).and_then(|()| {
             rules::may_give(caller, &owner, new.scopes, new.methods.as_ref())?;
-            rules::ends(new.kind, new.lifetime, now)
+            rules::ends(new.kind, new.lifetime_s, now)
         });
         let expires_at = match allowed {
             Ok(expires_at) => expires_at,
@@ -68,7 +70,10 @@ impl Tokens {
                 return Ok(Err(refusal));
             }
         };
-        let token = Token::fresh(&*self.clock);
+        let token = match &new.id {
+            Some(id) => Token::again(id, &*self.clock),
+            None => Token::fresh(&*self.clock),
+        };
         let stored = NewToken {
             id: token.id().clone(),
             owner,
@@ -95,6 +100,10 @@ impl Tokens {
         if store::count(&mut tx).await? >= TOKENS_MAX {
             tx.rollback().await?;
             return Ok(Err(Refusal::Full(TOKENS_MAX)));
+        }
+        if store::hold(&mut tx, &new.id).await?.is_some() {
+            tx.rollback().await?;
+            return Ok(Err(Refusal::Taken));
         }
         store::insert(&mut tx, new, now).await?;
         let entry = Entry::done(by, Action::TokenCreate, Some(new.id.as_str().clone()));

@@ -29,18 +29,6 @@ const OF_FLOWS: [Scope; 6] = [
     Scope::ExecLocal,
 ];
 
-/// How long a token lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lifetime {
-    /// [`USER_LIFETIME_S`] for users, without end for services.
-    #[default]
-    Usual,
-    /// This many seconds.
-    Seconds(u64),
-    /// Until it is revoked; for services only.
-    Endless,
-}
-
 /// Why a token is not made, rotated or revoked; the caller can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -56,9 +44,9 @@ pub enum Refusal {
     /// It has ended and cannot get a new secret.
     #[error("the token has ended: make a new one")]
     Ended,
-    /// A user's token must end.
-    #[error("the token of a user must end; services may have tokens without end")]
-    Endless,
+    /// There is, or was, a token with the id that was chosen.
+    #[error("there is a token with this id")]
+    Taken,
     /// It would last too long, or not at all.
     #[error("a token lasts between 1 and {LIFETIME_MAX_S} seconds")]
     Lifetime,
@@ -109,22 +97,20 @@ pub(super) fn reaches(caller: &Caller, row: &TokenRow) -> bool {
     row.owner.tenant == *caller.tenant() && (caller.may(Scope::Admin) || own())
 }
 
-/// When a token of such an owner ends.
+/// When a token of such an owner ends that is made to last so long; `None`: as is usual for its kind.
 pub(super) fn ends(
     kind: Kind,
-    lifetime: Lifetime,
+    lifetime_s: Option<u64>,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Refusal> {
-    let seconds = match (lifetime, kind) {
-        (Lifetime::Seconds(seconds), _) => seconds,
-        (Lifetime::Usual, Kind::User) => USER_LIFETIME_S,
-        (Lifetime::Endless, Kind::User) => return Err(Refusal::Endless),
-        (Lifetime::Usual | Lifetime::Endless, Kind::Service | Kind::Anonymous) => return Ok(None),
+    let usual = match kind {
+        Kind::User => Some(USER_LIFETIME_S),
+        Kind::Service | Kind::Anonymous => None,
     };
-    if (1..=LIFETIME_MAX_S).contains(&seconds) {
-        Ok(Some(now.plus_ms(seconds * 1_000)))
-    } else {
-        Err(Refusal::Lifetime)
+    match lifetime_s.or(usual) {
+        None => Ok(None),
+        Some(seconds @ 1..=LIFETIME_MAX_S) => Ok(Some(now.plus_ms(seconds * 1_000))),
+        Some(_) => Err(Refusal::Lifetime),
     }
 }
 

@@ -4,9 +4,7 @@ use crate::on_both_engines;
 use crate::world::{World, name, reader, root, service, user};
 use std::sync::Arc;
 use taskledger_auth::store::Owner;
-use taskledger_auth::tokens::{
-    Created, GRACE_MAX_S, LIFETIME_MAX_S, Lifetime, METHODS_MAX, New, Refusal,
-};
+use taskledger_auth::tokens::{Created, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, New, Refusal};
 use taskledger_auth::{Caller, Denial, Kind, MAIN_TENANT, Origin, Scope, Scopes, TokenId};
 
 on_both_engines!(
@@ -75,21 +73,14 @@ async fn what_no_token_can_be_is_refused(world: World) {
         (user("ann", Scopes::NONE), Refusal::Nothing),
         (
             New {
-                lifetime: Lifetime::Endless,
-                ..ann()
-            },
-            Refusal::Endless,
-        ),
-        (
-            New {
-                lifetime: Lifetime::Seconds(0),
+                lifetime_s: Some(0),
                 ..ann()
             },
             Refusal::Lifetime,
         ),
         (
             New {
-                lifetime: Lifetime::Seconds(LIFETIME_MAX_S + 1),
+                lifetime_s: Some(LIFETIME_MAX_S + 1),
                 ..ann()
             },
             Refusal::Lifetime,
@@ -119,6 +110,14 @@ async fn what_no_token_can_be_is_refused(world: World) {
         assert_eq!(world.create(&root(), new).await.err(), Some(refusal));
     }
     let made = world.made(ann()).await;
+    let again = New {
+        id: Some(made.row.id.clone()),
+        ..ann()
+    };
+    assert_eq!(
+        world.create(&root(), again).await.err(),
+        Some(Refusal::Taken)
+    );
     let (id, origin) = (made.token.id(), Origin::default());
     let long = Some(GRACE_MAX_S + 1);
     let rotated = world.tokens.rotate(&root(), &origin, id, long).await;
@@ -180,7 +179,7 @@ async fn nobody_gains_scopes_by_rotating(world: World) {
 
 async fn a_token_that_has_ended_gets_no_new_secret(world: World) {
     let brief = New {
-        lifetime: Lifetime::Seconds(10),
+        lifetime_s: Some(10),
         ..service("ci", reader())
     };
     let expired = world.made(brief).await;

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_auth::store::{AUTH_FILE, AuditFilter, AuditRow, AuthStore};
-use taskledger_auth::tokens::{Created, Lifetime, New, Refusal};
+use taskledger_auth::tokens::{Created, New, Refusal};
 use taskledger_auth::{
     AdminTokens, AuditLog, Caller, Denial, Kind, Name, Origin, Scope, Scopes, Tokens,
 };
@@ -155,8 +155,9 @@ pub(crate) fn user(text: &str, scopes: Scopes) -> New {
         name: name(text),
         scopes,
         methods: None,
-        lifetime: Lifetime::Usual,
+        lifetime_s: None,
         note: Arc::from("for a test"),
+        id: None,
     }
 }
 
