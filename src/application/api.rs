@@ -10,6 +10,7 @@ mod replies;
 mod requests;
 mod system;
 mod watching;
+pub mod webhooks;
 
 pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
@@ -28,6 +29,7 @@ pub use replies::{
 };
 pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 pub use system::{
-    Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+    COMMAND_EXECUTOR, Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild,
+    SlotUsage,
 };
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};

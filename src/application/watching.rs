@@ -12,7 +12,7 @@ use super::stream_reader::StreamReader;
 use crate::store::PIECE_EVENTS_MAX;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::runs::covered;
-use crate::subscription::stream::{Covered, Filter, From, Stream, Until};
+use crate::subscription::stream::{Covered, Filter, From, Notices, Reader, Until};
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event, Refusal, RunKind};
 use taskledger_domain::violation::Violation;
@@ -47,7 +47,8 @@ impl App {
             run: None,
         };
         let live = self.live.clone();
-        let (stream, reset) = Stream::begin(live, filter, from, Until::Forever).await?;
+        let (reader, reset) = Reader::begin(live, filter, from, Until::Forever).await?;
+        let stream = reader.into();
         Ok(Watching { stream, reset })
     }
 
@@ -56,7 +57,7 @@ impl App {
     ///
     /// # Errors
     /// [`Error`]; `Failed` when the flow has no such run.
-    pub async fn watch_run(&self, flow: FlowId, run: RunId) -> Result<Stream, Error> {
+    pub async fn watch_run(&self, flow: FlowId, run: RunId) -> Result<Notices, Error> {
         let begins =
             |event: &Event| matches!(event, Event::RunStarted(started) if started.run_id == run);
         let Some(at) = self.latest(flow, begins).await? else {
@@ -79,9 +80,9 @@ impl App {
             ..Filter::default()
         };
         let from = From::Cursor(Cursor::behind(&at, PARTS_ALL));
-        let (stream, _) =
-            Stream::begin(self.live.clone(), filter, from, Until::RunEnds(run)).await?;
-        Ok(stream)
+        let (reader, _) =
+            Reader::begin(self.live.clone(), filter, from, Until::RunEnds(run)).await?;
+        Ok(reader.into())
     }
 
     /// The newest event of a flow that `is` it. Cost: O(events behind it).

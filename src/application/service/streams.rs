@@ -4,7 +4,7 @@ use super::Service;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
-use crate::subscription::stream::{From, Stream};
+use crate::subscription::stream::{From, Notices};
 
 impl Service {
     /// What happens from a place on, without an end.
@@ -25,7 +25,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Error`]; `Failed` when the flow has no such run.
-    pub async fn follow(&self, context: &Context, run: Run) -> Result<Stream, Error> {
+    pub async fn follow(&self, context: &Context, run: Run) -> Result<Notices, Error> {
         authorize(context, UseCase::WatchRun)?;
         self.app.watch_run(run.flow, run.id).await
     }

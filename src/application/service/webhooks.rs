@@ -2,14 +2,12 @@
 
 use super::Service;
 use crate::application::api::Error;
+use crate::application::api::webhooks::{
+    Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
+    Tested, View, WebhookChange, WithSecret,
+};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
-use crate::webhooks::api::{
-    Deliveries, Listed, NewWebhook, Page, Secrets, Tested, View, WebhookChange, WithSecret,
-};
-use crate::webhooks::delivery::Secret;
-use crate::webhooks::endpoint::EndpointId;
-use crate::webhooks::store::{DeliveryFilter, Recover};
 use std::sync::Arc;
 use taskledger_auth::Action;
 

@@ -8,7 +8,7 @@ use crate::application::queries::Consistency;
 use crate::application::readings::failed;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::live::Published;
-use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
+use crate::subscription::stream::{Filter, From, Reader, Reset, Until};
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event};
 use taskledger_domain::task::Status;
@@ -48,21 +48,21 @@ impl App {
         let Ok(cursor) = Cursor::parse(&behind) else {
             return self.begun_at_snapshot(of, Some(Reset::Malformed)).await;
         };
-        let (stream, reset) = self.begun(of, From::Cursor(cursor)).await?;
+        let (reader, reset) = self.begun(of, From::Cursor(cursor)).await?;
         if reset.is_some() {
             return self.begun_at_snapshot(of, reset).await;
         }
         let rows = self.snapshot(of).await?;
-        let (stream, is_final) = self.ending(of, stream, &rows, Some(cursor)).await?;
+        let (reader, is_final) = self.ending(of, reader, &rows, Some(cursor)).await?;
         Ok(Subscribed {
             task: None,
             root: of.flow.root(),
             run: None,
             resumed: Some(true),
             reset: None,
-            cursor: stream.place(),
+            cursor: reader.place(),
             is_final,
-            stream,
+            stream: reader.into(),
         })
     }
 
@@ -89,21 +89,21 @@ impl App {
         reset: Option<Reset>,
     ) -> Result<Subscribed, Error> {
         let rows = self.snapshot(of).await?;
-        let (stream, _) = self.begun(of, From::Position(rows.position)).await?;
-        let (stream, is_final) = self.ending(of, stream, &rows, None).await?;
+        let (reader, _) = self.begun(of, From::Position(rows.position)).await?;
+        let (reader, is_final) = self.ending(of, reader, &rows, None).await?;
         Ok(Subscribed {
             root: of.flow.root(),
             run: rows.task.run,
             task: Some(rows.task),
             resumed: reset.map(|_| false),
             reset,
-            cursor: stream.place(),
+            cursor: reader.place(),
             is_final,
-            stream,
+            stream: reader.into(),
         })
     }
 
-    async fn begun(&self, of: Subject, from: From) -> Result<(Stream, Option<Reset>), Error> {
+    async fn begun(&self, of: Subject, from: From) -> Result<(Reader, Option<Reset>), Error> {
         let filter = Filter {
             flow: Some(of.flow),
             task: match of.scope {
@@ -113,7 +113,7 @@ impl App {
             ..Filter::default()
         };
         let live = self.live.clone();
-        Ok(Stream::begin(live, filter, from, Until::NothingRuns).await?)
+        Ok(Reader::begin(live, filter, from, Until::NothingRuns).await?)
     }
 
     /// The stream with its end, and whether the watcher, who goes on from `resumed`, was told of that end
@@ -122,31 +122,31 @@ impl App {
     async fn ending(
         &self,
         of: Subject,
-        stream: Stream,
+        reader: Reader,
         rows: &Snapshot,
         resumed: Option<Cursor>,
-    ) -> Result<(Stream, bool), Error> {
+    ) -> Result<(Reader, bool), Error> {
         if rows.open_runs > 0 {
             // Whatever had ended up to here, something was on.
-            return Ok((stream.ending_after(rows.position), false));
+            return Ok((reader.ending_after(rows.position), false));
         }
         let last = match self.rest(of, rows).await? {
-            Rest::Waits => return Ok((stream.of_unrun(), false)),
-            Rest::Behind(position) => return Ok((stream.ending_after(position), false)),
+            Rest::Waits => return Ok((reader.of_unrun(), false)),
+            Rest::Behind(position) => return Ok((reader.ending_after(position), false)),
             Rest::Over(last) => last,
         };
         let of_run = last.notice.run.is_some();
-        if of_run && last.cursor > stream.place() {
-            return Ok((stream.ending_after(last.cursor.position - 1), false));
+        if of_run && last.cursor > reader.place() {
+            return Ok((reader.ending_after(last.cursor.position - 1), false));
         }
         // As the last event of another stream, or as the end of an earlier one.
         let told = resumed.is_some_and(|place| {
             (of_run && place == last.cursor) || (place.parts > PARTS_ALL && last.cursor <= place)
         });
         Ok(if told {
-            (stream.ending_silently(rows.position), true)
+            (reader.ending_silently(rows.position), true)
         } else {
-            (stream.ending_with(last, rows.position), false)
+            (reader.ending_with(last, rows.position), false)
         })
     }
 

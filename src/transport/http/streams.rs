@@ -4,7 +4,7 @@ use super::connection::KeptAlive;
 use super::door::{Door, caller};
 use super::refusal;
 use crate::application::api::Watching;
-use crate::subscription::stream::{Reset, Stream};
+use crate::subscription::stream::{Notices, Reset};
 use crate::transport::jsonrpc::{RpcError, Streamed, answer_body};
 use crate::transport::sse::{self, Opening, Query, Telling};
 use axum::body::Body;
@@ -63,7 +63,7 @@ impl<C: Send + Sync + 'static> Door<C> {
 
     fn stream(
         &self,
-        stream: Stream,
+        stream: Notices,
         reset: Option<Reset>,
         opening: Opening,
         place: OwnedSemaphorePermit,

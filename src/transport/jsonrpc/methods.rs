@@ -398,6 +398,7 @@ async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rpc
     };
     let filter = ListFilter {
         status: p.status,
+        owner: None,
         user_id: p.user_id.map(Arc::from),
         root_only: p.root_only,
         parent_id: p.parent_id,

@@ -6,7 +6,7 @@ use super::subscriptions::{Place, Subscriptions};
 use super::{MESSAGE_BYTES_MAX, Sockets};
 use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
-use crate::subscription::stream::{Reset, Stream};
+use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
 use crate::transport::jsonrpc::reader::Parameters;
@@ -39,7 +39,7 @@ pub(super) struct Opened {
     pub(super) id: Box<RawValue>,
     /// Its result; `None` for `subscribe`, whose result is the subscription.
     pub(super) result: Option<Box<RawValue>>,
-    pub(super) stream: Stream,
+    pub(super) stream: Notices,
     pub(super) reset: Option<Reset>,
     /// Its place among the subscriptions.
     pub(super) place: Place,

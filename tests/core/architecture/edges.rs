@@ -13,8 +13,7 @@ pub(crate) const CRATES: &[&str] = &[
     "webhooks",
 ];
 
-/// Who may use whom among the folders and files of `src`. `engine` gives its types to the doors; `server` and
-/// `main` put everything together.
+/// Who may use whom among the folders and files of `src`. `server` and `main` put everything together.
 pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("telemetry", &["config"]),
@@ -61,15 +60,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transport",
-        &[
-            "application",
-            "engine",
-            "subscription",
-            "clock",
-            "runtime",
-            "sealing",
-            "webhooks",
-        ],
+        &["application", "subscription", "clock", "runtime"],
     ),
     ("webhooks", &[]),
     // Flows that leave the log.

@@ -26,6 +26,7 @@ pub use options::{Options, OptionsError};
 pub use process::{DRAIN_GRACE, TERMINATE_GRACE};
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job};
+use crate::application::api::COMMAND_EXECUTOR;
 use crate::engine::secrets::{Places, Scrubber};
 use async_trait::async_trait;
 use capture::Captured;
@@ -39,9 +40,6 @@ use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
 use tokio::process::Command;
 use tokio::time::Instant;
-
-/// Its name in `schemas.method`.
-pub const NAME: &str = "command_executor";
 
 /// Where inputs may name secrets.
 const PLACES: Places = Places {
@@ -81,7 +79,7 @@ impl Executor for CommandExecutor {
     fn describe(&self) -> Description {
         let programs: Vec<_> = self.options.programs.keys().collect();
         Description {
-            name: NAME.to_owned(),
+            name: COMMAND_EXECUTOR.to_owned(),
             aliases: Vec::new(),
             summary: "Runs a program of the server's machine, without a shell.".to_owned(),
             idempotent: false,
