@@ -84,6 +84,9 @@ pub enum StartError {
     /// Tokens cannot be opened.
     #[error(transparent)]
     Tokens(#[from] taskledger_auth::store::OpenError),
+    /// Secrets of tasks cannot be opened.
+    #[error("secrets cannot be used: {0}")]
+    Secrets(#[from] taskledger_auth::VaultError),
     /// The first token cannot be made or read.
     #[error(transparent)]
     FirstToken(#[from] taskledger_auth::tokens::FirstError),
@@ -207,8 +210,9 @@ impl Server {
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
         let tokens = assembly.keep_tokens(admins).await;
+        let secrets = assembly.keep_secrets().await?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
-        let (app, engine) = assembly.application(ownership, projections, &catalog);
+        let (app, engine) = assembly.application(ownership, projections, &catalog, secrets.clone());
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
             app.flows.gained(&Partitions::ALL);
@@ -230,6 +234,7 @@ impl Server {
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
             tokens: tokens.clone(),
+            secrets,
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);

@@ -6,6 +6,7 @@
 
 mod auth;
 mod reads;
+mod secrets;
 mod streams;
 mod system;
 mod webhooks;
@@ -26,7 +27,7 @@ use crate::webhooks::worker;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use taskledger_auth::Tokens;
+use taskledger_auth::{Tokens, Vault};
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -46,6 +47,8 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// Tokens, and the audit log.
     pub tokens: Arc<Tokens>,
+    /// The secrets that tasks name.
+    pub secrets: Arc<Vault>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
 }
@@ -58,6 +61,7 @@ pub struct Service {
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
     tokens: Arc<Tokens>,
+    secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
 }
 
@@ -71,6 +75,7 @@ impl Service {
             webhooks,
             deliveries,
             tokens,
+            secrets,
             forward,
         } = parts;
         Self {
@@ -79,6 +84,7 @@ impl Service {
             webhooks,
             deliveries,
             tokens,
+            secrets,
             forward,
         }
     }

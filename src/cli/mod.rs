@@ -21,6 +21,7 @@ mod projections;
 mod remote;
 mod retention;
 mod run;
+mod secrets;
 mod serve;
 mod storage;
 mod tasks;
@@ -89,6 +90,7 @@ enum Command {
     Conformance(Elsewhere),
     Watch(watch::Args),
     Webhooks(webhooks::Args),
+    Secrets(secrets::Args),
     Completions(completions::Args),
 }
 
@@ -125,6 +127,7 @@ impl Cli {
             Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
+            Command::Secrets(args) => secrets::secrets(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
     }
@@ -179,6 +182,10 @@ mod tests {
             "watch --user u --from beginning --json".to_owned(),
             "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
+            "secrets set github-token --url http://h:1".to_owned(),
+            "secrets list --owner ann --json".to_owned(),
+            "secrets delete github-token".to_owned(),
+            "secrets reseal --data-dir d".to_owned(),
             "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "retention --older-than 30d --archive a --dry-run --json --data-dir d".to_owned(),
@@ -221,6 +228,8 @@ mod tests {
             "retention --older-than 59m --archive a",
             "serve --retention-age 30d",
             "serve --retention-archive a",
+            "secrets set",
+            "secrets set name value",
             "tasks list --url nonsense",
             "watch --url https://h",
             "run f.json --url 127.0.0.1:8000",

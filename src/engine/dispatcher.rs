@@ -228,8 +228,8 @@ impl Dispatcher {
         let failed = |reason, error: String| Err(AttemptOutcome::Failed { reason, error });
         let owner = started.launch.owner.as_deref();
         let whose = owner.map_or_else(
-            || "flows without a user".to_owned(),
-            |owner| format!("user `{owner}`"),
+            || "for flows without a user, of which this is one".to_owned(),
+            |owner| format!("of user `{owner}`, to whom this flow belongs"),
         );
         loop {
             match self.secrets.open(owner, names).await {
@@ -241,15 +241,13 @@ impl Dispatcher {
                 }
                 // Another attempt would find nothing else.
                 Err(SecretsError::Missing(name)) => {
-                    let error = format!(
-                        "there is no secret `{name}` of {whose}, to whom this flow belongs; \
-                         `secrets.set` makes one"
-                    );
+                    let error =
+                        format!("there is no secret `{name}` {whose}; `secrets.set` makes one");
                     return failed(FailureReason::InvalidInputs, error);
                 }
                 Err(SecretsError::Closed { name, reason }) => {
                     tracing::error!(task.id = %started.launch.task, secret.name = %name, reason, "a secret does not open");
-                    let error = format!("the secret `{name}` of {whose} does not open");
+                    let error = format!("the secret `{name}` {whose}, does not open");
                     return failed(FailureReason::Executor, error);
                 }
                 Err(SecretsError::Unavailable(reason)) => {

@@ -7,13 +7,13 @@
 
 mod reference;
 mod scrubber;
+mod stored;
 
 pub use reference::Places;
 pub use scrubber::Scrubber;
+pub use stored::StoredSecrets;
 
-use crate::application::ports::{Secrets, SecretsError};
 use crate::sealing::Secret;
-use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -76,19 +76,3 @@ impl SecretTexts {
     "the inputs name more than {NAMES_MAX} secrets, or secrets of more than {BYTES_MAX} bytes together"
 )]
 pub struct TooLarge;
-
-/// No secrets: for servers and tests without a place to keep them.
-#[derive(Debug, Clone, Copy)]
-pub struct NoSecrets;
-
-#[async_trait]
-impl Secrets for NoSecrets {
-    async fn open(
-        &self,
-        _owner: Option<&str>,
-        names: &[SecretName],
-    ) -> Result<Vec<Secret>, SecretsError> {
-        let missing = names.first().cloned();
-        missing.map_or_else(|| Ok(Vec::new()), |name| Err(SecretsError::Missing(name)))
-    }
-}
