@@ -119,6 +119,7 @@ async fn run_steps(registry: &Registry) -> BTreeMap<String, DependencyOutcome> {
             cancel: CancellationToken::new(),
             progress: ProgressReporter::new().0,
             traceparent: None,
+            secrets: SecretTexts::default(),
         };
         let outcome = run_attempt(executor, job, TimeLimits::default()).await;
         let (status, result, error) = match outcome {

@@ -123,6 +123,9 @@ const READERS: &[(&str, Read)] = &[
     ),
     ("webhooks.redeliver", faults::<webhooks::redeliver::Params>),
     ("webhooks.recover", faults::<webhooks::recover::Params>),
+    ("secrets.set", faults::<params::secrets::set::Params>),
+    ("secrets.list", faults::<params::secrets::list::Params>),
+    ("secrets.delete", faults::<params::secrets::one::Params>),
 ];
 
 #[test]
