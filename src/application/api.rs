@@ -12,6 +12,7 @@ mod system;
 mod watching;
 pub mod webhooks;
 
+pub use super::authentication::{Authenticate, Denied, Session};
 pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
@@ -33,4 +34,5 @@ pub use system::{
     COMMAND_EXECUTOR, Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild,
     SlotUsage,
 };
+pub use taskledger_auth::Caller;
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};

@@ -232,6 +232,7 @@ impl Flows {
         Order {
             command,
             look,
+            guard: None,
             metadata,
             begins: Begins::No,
             repeatable: None,

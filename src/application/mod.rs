@@ -5,8 +5,10 @@
 //! May use `domain`, `store`, `projections` and `webhooks`; knows no transport and no SQL.
 //! Data comes in as typed requests from doors and other nodes, and as outcomes from `engine`.
 
+mod admission;
 pub mod api;
 pub mod archiving;
+pub mod authentication;
 pub mod authorize;
 mod awaited;
 mod batch;
@@ -20,10 +22,12 @@ pub mod error;
 pub mod explain;
 pub mod facts;
 pub mod flows;
+mod guard;
 pub mod history;
 pub mod idempotency;
 pub mod leases;
 mod leasing;
+pub mod limits;
 mod loading;
 pub mod mailbox;
 pub mod naming;
@@ -72,6 +76,7 @@ use crate::store::EventStore;
 use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner::Handle as Projections;
+use limits::Quotas;
 use std::fmt;
 use std::sync::Arc;
 
@@ -101,6 +106,8 @@ pub struct App {
     pub positions: Arc<Positions>,
     /// What happens, for those who watch.
     pub live: Arc<Live>,
+    /// How much users may add.
+    pub quotas: Arc<Quotas>,
 }
 
 impl fmt::Debug for App {

@@ -5,11 +5,12 @@ use super::App;
 use super::api::Reply;
 use super::context::Context;
 use super::error::Error;
+use super::guard::Guard;
 use super::idempotency::{Key, Repeatable, ReplyOf};
 use super::mailbox::{Answer, Begins, Order};
 use crate::store::ClaimKey;
 use std::sync::Arc;
-use taskledger_domain::flow::Command;
+use taskledger_domain::flow::{Command, Refusal};
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::{FlowId, Metadata};
 
@@ -19,6 +20,8 @@ pub(super) struct Sending {
     pub(super) command: Command,
     pub(super) begins: Begins,
     pub(super) reply: ReplyOf,
+    /// What the caller is answered when the flow is somebody else's.
+    pub(super) foreign: Refusal,
 }
 
 impl App {
@@ -38,10 +41,12 @@ impl App {
         }
         match call.await {
             // The first call may have won between our look and the refusal.
-            Err(Error::Refused(rejection)) => match self.first_reply(key).await? {
-                Some(first) => Ok(first),
-                None => Err(Error::Refused(rejection)),
-            },
+            Err(error @ (Error::Refused(_) | Error::QuotaExceeded { .. })) => {
+                match self.first_reply(key).await? {
+                    Some(first) => Ok(first),
+                    None => Err(error),
+                }
+            }
             other => other,
         }
     }
@@ -73,10 +78,13 @@ impl App {
             command,
             begins,
             reply,
+            foreign,
         } = sending;
+        self.quotas.admit(context, &command, begins).await?;
         let mut order = self
             .flows
             .order(Some(command), None, metadata(context), false);
+        order.guard = Guard::of(context, || self.validation.executors(), || foreign);
         order.begins = begins;
         order.repeatable = key.map(|key| Repeatable {
             key: key.clone(),

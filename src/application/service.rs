@@ -11,12 +11,16 @@ mod streams;
 mod system;
 mod webhooks;
 
+pub use auth::{Access, HasAccess};
+
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
-use super::authorize::authorize;
+use super::authentication::Authenticate;
+use super::authorize::{UseCase, authorize};
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
+use super::limits::Limits;
 use super::ports::ExecutorList;
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
@@ -51,6 +55,10 @@ pub struct Parts {
     pub secrets: Arc<Vault>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
+    /// How much each caller may ask.
+    pub limits: Limits,
 }
 
 /// The application as doors see it. One per server.
@@ -60,9 +68,11 @@ pub struct Service {
     executors: Arc<dyn ExecutorList>,
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
-    tokens: Arc<Tokens>,
+    access: Access,
     secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
+    authenticate: Option<Arc<dyn Authenticate>>,
+    limits: Limits,
 }
 
 impl Service {
@@ -77,16 +87,32 @@ impl Service {
             tokens,
             secrets,
             forward,
+            authenticate,
+            limits,
         } = parts;
         Self {
+            access: Access::new(tokens, app.clock.clone()),
             app,
             executors,
             webhooks,
             deliveries,
-            tokens,
             secrets,
             forward,
+            authenticate,
+            limits,
         }
+    }
+
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    #[must_use]
+    pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
+        self.authenticate.as_ref()
+    }
+
+    /// Lets a call for this use case in, and counts it.
+    fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
+        authorize(context, use_case)?;
+        self.limits.rate(context, use_case, 1)
     }
 
     /// Time and the ids of failures.
@@ -101,6 +127,8 @@ impl Service {
     /// [`Error`].
     pub async fn call(&self, context: &Context, request: Request) -> Result<Reply, Error> {
         authorize(context, request.use_case())?;
+        let (use_case, tasks) = (request.use_case(), request.tasks());
+        self.limits.rate(context, use_case, tasks)?;
         let Some(forward) = &self.forward else {
             return self.perform(context, request).await;
         };
@@ -185,7 +213,7 @@ impl Service {
                 executor_wait_ms,
                 callback,
             }) => {
-                self.starting(callback, async |callback| {
+                self.starting(context, callback, async |callback| {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
@@ -196,7 +224,7 @@ impl Service {
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
-                Box::pin(self.starting(callback, async |callback| {
+                Box::pin(self.starting(context, callback, async |callback| {
                     app.retry(context, task, callback).await
                 }))
                 .await
@@ -218,10 +246,12 @@ impl Service {
                 parent,
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
-                let explained = Box::pin(app.explain(task)).await?;
+                let explained = Box::pin(app.explain(context, task)).await?;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => Ok(Reply::History(Box::pin(app.history(history)).await?)),
+            Request::History(history) => Ok(Reply::History(
+                Box::pin(app.history(context, history)).await?,
+            )),
         }
     }
 
@@ -229,13 +259,17 @@ impl Service {
     /// a callback that no event names is removed.
     async fn starting(
         &self,
+        context: &Context,
         callback: Option<Callback>,
         start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
         let kept = match callback {
             None => None,
             // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
-            Some(callback) => Some(Box::pin(self.webhooks.keep_callback(callback)).await?),
+            Some(callback) => {
+                let owner = context.caller.reach().owner().cloned();
+                Some(Box::pin(self.webhooks.keep_callback(callback, owner)).await?)
+            }
         };
         let started = start(kept).await;
         if let (Some(callback), Err(error)) = (kept, &started)

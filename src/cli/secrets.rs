@@ -7,7 +7,7 @@ use super::input::read_text;
 use super::output::{Output, member, table};
 use super::tasks::{Params, Request};
 use super::webhooks::reseal;
-use super::{Api, CliError, HttpApi, Remote};
+use super::{Api, CliError, Remote};
 use clap::Subcommand;
 use serde_json::Value;
 use std::io::{self, IsTerminal as _};
@@ -96,7 +96,7 @@ pub(super) async fn secrets(args: Args, out: &mut Output) -> Result<ExitCode, Cl
         return reseal::reseal(args, out).await;
     }
     let request = args.command.request(value)?;
-    let api = HttpApi::new(&args.remote.url)?;
+    let api = args.remote.api()?;
     let result = api.call(request.method, request.params).await?;
     if out.is_json() {
         out.value(&result)?;

@@ -10,6 +10,7 @@ use taskledger::engine::executor::{
     AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, ProgressReporter, Registry, TimeLimits,
     command, run_attempt, with_built_ins,
 };
+use taskledger::engine::secrets::SecretTexts;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::inputs;
 use taskledger_domain::{FlowId, RunId, TaskId};

@@ -6,6 +6,8 @@
 
 mod audit;
 mod caller;
+mod failures;
+pub mod jwt;
 mod scopes;
 mod secret;
 pub mod store;
@@ -15,6 +17,7 @@ mod vault;
 
 pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
+pub use failures::{FAILURES_MAX, Failures, TooManyFailures, WINDOW_MS};
 pub use scopes::{Scope, Scopes, UnknownScope};
 pub use secret::{
     InvalidSecretName, SECRET_BYTES, SECRET_NAME_CHARS_MAX, SECRETS_PER_OWNER_MAX, SecretName,

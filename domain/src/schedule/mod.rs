@@ -149,11 +149,6 @@ pub fn has_ready(flow: &Flow) -> bool {
     !flow.ready.is_empty()
 }
 
-/// To whom the flow belongs. Cost: O(1).
-fn owner(flow: &Flow) -> Option<&str> {
-    flow.users.text(flow.tasks.first()?.user)
-}
-
 fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     let i = flow.live(id)?;
     let task = flow.at(i);
@@ -175,7 +170,7 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
         name_at: task.name_at,
         dependencies: dependencies.collect(),
         deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
-        owner: owner(flow).map(str::to_owned),
+        owner: flow.owner().map(str::to_owned),
     })
 }
 

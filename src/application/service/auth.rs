@@ -1,13 +1,15 @@
-//! Tokens, the audit log, and who the caller is. They lie beside the log, so any node answers.
+//! Tokens, the audit log, and who the caller is. They lie beside the log, so any node answers, and so does a
+//! command that works on the store alone.
 
 use super::Service;
 use crate::application::api::{AuditPage, Error, TokenPage};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
+use crate::clock::SharedClock;
 use std::sync::Arc;
 use taskledger_auth::store::{AuditFilter, Owner, TokenRow};
 use taskledger_auth::tokens::{Created, New, Refusal};
-use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, TokenId};
+use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, TokenId, Tokens};
 use taskledger_domain::Violation;
 
 /// Where a call came from, as far as its context knows.
@@ -18,7 +20,44 @@ pub(super) fn origin(context: &Context) -> Origin {
     }
 }
 
-impl Service {
+/// The use cases of tokens and the audit log.
+#[derive(Debug)]
+pub struct Access {
+    tokens: Arc<Tokens>,
+    clock: SharedClock,
+}
+
+/// What has them: the whole application, or they alone.
+pub trait HasAccess: Send + Sync + 'static {
+    /// The use cases of tokens and the audit log.
+    fn access(&self) -> &Access;
+}
+
+impl HasAccess for Access {
+    fn access(&self) -> &Access {
+        self
+    }
+}
+
+impl HasAccess for Service {
+    fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+impl Access {
+    /// The use cases on these tokens.
+    #[must_use]
+    pub const fn new(tokens: Arc<Tokens>, clock: SharedClock) -> Self {
+        Self { tokens, clock }
+    }
+
+    /// Time and the ids of failures.
+    #[must_use]
+    pub const fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
     /// A new token, with its secret.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::Service;
 use crate::application::api::{AsOf, Consistency, Encoded, Page, Then, TreeEncoder};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Error;
 use taskledger_domain::TaskId;
@@ -19,8 +19,8 @@ impl Service {
         task: TaskId,
         consistency: Consistency,
     ) -> Result<TaskView, Error> {
-        authorize(context, UseCase::GetTask)?;
-        self.app.get(task, consistency).await
+        self.admit(context, UseCase::GetTask)?;
+        self.app.get(context, task, consistency).await
     }
 
     /// A task as it was.
@@ -33,8 +33,8 @@ impl Service {
         task: TaskId,
         at: AsOf,
     ) -> Result<Then, Error> {
-        authorize(context, UseCase::GetTask)?;
-        self.app.get_as_of(task, at).await
+        self.admit(context, UseCase::GetTask)?;
+        self.app.get_as_of(context, task, at).await
     }
 
     /// Tasks that match a filter, page by page.
@@ -50,9 +50,9 @@ impl Service {
         limit: u32,
         consistency: Consistency,
     ) -> Result<Page, Error> {
-        authorize(context, UseCase::ListTasks)?;
+        self.admit(context, UseCase::ListTasks)?;
         self.app
-            .list(filter, order, start, limit, consistency)
+            .list(context, filter, order, start, limit, consistency)
             .await
     }
 
@@ -67,8 +67,8 @@ impl Service {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        authorize(context, UseCase::GetTree)?;
-        self.app.tree(task, consistency, encoder).await
+        self.admit(context, UseCase::GetTree)?;
+        self.app.tree(context, task, consistency, encoder).await
     }
 
     /// A task with everything below it, as they were, as `encoder` writes it.
@@ -82,8 +82,8 @@ impl Service {
         at: AsOf,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        authorize(context, UseCase::GetTree)?;
-        self.app.tree_as_of(task, at, encoder).await
+        self.admit(context, UseCase::GetTree)?;
+        self.app.tree_as_of(context, task, at, encoder).await
     }
 
     /// The children of a task, as `encoder` writes them.
@@ -97,7 +97,9 @@ impl Service {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        authorize(context, UseCase::GetChildren)?;
-        self.app.children(parent, consistency, encoder).await
+        self.admit(context, UseCase::GetChildren)?;
+        self.app
+            .children(context, parent, consistency, encoder)
+            .await
     }
 }

@@ -19,6 +19,7 @@ use super::task_json::{PageJson, TaskJson, ThenJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::{Cancel, Copy, Delete, Error, Request, Subscribe, Update};
+use crate::application::service::Access;
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
@@ -49,6 +50,12 @@ pub fn table() -> Vec<Method<Service>> {
     methods.extend(tokens::methods());
     methods.extend(system_methods());
     methods
+}
+
+/// Only those that concern tokens and the audit log, for whoever has no server.
+#[must_use]
+pub fn access() -> Vec<Method<Access>> {
+    tokens::methods()
 }
 
 fn tasks() -> Vec<Method<Service>> {

@@ -54,9 +54,10 @@ pub(super) struct Calls<C> {
 }
 
 impl<C> Sockets<C> {
-    /// The caller of one call of a socket, who is not authenticated.
+    /// What a use case knows of one call of a socket.
     fn context(&self) -> Context {
-        Context::anonymous(Arc::from(self.clock.uuid().to_string()))
+        let correlation = Arc::from(self.clock.uuid().to_string());
+        Context::of(self.caller.clone(), correlation)
     }
 }
 

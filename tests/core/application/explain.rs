@@ -10,7 +10,7 @@ use taskledger_domain::testing::id;
 
 async fn explain(w: &World, name: &str) -> Value {
     let task = id(name);
-    soon(w.call(move |app| async move { app.explain(task).await }))
+    soon(w.call(move |app| async move { app.explain(&caller(), task).await }))
         .await
         .unwrap()
         .unwrap()
@@ -375,7 +375,8 @@ async fn what_does_not_exist_any_more_is_not_explained() {
     let gone = w.call(move |app| async move { app.delete(&caller(), a, false).await });
     assert!(soon(gone).await.unwrap().is_ok());
     for task in [a, id("nobody")] {
-        let answer = soon(w.call(move |app| async move { app.explain(task).await })).await;
+        let answer =
+            soon(w.call(move |app| async move { app.explain(&caller(), task).await })).await;
         assert_eq!(refused(answer.unwrap()), Kind::NotFound);
     }
 }

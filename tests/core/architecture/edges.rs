@@ -7,6 +7,7 @@ pub(crate) const CRATES: &[&str] = &[
     "egress",
     "private",
     "sealing",
+    "secret_file",
     "store",
     "subscription",
     "tls",
@@ -20,6 +21,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("private", &[]),
     ("sealing", &[]),
+    ("secret_file", &[]),
     ("egress", &[]),
     // Settings end as the options of what they configure.
     (
@@ -29,6 +31,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "retention",
             "store",
+            "tls",
             "transport",
             "webhooks",
         ],
@@ -60,7 +63,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transport",
-        &["application", "subscription", "clock", "runtime"],
+        &["application", "subscription", "clock", "runtime", "tls"],
     ),
     ("webhooks", &[]),
     // Flows that leave the log.
@@ -98,6 +101,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "private",
             "retention",
             "sealing",
+            "secret_file",
             "server",
             "store",
             "subscription",

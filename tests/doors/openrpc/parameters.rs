@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::params::{self, webhooks};
+use taskledger::transport::jsonrpc::params::{self, tokens, webhooks};
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger_domain::Violation;
 
@@ -126,6 +126,11 @@ const READERS: &[(&str, Read)] = &[
     ("secrets.set", faults::<params::secrets::set::Params>),
     ("secrets.list", faults::<params::secrets::list::Params>),
     ("secrets.delete", faults::<params::secrets::one::Params>),
+    ("tokens.create", faults::<tokens::create::Params>),
+    ("tokens.list", faults::<tokens::list::Params>),
+    ("tokens.rotate", faults::<tokens::rotate::Params>),
+    ("tokens.revoke", faults::<tokens::one::Params>),
+    ("audit.list", faults::<params::audit::Params>),
 ];
 
 #[test]

@@ -22,6 +22,7 @@ mod read_models;
 mod retention;
 mod secrets;
 mod signals;
+mod tls;
 mod transfer;
 mod watch;
 mod webhooks_cli;

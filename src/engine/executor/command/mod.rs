@@ -89,6 +89,10 @@ impl Executor for CommandExecutor {
         }
     }
 
+    fn starts_programs(&self) -> bool {
+        true
+    }
+
     fn params(&self) -> Option<Vec<String>> {
         Some(Vec::new())
     }

@@ -5,18 +5,20 @@ use super::super::error::RpcError;
 use super::super::params::tokens::{create, list, one, rotate};
 use super::super::params::{audit, nothing};
 use super::super::reader::Parameters;
-use super::super::replies;
-use super::{answer, boxed};
-use crate::application::Service;
+use super::super::{refusals, replies};
+use super::boxed;
+use crate::application::api::Error;
+use crate::application::service::{Access, HasAccess};
 use crate::transport::openrpc::about;
 
-pub(super) fn methods() -> Vec<Method<Service>> {
+/// For whatever has these use cases.
+pub(super) fn methods<C: HasAccess>() -> Vec<Method<C>> {
     let mut methods = tokens();
     methods.extend(others());
     methods
 }
 
-fn tokens() -> Vec<Method<Service>> {
+fn tokens<C: HasAccess>() -> Vec<Method<C>> {
     vec![
         Method {
             name: "tokens.create",
@@ -26,12 +28,13 @@ fn tokens() -> Vec<Method<Service>> {
             params: create::Params::questions(),
             changes: Changes::Tokens,
             about: about::tokens::create(),
-            handler: |service, call| {
+            handler: |context, call| {
                 boxed(async move {
+                    let access = context.access();
                     let p = create::Params::read(&call.params)?;
-                    let created = service.create_token(&call.context, p.0).await;
-                    let created = answer(&service, created)?;
-                    let now = service.clock().now();
+                    let created = access.create_token(&call.context, p.0).await;
+                    let created = answer(access, created)?;
+                    let now = access.clock().now();
                     Ok::<_, RpcError>(replies::created_token(&created, now))
                 })
             },
@@ -44,12 +47,13 @@ fn tokens() -> Vec<Method<Service>> {
             params: list::Params::questions(),
             changes: Changes::Nothing,
             about: about::tokens::list(),
-            handler: |service, call| {
+            handler: |context, call| {
                 boxed(async move {
+                    let access = context.access();
                     let p = list::Params::read(&call.params)?;
-                    let page = service.tokens(&call.context, p.owner, p.after, p.limit);
-                    let page = answer(&service, page.await)?;
-                    Ok::<_, RpcError>(replies::token_page(&page, service.clock().now()))
+                    let page = access.tokens(&call.context, p.owner, p.after, p.limit);
+                    let page = answer(access, page.await)?;
+                    Ok::<_, RpcError>(replies::token_page(&page, access.clock().now()))
                 })
             },
         },
@@ -61,12 +65,13 @@ fn tokens() -> Vec<Method<Service>> {
             params: rotate::Params::questions(),
             changes: Changes::Tokens,
             about: about::tokens::rotate(),
-            handler: |service, call| {
+            handler: |context, call| {
                 boxed(async move {
+                    let access = context.access();
                     let p = rotate::Params::read(&call.params)?;
-                    let rotated = service.rotate_token(&call.context, &p.id, p.grace_s).await;
-                    let rotated = answer(&service, rotated)?;
-                    let now = service.clock().now();
+                    let rotated = access.rotate_token(&call.context, &p.id, p.grace_s).await;
+                    let rotated = answer(access, rotated)?;
+                    let now = access.clock().now();
                     Ok::<_, RpcError>(replies::created_token(&rotated, now))
                 })
             },
@@ -79,19 +84,20 @@ fn tokens() -> Vec<Method<Service>> {
             params: one::Params::questions(),
             changes: Changes::Tokens,
             about: about::tokens::revoke(),
-            handler: |service, call| {
+            handler: |context, call| {
                 boxed(async move {
+                    let access = context.access();
                     let p = one::Params::read(&call.params)?;
-                    let revoked = service.revoke_token(&call.context, &p.id).await;
-                    let revoked = answer(&service, revoked)?;
-                    Ok::<_, RpcError>(replies::token(&revoked, service.clock().now()))
+                    let revoked = access.revoke_token(&call.context, &p.id).await;
+                    let revoked = answer(access, revoked)?;
+                    Ok::<_, RpcError>(replies::token(&revoked, access.clock().now()))
                 })
             },
         },
     ]
 }
 
-fn others() -> Vec<Method<Service>> {
+fn others<C: HasAccess>() -> Vec<Method<C>> {
     vec![
         Method {
             name: "audit.list",
@@ -101,11 +107,12 @@ fn others() -> Vec<Method<Service>> {
             params: audit::Params::questions(),
             changes: Changes::Nothing,
             about: about::tokens::audit(),
-            handler: |service, call| {
+            handler: |context, call| {
                 boxed(async move {
+                    let access = context.access();
                     let p = audit::Params::read(&call.params)?;
-                    let page = service.audit(&call.context, &p.filter, p.before, p.limit);
-                    let page = answer(&service, page.await)?;
+                    let page = access.audit(&call.context, &p.filter, p.before, p.limit);
+                    let page = answer(access, page.await)?;
                     Ok::<_, RpcError>(replies::audit_page(&page))
                 })
             },
@@ -118,13 +125,18 @@ fn others() -> Vec<Method<Service>> {
             params: nothing::Params::questions(),
             changes: Changes::Nothing,
             about: about::tokens::whoami(),
-            handler: |service, call| {
+            handler: |context, call| {
                 boxed(async move {
+                    let access = context.access();
                     nothing::Params::read(&call.params)?;
-                    let caller = answer(&service, service.whoami(&call.context))?;
+                    let caller = answer(access, access.whoami(&call.context))?;
                     Ok::<_, RpcError>(replies::whoami(&caller))
                 })
             },
         },
     ]
+}
+
+fn answer<T>(access: &Access, answer: Result<T, Error>) -> Result<T, RpcError> {
+    answer.map_err(|error| refusals::told(&**access.clock(), error))
 }

@@ -240,7 +240,7 @@ fn sending() -> Vec<Method<Service>> {
                     told(
                         &service,
                         &call.params,
-                        service.deliveries(&call.context, &p.filter, p.limit).await,
+                        service.deliveries(&call.context, p.filter, p.limit).await,
                     )
                 })
             },
@@ -366,6 +366,8 @@ fn told<T: Serialize>(
         error @ (Error::Refused(_)
         | Error::Outdated(_)
         | Error::Busy { .. }
+        | Error::RateLimited { .. }
+        | Error::QuotaExceeded { .. }
         | Error::Forbidden { .. }
         | Error::Elsewhere(_)
         | Error::OutcomeUnknown

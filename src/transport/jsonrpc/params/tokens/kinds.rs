@@ -4,7 +4,9 @@ use super::super::super::reader::{Choice, Fault, Kind, Refusal, choice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_auth::tokens::METHODS_MAX;
-use taskledger_auth::{ID_CHARS, Kind as CallerKind, NAME_CHARS_MAX, Name, Scope, Scopes, TokenId};
+use taskledger_auth::{
+    ID_CHARS, Kind as CallerKind, NAME_CHARS_MAX, Name, PREFIX, Scope, Scopes, TokenId,
+};
 use taskledger_domain::Violation;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 
@@ -27,11 +29,17 @@ impl Kind for Id {
 
     /// A whole token at this place is not repeated.
     fn parse(&self, value: &Value) -> Result<TokenId, Refusal> {
-        let found = value.as_str().and_then(TokenId::parse);
-        found.ok_or_else(|| {
-            let expected = format!("{ID_CHARS} characters of `a` to `z` and `2` to `7`");
-            Fault::new("not the id of a token", expected).into()
-        })
+        let text = value.as_str();
+        if let Some(id) = text.and_then(TokenId::parse) {
+            return Ok(id);
+        }
+        let expected = format!("{ID_CHARS} characters of `a` to `z` and `2` to `7`");
+        let reason = "not the id of a token";
+        if text.is_some_and(|text| text.starts_with(PREFIX)) {
+            let hidden = Violation::new(&["id".into()], reason, expected, &"***".into());
+            return Err(Refusal::Inside(vec![hidden]));
+        }
+        Err(Fault::new(reason, expected).into())
     }
 }
 
@@ -44,7 +52,8 @@ impl Kind for NameOf {
 
     fn schema(&self) -> Value {
         json!({"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX,
-            "pattern": r"^(?!user:|service:)[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"})
+            "not": {"pattern": "^(user|service):"},
+            "pattern": r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"})
     }
 
     fn parse(&self, value: &Value) -> Result<Name, Refusal> {

@@ -77,6 +77,7 @@ impl Parameters for Params {
         }
         reader.finish(|| {
             Some(Self(NewWebhook {
+                owner: None,
                 id,
                 url: url?,
                 description,

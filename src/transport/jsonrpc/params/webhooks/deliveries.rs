@@ -33,6 +33,7 @@ impl Parameters for Params {
         reader.finish(|| {
             Some(Self {
                 filter: DeliveryFilter {
+                    owner: None,
                     endpoint,
                     state,
                     task,
