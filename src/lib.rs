@@ -16,5 +16,6 @@ pub mod transport;
 pub use taskledger_clock as clock;
 pub use taskledger_log::{self as store, private};
 pub use taskledger_net::{egress, secret_file, tls};
+pub use taskledger_sealing as sealing;
 pub use taskledger_subscription as subscription;
 pub use taskledger_webhooks as webhooks;

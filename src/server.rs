@@ -85,10 +85,13 @@ pub enum StartError {
     Webhooks(#[from] webhooks::store::OpenError),
     /// The keys of secrets cannot be used.
     #[error(transparent)]
-    Keys(#[from] webhooks::keys::KeysError),
+    Keys(#[from] crate::sealing::KeysError),
     /// Tokens cannot be opened.
     #[error(transparent)]
     Tokens(#[from] taskledger_auth::store::OpenError),
+    /// Secrets of tasks cannot be opened.
+    #[error("secrets cannot be used: {0}")]
+    Secrets(#[from] taskledger_auth::VaultError),
     /// The first token cannot be made or read.
     #[error(transparent)]
     FirstToken(#[from] taskledger_auth::tokens::FirstError),
@@ -271,11 +274,12 @@ impl Server {
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
         let tokens = assembly.keep_tokens(admins).await;
+        let secrets = assembly.keep_secrets().await?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
         let usage = assembly.storage.queries.clone();
         let limits = Limits::new(&limits, usage, clock.clone());
         let quotas = limits.quotas();
-        let (app, engine) = assembly.application(ownership, projections, &catalog, quotas);
+        let (app, engine) = assembly.application(ownership, projections, &catalog, quotas, secrets.clone());
         app.flows.slots().share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
@@ -298,6 +302,7 @@ impl Server {
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
             tokens: tokens.clone(),
+            secrets,
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
             limits,
         }));

@@ -95,6 +95,12 @@ use_cases! {
     Redeliver = "webhooks.redeliver" needs Some(Scope::Webhooks),
     /// Take up deliveries that were given up.
     RecoverDeliveries = "webhooks.recover" needs Some(Scope::Webhooks),
+    /// Set a secret that tasks can name: one's own, or with `users:any` anybody's.
+    SetSecret = "secrets.set" needs Some(Scope::TasksWrite),
+    /// Read the names of secrets.
+    ListSecrets = "secrets.list" needs Some(Scope::TasksWrite),
+    /// Delete a secret.
+    DeleteSecret = "secrets.delete" needs Some(Scope::TasksWrite),
     /// Create a token.
     CreateToken = "tokens.create" needs Some(Scope::Admin),
     /// Read one's own tokens, or all with the scope `admin`.

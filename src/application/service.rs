@@ -6,6 +6,7 @@
 
 mod auth;
 mod reads;
+mod secrets;
 mod streams;
 mod system;
 mod webhooks;
@@ -29,7 +30,7 @@ use crate::webhooks::worker;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use taskledger_auth::Tokens;
+use taskledger_auth::{Tokens, Vault};
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -49,6 +50,8 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// Tokens, and the audit log.
     pub tokens: Arc<Tokens>,
+    /// The secrets that tasks name.
+    pub secrets: Arc<Vault>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
     /// How much each caller may ask.
@@ -63,6 +66,7 @@ pub struct Service {
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
     access: Access,
+    secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
     limits: Limits,
 }
@@ -77,6 +81,7 @@ impl Service {
             webhooks,
             deliveries,
             tokens,
+            secrets,
             forward,
             limits,
         } = parts;
@@ -86,6 +91,7 @@ impl Service {
             executors,
             webhooks,
             deliveries,
+            secrets,
             forward,
             limits,
         }

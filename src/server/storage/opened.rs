@@ -4,13 +4,13 @@ use super::parts::{AloneLog, Arrangement, Parts};
 use super::{Database, READ_MODELS_FILE};
 use crate::clock::SharedClock;
 use crate::private;
+use crate::sealing::Keyring;
 use crate::server::StartError;
 use crate::server::cluster::Cluster;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, SqliteStore};
-use crate::webhooks::keys::Keyring;
 use crate::webhooks::store::Store as Webhooks;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,8 +29,10 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) cluster: Option<Cluster>,
     /// Endpoints and deliveries.
     pub(in crate::server) webhooks: Arc<Webhooks>,
-    /// Tokens, and the audit log.
+    /// Tokens, secrets of tasks, and the audit log.
     pub(in crate::server) auth: Arc<AuthStore>,
+    /// What secrets are sealed with.
+    pub(in crate::server) keys: Keyring,
     /// The folder that holds what lies beside the log, where there is one.
     pub(in crate::server) beside: Option<PathBuf>,
     log: OpenLog,
@@ -99,7 +101,7 @@ impl Opened {
             Some(file) => Keyring::read(file)?,
             None => Keyring::of_folder(beside, &clock)?,
         };
-        let webhooks = Webhooks::of_folder(beside, keys, clock.clone()).await?;
+        let webhooks = Webhooks::of_folder(beside, keys.clone(), clock.clone()).await?;
         let auth = AuthStore::of_folder(beside).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
@@ -117,6 +119,7 @@ impl Opened {
             cluster: None,
             webhooks: Arc::new(webhooks),
             auth: Arc::new(auth),
+            keys,
             beside: Some(beside.to_owned()),
             log,
             _locks: locks,
@@ -135,7 +138,7 @@ impl Opened {
             let read_models = ReadModels::open(&database.read_models()).await?;
             let ca_file = database.node_ca.as_deref();
             let cluster = Cluster::open(&options, ca_file, &clock).await?;
-            let webhooks = Webhooks::of_database(&options, keys, clock).await?;
+            let webhooks = Webhooks::of_database(&options, keys.clone(), clock).await?;
             let auth = AuthStore::of_database(&options).await?;
             Ok::<_, StartError>((read_models, cluster, webhooks, auth))
         };
@@ -153,6 +156,7 @@ impl Opened {
             cluster: Some(cluster),
             webhooks: Arc::new(webhooks),
             auth: Arc::new(auth),
+            keys,
             beside: None,
             log,
             _locks: Vec::new(),
