@@ -4,6 +4,7 @@ pub mod application;
 pub mod cli;
 pub mod config;
 pub mod engine;
+pub mod metrics;
 pub mod nodes;
 pub mod retention;
 pub mod runtime;
@@ -14,6 +15,7 @@ pub mod transport;
 // The parts that are crates of their own, under the names by which the rest knows them.
 pub use taskledger_clock as clock;
 pub use taskledger_log::{self as store, private};
+pub use taskledger_meters as meters;
 pub use taskledger_net::{egress, tls};
 pub use taskledger_subscription as subscription;
 pub use taskledger_webhooks as webhooks;

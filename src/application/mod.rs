@@ -19,6 +19,7 @@ mod encoder;
 pub mod error;
 pub mod explain;
 pub mod facts;
+pub mod figures;
 pub mod flows;
 pub mod history;
 pub mod idempotency;

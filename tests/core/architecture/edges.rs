@@ -5,6 +5,7 @@
 pub(crate) const CRATES: &[&str] = &[
     "clock",
     "egress",
+    "meters",
     "private",
     "store",
     "subscription",
@@ -20,6 +21,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("private", &[]),
     ("egress", &[]),
+    // Counters as plain memory; `metrics` names and shows them.
+    ("meters", &[]),
     // Settings end as the options of what they configure.
     (
         "config",
@@ -37,11 +40,11 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("runtime", &[]),
     (
         "application",
-        &["store", "subscription", "clock", "webhooks", "runtime"],
+        &["store", "subscription", "clock", "meters", "webhooks", "runtime"],
     ),
     (
         "engine",
-        &["application", "egress", "subscription", "store", "clock"],
+        &["application", "egress", "subscription", "store", "clock", "meters"],
     ),
     (
         "transport",
@@ -50,6 +53,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "subscription",
             "clock",
+            "meters",
             "runtime",
             "webhooks",
         ],
@@ -61,7 +65,12 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         &["application", "clock", "private", "store", "subscription"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
-    ("nodes", &["application", "store", "tls"]),
+    ("nodes", &["application", "meters", "store", "tls"]),
+    // Reads what everybody counts, and writes it as text. Nobody but `server` knows it.
+    (
+        "metrics",
+        &["application", "clock", "engine", "meters", "nodes", "transport", "webhooks"],
+    ),
     (
         "server",
         &[
@@ -70,6 +79,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "config",
             "egress",
             "engine",
+            "meters",
+            "metrics",
             "nodes",
             "private",
             "retention",

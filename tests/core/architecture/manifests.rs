@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("projections", &["domain", "sql"]),
     ("crates/clock", &["domain"]),
+    ("crates/meters", &[]),
     ("crates/net", &[]),
     ("crates/auth", &["clock", "domain", "net", "sql"]),
     ("crates/sql", &["domain"]),
@@ -19,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "crates/webhooks",
-        &["clock", "domain", "log", "net", "sql", "subscription"],
+        &["clock", "domain", "log", "meters", "net", "sql", "subscription"],
     ),
     // Knows nothing of this server: everything it learns comes over HTTP.
     ("crates/conformance", &["clock", "net"]),
