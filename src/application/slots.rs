@@ -7,6 +7,10 @@
 //! Limits follow the directory of executors (`Slots::follow`): a lower one stops nobody, a higher one
 //! wakes who waits.
 
+mod queues;
+
+pub use queues::Queue;
+
 use super::ownership::Partitions;
 use super::ports::{ExecutorSnapshot, Executors, Standing};
 use std::collections::{BTreeMap, HashMap, HashSet};

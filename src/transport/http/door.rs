@@ -99,6 +99,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         let discovery = dispatcher.discovery(Some(&url));
         let openrpc = Published::new(discovery.text.get(), &discovery.etag);
         let card = AgentCard::new(url, dispatcher.methods(), dispatcher.streams().is_some());
+        let (connections, requests) = (
+            TaskTracker::new(),
+            Arc::new(Semaphore::new(options.requests_max)),
+        );
+        let figures = dispatcher.figures();
+        figures.listens(connections.clone(), requests.clone());
         Self {
             agent_card: Bytes::from(card.to_json()),
             openrpc,
@@ -106,8 +112,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             clock,
             probe: Probe::new(inside.readiness),
             nodes: inside.peers,
-            connections: TaskTracker::new(),
-            requests: Arc::new(Semaphore::new(options.requests_max)),
+            connections,
+            requests,
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
             hosts: Arc::new(Hosts::new(options, local_addr)),
@@ -133,7 +139,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (correlation, echo) = self.correlation(&head.headers);
         let mut response = match self.admit(&head.headers, body, deadline, correlation).await {
             Ok(((answer, kept), stream)) => self.answered(answer, kept, stream),
-            Err(response) => *response,
+            Err(response) => self.counted(*response),
         };
         response.headers_mut().insert(REQUEST_ID, echo);
         response
@@ -213,7 +219,9 @@ impl<C: Send + Sync + 'static> Door<C> {
             return refusal::not_a_node();
         }
         let Ok(permit) = Arc::clone(&self.peers).try_acquire_owned() else {
-            return refusal::too_busy("the server has too many calls of other nodes");
+            return self.counted(refusal::too_busy(
+                "the server has too many calls of other nodes",
+            ));
         };
         let deadline = Instant::now() + self.request_timeout;
         let bytes_max = self.body_bytes_max.saturating_mul(FORWARDED_BODY_TIMES);
@@ -221,7 +229,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let received = body::receive(room, &head.headers, body, bytes_max, deadline).await;
         let (bytes, share) = match received {
             Ok(received) => received,
-            Err(refusal) => return *refusal,
+            Err(refusal) => return self.counted(*refusal),
         };
         let work = async move {
             let answer = nodes.take(bytes, deadline).await;
@@ -239,6 +247,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             Some(answer) => answered(Some(answer), kept),
             None => refusal::not_here(),
         }
+    }
+
+    /// A refusal of a whole request, counted.
+    pub(super) fn counted(&self, refusal: Response) -> Response {
+        let status = refusal.status().as_u16();
+        self.dispatcher.figures().refused_with(status);
+        refusal
     }
 
     /// The caller's own request id if it is harmless, else a fresh one.

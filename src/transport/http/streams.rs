@@ -23,7 +23,9 @@ impl<C: Send + Sync + 'static> Door<C> {
     /// Answers `GET /events`.
     pub(super) async fn events(self: Arc<Self>, request: Request<Body>) -> Response {
         let (head, _) = request.into_parts();
-        self.told(&head).await.unwrap_or_else(|refusal| *refusal)
+        self.told(&head)
+            .await
+            .unwrap_or_else(|refusal| self.counted(*refusal))
     }
 
     async fn told(&self, head: &Parts) -> Result<Response, Box<Response>> {
@@ -70,7 +72,9 @@ impl<C: Send + Sync + 'static> Door<C> {
     ) -> Response {
         let begins = stream.place();
         let alive = KeptAlive::default();
-        let body = Telling::body(stream, opening, &self.draining, (place, alive.clone()));
+        let figures = self.dispatcher.figures().clone();
+        let kept = (place, alive.clone());
+        let body = Telling::body(stream, opening, &self.draining, figures, kept);
         let mut response = Response::new(body);
         sse::headers(response.headers_mut(), begins, reset);
         response.extensions_mut().insert(alive);

@@ -7,12 +7,15 @@
 use super::encoding::{encoded, one_line};
 use crate::subscription::cursor::Cursor;
 use crate::subscription::stream::{Batch, Reset, Stream};
+use crate::meters::Presence;
+use crate::transport::figures::{Carrier, Figures, StreamEnd};
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
 use serde_json::json;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -26,6 +29,10 @@ const RETRY_MS: RangeInclusive<u32> = 1000..=3000;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Failures to read the log, one after the other, after which the stream ends; its client comes back.
 const FAILURES_MAX: u32 = 30;
+
+/// A client that is cut off after it has left bytes untaken for so long was too slow. The connection is cut
+/// after 30 s of that; the bytes may have been handed over a while after it began.
+const UNTAKEN_MIN: Duration = Duration::from_secs(20);
 
 /// What stands before the events.
 pub(crate) enum Opening {
@@ -86,8 +93,26 @@ pub(crate) struct Telling<K> {
     silence: Pin<Box<Sleep>>,
     ending: Pin<Box<WaitForCancellationFutureOwned>>,
     failures: u32,
+    watched: Watched,
     /// Held until the body is dropped.
     _kept: K,
+}
+
+/// A body that is counted while it lives, and why it ends.
+struct Watched {
+    figures: Arc<Figures>,
+    /// When the bytes were handed over that the client has not taken yet; `None` while it waits for more.
+    handed_over: Option<Instant>,
+    _counted: Presence,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Whoever goes away by itself does so within moments of taking the last bytes.
+        if self.handed_over.is_some_and(|at| at.elapsed() >= UNTAKEN_MIN) {
+            self.figures.stream_ended(StreamEnd::Slow, 1);
+        }
+    }
 }
 
 impl<K: Send + 'static> Telling<K> {
@@ -96,6 +121,7 @@ impl<K: Send + 'static> Telling<K> {
         stream: Stream,
         opening: Opening,
         ending: &CancellationToken,
+        figures: Arc<Figures>,
         kept: K,
     ) -> Body {
         let place = stream.place();
@@ -108,17 +134,24 @@ impl<K: Send + 'static> Telling<K> {
             // A token of its own, so that streams do not meet at one lock each time they wake up.
             ending: Box::pin(ending.child_token().cancelled_owned()),
             failures: 0,
+            watched: Watched {
+                _counted: figures.stream(Carrier::Sse),
+                figures,
+                handed_over: None,
+            },
             _kept: kept,
         };
         Body::from_stream(unfold(telling, Self::next))
     }
 
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        self.watched.handed_over = None;
         let bytes = match self.opening.take() {
             Some(opening) => opening,
             None => self.news().await?,
         };
         self.spoken = Instant::now();
+        self.watched.handed_over = Some(self.spoken);
         Some((Ok(bytes), self))
     }
 
@@ -127,7 +160,10 @@ impl<K: Send + 'static> Telling<K> {
         loop {
             tokio::select! {
                 biased;
-                () = &mut self.ending => return None,
+                () = &mut self.ending => {
+                    self.watched.figures.stream_ended(StreamEnd::Drained, 1);
+                    return None;
+                }
                 next = self.stream.next() => match next {
                     Ok(None) => return None,
                     Ok(Some(Batch::Passed)) => self.failures = 0,
@@ -139,6 +175,8 @@ impl<K: Send + 'static> Telling<K> {
                     Ok(Some(batch)) => {
                         self.failures = 0;
                         self.told = self.stream.place();
+                        let notices = batch.notices().len();
+                        self.watched.figures.noticed(Carrier::Sse, notices);
                         return Some(encoded(&batch));
                     }
                     Err(error) => {
@@ -185,7 +223,6 @@ mod tests {
     use crate::subscription::testing::{append, of_failures};
     use axum::body::BodyDataStream;
     use futures_util::StreamExt;
-    use std::sync::Arc;
     use taskledger_domain::testing::START;
 
     async fn next(body: &mut BodyDataStream) -> String {
@@ -213,7 +250,8 @@ mod tests {
             reset: None,
             retry: 2000,
         };
-        let mut body = Telling::body(stream, opening, &ending, ()).into_data_stream();
+        let figures = Arc::new(Figures::new([]));
+        let mut body = Telling::body(stream, opening, &ending, figures, ()).into_data_stream();
         // then
         let greeting = format!("id: {begins}\nretry: 2000\n: taskledger\n\n");
         assert_eq!(next(&mut body).await, greeting);
