@@ -21,12 +21,13 @@ use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
+use crate::metrics::{Metrics, Sources};
 use crate::retention;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
-use crate::transport::jsonrpc::{Dispatcher, methods};
+use crate::transport::jsonrpc::{Dispatcher, dispatch, methods};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
@@ -196,18 +197,29 @@ impl Server {
             ..
         } = assembly;
         services.spawn(reconcile(app.clone(), stop.child_token()));
-        let forward = storage
+        let peers = storage
             .cluster
             .as_ref()
             .map(|cluster| cluster.peers.clone());
+        let methods = methods::table();
+        let doors = Arc::new(dispatch::figures(&methods));
+        let metrics = Metrics::new(Sources {
+            app: app.clone(),
+            engine: engine.clone(),
+            doors: doors.clone(),
+            deliveries: sending.deliveries.clone(),
+            peers: peers.clone(),
+            place: storage.place.clone(),
+        });
         let service = Arc::new(Service::new(service::Parts {
             app: app.clone(),
             executors: catalog,
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
-            forward: forward.map(|peers| peers as Arc<dyn Forward>),
+            forward: peers.map(|peers| peers as Arc<dyn Forward>),
+            metrics: Some(Arc::new(metrics)),
         }));
-        let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
+        let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,
             engine,

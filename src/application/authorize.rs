@@ -91,6 +91,8 @@ use_cases! {
     ReadHealth = "system.health",
     /// Read whether the server can take calls.
     CheckReadiness = "system.readiness",
+    /// Read the figures for monitoring.
+    ReadMetrics = "system.metrics",
     /// Read which executors there are.
     ListExecutors = "system.executors",
     /// Make the read models anew.

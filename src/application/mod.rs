@@ -10,6 +10,7 @@ pub mod archiving;
 pub mod authorize;
 mod awaited;
 mod batch;
+mod checks;
 mod commands;
 pub mod context;
 mod copying;

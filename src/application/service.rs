@@ -15,7 +15,7 @@ use super::authorize::authorize;
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
-use super::ports::ExecutorList;
+use super::ports::{ExecutorList, Exposition};
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
@@ -44,6 +44,8 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
+    /// The figures for monitoring, if they are kept.
+    pub metrics: Option<Arc<dyn Exposition>>,
 }
 
 /// The application as doors see it. One per server.
@@ -54,6 +56,7 @@ pub struct Service {
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
     forward: Option<Arc<dyn Forward>>,
+    metrics: Option<Arc<dyn Exposition>>,
 }
 
 impl Service {
@@ -66,6 +69,7 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            metrics,
         } = parts;
         Self {
             app,
@@ -73,6 +77,7 @@ impl Service {
             webhooks,
             deliveries,
             forward,
+            metrics,
         }
     }
 

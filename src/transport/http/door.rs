@@ -6,6 +6,7 @@ use super::health::Probe;
 use super::hosts::Hosts;
 use super::peers::Peers;
 use super::published::Published;
+use super::scrape::Scraped;
 use super::{Inside, Options, refusal, sending, streams};
 use crate::application::Context as Caller;
 use crate::application::api::Cut;
@@ -53,6 +54,8 @@ pub(super) struct Door<C> {
     pub(super) dispatcher: Arc<Dispatcher<C>>,
     pub(super) clock: SharedClock,
     pub(super) probe: Probe,
+    /// Where the metrics come from, if they are served here.
+    pub(super) metrics: Option<Arc<dyn Scraped>>,
     /// Who takes calls of other nodes, if somebody does.
     pub(super) nodes: Option<Arc<dyn Peers>>,
     pub(super) agent_card: Bytes,
@@ -111,6 +114,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             dispatcher,
             clock,
             probe: Probe::new(inside.readiness),
+            metrics: inside.metrics.filter(|_| options.metrics),
             nodes: inside.peers,
             connections,
             requests,

@@ -53,6 +53,7 @@ impl Server {
         let inside = Inside {
             readiness: fake.clone(),
             peers,
+            metrics: None,
         };
         let (service, handle) = Service::bind(options, dispatcher, inside, clock)
             .await
