@@ -55,7 +55,10 @@ async fn start_server(
     let clock: SharedClock = Arc::new(SystemClock::default());
     // A name that means nothing is told when the door opens.
     let own = [Some(&config.listen), config.admin_listen.as_ref()];
-    let own = own.into_iter().flatten().filter_map(|listen| listen.to_socket_addrs().ok());
+    let own = own
+        .into_iter()
+        .flatten()
+        .filter_map(|listen| listen.to_socket_addrs().ok());
     config.engine.egress.own = own.flatten().collect();
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
     let mut webhooks = server::webhooks(&config.engine, &egress);

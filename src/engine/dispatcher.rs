@@ -207,7 +207,9 @@ impl Dispatcher {
             outcome = run_attempt(registered, job, limits) => outcome,
             () = self.follow_progress(flows, started, progress.clone()) => unreachable!("progress is followed for ever"),
         };
-        self.times.of(registered.name()).observe_time(begun.elapsed());
+        self.times
+            .of(registered.name())
+            .observe_time(begun.elapsed());
         let last = *progress.borrow_and_update();
         (outcome, last)
     }
@@ -248,7 +250,9 @@ impl Dispatcher {
         );
         let begun = Instant::now();
         let outcome = run_at_once(registered, job)?;
-        self.times.of(registered.name()).observe_time(begun.elapsed());
+        self.times
+            .of(registered.name())
+            .observe_time(begun.elapsed());
         end_of(started, outcome, *progress.borrow())
     }
 

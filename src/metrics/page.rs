@@ -132,12 +132,8 @@ fn described(row: &'static Row) -> (&'static str, Option<Unit>) {
 fn write(metric: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> fmt::Result {
     let counts = kind == Kind::Counter;
     match value {
-        Value::Whole(value) if counts => {
-            metric.encode_counter::<NoLabelSet, _, f64>(value, None)
-        }
-        Value::Float(value) if counts => {
-            metric.encode_counter::<NoLabelSet, _, f64>(value, None)
-        }
+        Value::Whole(value) if counts => metric.encode_counter::<NoLabelSet, _, f64>(value, None),
+        Value::Float(value) if counts => metric.encode_counter::<NoLabelSet, _, f64>(value, None),
         Value::Whole(value) => metric.encode_gauge(value),
         Value::Float(value) => metric.encode_gauge(value),
         Value::Ranges(read) => {
@@ -180,6 +176,9 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        assert!(!text.contains("readmodel_lag") && text.ends_with("# EOF\n"), "{text}");
+        assert!(
+            !text.contains("readmodel_lag") && text.ends_with("# EOF\n"),
+            "{text}"
+        );
     }
 }

@@ -1,8 +1,7 @@
 //! Figures that cost a query or a look at the disk.
 //!
 //! Read at a scrape by a task of their own, at most once a second and one at a time. A scrape waits a moment
-//! for them and then shows those of before; what has not answered in time is not shown at all, so that an
-//! old figure does not look like a new one.
+//! for them. Figures of long before are not shown: an old figure must not look like a new one.
 
 use super::process::Process;
 use super::{Place, Sources};
@@ -18,7 +17,9 @@ use tokio::time::{Instant, timeout};
 /// How old figures may be that are shown without asking anew.
 const FRESH: Duration = Duration::from_secs(1);
 /// How long a scrape waits for new ones.
-const PATIENCE: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How old figures may be that are shown when the new ones are late.
+const STALE: Duration = Duration::from_secs(5);
 /// How long each question may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
@@ -103,7 +104,10 @@ impl Slow {
         // When it has not changed in time, what is shown is what was known.
         let _ = timeout(PATIENCE, changed.changed()).await;
         let latest = self.latest.borrow();
-        latest.as_ref().map(|(_, figures)| figures.clone()).unwrap_or_default()
+        let latest = latest.as_ref().filter(|(at, _)| at.elapsed() < STALE);
+        latest
+            .map(|(_, figures)| figures.clone())
+            .unwrap_or_default()
     }
 }
 
@@ -168,7 +172,10 @@ fn look(folder: &Path, files: &[(&'static str, PathBuf)]) -> Disk {
     };
     let free = rustix::fs::statvfs(folder).ok();
     Disk {
-        files: files.iter().map(|(part, file)| (*part, size(file))).collect(),
+        files: files
+            .iter()
+            .map(|(part, file)| (*part, size(file)))
+            .collect(),
         free_bytes: free.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
     }
 }

@@ -199,10 +199,17 @@ mod tests {
         assert_eq!(names.len(), TABLE.len());
         for row in TABLE {
             let name = row.name;
-            assert_eq!(name.ends_with("_total"), row.kind == Kind::Counter, "{name}");
+            assert_eq!(
+                name.ends_with("_total"),
+                row.kind == Kind::Counter,
+                "{name}"
+            );
             assert_eq!(name.ends_with("_info"), row.kind == Kind::Info, "{name}");
             let prefixes = ["taskledger_", "process_", "rpc_server_"];
-            assert!(prefixes.iter().any(|prefix| name.starts_with(prefix)), "{name}");
+            assert!(
+                prefixes.iter().any(|prefix| name.starts_with(prefix)),
+                "{name}"
+            );
             assert!(row.help.ends_with('.') && !row.help.contains('|'), "{name}");
         }
     }

@@ -235,7 +235,9 @@ impl Figures {
 
     /// Requests that were refused, by reason.
     pub fn refusals(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL.into_iter().zip(self.refused.iter().map(Counter::get))
+        Reason::ALL
+            .into_iter()
+            .zip(self.refused.iter().map(Counter::get))
     }
 
     /// A stream begins; it goes on until what is returned is dropped.
@@ -255,7 +257,11 @@ impl Figures {
     pub fn streams(&self) -> impl Iterator<Item = (Carrier, u64, u64)> {
         Carrier::ALL.into_iter().map(|carrier| {
             let index = carrier as usize;
-            (carrier, self.streams[index].get(), self.notices[index].get())
+            (
+                carrier,
+                self.streams[index].get(),
+                self.notices[index].get(),
+            )
         })
     }
 
@@ -273,16 +279,25 @@ impl Figures {
             requests,
             requests_max,
         };
-        let mut all = self.listening.lock().expect("no code panics while it holds the listeners");
+        let mut all = self
+            .listening
+            .lock()
+            .expect("no code panics while it holds the listeners");
         all.push(listening);
     }
 
     /// Connections that are open, and requests that are being handled, on all listeners.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
-        let all = self.listening.lock().expect("no code panics while it holds the listeners");
+        let all = self
+            .listening
+            .lock()
+            .expect("no code panics while it holds the listeners");
         let connections = all.iter().map(|one| one.connections.len());
-        let free = |one: &Listening| one.requests_max.saturating_sub(one.requests.available_permits());
+        let free = |one: &Listening| {
+            one.requests_max
+                .saturating_sub(one.requests.available_permits())
+        };
         (connections.sum(), all.iter().map(free).sum())
     }
 }

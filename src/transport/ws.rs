@@ -11,8 +11,8 @@ mod subscriptions;
 mod writer;
 
 use crate::clock::SharedClock;
-use crate::transport::budget::Budget;
 use crate::meters::Population;
+use crate::transport::budget::Budget;
 use crate::transport::figures::StreamEnd;
 use crate::transport::jsonrpc::Dispatcher;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};

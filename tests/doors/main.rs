@@ -1,6 +1,7 @@
-//! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks.
+//! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
 
 mod alike;
+mod metrics;
 mod openrpc;
 mod protocol;
 mod streams;

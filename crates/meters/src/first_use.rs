@@ -35,7 +35,9 @@ impl<T> FirstUse<T> {
     /// The name under which this one is shown: itself or [`OTHER`].
     pub fn shown(&self, name: &str) -> &str {
         let named = self.named.get(self.position(name));
-        named.and_then(OnceLock::get).map_or(OTHER, |(name, _)| name)
+        named
+            .and_then(OnceLock::get)
+            .map_or(OTHER, |(name, _)| name)
     }
 
     /// Where the value of a name is, for [`Self::at`]. Cost: as [`Self::of`].

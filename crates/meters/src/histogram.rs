@@ -156,10 +156,7 @@ mod tests {
             histogram.observe(value);
         }
         let reading = histogram.read();
-        assert_eq!(
-            reading.buckets,
-            [(1.0, 2), (2.0, 2), (f64::INFINITY, 2)]
-        );
+        assert_eq!(reading.buckets, [(1.0, 2), (2.0, 2), (f64::INFINITY, 2)]);
         assert_eq!((reading.count, reading.sum), (6, 106.2));
     }
 

@@ -142,7 +142,9 @@ impl Handle {
     pub async fn lag(&self) -> Result<Duration, Unavailable> {
         let due = self.shared.parts.deliveries.next_due().await?;
         let now = self.shared.time.now();
-        Ok(Duration::from_millis(due.map_or(0, |due| now.ms_since(due))))
+        Ok(Duration::from_millis(
+            due.map_or(0, |due| now.ms_since(due)),
+        ))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Service;
 use crate::application::api::{
-    Check, Deliveries, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+    Check, Deliveries, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare, Rebuild,
+    SlotUsage,
 };
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;

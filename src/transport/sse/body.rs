@@ -5,9 +5,9 @@
 //! for when the last one was written.
 
 use super::encoding::{encoded, one_line};
+use crate::meters::Presence;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::stream::{Batch, Reset, Stream};
-use crate::meters::Presence;
 use crate::transport::figures::{Carrier, Figures, StreamEnd};
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
@@ -109,7 +109,10 @@ struct Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         // Whoever goes away by itself does so within moments of taking the last bytes.
-        if self.handed_over.is_some_and(|at| at.elapsed() >= UNTAKEN_MIN) {
+        if self
+            .handed_over
+            .is_some_and(|at| at.elapsed() >= UNTAKEN_MIN)
+        {
             self.figures.stream_ended(StreamEnd::Slow, 1);
         }
     }

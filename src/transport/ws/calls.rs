@@ -146,13 +146,8 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
             let dispatcher = &sockets.dispatcher;
-            let answer = dispatcher.answer_within(
-                envelope,
-                context,
-                Entrance::Socket,
-                max,
-                &mut counted,
-            );
+            let answer =
+                dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut counted);
             match (answer.await, place) {
                 (None, _) => {}
                 (Some(Body::Whole(answer)), _) => out.answer_counted(answer, counted).await,

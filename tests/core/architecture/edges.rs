@@ -40,11 +40,25 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("runtime", &[]),
     (
         "application",
-        &["store", "subscription", "clock", "meters", "webhooks", "runtime"],
+        &[
+            "store",
+            "subscription",
+            "clock",
+            "meters",
+            "webhooks",
+            "runtime",
+        ],
     ),
     (
         "engine",
-        &["application", "egress", "subscription", "store", "clock", "meters"],
+        &[
+            "application",
+            "egress",
+            "subscription",
+            "store",
+            "clock",
+            "meters",
+        ],
     ),
     (
         "transport",
@@ -69,7 +83,15 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     // Reads what everybody counts, and writes it as text. Nobody but `server` knows it.
     (
         "metrics",
-        &["application", "clock", "engine", "meters", "nodes", "transport", "webhooks"],
+        &[
+            "application",
+            "clock",
+            "engine",
+            "meters",
+            "nodes",
+            "transport",
+            "webhooks",
+        ],
     ),
     (
         "server",

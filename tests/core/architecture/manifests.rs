@@ -20,7 +20,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "crates/webhooks",
-        &["clock", "domain", "log", "meters", "net", "sql", "subscription"],
+        &[
+            "clock",
+            "domain",
+            "log",
+            "meters",
+            "net",
+            "sql",
+            "subscription",
+        ],
     ),
     // Knows nothing of this server: everything it learns comes over HTTP.
     ("crates/conformance", &["clock", "net"]),
