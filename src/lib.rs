@@ -1,6 +1,7 @@
 //! taskledger: a task-orchestration server. One event-sourced core, several doors.
 
 pub mod application;
+pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod engine;
@@ -16,6 +17,6 @@ pub mod transport;
 pub use taskledger_clock as clock;
 pub use taskledger_log::{self as store, private};
 pub use taskledger_meters as meters;
-pub use taskledger_net::{egress, tls};
+pub use taskledger_net::{egress, secret_file, tls};
 pub use taskledger_subscription as subscription;
 pub use taskledger_webhooks as webhooks;

@@ -15,7 +15,7 @@ pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage
 use crate::application::routing::Forward;
 use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, OidcConfig, OidcError};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -35,6 +35,9 @@ use reconcile::reconcile;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::Opened;
+use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuers};
+use taskledger_auth::tokens::FirstError;
+use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -80,9 +83,15 @@ pub enum StartError {
     /// The keys of secrets cannot be used.
     #[error(transparent)]
     Keys(#[from] webhooks::keys::KeysError),
+    /// Tokens cannot be opened.
+    #[error(transparent)]
+    Tokens(#[from] taskledger_auth::store::OpenError),
+    /// The first token cannot be made or read.
+    #[error(transparent)]
+    FirstToken(#[from] taskledger_auth::tokens::FirstError),
     /// No calls to other nodes are possible.
-    #[error("cannot call other nodes: {0}")]
-    Calls(#[from] reqwest::Error),
+    #[error(transparent)]
+    Calls(#[from] crate::nodes::CallsError),
     /// No calls to receivers are possible.
     #[error(transparent)]
     Egress(#[from] BuildError),
@@ -99,6 +108,7 @@ pub struct Server {
     app: Arc<App>,
     engine: Arc<Engine>,
     webhooks: Arc<Webhooks>,
+    tokens: Arc<Tokens>,
     service: Arc<Service>,
     dispatcher: Arc<Dispatcher<Service>>,
     storage: Opened,
@@ -115,6 +125,23 @@ pub struct Server {
 /// [`StartError`]: certificates, proxy or name servers cannot be used.
 pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
     Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all
+/// outgoing requests.
+///
+/// # Errors
+/// [`OidcError`]: the settings cannot be.
+///
+/// # Panics
+/// Outside of a Tokio runtime.
+pub fn oidc_issuers(
+    config: &OidcConfig,
+    egress: &Arc<Egress>,
+    deny_list: Arc<dyn DenyList>,
+) -> Result<Issuers, OidcError> {
+    let documents: Arc<dyn Documents> = Arc::new(GuardedDocuments(egress.clone()));
+    Ok(Issuers::start(config.issuers()?, &documents, deny_list))
 }
 
 /// The settings of webhooks.
@@ -176,6 +203,20 @@ impl Server {
         clock: SharedClock,
         webhooks: webhooks::Options,
     ) -> Result<Self, StartError> {
+        Self::open_for(storage, registry, clock, webhooks, AdminTokens::default()).await
+    }
+
+    /// As [`Self::open_with`], with tokens of the operator that are accepted without being stored.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn open_for(
+        storage: impl Into<Parts>,
+        registry: Registry,
+        clock: SharedClock,
+        webhooks: webhooks::Options,
+        admins: AdminTokens,
+    ) -> Result<Self, StartError> {
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
         let assembly = Assembly::of(storage, clock.clone());
@@ -184,6 +225,7 @@ impl Server {
         tracing::info!(head, read_models = ?assembly.storage.found, "the storage is open");
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
+        let tokens = assembly.keep_tokens(admins).await;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
         let (app, engine) = assembly.application(ownership, projections, &catalog);
         if !app.flows.ownership().is_shared() {
@@ -218,12 +260,15 @@ impl Server {
             deliveries: sending.deliveries,
             forward: peers.map(|peers| peers as Arc<dyn Forward>),
             metrics: Some(Arc::new(metrics)),
+            tokens: tokens.clone(),
+            authenticate: None,
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,
             engine,
             webhooks: sending.webhooks,
+            tokens,
             dispatcher: Arc::new(dispatcher.with_streams(service.clone())),
             service,
             storage,
@@ -254,6 +299,7 @@ impl Server {
                 flows: app.flows.clone(),
                 queries: app.queries.clone(),
                 projections: app.projections.clone(),
+                audit: Some(self.tokens.audit().clone()),
                 follower: Arc::new(alone::Outgoing(self.storage.webhooks.clone())),
                 forget: Arc::new(move |gone| directory.forget(gone)),
                 clock: app.clock.clone(),
@@ -295,6 +341,27 @@ impl Server {
         &self.webhooks
     }
 
+    /// Tokens, for whoever lets callers in.
+    #[must_use]
+    pub fn tokens(&self) -> &Arc<Tokens> {
+        &self.tokens
+    }
+
+    /// Makes the first token when there was never one, and says in which file it is; for a server that lets
+    /// in nobody without credentials. Without a folder the operator brings it (`--admin-token-file`).
+    ///
+    /// # Errors
+    /// [`StartError::FirstToken`].
+    pub async fn make_first_token(&self) -> Result<Option<PathBuf>, StartError> {
+        if let Some(folder) = &self.storage.beside {
+            return Ok(self.tokens.make_first(folder).await?);
+        }
+        if !self.tokens.any().await.map_err(FirstError::from)? {
+            tracing::warn!("there is no token, so nobody can be let in; see --admin-token-file");
+        }
+        Ok(None)
+    }
+
     /// Cancelled when the server must stop by itself, because another one has taken over.
     #[must_use]
     pub fn stopped(&self) -> &CancellationToken {
@@ -314,6 +381,7 @@ impl Server {
         self.stop.cancel();
         self.services.close();
         self.services.wait().await;
+        self.tokens.finish().await;
         self.storage.close().await;
     }
 }

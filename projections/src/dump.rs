@@ -16,7 +16,10 @@ const TABLES: [(&str, &str); 10] = [
     ("flow_summary", "flow_no"),
     ("rootless_flows", "flow_id"),
     ("open_runs", "flow_no"),
-    ("task_counts", "user_key, bucket, status, priority, is_root"),
+    (
+        "task_counts",
+        "user_key, role, bucket, status, priority, is_root",
+    ),
     ("created_buckets", "bucket"),
     ("checkpoints", "name"),
 ];

@@ -22,13 +22,13 @@ pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
     AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, Node, OpenRun, Order,
-    Reading, RunSummary, Snapshot, Start,
+    Reading, RunSummary, Snapshot, Start, Usage,
 };
 pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,
     Swap,
 };
-pub use task_row::{Change, TaskRow};
+pub use task_row::{Change, TaskRow, new_owner};
 pub use taskledger_sql::with_sources;
 pub use tasks::TaskProjector;
 pub use view::{Blocker, RunView, TaskView};

@@ -4,6 +4,8 @@
 //! same fold that feeds the tables. Large payloads (inputs, schemas, params, results) are not kept:
 //! a row remembers which events hold them, and [`Past::complete`] puts them back for the rows that
 //! are shown. So memory is at most about 1.5 KB a task, and its name, error and dependencies.
+//! Rows carry the owner that the flow had then. Who may read them depends on its owner now:
+//! [`crate::ReadModels::owner_of`].
 
 use crate::task_row::empty_payload;
 use crate::tasks::Run;
@@ -55,6 +57,7 @@ impl Past {
         };
         self.flow = Some(recorded.flow);
         let folded = self.set.fold(recorded);
+        // Never: all tasks of the flow are here.
         if folded.map_err(|found| poison(found.to_string()))?.is_some() {
             return Err(poison("not all of the flow is in memory".to_owned()));
         }

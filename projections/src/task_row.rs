@@ -24,8 +24,10 @@ pub struct TaskRow {
     pub ordinal: u32,
     /// Absent for a root.
     pub parent_id: Option<TaskId>,
-    /// Who it belongs to.
+    /// Who it is for, as somebody said. Of a root it decides who owns the flow; elsewhere it is a label.
     pub user_id: Option<Arc<str>>,
+    /// Who owns its flow: the `user_id` of the flow's root, now. Absent: nobody. Never shown.
+    pub owner: Option<Arc<str>>,
     /// Free text.
     pub name: Arc<str>,
     /// Where it stands.
@@ -93,18 +95,21 @@ impl TaskRow {
             + self.error.as_ref().map_or(0, |e| e.len())
     }
 
-    /// The row of a task that was just created; `None` for every other event.
+    /// The row of a task that was just created; `None` for every other event. Who owns the flow only
+    /// the event of its root tells: the caller gives a child the owner of its parent.
     #[must_use]
     pub fn created(recorded: &Recorded) -> Option<Self> {
         let Event::TaskCreated(e) = recorded.event.as_ref() else {
             return None;
         };
+        let user_id: Option<Arc<str>> = e.user_id.as_deref().map(Arc::from);
         let mut row = Self {
             id: e.task_id,
             flow_id: recorded.flow,
             ordinal: e.ordinal,
             parent_id: e.parent_id,
-            user_id: e.user_id.as_deref().map(Arc::from),
+            owner: user_id.clone().filter(|_| e.parent_id.is_none()),
+            user_id,
             name: Arc::from(e.name.as_str()),
             status: Status::Pending,
             priority: e.priority,
@@ -134,7 +139,8 @@ impl TaskRow {
     }
 
     /// Folds one event. Events must come in the order of the log; those of other tasks and flows
-    /// change nothing. Cost: O(1), for `RunStarted` O(log ranges).
+    /// change nothing, except that a new user of the root is the owner of all tasks of the flow.
+    /// Cost: O(1), for `RunStarted` O(log ranges).
     pub fn apply(&mut self, recorded: &Recorded) -> Change {
         let event = recorded.event.as_ref();
         if let Event::RunStarted(e) = event {
@@ -145,13 +151,18 @@ impl TaskRow {
             return Change::Changed;
         }
         if event.task_id() != Some(self.id) {
-            return Change::None;
+            return self.follow_root(recorded);
         }
         let time = recorded.time;
         match event {
             Event::TaskRenamed(e) => self.name = Arc::from(e.name.as_str()),
             Event::PriorityChanged(e) => self.priority = e.priority,
-            Event::UserChanged(e) => self.user_id = e.user_id.as_deref().map(Arc::from),
+            Event::UserChanged(e) => {
+                self.user_id = e.user_id.as_deref().map(Arc::from);
+                if self.is_root() {
+                    self.owner.clone_from(&self.user_id);
+                }
+            }
             Event::TaskMoved(e) => self.parent_id = Some(e.parent_id),
             Event::DependenciesChanged(e) => self.dependencies.clone_from(&e.dependencies),
             Event::TaskRespecified(e) => self.specify(&e.specification),
@@ -220,6 +231,17 @@ impl TaskRow {
         self.follow_children();
     }
 
+    /// Takes the owner that an event of the flow's root tells.
+    fn follow_root(&mut self, recorded: &Recorded) -> Change {
+        match new_owner(recorded) {
+            Some(owner) if recorded.flow == self.flow_id => {
+                self.owner = owner.map(Arc::from);
+                Change::Changed
+            }
+            Some(_) | None => Change::None,
+        }
+    }
+
     /// Whether it runs nothing itself.
     #[must_use]
     pub const fn is_group(&self) -> bool {
@@ -268,6 +290,32 @@ impl TaskRow {
                 .unwrap_or(0);
             self.progress = Progress::from_millionths(u32::try_from(mean).unwrap_or(u32::MAX));
         }
+    }
+}
+
+/// Who owns the flow from this event on (`None` inside: nobody), if it says that.
+#[must_use]
+pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
+    match recorded.event.as_ref() {
+        Event::UserChanged(e) if e.task_id == recorded.flow.root() => Some(e.user_id.as_deref()),
+        Event::TaskCreated(e) if e.parent_id.is_none() => Some(e.user_id.as_deref()),
+        Event::TaskCreated(_)
+        | Event::TaskRenamed(_)
+        | Event::PriorityChanged(_)
+        | Event::UserChanged(_)
+        | Event::TaskMoved(_)
+        | Event::DependenciesChanged(_)
+        | Event::TaskRespecified(_)
+        | Event::TaskDeleted(_)
+        | Event::RunStarted(_)
+        | Event::TaskStarted(_)
+        | Event::TaskProgressed(_)
+        | Event::TaskCompleted(_)
+        | Event::TaskFailed(_)
+        | Event::TaskRequeued(_)
+        | Event::TaskCancelled(_)
+        | Event::RunEnded(_)
+        | Event::FlowArchived(_) => None,
     }
 }
 

@@ -39,6 +39,7 @@ fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
     let mut flip = |odds: usize| dice.below(odds) == 0;
     ListFilter {
         status: flip(3).then_some(a.status),
+        owner: if flip(2) { a.owner.clone() } else { None },
         user_id: if flip(3) { b.user_id.clone() } else { None },
         root_only: flip(4),
         parent_id: if flip(6) { c.parent_id } else { None },
@@ -59,6 +60,9 @@ fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
 
 fn matches(row: &TaskRow, f: &ListFilter) -> bool {
     f.status.is_none_or(|s| s == row.status)
+        && f.owner
+            .as_ref()
+            .is_none_or(|o| row.owner.as_ref() == Some(o))
         && f.user_id
             .as_ref()
             .is_none_or(|u| row.user_id.as_ref() == Some(u))

@@ -5,11 +5,14 @@
 //! [`Reply`] in its own words. Requests and replies that concern a flow can be serialized, because they
 //! travel between nodes (`routing`) and are kept under idempotency keys.
 
+mod auth;
 mod replies;
 mod requests;
 mod system;
 mod watching;
+pub mod webhooks;
 
+pub use super::authentication::{Authenticate, Denied, Session};
 pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
@@ -21,11 +24,14 @@ pub use super::pieces::{Cut, PIECE_TIME_MAX, PieceSender, Pieces, Unsent, in_tim
 pub use super::queries::{Consistency, Page};
 pub use super::readings::Encoded;
 pub use super::routing::PATH as PEER_CALLS;
+pub use auth::{AuditPage, TokenPage};
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,
 };
 pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 pub use system::{
-    Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+    COMMAND_EXECUTOR, Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild,
+    SlotUsage,
 };
+pub use taskledger_auth::Caller;
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};

@@ -1,14 +1,16 @@
 //! Whether a caller may do something. Stands before every use case: commands, reads, streams, webhooks
 //! and what the server says of itself.
 //!
-//! Allows everything until callers are authenticated. The list of use cases is closed, so that a matrix of
-//! who may do what can be made from it and checked for gaps.
+//! Each use case names the scope that it needs; one without does not compile. Whose flow or webhook it may
+//! concern is checked where the owner is known. The list of use cases is closed, so that a matrix of who may
+//! do what can be made from it and checked for gaps.
 
 use super::context::Context;
 use super::error::Error;
+use taskledger_auth::Scope;
 
 macro_rules! use_cases {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal needs $scope:expr),+ $(,)?) => {
         /// Something that a caller can ask for.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum UseCase {
@@ -24,87 +26,108 @@ macro_rules! use_cases {
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
+
+            /// The scope that credentials must have; `None`: any credentials will do.
+            #[must_use]
+            pub const fn scope(self) -> Option<Scope> {
+                match self { $(Self::$variant => $scope),+ }
+            }
         }
     };
 }
 
 use_cases! {
     /// Create tasks.
-    CreateTasks = "tasks.create",
+    CreateTasks = "tasks.create" needs Some(Scope::TasksWrite),
     /// Run new or stored tasks.
-    ExecuteTasks = "tasks.execute",
+    ExecuteTasks = "tasks.execute" needs Some(Scope::TasksRun),
     /// Run a failed task again.
-    RetryTask = "tasks.retry",
+    RetryTask = "tasks.retry" needs Some(Scope::TasksRun),
     /// Change a task.
-    UpdateTask = "tasks.update",
+    UpdateTask = "tasks.update" needs Some(Scope::TasksWrite),
     /// Delete tasks.
-    DeleteTasks = "tasks.delete",
+    DeleteTasks = "tasks.delete" needs Some(Scope::TasksWrite),
     /// Cancel tasks.
-    CancelTasks = "tasks.cancel",
+    CancelTasks = "tasks.cancel" needs Some(Scope::TasksRun),
     /// Copy tasks.
-    CopyTasks = "tasks.copy",
+    CopyTasks = "tasks.copy" needs Some(Scope::TasksWrite),
     /// Read a task.
-    GetTask = "tasks.get",
+    GetTask = "tasks.get" needs Some(Scope::TasksRead),
     /// Read tasks that match a filter.
-    ListTasks = "tasks.list",
+    ListTasks = "tasks.list" needs Some(Scope::TasksRead),
     /// Read a task with everything below it.
-    GetTree = "tasks.tree",
+    GetTree = "tasks.tree" needs Some(Scope::TasksRead),
     /// Read the children of a task.
-    GetChildren = "tasks.children",
+    GetChildren = "tasks.children" needs Some(Scope::TasksRead),
     /// Read the events of a task or a flow.
-    ReadHistory = "tasks.history",
+    ReadHistory = "tasks.history" needs Some(Scope::TasksRead),
     /// Read why a task stands as it does.
-    ExplainTask = "tasks.explain",
+    ExplainTask = "tasks.explain" needs Some(Scope::TasksRead),
     /// Follow a task until nothing runs.
-    SubscribeTask = "tasks.subscribe",
+    SubscribeTask = "tasks.subscribe" needs Some(Scope::TasksRead),
     /// Follow events by filter.
-    WatchEvents = "events.watch",
+    WatchEvents = "events.watch" needs Some(Scope::TasksRead),
     /// Follow a run to its end.
-    WatchRun = "runs.watch",
+    WatchRun = "runs.watch" needs Some(Scope::TasksRead),
     /// Create a webhook.
-    CreateWebhook = "webhooks.create",
+    CreateWebhook = "webhooks.create" needs Some(Scope::Webhooks),
     /// Read a webhook.
-    GetWebhook = "webhooks.get",
+    GetWebhook = "webhooks.get" needs Some(Scope::Webhooks),
     /// Read webhooks.
-    ListWebhooks = "webhooks.list",
+    ListWebhooks = "webhooks.list" needs Some(Scope::Webhooks),
     /// Change a webhook.
-    UpdateWebhook = "webhooks.update",
+    UpdateWebhook = "webhooks.update" needs Some(Scope::Webhooks),
     /// Delete a webhook.
-    DeleteWebhook = "webhooks.delete",
+    DeleteWebhook = "webhooks.delete" needs Some(Scope::Webhooks),
     /// Enable a webhook.
-    EnableWebhook = "webhooks.enable",
+    EnableWebhook = "webhooks.enable" needs Some(Scope::Webhooks),
     /// Disable a webhook.
-    DisableWebhook = "webhooks.disable",
+    DisableWebhook = "webhooks.disable" needs Some(Scope::Webhooks),
     /// Give a webhook a new secret.
-    RotateWebhookSecret = "webhooks.rotate_secret",
+    RotateWebhookSecret = "webhooks.rotate_secret" needs Some(Scope::Webhooks),
     /// Read the secrets of a webhook.
-    ReadWebhookSecret = "webhooks.secret",
+    ReadWebhookSecret = "webhooks.secret" needs Some(Scope::Webhooks),
     /// Send a test to a webhook.
-    TestWebhook = "webhooks.test",
+    TestWebhook = "webhooks.test" needs Some(Scope::Webhooks),
     /// Read what was sent to webhooks.
-    ListDeliveries = "webhooks.deliveries",
+    ListDeliveries = "webhooks.deliveries" needs Some(Scope::Webhooks),
     /// Send something again.
-    Redeliver = "webhooks.redeliver",
+    Redeliver = "webhooks.redeliver" needs Some(Scope::Webhooks),
     /// Take up deliveries that were given up.
-    RecoverDeliveries = "webhooks.recover",
+    RecoverDeliveries = "webhooks.recover" needs Some(Scope::Webhooks),
+    /// Create a token.
+    CreateToken = "tokens.create" needs Some(Scope::Admin),
+    /// Read one's own tokens, or all with the scope `admin`.
+    ListTokens = "tokens.list" needs None,
+    /// Give a token a new secret: one's own, or any with the scope `admin`.
+    RotateToken = "tokens.rotate" needs None,
+    /// Revoke a token: one's own, or any with the scope `admin`.
+    RevokeToken = "tokens.revoke" needs None,
+    /// Read what was done by whom.
+    ReadAudit = "audit.list" needs Some(Scope::Admin),
+    /// Read who one is.
+    WhoAmI = "system.whoami" needs None,
     /// Read how the server is.
-    ReadHealth = "system.health",
+    ReadHealth = "system.health" needs None,
     /// Read whether the server can take calls.
-    CheckReadiness = "system.readiness",
+    CheckReadiness = "system.readiness" needs None,
     /// Read the figures for monitoring.
-    ReadMetrics = "system.metrics",
+    ReadMetrics = "system.metrics" needs Some(Scope::Metrics),
     /// Read which executors there are.
-    ListExecutors = "system.executors",
+    ListExecutors = "system.executors" needs None,
     /// Make the read models anew.
-    RebuildReadModels = "system.rebuild",
+    RebuildReadModels = "system.rebuild" needs Some(Scope::Admin),
 }
 
-/// Refuses what the caller may not do. Cost: O(1).
+/// Refuses what the credentials of the caller do not allow. Cost: O(1).
 ///
 /// # Errors
-/// None yet: nobody is authenticated, and everything is allowed.
-pub const fn authorize(_context: &Context, _use_case: UseCase) -> Result<(), Error> {
-    Ok(())
+/// `Forbidden` with the scope that is missing.
+pub fn authorize(context: &Context, use_case: UseCase) -> Result<(), Error> {
+    match use_case.scope() {
+        Some(scope) if !context.caller.may(scope) => Err(Error::Forbidden { scope, field: None }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 #[cfg(test)]

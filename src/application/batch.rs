@@ -27,6 +27,8 @@ pub(super) struct Entry {
 pub(super) enum Decision {
     Done(Done),
     Refused(Rejection),
+    /// The caller may not give it.
+    Denied(Error),
     /// It repeats an earlier command of the same append, whose claim holds this.
     Repeats(Arc<str>),
 }
@@ -220,6 +222,7 @@ impl Entry {
         let result = match self.decision {
             Decision::Done(done) => Ok(Answer::Done { done, position }),
             Decision::Refused(rejection) => Err(rejection.into()),
+            Decision::Denied(error) => Err(error),
             Decision::Repeats(first) => match &self.order.repeatable {
                 Some(repeatable) => {
                     let reply = repeatable.key.repeat(&first);

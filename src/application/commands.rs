@@ -6,6 +6,7 @@ use super::authorize::UseCase;
 use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
+use super::guard::sees;
 use super::idempotency::{Key, ReplyOf};
 use super::mailbox::Begins;
 use super::naming::CallNames;
@@ -13,8 +14,8 @@ use super::sending::{Sending, engine_metadata};
 use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use taskledger_domain::flow::{
-    Argument, CallTask, Command, Done, Execute, Fault, Outdated, ReferenceAt, Refusal, RunKind,
-    Specification, Update,
+    Argument, CallTask, Command, Done, Execute, Fault, Outdated, ParentFault, ReferenceAt, Refusal,
+    RunKind, Specification, Update,
 };
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies};
@@ -69,8 +70,14 @@ impl App {
         let single = list.len() == 1;
         let taken = self.taken(&list).await?.into_iter();
         let taken = taken.map(|(task, id)| Fault::IdTaken { task, id });
-        let (resolved, names) = self.resolve(list, taken.collect()).await?;
+        let (mut resolved, names) = self.resolve(list, taken.collect()).await?;
         let flow = self.flow_for(&resolved).await?;
+        self.admit(context, &mut resolved.tasks)
+            .map_err(|error| error.with_names(&names))?;
+        let foreign = match resolved.joins {
+            Some(parent) => Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]),
+            None => Refusal::FlowNotFound { flow },
+        };
         let task = resolved.tasks[0].id;
         let task_ids = (!single).then(|| names.task_ids());
         let reply: ReplyOf = Arc::new(move |_| {
@@ -88,6 +95,7 @@ impl App {
             command,
             begins,
             reply,
+            foreign,
         };
         self.command(context, key, sending)
             .await
@@ -140,8 +148,10 @@ impl App {
         let mut faults = list.passed_deadlines(self.clock.now());
         let taken = self.taken(&list).await?.into_iter();
         faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
-        let (resolved, names) = self.resolve(list, faults).await?;
-        Self::refuse_stored_parent(&resolved).map_err(|error| error.with_names(&names))?;
+        let (mut resolved, names) = self.resolve(list, faults).await?;
+        Self::refuse_stored_parent(&resolved)
+            .and_then(|()| self.admit(context, &mut resolved.tasks))
+            .map_err(|error| error.with_names(&names))?;
         let task = resolved.tasks[0].id;
         let (flow, run) = (task.as_flow(), RunId(self.clock.uuid()));
         let task_ids = names.task_ids();
@@ -172,6 +182,7 @@ impl App {
             command,
             begins,
             reply,
+            foreign: Refusal::FlowNotFound { flow },
         };
         self.command(context, key, sending)
             .await
@@ -226,7 +237,8 @@ impl App {
             executor_wait_ms: options.executor_wait_ms,
             callback: options.callback,
         });
-        self.simple(context, use_case, flow, command, reply).await
+        self.simple(context, use_case, (flow, task), command, reply)
+            .await
     }
 
     /// Changes a task. spec: interface / tasks.update
@@ -287,6 +299,9 @@ impl App {
         let Update { task, updates, .. } = &update;
         let task = *task;
         let flow = self.flow_of(Argument::Task, task).await?;
+        if flow.root() == task {
+            Self::keep_owner(context, updates)?;
+        }
         let respecifies =
             updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
         let reply: ReplyOf = Arc::new(move |done| {
@@ -298,12 +313,13 @@ impl App {
         });
         for _ in 0..UPDATE_ROUNDS_MAX {
             let current = if respecifies {
-                Some(self.specification(flow, task).await?)
+                Some(self.specification(context, flow, task).await?)
             } else {
                 None
             };
             if let Some((_, specification)) = &current {
                 let merged = specification.clone().updated(updates);
+                self.admit_method(context, merged.method.as_deref(), "updates")?;
                 let faults = self
                     .validation
                     .check_call(vec![(vec!["updates".into()], merged)])
@@ -321,6 +337,7 @@ impl App {
                 command,
                 begins: Begins::No,
                 reply: reply.clone(),
+                foreign: Refusal::not_found(Argument::Task, task),
             };
             match self.command(context, key, sending).await {
                 Err(Error::Outdated(Outdated::Specification)) => {}
@@ -346,7 +363,7 @@ impl App {
         let flow = self.flow_of(Argument::Task, task).await?;
         let reply: ReplyOf = Arc::new(|_| Reply::Deleted);
         let command = Command::Delete { task, cascade };
-        self.simple(context, UseCase::DeleteTasks, flow, command, reply)
+        self.simple(context, UseCase::DeleteTasks, (flow, task), command, reply)
             .await
     }
 
@@ -368,7 +385,7 @@ impl App {
             cascade,
             reason,
         };
-        self.simple(context, UseCase::CancelTasks, flow, command, reply)
+        self.simple(context, UseCase::CancelTasks, (flow, task), command, reply)
             .await
     }
 
@@ -377,7 +394,7 @@ impl App {
         &self,
         context: &Context,
         use_case: UseCase,
-        flow: FlowId,
+        (flow, task): (FlowId, TaskId),
         command: Command,
         reply: ReplyOf,
     ) -> Result<Reply, Error> {
@@ -388,6 +405,7 @@ impl App {
             command,
             begins: Begins::No,
             reply,
+            foreign: Refusal::not_found(Argument::Task, task),
         };
         self.once(key, self.command(context, key, sending)).await
     }
@@ -440,13 +458,16 @@ impl App {
     /// The current specification of a live task and the version of the event that holds it.
     async fn specification(
         &self,
+        context: &Context,
         flow: FlowId,
         task: TaskId,
     ) -> Result<(Version, Specification), Error> {
+        let reach = context.caller.reach();
         let at = self
             .flows
             .look(flow, engine_metadata(), move |state| {
-                state.task(task).map(|t| t.spec_at)
+                let task = state.task(task).filter(|_| sees(&reach, state));
+                task.map(|task| task.spec_at)
             })
             .await?;
         let at = at.ok_or_else(|| Refusal::not_found(Argument::Task, task))?;

@@ -3,31 +3,18 @@
 //! Made by a door from what its protocol says of a request, read by every use case, written into the
 //! metadata of every event. Never holds a secret.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+use taskledger_auth::Caller;
 use tokio::time::Instant;
 
 /// Characters of an idempotency key: room for any id scheme, small enough for an index.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// The principal of a call while nobody is authenticated.
-pub const ANONYMOUS: &str = "anonymous";
-
-/// The tenant of everything until there are several.
-pub const MAIN_TENANT: &str = "main";
-
-static ANONYMOUS_SHARED: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(ANONYMOUS));
-static MAIN_TENANT_SHARED: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(MAIN_TENANT));
-static NO_SCOPES: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(|| Arc::from(Vec::new()));
-
 /// What every use case knows of its caller. Cloning costs reference counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// Who calls; [`ANONYMOUS`] while nobody is authenticated. Never taken from the body of a call.
-    pub principal: Arc<str>,
-    /// Whose data is concerned; [`MAIN_TENANT`] until there are several.
-    pub tenant: Arc<str>,
-    /// What the credentials allow; empty while there are none.
-    pub scopes: Arc<[Arc<str>]>,
+    /// Who calls, as the credentials say. Never taken from the body of a call.
+    pub caller: Arc<Caller>,
     /// The id of the request; kept by everything that follows from it.
     pub correlation: Arc<str>,
     /// A valid W3C `traceparent`, if the request had one.
@@ -39,13 +26,17 @@ pub struct Context {
 }
 
 impl Context {
-    /// A caller who is not authenticated, without trace context, idempotency key or deadline.
+    /// A caller while authentication is off, without trace context, idempotency key or deadline.
     #[must_use]
     pub fn anonymous(correlation: Arc<str>) -> Self {
+        Self::of(Caller::anonymous(), correlation)
+    }
+
+    /// A caller without trace context, idempotency key or deadline.
+    #[must_use]
+    pub const fn of(caller: Arc<Caller>, correlation: Arc<str>) -> Self {
         Self {
-            principal: ANONYMOUS_SHARED.clone(),
-            tenant: MAIN_TENANT_SHARED.clone(),
-            scopes: NO_SCOPES.clone(),
+            caller,
             correlation,
             trace: None,
             idempotency: None,

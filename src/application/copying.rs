@@ -7,6 +7,7 @@ use super::authorize::UseCase;
 use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
+use super::guard::sees;
 use super::idempotency::{Key, ReplyOf};
 use super::mailbox::Begins;
 use super::sending::{Sending, engine_metadata};
@@ -14,7 +15,10 @@ use crate::runtime::maybe_block_in_place;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Argument, Command, Dependency, Flow, Specification, TaskSummary};
+use taskledger_auth::Reach;
+use taskledger_domain::flow::{
+    Argument, Command, Dependency, Flow, ParentFault, Refusal, Specification, TaskSummary,
+};
 use taskledger_domain::task::call::{Fresh, NewTask};
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId, Version};
@@ -133,14 +137,18 @@ impl App {
             None => None,
             Some(parent) => Some(self.flow_of_parent(parent).await?),
         };
+        let reach = context.caller.reach();
         let plan = self
             .flows
             .look_anywhere(source, engine_metadata(), move |flow| {
-                Plan::of(flow, task, copy_children)
+                let is_seen = sees(&reach, flow);
+                is_seen
+                    .then(|| Plan::of(flow, task, copy_children))
+                    .flatten()
             })
             .await?;
         let Some(plan) = plan else {
-            return Err(self.missing(Argument::Task, task, source).await);
+            return Err(self.missing(context, Argument::Task, task, source).await);
         };
         let originals = self.read_originals(source, &plan).await?;
         let ids: HashMap<TaskId, TaskId> = plan
@@ -163,8 +171,16 @@ impl App {
             parent,
             same_flow: target == Some(source),
         };
-        let Copies { tasks, dropped } =
+        let Copies { mut tasks, dropped } =
             maybe_block_in_place(ids.len(), || plan.copies(originals, &ids, place));
+        if let (Reach::Of(owner), Some(root)) = (
+            context.caller.reach(),
+            tasks.iter_mut().find(|task| task.parent.is_none()),
+        ) {
+            // A label of the original would give the copy to somebody else.
+            root.user_id = Some(owner.to_string());
+        }
+        self.admit(context, &mut tasks)?;
         let task_ids: Arc<[_]> = ids.into_iter().collect();
         let dropped: Arc<[_]> = dropped.into();
         let reply: ReplyOf = Arc::new(move |_| {
@@ -187,6 +203,10 @@ impl App {
             command,
             begins,
             reply,
+            foreign: match parent {
+                Some(parent) => Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]),
+                None => Refusal::not_found(Argument::Task, task),
+            },
         };
         self.command(context, key, sending).await
     }

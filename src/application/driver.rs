@@ -216,6 +216,16 @@ impl<'a> Driver<'a> {
             .state
             .as_mut()
             .expect("loaded before the first decision");
+        if let (Some(guard), Some(command)) = (&order.guard, &order.command)
+            && let Err(error) = guard.check(&resident.flow, command)
+        {
+            self.next.entries.push(Entry {
+                order,
+                decision: Decision::Denied(error),
+                claims: Vec::new(),
+            });
+            return;
+        }
         if let Some(first) = self.next.first_with_key_of(&order) {
             self.next.entries.push(Entry {
                 order,

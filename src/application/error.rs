@@ -5,7 +5,9 @@ use super::ownership::Node;
 use crate::store;
 use crate::webhooks;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
+use taskledger_auth::Scope;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
 
@@ -47,6 +49,14 @@ pub enum Error {
     OutOfTime {
         /// Whether it may have changed something: then its outcome is unknown.
         changes: bool,
+    },
+    /// The caller may not do it; nothing was done.
+    #[error("the credentials lack the scope `{scope}`")]
+    Forbidden {
+        /// What the credentials must allow.
+        scope: Scope,
+        /// The member whose value needs it; absent when the whole call does.
+        field: Option<Cow<'static, str>>,
     },
     /// There is no such webhook, or no such delivery.
     #[error("no such webhook or delivery: `{field}`")]
@@ -96,6 +106,9 @@ pub enum Failure {
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// Tokens and the audit log.
+    #[error("tokens: {0}")]
+    Tokens(String),
     /// An invariant does not hold.
     #[error("invariant broken: {0}")]
     Broken(String),
@@ -119,6 +132,7 @@ impl Failure {
             Self::Store(store::Error::Unavailable(_) | store::Error::Invalid(_))
             | Self::ReadModel(_)
             | Self::Webhooks(_)
+            | Self::Tokens(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,
         }
@@ -139,6 +153,7 @@ impl Error {
             Self::Refused(_)
             | Self::Busy { .. }
             | Self::Elsewhere(_)
+            | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.
@@ -234,6 +249,25 @@ impl From<webhooks::api::Error> for Error {
             webhooks::api::Error::Store(error @ (Stored::Damaged(_) | Stored::Keys(_))) => {
                 Failure::Webhooks(error.to_string()).into()
             }
+        }
+    }
+}
+
+/// What a caller is told to wait when the store of tokens does not answer, in milliseconds.
+const TOKENS_AWAY_RETRY_MS: u64 = 1000;
+
+impl From<taskledger_auth::store::Error> for Error {
+    fn from(error: taskledger_auth::store::Error) -> Self {
+        use taskledger_auth::store::Error as Stored;
+        match error {
+            Stored::Database(_) | Stored::Late => {
+                tracing::warn!(%error, "a call did not reach the store of tokens");
+                Self::Busy {
+                    reason: "the store of tokens does not answer".to_owned(),
+                    retry_after_ms: TOKENS_AWAY_RETRY_MS,
+                }
+            }
+            Stored::Damaged(_) => Failure::Tokens(error.to_string()).into(),
         }
     }
 }

@@ -8,13 +8,16 @@ mod facts;
 
 use super::App;
 use super::api::Explained;
+use super::context::Context;
 use super::error::Error;
+use super::guard::sees;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;
 pub use facts::{Facts, TaskEnd, TaskOutcome};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use taskledger_auth::Reach;
 use taskledger_domain::flow::Argument;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
 use taskledger_domain::task::Status;
@@ -30,19 +33,22 @@ impl App {
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).
-    pub async fn explain(&self, task: TaskId) -> Result<Explained, Error> {
+    pub async fn explain(&self, context: &Context, task: TaskId) -> Result<Explained, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
         let (now, slots) = (self.clock.now(), self.flows.slots().clone());
-        let look =
-            move |state: &taskledger_domain::flow::Flow| state.explain(task, now, &slots.view());
+        let reach = context.caller.reach();
+        let look = move |state: &taskledger_domain::flow::Flow| {
+            let explanation = || state.explain(task, now, &slots.view());
+            sees(&reach, state).then(explanation).flatten()
+        };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
         let Some(explanation) = found else {
-            return Err(self.missing(Argument::Task, task, flow).await);
+            return Err(self.missing(context, Argument::Task, task, flow).await);
         };
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
         let last_run = self.last_run(&explanation).await?;
-        let queue = self.queue_of(flow, &explanation).await?;
+        let queue = self.queue_of(context, flow, &explanation).await?;
         Ok(Explained {
             flow,
             explanation,
@@ -89,7 +95,12 @@ impl App {
     }
 
     /// The line that the task stands in.
-    async fn queue_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Queue>, Error> {
+    async fn queue_of(
+        &self,
+        context: &Context,
+        flow: FlowId,
+        e: &Explanation,
+    ) -> Result<Option<Queue>, Error> {
         let place = e.reasons.iter().find_map(|r| match r {
             Reason::WaitsForSlot(place) => Some(*place),
             Reason::NotCovered { .. }
@@ -112,6 +123,9 @@ impl App {
         let mut holders = Vec::with_capacity(line.holders.len());
         for (task, attempt) in &line.holders {
             let flow = self.directory.flow_of(*task).await?;
+            if !self.is_of_the_caller(context, flow).await? {
+                continue;
+            }
             let holder = SlotHolder {
                 task: *task,
                 attempt: *attempt,
@@ -127,7 +141,28 @@ impl App {
             flows_ahead: line.flows_ahead,
             more_flows_ahead: line.more_flows_ahead,
             holders,
+        })
+        .map(|queue| match context.caller.reach() {
+            Reach::All => queue,
+            Reach::Of(_) => queue.in_steps(),
         }))
+    }
+
+    /// Whether the caller sees a flow that another one waits for.
+    async fn is_of_the_caller(
+        &self,
+        context: &Context,
+        flow: Option<FlowId>,
+    ) -> Result<bool, Error> {
+        let reach = context.caller.reach();
+        match (&reach, flow) {
+            (Reach::All, _) => Ok(true),
+            (Reach::Of(_), None) => Ok(false),
+            (Reach::Of(_), Some(flow)) => {
+                let owner = self.queries.owner_of(flow).await.map_err(failed)?;
+                Ok(reach.covers(owner.flatten().as_deref()))
+            }
+        }
     }
 }
 
@@ -159,6 +194,26 @@ pub struct Queue {
     pub more_flows_ahead: bool,
     /// Some of the attempts that run.
     pub holders: Vec<SlotHolder>,
+}
+
+/// Flows ahead up to which a caller who sees only their own flows learns `a few`; more are `many`.
+const FEW_FLOWS: usize = 10;
+
+impl Queue {
+    /// The same for a caller who sees only their own flows: of the others it says none, few or many.
+    fn in_steps(mut self) -> Self {
+        let ahead = if self.more_flows_ahead {
+            usize::MAX
+        } else {
+            self.flows_ahead
+        };
+        (self.flows_ahead, self.more_flows_ahead) = match ahead {
+            0 => (0, false),
+            1..=FEW_FLOWS => (1, true),
+            _ => (FEW_FLOWS, true),
+        };
+        self
+    }
 }
 
 /// An attempt that holds a slot.

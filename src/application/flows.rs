@@ -242,6 +242,7 @@ impl Flows {
         Order {
             command,
             look,
+            guard: None,
             metadata,
             begins: Begins::No,
             repeatable: None,

@@ -14,6 +14,7 @@ pub use event_type::EventType;
 
 use super::App;
 use super::api::HistoryPage;
+use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
 use super::sending::engine_metadata;
@@ -67,8 +68,12 @@ impl App {
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that never existed.
-    pub async fn history(&self, query: Query) -> Result<HistoryPage, Error> {
+    pub async fn history(&self, context: &Context, query: Query) -> Result<HistoryPage, Error> {
         let flow = self.flow_of(Argument::Task, query.task).await?;
+        self.is_owned(context, flow, || {
+            Refusal::not_found(Argument::Task, query.task)
+        })
+        .await?;
         if let Some(archived) = self.archived(flow).await? {
             return Err(Refusal::archived(Argument::Task, query.task, &archived).into());
         }

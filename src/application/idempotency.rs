@@ -11,13 +11,15 @@ pub(super) use fingerprint::fingerprint;
 
 use super::api::Reply;
 use super::authorize::UseCase;
-use super::context::{ANONYMOUS, Context, Idempotency};
+use super::context::{Context, Idempotency};
 use super::error::{Error, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use taskledger_auth::{ANONYMOUS, Kind};
 use taskledger_domain::flow::Done;
 use taskledger_domain::violation::Violation;
 
@@ -33,7 +35,7 @@ pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
 /// A use case that is asked for under an idempotency key.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// What it claims: principal, use case and the caller's key.
+    /// What it claims: tenant and caller, use case and the caller's key.
     pub claimed: Arc<str>,
     /// Under what earlier builds claimed it, if that was in the name of a user whom the body names.
     former: Option<Arc<str>>,
@@ -46,9 +48,15 @@ impl Key {
     #[must_use]
     pub(super) fn of(context: &Context, use_case: UseCase, user: Option<&str>) -> Option<Self> {
         let idempotency = context.idempotency.clone()?;
-        let user = user.filter(|user| *context.principal == *ANONYMOUS && *user != ANONYMOUS);
+        let caller = &*context.caller;
+        let user = user.filter(|user| caller.kind() == Kind::Anonymous && *user != ANONYMOUS);
+        let scope = match caller.kind() {
+            Kind::Anonymous => Cow::from(ANONYMOUS),
+            // Not the credential: a retry with the token that replaced another is the same call.
+            Kind::User | Kind::Service => format!("{}/{}", caller.tenant(), caller.actor()).into(),
+        };
         Some(Self {
-            claimed: claimed(&context.principal, use_case, &idempotency.key),
+            claimed: claimed(&scope, use_case, &idempotency.key),
             former: user.map(|user| claimed(user, use_case, &idempotency.key)),
             use_case,
             idempotency,
@@ -171,11 +179,11 @@ fn unreadable(error: &dyn fmt::Display) -> Error {
 }
 
 /// What a key claims.
-fn claimed(principal: &str, use_case: UseCase, key: &str) -> Arc<str> {
-    // The length keeps apart what a principal or a key with the separator in it could mix up.
+fn claimed(caller: &str, use_case: UseCase, key: &str) -> Arc<str> {
+    // The length keeps apart what a caller or a key with the separator in it could mix up.
     let name = use_case.as_str();
-    let length = principal.len();
-    Arc::from(format!("{length}:{principal}\u{1f}{name}\u{1f}{key}"))
+    let length = caller.len();
+    Arc::from(format!("{length}:{caller}\u{1f}{name}\u{1f}{key}"))
 }
 
 #[cfg(test)]

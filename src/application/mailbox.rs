@@ -5,6 +5,7 @@
 
 use super::api;
 use super::error::Error;
+use super::guard::Guard;
 use super::idempotency::Repeatable;
 use super::ownership::Place;
 use super::slots::Held;
@@ -57,6 +58,9 @@ pub struct Order {
     pub command: Option<Command>,
     /// Runs on the working state, answered when that is durable.
     pub look: Option<Look>,
+    /// What must hold of the flow before it is decided; `None` for the engine, and callers who may do
+    /// everything.
+    pub(super) guard: Option<Box<Guard>>,
     /// Goes into its events.
     pub metadata: Metadata,
     /// Whether it begins the flow.

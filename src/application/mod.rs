@@ -5,8 +5,10 @@
 //! May use `domain`, `store`, `projections` and `webhooks`; knows no transport and no SQL.
 //! Data comes in as typed requests from doors and other nodes, and as outcomes from `engine`.
 
+mod admission;
 pub mod api;
 pub mod archiving;
+pub mod authentication;
 pub mod authorize;
 mod awaited;
 mod batch;
@@ -22,6 +24,7 @@ pub mod explain;
 pub mod facts;
 pub mod figures;
 pub mod flows;
+mod guard;
 pub mod history;
 pub mod idempotency;
 pub mod leases;

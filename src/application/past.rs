@@ -6,6 +6,7 @@
 //! one append shows what nobody saw then, for example a failure whose retry stands right behind it.
 
 use super::App;
+use super::context::Context;
 use super::encoder::{Moment, TreeEncoder};
 use super::error::{Error, Failure};
 use super::placing;
@@ -64,8 +65,13 @@ impl App {
     /// # Errors
     /// [`Error`]; `NotFound` for a task that did not exist then, `Invalid` for a moment that has
     /// not come yet.
-    pub async fn get_as_of(&self, task: TaskId, at: AsOf) -> Result<Then, Error> {
-        let (rebuilt, _place) = self.rebuild(task, at).await?;
+    pub async fn get_as_of(
+        &self,
+        context: &Context,
+        task: TaskId,
+        at: AsOf,
+    ) -> Result<Then, Error> {
+        let (rebuilt, _place) = self.rebuild(context, task, at).await?;
         let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
             return Err(Refusal::not_found(Argument::Task, task).into());
         };
@@ -82,11 +88,12 @@ impl App {
     /// As [`Self::get_as_of`].
     pub async fn tree_as_of(
         &self,
+        context: &Context,
         task: TaskId,
         at: AsOf,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        let (mut rebuilt, place) = self.rebuild(task, at).await?;
+        let (mut rebuilt, place) = self.rebuild(context, task, at).await?;
         let (past, mut left) = blocking(move || {
             let order = rebuilt.past.depth_first(task);
             (rebuilt.past, order)
@@ -108,11 +115,14 @@ impl App {
     /// The flow of a task as it was.
     async fn rebuild(
         &self,
+        context: &Context,
         task: TaskId,
         at: AsOf,
     ) -> Result<(Rebuilt, OwnedSemaphorePermit), Error> {
         self.refuse_the_future(at).await?;
         let flow = self.flow_of(Argument::Task, task).await?;
+        self.is_owned(context, flow, || Refusal::not_found(Argument::Task, task))
+            .await?;
         let place = self.readings.begin_rebuild().await?;
         let reader = StreamReader::of(&*self.store, flow);
         let (mut past, mut version, mut moment) = (Past::default(), 0, None);

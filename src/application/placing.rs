@@ -1,8 +1,13 @@
 //! Which flow a call is for, and whether the ids that it chooses are free.
 
 use super::App;
+use super::context::Context;
 use super::error::Error;
-use taskledger_domain::flow::{Archived, Argument, CallTask, Event, ParentFault, Refusal};
+use super::guard::sees;
+use super::readings::failed;
+use super::sending::engine_metadata;
+use taskledger_auth::Reach;
+use taskledger_domain::flow::{Archived, Argument, CallTask, Event, Flow, ParentFault, Refusal};
 use taskledger_domain::task::call::{Fresh, ResolvedTasks, TaskList};
 use taskledger_domain::{FlowId, Recorded, TaskId, Version};
 
@@ -24,13 +29,72 @@ impl App {
             .ok_or_else(|| Refusal::not_found(argument, task).into())
     }
 
-    /// Why a task that was looked for in its flow is not there. Cost: one look at the log.
-    pub(super) async fn missing(&self, argument: Argument, task: TaskId, flow: FlowId) -> Error {
+    /// Why a task that was looked for in its flow is not there. Where archived flows have gone is told to
+    /// those who see the flows of all users. Cost: one look at the log.
+    pub(super) async fn missing(
+        &self,
+        context: &Context,
+        argument: Argument,
+        task: TaskId,
+        flow: FlowId,
+    ) -> Error {
+        if context.caller.reach() != Reach::All {
+            return Refusal::not_found(argument, task).into();
+        }
         match self.archived(flow).await {
             Ok(Some(archived)) => Refusal::archived(argument, task, &archived).into(),
             Ok(None) => Refusal::not_found(argument, task).into(),
             Err(error) => error,
         }
+    }
+
+    /// Refuses a task of somebody else's flow as if it did not exist. To be called when the read models show
+    /// what the caller may have to see. Cost: O(1), nothing for callers who see all flows.
+    ///
+    /// # Errors
+    /// `Refused`; `Failed` when the read models cannot be read.
+    pub(super) async fn is_seen(
+        &self,
+        context: &Context,
+        argument: Argument,
+        task: TaskId,
+        flow: FlowId,
+    ) -> Result<(), Error> {
+        let reach = context.caller.reach();
+        if reach == Reach::All {
+            return Ok(());
+        }
+        let owner = self.queries.owner_of(flow).await.map_err(failed)?;
+        if reach.covers(owner.flatten().as_deref()) {
+            return Ok(());
+        }
+        Err(Refusal::not_found(argument, task).into())
+    }
+
+    /// The same by the log: also for flows whose tasks were deleted, on any node. Cost: a look at the flow,
+    /// nothing for callers who see all flows.
+    ///
+    /// # Errors
+    /// As [`Self::is_seen`].
+    pub(super) async fn is_owned(
+        &self,
+        context: &Context,
+        flow: FlowId,
+        foreign: impl FnOnce() -> Refusal,
+    ) -> Result<(), Error> {
+        let reach = context.caller.reach();
+        if reach == Reach::All {
+            return Ok(());
+        }
+        let look = move |state: &Flow| sees(&reach, state);
+        if self
+            .flows
+            .look_anywhere(flow, engine_metadata(), look)
+            .await?
+        {
+            return Ok(());
+        }
+        Err(foreign().into())
     }
 
     /// Where a flow has gone, if it was archived. Cost: one look at the log.

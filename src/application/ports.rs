@@ -39,6 +39,10 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn is_remote(&self, _method: &str) -> bool {
         false
     }
+    /// Whether it starts programs on the machine of the server; false for an unknown one.
+    fn starts_programs(&self, _method: &str) -> bool {
+        false
+    }
     /// Whether running the same attempt twice does no harm; false for an unknown one.
     fn is_idempotent(&self, method: &str) -> bool;
     /// The name behind an alias; the same text for an unknown one.

@@ -1,13 +1,14 @@
 //! The reads. By default a read sees every write that was answered before it arrived, by anyone.
 
 use super::App;
+use super::context::Context;
 use super::encoder::TreeEncoder;
 use super::error::{Error, Failure};
 use super::ownership::Place;
 use super::readings::{Encoded, READ_WAIT, failed};
 use super::rows::Cached;
 use crate::subscription::rebuild;
-use taskledger_domain::flow::Argument;
+use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{Cursor, ListFilter, Order, Start, TaskView};
 
@@ -44,15 +45,25 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn get(&self, task: TaskId, consistency: Consistency) -> Result<TaskView, Error> {
+    pub async fn get(
+        &self,
+        context: &Context,
+        task: TaskId,
+        consistency: Consistency,
+    ) -> Result<TaskView, Error> {
+        let reach = context.caller.reach();
+        let seen = |view: TaskView| match reach.covers(view.row.owner.as_deref()) {
+            true => Ok(view),
+            false => Err(Refusal::not_found(Argument::Task, task).into()),
+        };
         match self.rows.view(task) {
-            Cached::View(view) if self.decides(view.row.flow_id) => return Ok(view),
+            Cached::View(view) if self.decides(view.row.flow_id) => return seen(view),
             Cached::View(_) | Cached::Miss => {}
         }
         let flow = self.await_task(Argument::Task, task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
-            Some(view) => Ok(view),
-            None => Err(self.missing(Argument::Task, task, flow).await),
+            Some(view) => seen(view),
+            None => Err(self.missing(context, Argument::Task, task, flow).await),
         }
     }
 
@@ -62,6 +73,7 @@ impl App {
     /// [`Error`].
     pub async fn children(
         &self,
+        context: &Context,
         parent: TaskId,
         consistency: Consistency,
         encoder: impl TreeEncoder,
@@ -69,10 +81,12 @@ impl App {
         let flow = self
             .await_task(Argument::Parent, parent, consistency)
             .await?;
+        self.is_seen(context, Argument::Parent, parent, flow)
+            .await?;
         let open = || self.queries.children(parent);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),
-            None => Err(self.missing(Argument::Parent, parent, flow).await),
+            None => Err(self.missing(context, Argument::Parent, parent, flow).await),
         }
     }
 
@@ -82,15 +96,17 @@ impl App {
     /// [`Error`].
     pub async fn tree(
         &self,
+        context: &Context,
         task: TaskId,
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         let flow = self.await_task(Argument::Task, task, consistency).await?;
+        self.is_seen(context, Argument::Task, task, flow).await?;
         let open = || self.queries.tree(task);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),
-            None => Err(self.missing(Argument::Task, task, flow).await),
+            None => Err(self.missing(context, Argument::Task, task, flow).await),
         }
     }
 
@@ -100,12 +116,14 @@ impl App {
     /// [`Error`].
     pub async fn list(
         &self,
-        filter: ListFilter,
+        context: &Context,
+        mut filter: ListFilter,
         order: Order,
         start: Start,
         limit: u32,
         consistency: Consistency,
     ) -> Result<Page, Error> {
+        filter.owner = context.caller.reach().owner().cloned();
         match consistency {
             Consistency::Strong => {
                 let head = self.head().await?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::Event;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
-use taskledger_projections::{Blocker, Change, TaskRow, TaskView};
+use taskledger_projections::{Blocker, Change, TaskRow, TaskView, new_owner};
 
 /// Bytes of rows kept, roughly.
 pub const BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -41,6 +41,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct FlowRows {
     rows: HashMap<TaskId, Arc<TaskRow>>,
+    /// Who owns it now; `None`: nobody.
+    owner: Option<Arc<str>>,
     /// Runs and their roots.
     runs: Vec<(RunId, TaskId)>,
     /// Tasks that began as groups: their progress came from other rows, even if they have got a
@@ -161,6 +163,12 @@ impl RowCache {
         self.inner().flow_of.get(&task).copied()
     }
 
+    /// Who owns a flow whose rows are held (`None` inside: nobody), as of its last durable event.
+    #[must_use]
+    pub fn owner_of(&self, flow: FlowId) -> Option<Option<Arc<str>>> {
+        Some(self.inner().flows.get(&flow)?.owner.clone())
+    }
+
     /// The name of a task whose row is held.
     #[must_use]
     pub fn name_of(&self, task: TaskId) -> Option<Arc<str>> {
@@ -236,13 +244,28 @@ impl Inner {
 }
 
 impl FlowRows {
+    /// Gives it, with all rows that are held, to another owner. Cost: O(rows), when it is another one.
+    fn give_to(&mut self, owner: Option<&str>) {
+        if self.owner.as_deref() == owner {
+            return;
+        }
+        self.owner = owner.map(Arc::from);
+        for row in self.rows.values_mut() {
+            Arc::make_mut(row).owner.clone_from(&self.owner);
+        }
+    }
+
     fn apply(&mut self, recorded: &Recorded, flow_of: &mut HashMap<TaskId, FlowId>) {
+        if let Some(owner) = new_owner(recorded) {
+            self.give_to(owner);
+        }
         if let Event::RunStarted(run) = recorded.event.as_ref() {
             self.runs.push((run.run_id, run.task_id));
             for row in self.rows.values_mut() {
                 Arc::make_mut(row).apply(recorded);
             }
-        } else if let Some(row) = TaskRow::created(recorded) {
+        } else if let Some(mut row) = TaskRow::created(recorded) {
+            row.owner.clone_from(&self.owner);
             self.bytes += weight(&row);
             flow_of.insert(row.id, recorded.flow);
             self.rows.insert(row.id, Arc::new(row));

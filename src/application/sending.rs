@@ -5,11 +5,12 @@ use super::App;
 use super::api::Reply;
 use super::context::Context;
 use super::error::Error;
+use super::guard::Guard;
 use super::idempotency::{Key, Repeatable, ReplyOf};
 use super::mailbox::{Answer, Begins, Order};
 use crate::store::ClaimKey;
 use std::sync::Arc;
-use taskledger_domain::flow::Command;
+use taskledger_domain::flow::{Command, Refusal};
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::{FlowId, Metadata};
 
@@ -19,6 +20,8 @@ pub(super) struct Sending {
     pub(super) command: Command,
     pub(super) begins: Begins,
     pub(super) reply: ReplyOf,
+    /// What the caller is answered when the flow is somebody else's.
+    pub(super) foreign: Refusal,
 }
 
 impl App {
@@ -73,10 +76,12 @@ impl App {
             command,
             begins,
             reply,
+            foreign,
         } = sending;
         let mut order = self
             .flows
             .order(Some(command), None, metadata(context), false);
+        order.guard = Guard::of(context, || self.validation.executors(), || foreign);
         order.begins = begins;
         order.repeatable = key.map(|key| Repeatable {
             key: key.clone(),
@@ -94,7 +99,7 @@ impl App {
 /// What goes into the events of a call.
 pub(super) fn metadata(context: &Context) -> Metadata {
     Metadata {
-        actor: context.principal.clone(),
+        actor: context.caller.actor().clone(),
         correlation: context.correlation.clone(),
         causation: None,
         trace: context.trace.clone(),

@@ -4,13 +4,17 @@
 //! Each authorises its caller first. What belongs to another node is routed there, so that every door works
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
+mod auth;
 mod reads;
 mod streams;
 mod system;
 mod webhooks;
 
+pub use auth::{Access, HasAccess};
+
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
+use super::authentication::Authenticate;
 use super::authorize::authorize;
 use super::commands::ExecuteOptions;
 use super::context::Context;
@@ -25,6 +29,7 @@ use crate::webhooks::worker;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use taskledger_auth::Tokens;
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -42,10 +47,14 @@ pub struct Parts {
     pub webhooks: Arc<Webhooks>,
     /// How sending fares.
     pub deliveries: worker::Handle,
+    /// Tokens, and the audit log.
+    pub tokens: Arc<Tokens>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
     /// The figures for monitoring, if they are kept.
     pub metrics: Option<Arc<dyn Exposition>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 /// The application as doors see it. One per server.
@@ -55,8 +64,10 @@ pub struct Service {
     executors: Arc<dyn ExecutorList>,
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
+    access: Access,
     forward: Option<Arc<dyn Forward>>,
     metrics: Option<Arc<dyn Exposition>>,
+    authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 impl Service {
@@ -68,17 +79,27 @@ impl Service {
             executors,
             webhooks,
             deliveries,
+            tokens,
             forward,
             metrics,
+            authenticate,
         } = parts;
         Self {
+            access: Access::new(tokens, app.clock.clone()),
             app,
             executors,
             webhooks,
             deliveries,
             forward,
             metrics,
+            authenticate,
         }
+    }
+
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    #[must_use]
+    pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
+        self.authenticate.as_ref()
     }
 
     /// Time and the ids of failures.
@@ -177,7 +198,7 @@ impl Service {
                 executor_wait_ms,
                 callback,
             }) => {
-                self.starting(callback, async |callback| {
+                self.starting(context, callback, async |callback| {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
@@ -188,7 +209,7 @@ impl Service {
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
-                Box::pin(self.starting(callback, async |callback| {
+                Box::pin(self.starting(context, callback, async |callback| {
                     app.retry(context, task, callback).await
                 }))
                 .await
@@ -210,10 +231,12 @@ impl Service {
                 parent,
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
-                let explained = Box::pin(app.explain(task)).await?;
+                let explained = Box::pin(app.explain(context, task)).await?;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => Ok(Reply::History(Box::pin(app.history(history)).await?)),
+            Request::History(history) => Ok(Reply::History(
+                Box::pin(app.history(context, history)).await?,
+            )),
         }
     }
 
@@ -221,13 +244,17 @@ impl Service {
     /// a callback that no event names is removed.
     async fn starting(
         &self,
+        context: &Context,
         callback: Option<Callback>,
         start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
         let kept = match callback {
             None => None,
             // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
-            Some(callback) => Some(Box::pin(self.webhooks.keep_callback(callback)).await?),
+            Some(callback) => {
+                let owner = context.caller.reach().owner().cloned();
+                Some(Box::pin(self.webhooks.keep_callback(callback, owner)).await?)
+            }
         };
         let started = start(kept).await;
         if let (Some(callback), Err(error)) = (kept, &started)

@@ -45,6 +45,12 @@ impl Validation {
         Self { schemas, executors }
     }
 
+    /// The executors as they stand now.
+    #[must_use]
+    pub fn executors(&self) -> Arc<dyn ExecutorSnapshot> {
+        self.executors.snapshot()
+    }
+
     /// All violations of the specifications of a call: inputs that do not conform, and members of
     /// `params` that nobody reads. Stored tasks are not asked for the latter again when they run: they
     /// may be older than a declaration. Cost: as [`Self::check`], and O(`params`).

@@ -7,12 +7,13 @@ mod subscribing;
 
 use super::App;
 use super::api::{Watch, Watching};
+use super::context::Context;
 use super::error::{Error, Failure};
 use super::stream_reader::StreamReader;
 use crate::store::PIECE_EVENTS_MAX;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::runs::covered;
-use crate::subscription::stream::{Covered, Filter, From, Stream, Until};
+use crate::subscription::stream::{Covered, Filter, From, Notices, Reader, Until};
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event, Refusal, RunKind};
 use taskledger_domain::violation::Violation;
@@ -23,10 +24,17 @@ impl App {
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a flow or a task that never existed.
-    pub async fn watch(&self, watch: Watch, from: From) -> Result<Watching, Error> {
+    pub async fn watch(
+        &self,
+        context: &Context,
+        mut watch: Watch,
+        from: From,
+    ) -> Result<Watching, Error> {
         let mut flow = watch.flow;
         if let Some(task) = watch.task {
             let of = self.flow_of(Argument::Followed, task).await?;
+            self.is_owned(context, of, || Refusal::not_found(Argument::Followed, task))
+                .await?;
             if let Some(named) = flow.filter(|named| *named != of) {
                 let expected = format!("the flow of the task, `{of}`, or none");
                 let actual = named.to_string().into();
@@ -34,10 +42,19 @@ impl App {
                 return Err(Error::invalid(vec![fault]));
             }
             flow = Some(of);
-        } else if let Some(flow) = flow
-            && self.store.stream_head(flow).await?.is_none()
-        {
-            return Err(Refusal::FlowNotFound { flow }.into());
+        } else if let Some(flow) = flow {
+            if self.store.stream_head(flow).await?.is_none() {
+                return Err(Refusal::FlowNotFound { flow }.into());
+            }
+            self.is_owned(context, flow, || Refusal::FlowNotFound { flow })
+                .await?;
+        }
+        if let Some(owner) = context.caller.reach().owner().cloned() {
+            if watch.user.is_some_and(|user| user != owner) {
+                // As for a user of whom nothing is known.
+                watch.kinds = Some(Vec::new());
+            }
+            watch.user = Some(owner);
         }
         let filter = Filter {
             flow,
@@ -47,7 +64,8 @@ impl App {
             run: None,
         };
         let live = self.live.clone();
-        let (stream, reset) = Stream::begin(live, filter, from, Until::Forever).await?;
+        let (reader, reset) = Reader::begin(live, filter, from, Until::Forever).await?;
+        let stream = reader.into();
         Ok(Watching { stream, reset })
     }
 
@@ -56,7 +74,12 @@ impl App {
     ///
     /// # Errors
     /// [`Error`]; `Failed` when the flow has no such run.
-    pub async fn watch_run(&self, flow: FlowId, run: RunId) -> Result<Stream, Error> {
+    pub async fn watch_run(
+        &self,
+        context: &Context,
+        flow: FlowId,
+        run: RunId,
+    ) -> Result<Notices, Error> {
         let begins =
             |event: &Event| matches!(event, Event::RunStarted(started) if started.run_id == run);
         let Some(at) = self.latest(flow, begins).await? else {
@@ -76,12 +99,13 @@ impl App {
         let filter = Filter {
             flow: Some(flow),
             run: Some(Covered { run, tasks }),
+            user: context.caller.reach().owner().cloned(),
             ..Filter::default()
         };
         let from = From::Cursor(Cursor::behind(&at, PARTS_ALL));
-        let (stream, _) =
-            Stream::begin(self.live.clone(), filter, from, Until::RunEnds(run)).await?;
-        Ok(stream)
+        let (reader, _) =
+            Reader::begin(self.live.clone(), filter, from, Until::RunEnds(run)).await?;
+        Ok(reader.into())
     }
 
     /// The newest event of a flow that `is` it. Cost: O(events behind it).

@@ -43,13 +43,14 @@ impl CliError {
             Self::Usage(_) => 2,
             Self::Failed(_) | Self::Output(_) => 1,
             Self::Api(ApiError::Refused { code, .. }) if *code == -32603 => 1,
-            Self::Api(ApiError::Refused { .. }) => 2,
+            Self::Api(ApiError::Refused { .. } | ApiError::Denied { .. }) => 2,
             Self::Api(ApiError::Connection(_)) => 4,
             Self::Api(ApiError::Protocol(_)) => 4,
         })
     }
 
-    /// The error as JSON: `{"error": {"message", "code", "data"}}`, the latter two from the server.
+    /// The error as JSON: `{"error": {"message", "code", "data"}}`, the latter two from the server;
+    /// `{"error": {"message", "status"}}` when it wants other credentials.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut error = json!({"message": self.to_string()});
@@ -60,6 +61,9 @@ impl CliError {
         }) = self
         {
             error = json!({"message": message, "code": code, "data": data});
+        }
+        if let Self::Api(ApiError::Denied { status, .. }) = self {
+            error["status"] = (*status).into();
         }
         json!({ "error": error })
     }
@@ -104,6 +108,15 @@ mod tests {
         assert_eq!(code(CliError::Usage(String::new())), is(2));
         assert_eq!(code(refused(-32001)), is(2));
         assert_eq!(code(refused(-32603)), is(1));
+        let denied = CliError::Api(ApiError::Denied {
+            status: 401,
+            text: "who?".to_owned(),
+        });
+        assert_eq!(
+            denied.to_json(),
+            json!({"error": {"message": "who?", "status": 401}})
+        );
+        assert_eq!(code(denied), is(2));
         assert_eq!(
             code(CliError::Api(ApiError::Connection(String::new()))),
             is(4)

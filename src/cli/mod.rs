@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
 pub mod api;
+mod certificates;
 mod completions;
 mod error;
 mod event_stream;
@@ -23,8 +24,10 @@ mod retention;
 mod run;
 mod serve;
 mod storage;
+mod target;
 mod tasks;
 mod terminal;
+mod tokens;
 mod tree;
 mod watch;
 mod webhooks;
@@ -38,7 +41,7 @@ pub use remote::URL_DEFAULT;
 use crate::engine::executor::{Registry, RegistryBuilder};
 use clap::{Args, Parser, Subcommand};
 use output::Output;
-use remote::Remote;
+use remote::{Access, Remote};
 use std::process::ExitCode;
 
 /// Orchestrates trees of tasks, durably
@@ -89,6 +92,10 @@ enum Command {
     Conformance(Elsewhere),
     Watch(watch::Args),
     Webhooks(webhooks::Args),
+    Tokens(tokens::Args),
+    #[command(name = "whoami")]
+    WhoAmI(tokens::WhoAmI),
+    Audit(tokens::Audit),
     Completions(completions::Args),
 }
 
@@ -125,6 +132,9 @@ impl Cli {
             Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
+            Command::Tokens(args) => tokens::tokens(args, &mut out).await,
+            Command::WhoAmI(args) => tokens::whoami(args, &mut out).await,
+            Command::Audit(args) => tokens::audit(args, &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
         }
     }
@@ -179,6 +189,15 @@ mod tests {
             "watch --user u --from beginning --json".to_owned(),
             "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
+            "tokens create ci --service --scopes tasks:read,tasks:run".to_owned(),
+            "tokens create ann --scopes tasks:read --expires-in 30d --json".to_owned(),
+            "tokens create admin --service --scopes all --data-dir d".to_owned(),
+            "tokens list ci --service --limit 5 --url http://h:1".to_owned(),
+            "tokens rotate ab23cd45ef67gh2j --grace 1h".to_owned(),
+            "tokens revoke ab23cd45ef67gh2j --database-url postgres://h/d".to_owned(),
+            "tokens generate".to_owned(),
+            "whoami --json".to_owned(),
+            "audit --action login.failed --since 2026-01-31T00:00:00Z --data-dir d".to_owned(),
             "migrate --database-url postgres://h/d".to_owned(),
             "projections rebuild --data-dir d".to_owned(),
             "retention --older-than 30d --archive a --dry-run --json --data-dir d".to_owned(),
@@ -188,6 +207,13 @@ mod tests {
             "completions bash".to_owned(),
             "tasks --url http://h:1 list".to_owned(),
             "tasks list --url http://h:1".to_owned(),
+            "watch --url https://h --ca-file f --token-file f".to_owned(),
+            "tasks --token-file f list --insecure-token --header a:b --header c:d".to_owned(),
+            "run f.json --url https://h --token-file f --ca-file f --header a:b".to_owned(),
+            "events tail --url https://h --token-file f --header a:b".to_owned(),
+            "projections rebuild --url https://h --token-file f --ca-file f".to_owned(),
+            "webhooks --request-header a:b create https://h --header c:d --token-file f".to_owned(),
+            "serve --tls-cert c --tls-key k --node-ca a --node-url https://h:1".to_owned(),
         ];
         for line in lines {
             let words = std::iter::once("taskledger").chain(line.split(' '));
@@ -206,6 +232,9 @@ mod tests {
             "tasks get",
             "tasks create",
             "tasks create --name n --file f",
+            "tokens create ann",
+            "tokens create ann --scopes tasks:read --expires-in soon",
+            "tokens list --data-dir d --database-url postgres://h/d",
             "tasks create --name n --priority 4",
             "tasks update 0f8fad5b-d9cb-469f-a165-70867728950e",
             "tasks execute",
@@ -222,7 +251,9 @@ mod tests {
             "serve --retention-age 30d",
             "serve --retention-archive a",
             "tasks list --url nonsense",
-            "watch --url https://h",
+            "watch --url ftp://h",
+            "tasks list --token t",
+            "webhooks list --token t",
             "run f.json --url 127.0.0.1:8000",
             "projections rebuild --url nonsense",
         ] {

@@ -12,6 +12,7 @@ use crate::store::sqlite::{self, LEDGER_FILE};
 use crate::store::transfer::{Source, Target};
 use crate::store::verify::Report;
 use std::sync::Arc;
+use taskledger_auth::{AuditLog, AuthStore, Entry};
 use taskledger_domain::Position;
 
 /// The clock of the machine.
@@ -68,6 +69,18 @@ pub(super) async fn target(
             (Box::new(import.map_err(|e| CliError::failed(&e))?), None)
         }
     })
+}
+
+/// Writes a row into the audit log beside the log.
+pub(super) async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), CliError> {
+    let store = match storage(config)? {
+        Storage::Folder(folder) => AuthStore::of_folder(&folder).await,
+        Storage::Database(database) => AuthStore::of_database(&database.log(clock())).await,
+    };
+    let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
+    let written = AuditLog::new(store.clone(), clock()).record(entry).await;
+    store.close().await;
+    written.map_err(|e| CliError::failed(&e))
 }
 
 /// Checks every row of the log.

@@ -3,20 +3,26 @@
 //! Owns: the names, the defaults and their checks. Parsing is clap's; past it every value is typed
 //! and within its bounds. May not touch: anything that runs.
 
+mod auth;
 mod egress;
 mod engine;
 mod logging;
+mod oidc;
 mod retention;
 mod server;
 mod storage;
+mod tls;
 mod webhooks;
 
+pub use auth::AuthConfig;
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit};
 pub use logging::{LogConfig, LogFormat};
+pub use oidc::{OidcConfig, OidcError};
 pub use retention::{RetentionConfig, rest};
 pub use server::ServerConfig;
 pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};
+pub use tls::TlsConfig;
 pub use webhooks::WebhookConfig;
 
 /// Seconds from text within bounds, for clap.

@@ -112,6 +112,10 @@ impl ExecutorSnapshot for Snapshot {
     fn is_remote(&self, method: &str) -> bool {
         self.contents.remote.contains_key(method)
     }
+    fn starts_programs(&self, method: &str) -> bool {
+        let executor = self.get(method).map(Registered::executor);
+        executor.is_some_and(|executor| executor.starts_programs())
+    }
     fn is_idempotent(&self, method: &str) -> bool {
         self.get(method).is_some_and(|r| r.description().idempotent)
     }

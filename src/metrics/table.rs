@@ -146,7 +146,7 @@ table! {
     STREAM_NOTICES = Counter "taskledger_stream_notices_total" ["kind"]
         "Notices that were sent on streams.";
     STREAM_ENDED = Counter "taskledger_stream_ended_total" ["reason"]
-        "Streams that the server has ended: the client read too slowly, or the server stopped.";
+        "Streams that the server has ended: slow client, credentials that do not hold any more, server stopped.";
 
     #[Database] NODES = Gauge "taskledger_nodes_alive" []
         "Servers on the database that live, this one included.";

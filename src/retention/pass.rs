@@ -12,7 +12,9 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::{Action, By, Entry};
 use taskledger_domain::flow::{Archive, FlowArchived, Rest};
 use taskledger_domain::{FlowId, Position, Timestamp};
 use taskledger_projections as projections;
@@ -65,6 +67,7 @@ impl Done {
             Error::Flow(_) => true,
             Error::Store(store::Error::Unavailable(_) | store::Error::NotWritable(_))
             | Error::ReadModels(_)
+            | Error::Audit(_)
             | Error::Archive { .. } => false,
         };
         if !alone {
@@ -93,6 +96,9 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// What is about to leave the log cannot be written into the audit log, so nothing leaves.
+    #[error("the audit log cannot be written: {0}")]
+    Audit(#[from] taskledger_auth::store::Error),
     /// A flow could not be ended.
     #[error("a flow was not archived: {0}")]
     Flow(#[from] app::Error),
@@ -219,6 +225,12 @@ impl Retention {
         done: &mut Done,
     ) -> Result<(), Error> {
         let Filed { file, flows } = filed;
+        if let Some(audit) = &self.audit {
+            let object = Arc::from(file.name.as_str());
+            let entry = Entry::done(By::server(), Action::Retention, Some(object));
+            let detail = serde_json::json!({"flows": flows.len()});
+            audit.record(&entry.with(detail)).await?;
+        }
         done.files.push(file.name.clone());
         let mut ended = Vec::new();
         let orders = flows.into_iter().map(|copied| {

@@ -16,6 +16,7 @@ use crate::webhooks::store::Store as Webhooks;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::AuditLog;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{FlowId, Position, TaskId};
 use tokio::sync::watch;
@@ -88,7 +89,9 @@ impl Alone {
             stop: stop.clone(),
         });
         flows.set_attempts(Arc::new(Nothing));
+        let audit = AuditLog::new(storage.auth.clone(), clock.clone());
         let retention = Retention {
+            audit: Some(Arc::new(audit)),
             store,
             flows: flows.clone(),
             queries,

@@ -21,6 +21,7 @@ use crate::webhooks::api::Webhooks;
 use crate::webhooks::outbox::Outbox;
 use crate::webhooks::worker;
 use std::sync::Arc;
+use taskledger_auth::{Action, AdminTokens, AuditLog, By, Entry, Tokens};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -103,6 +104,23 @@ impl Assembly {
             deliveries,
             stop,
         })
+    }
+
+    /// Tokens and the audit log, in whose first row of this server it starts.
+    pub(super) async fn keep_tokens(&self, admins: AdminTokens) -> Arc<Tokens> {
+        let store = self.storage.auth.clone();
+        let audit = Arc::new(AuditLog::new(store.clone(), self.clock.clone()));
+        let start = Entry::done(By::server(), Action::Start, None);
+        let start = start.with(serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
+        if let Err(error) = audit.record(&start).await {
+            tracing::warn!(%error, "the start is missing in the audit log");
+        }
+        let tokens = Arc::new(Tokens::new(store, audit, self.clock.clone(), admins));
+        let (kept, stop) = (tokens.clone(), self.stop.child_token());
+        self.services.spawn(async move {
+            stop.run_until_cancelled(kept.keep()).await;
+        });
+        tokens
     }
 
     /// The flows with the engine that runs their attempts, and everything that use cases work on.

@@ -11,7 +11,7 @@ pub use parts::{LogIn, NotCombined, Parts, TablesIn};
 
 use super::StartError;
 use crate::clock::SharedClock;
-use crate::config::{DatabaseConfig, StorageConfig};
+use crate::config::{DatabaseConfig, DatabaseUrl, StorageConfig};
 use crate::nodes;
 use crate::store::postgres::{self, Migrated};
 use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
@@ -20,10 +20,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use taskledger_auth::store::STEPS as AUTH_STEPS;
 use taskledger_projections::{self as projections, Place};
 
 /// File of the read models in the data folder; may be deleted while no server runs.
 pub const READ_MODELS_FILE: &str = "read_models.db";
+
+/// How long a command that is given nothing but an address waits for a connection.
+const USUAL_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long each of its statements may take.
+const USUAL_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where settings put all data of a server.
 #[derive(Debug, Clone)]
@@ -55,6 +61,8 @@ pub struct Database {
     pub acquire_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
+    /// Authorities (PEM) of the other servers on it, beside those of the system.
+    pub node_ca: Option<PathBuf>,
 }
 
 impl fmt::Debug for Database {
@@ -105,7 +113,23 @@ impl Database {
             connections: config.connections,
             acquire_timeout: config.acquire_timeout,
             statement_timeout: config.statement_timeout,
+            node_ca: None,
         }))
+    }
+
+    /// The database at this address, with the usual settings.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn at(url: &DatabaseUrl) -> Result<Self, StartError> {
+        let usual = DatabaseConfig {
+            url: Some(url.clone()),
+            connections: 2,
+            acquire_timeout: USUAL_ACQUIRE_TIMEOUT,
+            statement_timeout: USUAL_STATEMENT_TIMEOUT,
+        };
+        let database = Self::of(&usual)?;
+        Ok(database.expect("there is a URL"))
     }
 
     /// The log in it.
@@ -119,7 +143,7 @@ impl Database {
         }
     }
 
-    /// Takes the steps of the log's, the nodes' and the webhooks' tables that are missing, and says what was done for
+    /// Takes the steps of the log's, the nodes', the webhooks' and the tokens' tables that are missing, and says what was done for
     /// each. Read models are made by the servers.
     ///
     /// # Errors
@@ -127,12 +151,18 @@ impl Database {
     pub async fn migrate(
         &self,
         clock: SharedClock,
-    ) -> Result<[(&'static str, Migrated); 3], postgres::OpenError> {
+    ) -> Result<[(&'static str, Migrated); 4], postgres::OpenError> {
         let options = self.log(clock);
         let log = postgres::migrate(&options).await?;
         let nodes = nodes::migrate(&options).await?;
         let webhooks = postgres::take(&options, WEBHOOK_STEPS).await?;
-        Ok([("log", log), ("nodes", nodes), ("webhooks", webhooks)])
+        let auth = postgres::take(&options, AUTH_STEPS).await?;
+        Ok([
+            ("log", log),
+            ("nodes", nodes),
+            ("webhooks", webhooks),
+            ("auth", auth),
+        ])
     }
 
     /// The read models in it.
@@ -206,7 +236,6 @@ impl From<&Path> for Storage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::DatabaseUrl;
 
     fn refused(url: &str) -> String {
         let config = DatabaseConfig {

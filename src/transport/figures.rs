@@ -48,11 +48,19 @@ pub enum Reason {
     Large,
     /// The body did not arrive in time.
     Slow,
+    /// Its credentials do not hold, or it has none.
+    Unauthorized,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Busy, Self::Limited, Self::Large, Self::Slow];
+    pub const ALL: [Self; 5] = [
+        Self::Busy,
+        Self::Limited,
+        Self::Large,
+        Self::Slow,
+        Self::Unauthorized,
+    ];
 
     /// The word for it.
     #[must_use]
@@ -62,6 +70,7 @@ impl Reason {
             Self::Limited => "limited",
             Self::Large => "large",
             Self::Slow => "slow",
+            Self::Unauthorized => "unauthorized",
         }
     }
 }
@@ -94,19 +103,22 @@ impl Carrier {
 pub enum StreamEnd {
     /// Its client took nothing for too long.
     Slow,
+    /// Its credentials do not hold any more.
+    Revoked,
     /// The server stops.
     Drained,
 }
 
 impl StreamEnd {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Slow, Self::Drained];
+    pub const ALL: [Self; 3] = [Self::Slow, Self::Revoked, Self::Drained];
 
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Slow => "slow",
+            Self::Revoked => "revoked",
             Self::Drained => "drained",
         }
     }
@@ -217,9 +229,10 @@ impl Figures {
         })
     }
 
-    /// A request is refused with this status; those that are the caller's own fault are not counted.
+    /// A request is refused with this status; those that break a rule of the protocol are not counted.
     pub(crate) fn refused_with(&self, status: u16) {
         let reason = match status {
+            401 => Reason::Unauthorized,
             408 => Reason::Slow,
             413 => Reason::Large,
             429 => Reason::Limited,

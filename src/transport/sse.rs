@@ -8,7 +8,7 @@ mod body;
 mod encoding;
 mod query;
 
-pub(crate) use body::{HEARTBEAT, Opening, Telling, retry_ms};
+pub(crate) use body::{Opening, Telling, retry_ms};
 pub(crate) use encoding::JsonLine;
 pub(crate) use query::Query;
 

@@ -10,6 +10,7 @@ mod params;
 mod subscriptions;
 mod writer;
 
+use crate::application::api::{Caller, Session};
 use crate::clock::SharedClock;
 use crate::meters::Population;
 use crate::transport::budget::Budget;
@@ -40,13 +41,19 @@ pub(crate) const PATH: &str = "/ws";
 const PING_INTERVAL: Duration = Duration::from_secs(25);
 /// How long it may take to answer that.
 const PONG_WAIT: Duration = Duration::from_secs(10);
+/// The code with which a socket is closed whose credentials do not hold any more.
+const CLOSE_UNAUTHORIZED: u16 = 4401;
 /// What a peer gets to take the last messages and to close its side.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// What all sockets share.
+/// What a socket is served with.
 pub(crate) struct Sockets<C> {
     pub(crate) dispatcher: Arc<Dispatcher<C>>,
     pub(crate) clock: SharedClock,
+    /// Who has opened it.
+    pub(crate) caller: Arc<Caller>,
+    /// By which it lives; none while authentication is off.
+    pub(crate) session: Option<Session>,
     /// Room for requests, shared with all other doors.
     pub(crate) requests: Arc<Semaphore>,
     /// Bytes of answers, shared with all other connections.
@@ -107,6 +114,14 @@ impl<C: Send + Sync + 'static> Sockets<C> {
         }
     }
 
+    /// Waits until the credentials do not hold any more.
+    async fn revoked(&self) {
+        match &self.session {
+            Some(session) => _ = session.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Takes messages and tells events until one side has had enough.
     async fn converse(
         self: &Arc<Self>,
@@ -116,6 +131,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
     ) -> End {
         let figures = self.dispatcher.figures();
         let draining = self.draining.child_token();
+        let mut revoked = std::pin::pin!(self.revoked());
         let (opened, mut opening) = mpsc::channel::<Opened>(1);
         let mut calls = Calls::new(self.clone(), out.clone(), opened);
         let mut subscriptions = Subscriptions::new(figures.clone(), own, out.clone());
@@ -128,6 +144,10 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                 () = draining.cancelled() => {
                     figures.stream_ended(StreamEnd::Drained, own.get());
                     return End::Close(close_code::AWAY, "the server is stopping");
+                }
+                () = &mut revoked => {
+                    figures.stream_ended(StreamEnd::Revoked, own.get());
+                    return End::Close(CLOSE_UNAUTHORIZED, "the credentials do not hold any more");
                 }
                 message = incoming.next(), if !calls.is_full() => {
                     pong_by = None;

@@ -1,8 +1,10 @@
 //! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
 
 mod alike;
+mod isolation;
 mod metrics;
 mod openrpc;
 mod protocol;
 mod streams;
+mod tokens;
 mod webhooks;

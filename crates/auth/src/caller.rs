@@ -104,6 +104,15 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// The owner of all flows within reach; `None`: there are several.
+    #[must_use]
+    pub const fn owner(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::All => None,
+            Self::Of(owner) => Some(owner),
+        }
+    }
+
     /// Whether a flow with this owner is within reach; `None` for a flow that belongs to nobody.
     #[must_use]
     pub fn covers(&self, owner: Option<&str>) -> bool {

@@ -1,10 +1,20 @@
-//! Who calls, and what the caller may do: callers with their scopes, and the credentials that prove them.
+//! Who calls, and what the caller may do: callers with their scopes, the credentials that prove them, and the
+//! audit log of what was done with them.
 //!
 //! Knows no protocol and no task. Doors hand credentials in and get a [`Caller`]; the application asks the
 //! caller what he may do.
 
+mod audit;
 mod caller;
+pub mod jwt;
 mod scopes;
+pub mod store;
+mod token;
+pub mod tokens;
 
+pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
 pub use scopes::{Scope, Scopes, UnknownScope};
+pub use store::AuthStore;
+pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};
+pub use tokens::{AdminTokens, Denial, Tokens};

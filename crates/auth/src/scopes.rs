@@ -7,7 +7,10 @@ use std::str::FromStr;
 macro_rules! scopes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
         /// Something that credentials may allow.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(try_from = "String", into = "String")]
         #[repr(u8)]
         pub enum Scope {
             $($(#[$doc])* $variant),+
@@ -64,6 +67,20 @@ impl FromStr for Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl TryFrom<String> for Scope {
+    type Error = UnknownScope;
+
+    fn try_from(text: String) -> Result<Self, UnknownScope> {
+        text.parse()
+    }
+}
+
+impl From<Scope> for String {
+    fn from(scope: Scope) -> Self {
+        scope.as_str().to_owned()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The rules of the port that need no look into the log, and the sizes of what goes in and out.
 //!
-//! Owns: the limits that the durable backends share.
+//! Owns: the limits that the backends share.
 
 use super::row::claim_columns;
 use super::{Append, ClaimKey, Error, NewClaim, Snapshot};
+use taskledger_domain::EventId;
 
 /// Events in one transaction: what a reader may have to wait for, and the work that one failure
 /// undoes. One larger append is taken alone.
@@ -67,6 +68,14 @@ pub(super) fn append(append: &Append) -> Result<Size, Error> {
         events: append.events.len(),
         bytes,
     })
+}
+
+/// Whether these are events that can be resolved.
+pub(super) fn resolved(ids: &[EventId]) -> Result<(), Error> {
+    if ids.is_empty() {
+        return Err(Error::Invalid("no event ids to resolve".to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether a key, called `what`, is short enough.

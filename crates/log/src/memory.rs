@@ -3,10 +3,11 @@
 //! Owns: a vector of events and maps beside it, under one lock. It doubles as the oracle that says
 //! what a durable backend should answer.
 
+use super::check;
 use super::retention::{Dropped, Undropped, being_dropped, not_archived};
 use super::{Append, ClaimKey, Error, EventStore, Fence, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -144,17 +145,7 @@ impl State {
 #[async_trait]
 impl EventStore for MemoryStore {
     async fn append(&self, append: Append) -> Result<Outcome, Error> {
-        if append.events.is_empty() {
-            return Err(Error::Invalid(
-                "an append has at least one event".to_owned(),
-            ));
-        }
-        let mut keys = HashSet::new();
-        if !append.claims.iter().all(|c| keys.insert(c.key.clone())) {
-            return Err(Error::Invalid(
-                "an append claims something twice".to_owned(),
-            ));
-        }
+        check::append(&append)?;
         let mut state = self.state();
         state.recorded_at = state.recorded_at.max(self.clock.now());
         if let Some(refusal) = state.judge(&append) {
@@ -167,9 +158,7 @@ impl EventStore for MemoryStore {
     }
 
     async fn resolve(&self, stream: FlowId, ids: &[EventId]) -> Result<Resolution, Error> {
-        if ids.is_empty() {
-            return Err(Error::Invalid("no event ids to resolve".to_owned()));
-        }
+        check::resolved(ids)?;
         let state = self.state();
         let found: Vec<_> = state
             .events(stream)

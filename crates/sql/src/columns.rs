@@ -70,6 +70,13 @@ impl<'r> Columns<'r> {
     pub fn bytes(&mut self) -> Result<&'r [u8], Error> {
         self.get()
     }
+    /// Bytes or null.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]: the column holds something else.
+    pub fn opt_bytes(&mut self) -> Result<Option<&'r [u8]>, Error> {
+        self.get()
+    }
     /// A text of this program: a word or JSON.
     ///
     /// # Errors

@@ -3,11 +3,15 @@
 //! History is the buffer. A stream begins to watch, notes how far everything was published, reads the
 //! log up to there, and goes on with what comes. When more comes than is kept for it, it begins anew at
 //! its place. So a slow reader costs no memory and loses nothing, and nobody waits for it.
+//!
+//! [`Reader`] is all of that; doors get it as a [`Notices`], which is a `Stream`.
 
 mod beginning;
+mod notices;
 mod rest;
 
 pub use beginning::{From, Reset};
+pub use notices::{HEARTBEAT, Item, Notices};
 
 use super::cursor::{Cursor, PARTS_ALL};
 use super::live::{Chunk, Live, Published, Watch};
@@ -62,13 +66,13 @@ pub enum Until {
     Forever,
     /// Behind the end of this run.
     RunEnds(RunId),
-    /// Behind the end of a run after which nothing of the flow runs; see [`Stream::ending_after`].
+    /// Behind the end of a run after which nothing of the flow runs; see [`Reader::ending_after`].
     NothingRuns,
 }
 
-/// One watcher's stream.
+/// Reads one watcher's stream.
 #[derive(Debug)]
-pub struct Stream {
+pub struct Reader {
     live: Arc<Live>,
     watch: Watch,
     filter: Filter,
@@ -137,7 +141,7 @@ impl Batch {
     }
 }
 
-impl Stream {
+impl Reader {
     /// A stream that begins at `from`, and why it begins now instead, if it does.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::live::Live;
 use crate::notice::Kind;
-use crate::stream::{Filter, From, Stream, Until};
+use crate::stream::{Filter, From, Notices, Reader, Until};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, TaskProgressed};
 use taskledger_domain::task::Progress;
@@ -45,13 +45,13 @@ pub async fn append_event(store: &MemoryStore, version: u64, event: Event) {
 }
 
 /// What fails from now on, of a log that is followed until `ending`.
-pub async fn of_failures(store: &Arc<MemoryStore>, ending: &CancellationToken) -> Stream {
+pub async fn of_failures(store: &Arc<MemoryStore>, ending: &CancellationToken) -> Notices {
     let (service, live) = Live::new(store.clone());
     tokio::spawn(service.run(ending.clone()));
     let filter = Filter {
         kinds: Some(vec![Kind::Failed]),
         ..Filter::default()
     };
-    let begun = Stream::begin(live, filter, From::Now, Until::Forever).await;
-    begun.expect("the log in memory can be read").0
+    let begun = Reader::begin(live, filter, From::Now, Until::Forever).await;
+    begun.expect("the log in memory can be read").0.into()
 }

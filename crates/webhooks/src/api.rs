@@ -7,6 +7,7 @@
 mod checks;
 mod view;
 
+pub use checks::no_such_flow;
 use checks::{is_disabled, too_many_secrets};
 pub use view::{Deliveries, Listed, Page, Secrets, Tested, View, WithSecret};
 
@@ -82,6 +83,8 @@ pub struct NewWebhook {
     pub url: String,
     /// For people.
     pub description: Option<String>,
+    /// Whose it becomes; `None`: nobody's.
+    pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
     /// What waits for what.
@@ -158,6 +161,7 @@ impl Webhooks {
             id: new.id.unwrap_or_else(|| EndpointId(clock.uuid())),
             url,
             description: Arc::from(new.description.unwrap_or_default()),
+            owner: new.owner,
             filter: new.filter,
             life: Life::Lasting,
             ordering: new.ordering,
@@ -176,11 +180,15 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`Error`]; the paths begin at the call.
-    pub async fn keep_callback(&self, mut callback: Callback) -> Result<CallbackId, Error> {
+    pub async fn keep_callback(
+        &self,
+        mut callback: Callback,
+        owner: Option<Arc<str>>,
+    ) -> Result<CallbackId, Error> {
         let path = ["configuration", "push_notification_config", "url"].map(Into::into);
         callback.url = self.allowed(&path, &callback.url)?;
         let id = CallbackId(self.store.clock().uuid());
-        self.made(&callback.endpoint(id), "push_notification_config")
+        self.made(&callback.endpoint(id, owner), "push_notification_config")
             .await?;
         Ok(id)
     }
@@ -218,12 +226,31 @@ impl Webhooks {
         found.map(|it| self.shown(it)).ok_or(Error::Unknown("id"))
     }
 
-    /// `webhooks.list`; `after` is the cursor of the page before.
+    /// Refuses the endpoint of somebody else as if it did not exist. `owner`: who asks; `None`: somebody who
+    /// manages all of them.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; [`Error::Store`].
+    pub async fn is_owned(&self, owner: Option<&Arc<str>>, id: EndpointId) -> Result<(), Error> {
+        let Some(owner) = owner else { return Ok(()) };
+        let found = self.store.owner_of(id).await?;
+        match found.flatten() {
+            Some(found) if found == *owner => Ok(()),
+            Some(_) | None => Err(Error::Unknown("id")),
+        }
+    }
+
+    /// `webhooks.list`, of this owner or all; `after` is the cursor of the page before.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn list(&self, after: i64, limit: usize) -> Result<Page<Listed>, Error> {
-        let mut rows = self.store.list(after, limit + 1).await?;
+    pub async fn list(
+        &self,
+        owner: Option<&Arc<str>>,
+        after: i64,
+        limit: usize,
+    ) -> Result<Page<Listed>, Error> {
+        let mut rows = self.store.list(owner, after, limit + 1).await?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         let last = rows.last().map(|(no, _)| no.to_string());
@@ -406,6 +433,28 @@ impl Webhooks {
             rows: Deliveries { deliveries },
             next_cursor: last.filter(|_| more),
         })
+    }
+
+    /// Refuses a delivery to the endpoint of somebody else as if it did not exist.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; [`Error::Store`].
+    pub async fn is_delivered_for(
+        &self,
+        owner: Option<&Arc<str>>,
+        delivery: i64,
+    ) -> Result<(), Error> {
+        let Some(owner) = owner else { return Ok(()) };
+        let filter = DeliveryFilter {
+            owner: Some(owner.clone()),
+            below: Some(delivery.saturating_add(1)),
+            ..DeliveryFilter::default()
+        };
+        let newest = self.store.deliveries(&filter, 1).await?.pop();
+        match newest {
+            Some(view) if view.id == delivery => Ok(()),
+            Some(_) | None => Err(Error::Unknown("delivery_id")),
+        }
     }
 
     /// `webhooks.redeliver`: the delivery.

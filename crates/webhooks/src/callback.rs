@@ -20,11 +20,12 @@ pub struct Callback {
 impl Callback {
     /// The endpoint that it is kept as.
     #[must_use]
-    pub fn endpoint(self, id: CallbackId) -> New {
+    pub fn endpoint(self, id: CallbackId, owner: Option<Arc<str>>) -> New {
         New {
             id: EndpointId::from(id),
             url: self.url,
             description: Arc::from(""),
+            owner,
             filter: Filter::default(),
             life: Life::Run(None),
             ordering: Ordering::Task,

@@ -164,6 +164,8 @@ pub struct Endpoint {
     pub url: Arc<str>,
     /// For people.
     pub description: Arc<str>,
+    /// Whose it is; `None`: nobody's.
+    pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
     /// How long it lives.

@@ -5,6 +5,7 @@
 mod cursor;
 mod flows;
 mod list;
+mod owners;
 mod reading;
 mod rows;
 mod select;
@@ -14,6 +15,7 @@ mod totals;
 pub use cursor::{Cursor, Order};
 pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List};
+pub use owners::Usage;
 pub use reading::{Node, Reading};
 pub use select::{ListFilter, Start};
 pub use snapshot::Snapshot;

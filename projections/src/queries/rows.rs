@@ -20,6 +20,19 @@ pub(super) async fn number(tx: &mut Tx<'_>, id: TaskId) -> Result<Option<i64>, E
     Ok(row.map(|row| Columns::of(&row).int()).transpose()?)
 }
 
+/// The key of a task, if `owner` owns its flow. Costs the same whether it is another's or not there.
+pub(super) async fn number_of(
+    tx: &mut Tx<'_>,
+    id: TaskId,
+    owner: &Arc<str>,
+) -> Result<Option<i64>, Error> {
+    let mut args = tx.args();
+    args.id(id.0);
+    args.text(Arc::clone(owner));
+    let row = tx.fetch_optional(NUMBER_OF, args).await?;
+    Ok(row.map(|row| Columns::of(&row).int()).transpose()?)
+}
+
 /// The tasks with these keys, in this order. Stops before the first that would bring the payloads
 /// to more than `bytes_max`, but never before the first of all. Cost: O(tasks).
 pub(super) async fn fetch(
@@ -149,6 +162,10 @@ fn required(row: &TaskRow) -> impl Iterator<Item = TaskId> {
 const NUMBER: &str = "SELECT created_position
     FROM tasks
     WHERE id = $1";
+/// Relies on the index tasks_id.
+const NUMBER_OF: &str = "SELECT created_position
+    FROM tasks
+    WHERE id = $1 AND owner = $2";
 /// Relies on the index runs_id. A flow has the id of its root.
 const RUN: &str = "SELECT run_id, state, pending, in_progress, completed, failed, cancelled
     FROM runs

@@ -17,6 +17,8 @@ use taskledger_sql::{Args, Columns, Engine, Tx, int};
 pub struct ListFilter {
     /// In this status.
     pub status: Option<Status>,
+    /// Of this owner: its flows are all that the list knows, as if there were no others.
+    pub owner: Option<Arc<str>>,
     /// Of this user.
     pub user_id: Option<Arc<str>>,
     /// Without a parent.
@@ -61,6 +63,8 @@ pub(super) struct Select {
     engine: Engine,
     /// Left sides of equations, with their values.
     equal: Vec<(&'static str, Value)>,
+    /// The owner is among them.
+    owned: bool,
     root_only: bool,
     /// Creation times wanted, in microseconds, the end not included.
     pub(super) times: Option<(i64, i64)>,
@@ -72,12 +76,17 @@ impl Select {
     /// `None` when nothing can match.
     pub(super) async fn new(tx: &mut Tx<'_>, f: &ListFilter) -> Result<Option<Self>, Error> {
         let mut equal = Vec::new();
-        if let Some(parent) = f.parent_id {
-            match rows::number(tx, parent).await? {
-                Some(no) => equal.push(("parent_no", Value::Int(no))),
-                None => return Ok(None),
-            }
+        let parent = match (f.parent_id, &f.owner) {
+            (Some(parent), Some(owner)) => Some(rows::number_of(tx, parent, owner).await?),
+            (Some(parent), None) => Some(rows::number(tx, parent).await?),
+            (None, _) => None,
+        };
+        match parent {
+            Some(Some(no)) => equal.push(("parent_no", Value::Int(no))),
+            Some(None) => return Ok(None),
+            None => equal.extend(f.owner.clone().map(|o| ("owner", Value::Text(o)))),
         }
+        let owned = equal.iter().any(|(column, _)| *column == "owner");
         equal.extend(f.user_id.clone().map(|u| ("user_id", Value::Text(u))));
         equal.extend(f.status.map(|s| ("status", Value::Text(s.as_str().into()))));
         equal.extend(f.name.clone().map(|n| ("name", Value::Text(n))));
@@ -85,6 +94,7 @@ impl Select {
         let mut select = Self {
             engine: tx.engine(),
             equal,
+            owned,
             root_only: f.root_only,
             times: None,
             keys: (0, i64::MAX),
@@ -140,10 +150,11 @@ impl Select {
         let n = args.len();
         let sql = format!(
             "SELECT created_position
-            FROM tasks
+            FROM {}
             WHERE {conditions}
             ORDER BY {by}
             LIMIT ${} OFFSET ${n}",
+            self.table(),
             n - 1
         );
         Ok((sql, args))
@@ -157,7 +168,7 @@ impl Select {
         times: Option<(i64, i64)>,
     ) -> Result<i64, Error> {
         let (conditions, args) = self.conditions(keys, times);
-        let sql = format!("SELECT COUNT(*) FROM tasks WHERE {conditions}");
+        let sql = format!("SELECT COUNT(*) FROM {} WHERE {conditions}", self.table());
         let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
         Ok(Columns::of(&row).int()?)
     }
@@ -165,6 +176,25 @@ impl Select {
     /// As [`Self::count`], over everything that the filter allows.
     pub(super) async fn count_all(&self, tx: &mut Tx<'_>) -> Result<i64, Error> {
         self.count(tx, self.keys, self.times).await
+    }
+
+    /// SQLite, which has no statistics, would find somebody's roots among the roots of all.
+    fn table(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite if self.owned && self.root_only => "tasks INDEXED BY tasks_owner_root",
+            Engine::Sqlite | Engine::Postgres => "tasks",
+        }
+    }
+
+    /// On SQLite, which has no statistics, a list of what somebody owns goes by an index that begins with
+    /// the owner: `+` keeps a column out of the choice. So its cost does not depend on others' tasks.
+    fn compared(&self, column: &'static str) -> &'static str {
+        match (self.engine, self.owned, column) {
+            (Engine::Sqlite, true, "user_id") => "+user_id",
+            (Engine::Sqlite, true, "name") => "+name",
+            (Engine::Sqlite, true, "priority") => "+priority",
+            (Engine::Sqlite | Engine::Postgres, _, column) => column,
+        }
     }
 
     fn conditions(&self, keys: (i64, i64), times: Option<(i64, i64)>) -> (String, Args) {
@@ -184,6 +214,7 @@ impl Select {
                 Value::Int(n) => args.int(*n),
                 Value::Text(t) => args.text(Arc::clone(t)),
             }
+            let column = self.compared(column);
             text.push_str(&format!(" AND {column} = ${}", args.len()));
         }
         if let Some((from, to)) = times {

@@ -2,24 +2,29 @@
 
 use super::select::{ListFilter, Select, keys_of_times};
 use crate::Error;
-use crate::tasks::counts::{ALL_TIMES, BUCKET_MICROS, EVERYBODY, bucket_of};
+use crate::tasks::counts::{ALL_TIMES, BUCKET_MICROS, EVERYBODY, Role, bucket_of};
 use sqlx::AssertSqlSafe;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Tx};
 
-/// How many tasks match. Cost: a sum over at most 40 rows; with a name or a parent O(their tasks);
-/// with creation times O(buckets) and the tasks of the two buckets at the ends.
+/// How many tasks match. Cost: a sum over at most 80 rows; with a name or a parent O(their tasks), with
+/// an owner and another user O(the owner's tasks); with creation times O(buckets) and the tasks of the
+/// two buckets at the ends.
 pub(super) async fn total(
     tx: &mut Tx<'_>,
     filter: &ListFilter,
     select: &Select,
 ) -> Result<u64, Error> {
-    let n = if filter.name.is_some() || filter.parent_id.is_some() {
-        select.count_all(tx).await?
-    } else if let Some((from, to)) = select.times {
+    let counted = Counted::of(filter);
+    let Some(counted) = counted.filter(|_| filter.name.is_none() && filter.parent_id.is_none())
+    else {
+        let n = select.count_all(tx).await?;
+        return Ok(u64::try_from(n).unwrap_or(0));
+    };
+    let n = if let Some((from, to)) = select.times {
         let parts = Parts::of(from, to);
-        let mut n = sum(tx, filter, parts.whole).await?;
+        let mut n = sum(tx, filter, &counted, parts.whole).await?;
         for edge in parts.edges.into_iter().flatten() {
             if let Some(keys) = keys_of_times(tx, edge.0, edge.1).await? {
                 n += select.count(tx, keys, Some(edge)).await?;
@@ -27,9 +32,48 @@ pub(super) async fn total(
         }
         n
     } else {
-        sum(tx, filter, (ALL_TIMES, ALL_TIMES + 1)).await?
+        sum(tx, filter, &counted, OF_ALL_TIMES).await?
     };
     Ok(u64::try_from(n).unwrap_or(0))
+}
+
+/// The buckets of a sum over all times.
+pub(super) const OF_ALL_TIMES: (i64, i64) = (ALL_TIMES, ALL_TIMES + 1);
+
+/// Under which name the tasks count that a list is about, and in which roles.
+pub(super) struct Counted {
+    name: Arc<str>,
+    roles: &'static [Role],
+}
+
+impl Counted {
+    /// `None`: no sums are kept for it.
+    fn of(filter: &ListFilter) -> Option<Self> {
+        let (name, roles): (_, &[Role]) = match (&filter.owner, &filter.user_id) {
+            (None, None) => return Some(Self::everybody()),
+            (None, Some(user)) => (user, &[Role::User, Role::Both]),
+            (Some(owner), None) => return Some(Self::owned_by(owner)),
+            (Some(owner), Some(user)) if owner == user => (owner, &[Role::Both]),
+            (Some(_), Some(_)) => return None,
+        };
+        let name = Arc::clone(name);
+        Some(Self { name, roles })
+    }
+
+    fn everybody() -> Self {
+        Self {
+            name: Arc::from(EVERYBODY),
+            roles: &[Role::Everybody],
+        }
+    }
+
+    /// All tasks of somebody's flows.
+    pub(super) fn owned_by(owner: &Arc<str>) -> Self {
+        Self {
+            name: Arc::clone(owner),
+            roles: &[Role::Both, Role::Owner],
+        }
+    }
 }
 
 /// A span of creation times as whole buckets and what is left at its ends.
@@ -66,14 +110,21 @@ impl Parts {
     }
 }
 
-/// The tasks in buckets `from` to before `to`, user, status, priority and root as filtered.
-async fn sum(tx: &mut Tx<'_>, filter: &ListFilter, (from, to): (i64, i64)) -> Result<i64, Error> {
+/// The tasks `counted` in buckets `from` to before `to`, status, priority and root as filtered.
+pub(super) async fn sum(
+    tx: &mut Tx<'_>,
+    filter: &ListFilter,
+    counted: &Counted,
+    (from, to): (i64, i64),
+) -> Result<i64, Error> {
     let mut args = tx.args();
-    let user = filter.user_id.clone();
-    args.text(user.unwrap_or_else(|| Arc::from(EVERYBODY)));
+    args.text(Arc::clone(&counted.name));
     args.int(from);
     args.int(to);
     let mut sql = SUM.to_owned();
+    let roles = counted.roles.iter().map(|role| role.number().to_string());
+    let roles: Vec<String> = roles.collect();
+    sql.push_str(&format!(" AND role IN ({})", roles.join(", ")));
     if let Some(status) = filter.status {
         args.name(status.as_str());
         sql.push_str(&format!(" AND status = ${}", args.len()));

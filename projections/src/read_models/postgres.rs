@@ -34,10 +34,16 @@ const SWAP_WAIT_MS: u64 = 200;
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[(
-        "0001_read_models",
-        include_str!("../../../migrations/postgres/read_models/0001_read_models.sql"),
-    )])
+    migrator(&[
+        (
+            "0001_read_models",
+            include_str!("../../../migrations/postgres/read_models/0001_read_models.sql"),
+        ),
+        (
+            "0002_owners",
+            include_str!("../../../migrations/postgres/read_models/0002_owners.sql"),
+        ),
+    ])
 });
 
 /// Makes the serving tables, or finds them. What another version serves is not touched.

@@ -38,10 +38,16 @@ const WAL_BYTES_KEPT: u32 = 16 * 1024 * 1024;
 const WAL_PAGES: u32 = 4096;
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[(
-        "0001_read_models",
-        include_str!("../../../migrations/sqlite/read_models/0001_read_models.sql"),
-    )])
+    migrator(&[
+        (
+            "0001_read_models",
+            include_str!("../../../migrations/sqlite/read_models/0001_read_models.sql"),
+        ),
+        (
+            "0002_owners",
+            include_str!("../../../migrations/sqlite/read_models/0002_owners.sql"),
+        ),
+    ])
 });
 
 /// Opens or creates the file, replacing it when it is of no use.
@@ -230,6 +236,18 @@ async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position
         .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal);
     let mut db = SqliteConnection::connect_with(&options).await?;
+    let exists: bool = sqlx::query_scalar(HAS_CHECKPOINTS)
+        .fetch_one(&mut db)
+        .await?;
+    if exists {
+        let mut tx = Tx::sqlite(db.begin().await?);
+        let found = checkpoint::load::<TaskProjector>(&mut tx).await?;
+        tx.commit().await?;
+        // Rows of another version are thrown away: giving them new columns and indexes is wasted.
+        if found.is_some_and(|(version, _)| version != TaskProjector::VERSION) {
+            return Ok((db, found));
+        }
+    }
     MIGRATIONS
         .run_direct(None, &mut db, false)
         .await
@@ -239,6 +257,10 @@ async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position
     tx.commit().await?;
     Ok((db, found))
 }
+
+const HAS_CHECKPOINTS: &str = "SELECT COUNT(*) > 0
+    FROM sqlite_master
+    WHERE type = 'table' AND name = 'checkpoints'";
 
 /// Makes an empty file that only its owner can read, unless there is one. SQLite takes it for a new
 /// database, and gives what it keeps beside a database the same mode.

@@ -1,12 +1,12 @@
 //! Drops the rows of flows that were archived, with everything that was counted of them.
 
-use super::counts::{BUCKET_MICROS, Cell};
+use super::counts::{self, BUCKET_MICROS};
 use super::working_set::WorkingSet;
 use crate::Error;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use taskledger_domain::flow::Event;
 use taskledger_domain::{Recorded, RunId, Timestamp};
-use taskledger_sql::{Columns, MultiRow, Tx};
+use taskledger_sql::{Columns, MultiRow, Row, Tx};
 
 /// Flows that were archived one after the other, whose rows are dropped together.
 #[derive(Default)]
@@ -56,16 +56,8 @@ impl<'e> Gone<'e> {
             .fetch(tx, &flows, |(no, _), args| args.int(*no))
             .await?;
         for row in &cells {
-            let mut c = Columns::of(row);
-            let (user, bucket) = (c.opt_text()?, c.int()?);
-            let cell = Cell {
-                status: c.status()?,
-                priority: c.priority()?,
-                root: c.int()? != 0,
-            };
-            let created_at = Timestamp(bucket * BUCKET_MICROS);
-            let count = c.int()?;
-            set.counts.add(user.as_ref(), created_at, cell, -count);
+            let group = Group::read(row)?;
+            group.add(group.owner.as_ref(), -1, &mut set.counts);
         }
         // Bodies and attempts are found through the tasks, which go last.
         for statement in [&*BODIES, &*ATTEMPTS, &*TASKS, &*SUMMARIES, &*OPEN_RUNS] {
@@ -81,20 +73,60 @@ impl<'e> Gone<'e> {
     }
 }
 
+/// Tasks of flows that count in the same places.
+pub(super) struct Group {
+    user: Option<Arc<str>>,
+    pub(super) owner: Option<Arc<str>>,
+    bucket: i64,
+    cell: counts::Cell,
+    count: i64,
+}
+
+impl Group {
+    /// Reads [`CELLS`].
+    pub(super) fn read(row: &Row) -> Result<Self, Error> {
+        let mut c = Columns::of(row);
+        Ok(Self {
+            user: c.opt_text()?,
+            owner: c.opt_text()?,
+            bucket: c.int()?,
+            cell: counts::Cell {
+                status: c.status()?,
+                priority: c.priority()?,
+                root: c.int()? != 0,
+            },
+            count: c.int()?,
+        })
+    }
+
+    /// Whether they are roots.
+    pub(super) const fn is_root(&self) -> bool {
+        self.cell.root
+    }
+
+    /// Adds them (`times` 1) or takes them away (-1), as if `owner` were their owner.
+    pub(super) fn add(&self, owner: Option<&Arc<str>>, times: i64, counts: &mut counts::Deltas) {
+        let user = self.user.as_ref();
+        let created_at = Timestamp(self.bucket * BUCKET_MICROS);
+        let names = counts::Names { user, owner };
+        counts.add(names, created_at, self.cell, times * self.count);
+    }
+}
+
 const _: () = assert!(BUCKET_MICROS == 600_000_000, "the text below says so too");
 
 /// By the index tasks_flow_ordinal. The divisor is [`BUCKET_MICROS`].
-static CELLS: LazyLock<MultiRow> = LazyLock::new(|| {
+pub(super) static CELLS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "SELECT c.user_id, c.bucket, c.status, c.priority, c.is_root, COUNT(*)
+        "SELECT c.user_id, c.owner, c.bucket, c.status, c.priority, c.is_root, COUNT(*)
         FROM (
-            SELECT t.user_id, t.created_at / 600000000 AS bucket, t.status, t.priority,
+            SELECT t.user_id, t.owner, t.created_at / 600000000 AS bucket, t.status, t.priority,
                 CAST(CASE WHEN t.parent_no IS NULL THEN 1 ELSE 0 END AS BIGINT) AS is_root
             FROM tasks t
             WHERE t.flow_no IN (",
         1,
         ")) c
-        GROUP BY c.user_id, c.bucket, c.status, c.priority, c.is_root",
+        GROUP BY c.user_id, c.owner, c.bucket, c.status, c.priority, c.is_root",
     )
 });
 /// By primary key; the tasks by the index tasks_flow_ordinal.

@@ -1,9 +1,11 @@
 //! Totals that lists show without counting rows.
 //!
 //! Owns: which totals exist ([`bucket_of`], [`EVERYBODY`], [`ALL_TIMES`]) and their pending
-//! changes. A task counts under its user and under everybody, in its ten minutes of creation and
-//! over all times, so that every combination of status, user, priority and root is a sum over at
-//! most 40 rows, and a span of creation times adds whole buckets and counts rows only at its ends.
+//! changes. A task counts under its user, under its owner and under everybody, in its ten minutes of
+//! creation and over all times, so that every combination of status, user, priority and root is a sum
+//! over at most 80 rows, and a span of creation times adds whole buckets and counts rows only at its
+//! ends. The same for an owner. Where user and owner are the same, which is usual, a task counts once
+//! for both ([`Role`]).
 
 use crate::Error;
 use std::collections::{BTreeMap, HashMap};
@@ -17,20 +19,54 @@ use taskledger_sql::{Args, Engine, MultiRow, Tx};
 pub(crate) const BUCKET_MICROS: i64 = 600 * 1_000_000;
 /// The bucket of all times.
 pub(crate) const ALL_TIMES: i64 = -1;
-/// The user key of everybody; user ids are never empty.
+/// The user key of everybody.
 pub(crate) const EVERYBODY: &str = "";
+
+/// What somebody is to the tasks that count under this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Their user, and not their owner.
+    User,
+    /// Their user and their owner.
+    Both,
+    /// Their owner, and not their user.
+    Owner,
+    /// Everybody, under [`EVERYBODY`]: a role of its own, so that no name gets these totals.
+    Everybody,
+}
+
+impl Role {
+    const ALL: [Self; 4] = [Self::User, Self::Both, Self::Owner, Self::Everybody];
+
+    /// As `task_counts.role` holds it; also the place in [`ByRole`].
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::User => 0,
+            Self::Both => 1,
+            Self::Owner => 2,
+            Self::Everybody => 3,
+        }
+    }
+}
 
 /// The bucket of a creation time, from 0.
 pub(crate) fn bucket_of(time: Timestamp) -> i64 {
     time.0.max(0) / BUCKET_MICROS
 }
 
-/// What of a task its totals depend on, its user apart.
+/// What of a task its totals depend on, its user and its owner apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) status: Status,
     pub(super) priority: Priority,
     pub(super) root: bool,
+}
+
+/// Whose a task is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) user: Option<&'a Arc<str>>,
+    pub(super) owner: Option<&'a Arc<str>>,
 }
 
 /// (status, priority, root) in the order of the protocol: 5 x 4 x 2.
@@ -49,29 +85,34 @@ impl Cell {
     }
 }
 
+/// Changes by bucket, for each role that one name has.
+type ByRole = [BTreeMap<i64, [i64; CELLS]>; Role::ALL.len()];
+
 /// Changes of totals that are not written yet.
 #[derive(Default)]
 pub(super) struct Deltas {
-    cells: HashMap<Arc<str>, BTreeMap<i64, [i64; CELLS]>>,
+    cells: HashMap<Arc<str>, ByRole>,
     created: BTreeMap<i64, (Position, Position)>,
 }
 
 impl Deltas {
-    /// `by` more (or fewer) tasks of `user`, created at `created_at`, in `cell`.
-    pub(super) fn add(
-        &mut self,
-        user: Option<&Arc<str>>,
-        created_at: Timestamp,
-        cell: Cell,
-        by: i64,
-    ) {
+    /// `by` more (or fewer) tasks of `of`, created at `created_at`, in `cell`.
+    pub(super) fn add(&mut self, of: Names<'_>, created_at: Timestamp, cell: Cell, by: i64) {
         let bucket = bucket_of(created_at);
-        let everybody = LazyLock::force(&EVERYBODY_KEY);
-        for key in [Some(everybody), user].into_iter().flatten() {
-            let buckets = match self.cells.get_mut(key) {
-                Some(buckets) => buckets,
+        let everybody = Some((LazyLock::force(&EVERYBODY_KEY), Role::Everybody));
+        let (first, second) = match (of.user, of.owner) {
+            (Some(user), Some(owner)) if user == owner => (Some((user, Role::Both)), None),
+            (user, owner) => (
+                user.map(|name| (name, Role::User)),
+                owner.map(|name| (name, Role::Owner)),
+            ),
+        };
+        for (key, role) in [everybody, first, second].into_iter().flatten() {
+            let roles = match self.cells.get_mut(key) {
+                Some(roles) => roles,
                 None => self.cells.entry(Arc::clone(key)).or_default(),
             };
+            let buckets = &mut roles[usize::from(role.number())];
             for bucket in [ALL_TIMES, bucket] {
                 buckets.entry(bucket).or_insert([0; CELLS])[cell.index()] += by;
             }
@@ -90,30 +131,32 @@ impl Deltas {
     /// Writes all changes and forgets them. Cost: O(changed totals).
     pub(super) async fn flush(&mut self, tx: &mut Tx<'_>) -> Result<(), Error> {
         let mut rows = Vec::new();
-        for (user, buckets) in self.cells.drain() {
-            for (bucket, cells) in buckets {
-                for (cell, by) in all_cells().zip(cells) {
-                    if by != 0 {
-                        rows.push((Arc::clone(&user), bucket, cell, by));
+        for (name, roles) in self.cells.drain() {
+            for (role, buckets) in Role::ALL.into_iter().zip(roles) {
+                for (bucket, cells) in buckets {
+                    for (cell, by) in all_cells().zip(cells) {
+                        if by != 0 {
+                            let name = Arc::clone(&name);
+                            let key = (name, role, bucket, cell);
+                            rows.push((key, by));
+                        }
                     }
                 }
             }
         }
         UPSERT
-            .execute(tx, &rows, |(user, bucket, cell, by), args| {
-                bind_key(args, user, *bucket, *cell);
+            .execute(tx, &rows, |(key, by), args| {
+                bind_key(args, key);
                 args.int(*by);
             })
             .await?;
-        let fell: Vec<_> = rows.iter().filter(|row| row.3 < 0).collect();
+        let fell: Vec<_> = rows.iter().filter(|(_, by)| *by < 0).collect();
         match tx.engine() {
             Engine::Sqlite if fell.is_empty() => {}
             Engine::Sqlite => _ = tx.execute(DELETE_ZERO, tx.args()).await?,
             Engine::Postgres => {
                 DELETE_FALLEN
-                    .execute(tx, &fell, |(user, bucket, cell, _), args| {
-                        bind_key(args, user, *bucket, *cell);
-                    })
+                    .execute(tx, &fell, |(key, _), args| bind_key(args, key))
                     .await?;
             }
         }
@@ -130,9 +173,10 @@ impl Deltas {
 }
 
 /// Gives the primary key.
-fn bind_key(args: &mut Args, user: &Arc<str>, bucket: i64, cell: Cell) {
-    args.text(Arc::clone(user));
-    args.int(bucket);
+fn bind_key(args: &mut Args, (name, role, bucket, cell): &(Arc<str>, Role, i64, Cell)) {
+    args.text(Arc::clone(name));
+    args.int(i64::from(role.number()));
+    args.int(*bucket);
     args.name(cell.status.as_str());
     args.int(i64::from(cell.priority.get()));
     args.int(i64::from(cell.root));
@@ -154,9 +198,10 @@ static EVERYBODY_KEY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(EVERYBODY)
 
 static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "INSERT INTO task_counts (user_key, bucket, status, priority, is_root, n)",
-        6,
-        "ON CONFLICT (user_key, bucket, status, priority, is_root) DO UPDATE SET n = task_counts.n + excluded.n",
+        "INSERT INTO task_counts (user_key, role, bucket, status, priority, is_root, n)",
+        7,
+        "ON CONFLICT (user_key, role, bucket, status, priority, is_root)
+            DO UPDATE SET n = task_counts.n + excluded.n",
     )
 });
 
@@ -168,9 +213,10 @@ const DELETE_ZERO: &str = "DELETE FROM task_counts
 pub(super) static DELETE_FALLEN: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "DELETE FROM task_counts c USING (",
-        5,
-        ") AS v WHERE c.user_key = v.column1 AND c.bucket = v.column2 AND c.status = v.column3
-            AND c.priority = v.column4 AND c.is_root = v.column5 AND c.n = 0",
+        6,
+        ") AS v WHERE c.user_key = v.column1 AND c.role = v.column2 AND c.bucket = v.column3
+            AND c.status = v.column4 AND c.priority = v.column5 AND c.is_root = v.column6
+            AND c.n = 0",
     )
 });
 
@@ -189,7 +235,13 @@ static CREATED: LazyLock<MultiRow> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use super::{CELLS, all_cells};
+    use super::{CELLS, Role, all_cells};
+
+    #[test]
+    fn every_role_has_its_own_place() {
+        let places: Vec<_> = Role::ALL.map(Role::number).into();
+        assert_eq!(places, [0, 1, 2, 3]);
+    }
 
     #[test]
     fn every_cell_has_its_own_place() {

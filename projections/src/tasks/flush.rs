@@ -13,6 +13,7 @@ use taskledger_sql::{Columns, MultiRow, Tx};
 pub(super) async fn flush(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     delete(set, tx).await?;
     write_tasks(set, tx).await?;
+    super::owners::write(set, tx).await?;
     write_attempts(set, tx).await?;
     write_flows(set, tx).await?;
     write_runs(set, tx).await?;

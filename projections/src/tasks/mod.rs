@@ -5,9 +5,11 @@ mod archive;
 mod attempts;
 mod contradiction;
 pub(crate) mod counts;
+mod facets;
 mod flows;
 mod flush;
 mod load;
+mod owners;
 pub(crate) mod rows;
 pub(crate) mod working_set;
 
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use taskledger_domain::Recorded;
 use taskledger_domain::flow::Event;
 use taskledger_sql::Tx;
-use working_set::{CACHED_TASKS_MAX, WorkingSet};
+use working_set::{CACHED_TASKS_MAX, InSql, WorkingSet};
 
 /// Tasks kept in memory between large batches, those of several of them: 32 MB.
 const CACHED_TASKS_IN_LARGE_BATCHES_MAX: usize = 65_536;
@@ -67,8 +69,8 @@ impl TaskProjector {
 
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
-    // 2: runs do not count groups.
-    const VERSION: i64 = 2;
+    // 2: runs do not count groups. 3: tasks carry the owner of their flow.
+    const VERSION: i64 = 3;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;
@@ -83,13 +85,16 @@ impl Projector for TaskProjector {
                 flush::flush(set, tx).await?;
                 gone.drop_rows(set, tx).await?;
             }
-            let cover = set.fold(recorded).map_err(|found| Error::Poison {
+            let in_sql = set.fold(recorded).map_err(|found| Error::Poison {
                 position: recorded.position,
                 reason: found.to_string(),
             })?;
-            if let Some(cover) = cover {
+            if let Some(in_sql) = in_sql {
                 flush::flush(set, tx).await?;
-                flush::cover(set, tx, &cover).await?;
+                match in_sql {
+                    InSql::Cover(cover) => flush::cover(set, tx, &cover).await?,
+                    InSql::Owner(change) => owners::change(set, tx, change).await?,
+                }
             }
         }
         flush::flush(set, tx).await?;

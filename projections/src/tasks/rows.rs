@@ -36,14 +36,22 @@ pub(super) const DEFINITION: [&str; 7] = [
     "deadline",
 ];
 /// Written once, with all of the above.
-pub(super) const IDENTITY: [&str; 5] = ["id", "flow_id", "flow_no", "ordinal", "created_at"];
+pub(super) const IDENTITY: [&str; 6] = [
+    "id",
+    "flow_id",
+    "flow_no",
+    "ordinal",
+    "created_at",
+    // Written again, for all tasks of a flow at once, when its root gets another user.
+    "owner",
+];
 
 /// The columns of a row without its body, for [`read`]; `t` is the table's alias.
 pub(crate) const COLUMNS: &str = "t.created_position, t.flow_no, t.parent_no,
     t.id, t.flow_id, t.ordinal, t.parent_id, t.user_id, t.name, t.status, t.priority,
     t.method, t.deadline, t.progress, t.child_count, t.child_progress_sum, t.attempt,
     t.run_id, t.next_attempt_at, t.created_at, t.started_at, t.updated_at, t.completed_at,
-    t.last_position, t.error, t.result";
+    t.last_position, t.error, t.result, t.owner";
 /// The columns of the body, for [`read_with_body`]; `b` is the table's alias.
 pub(crate) const BODY_COLUMNS: &str = "b.dependencies, b.inputs, b.schemas, b.params";
 
@@ -110,6 +118,7 @@ fn head(c: &mut Columns<'_>) -> Result<Placed, Error> {
         position: c.number()?,
         error: c.opt_text()?,
         result: c.opt_payload()?,
+        owner: c.opt_text()?,
         inputs: crate::task_row::empty_payload(),
         schemas: None,
         params: None,
@@ -165,6 +174,7 @@ pub(super) fn bind_identity(p: &Placed, args: &mut Args) {
     args.int(p.flow_no);
     args.int(i64::from(r.ordinal));
     args.time(r.created_at);
+    args.text(r.owner.clone());
 }
 
 /// Gives dependencies, inputs, schemas and params.

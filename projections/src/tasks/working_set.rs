@@ -7,12 +7,14 @@
 
 use super::attempts::AttemptRow;
 use super::contradiction::Contradiction;
-use super::counts::{Cell, Deltas};
+use super::counts::{Deltas, Names};
+use super::facets::Facets;
 use super::flows::{Flow, Run, shift};
+use super::owners::OwnerChange;
 use super::rows::Placed;
 use crate::TaskRow;
 use crate::task_row::Change;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunEnded, RunStarted, RunState, StatusCounts, covers};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
@@ -47,6 +49,14 @@ pub(crate) struct CoverInSql {
     pub(super) run: RunStarted,
 }
 
+/// What an event does to tasks of which not all are in memory.
+pub(crate) enum InSql {
+    /// A run begins over them.
+    Cover(CoverInSql),
+    /// Their flow has another owner.
+    Owner(OwnerChange),
+}
+
 #[derive(Default)]
 pub(crate) struct WorkingSet {
     pub(super) batch: u64,
@@ -68,20 +78,24 @@ pub(crate) struct WorkingSet {
     pub(super) deleted: Vec<i64>,
     pub(super) attempts: HashMap<(i64, u32), AttemptRow>,
     pub(super) counts: Deltas,
+    /// Keys of flows whose owner changed, with the new one.
+    pub(super) owners: BTreeMap<i64, Option<Arc<str>>>,
 }
 
 impl WorkingSet {
-    /// Applies one event. `Some`: the caller must cover the tasks in SQL before the next event.
+    /// Applies one event. `Some`: the caller must do that in SQL before the next event.
     ///
     /// # Errors
     /// Why the event contradicts what is known; the set is then useless.
-    pub(crate) fn fold(
-        &mut self,
-        recorded: &Recorded,
-    ) -> Result<Option<CoverInSql>, Contradiction> {
-        let cover = match recorded.event.as_ref() {
+    pub(crate) fn fold(&mut self, recorded: &Recorded) -> Result<Option<InSql>, Contradiction> {
+        let in_sql = match recorded.event.as_ref() {
             Event::TaskCreated(_) => self.create(recorded).map(|()| None),
-            Event::RunStarted(e) => self.start_run(recorded, e),
+            Event::RunStarted(e) => self
+                .start_run(recorded, e)
+                .map(|cover| cover.map(InSql::Cover)),
+            Event::UserChanged(e) if e.task_id == recorded.flow.root() => {
+                self.change_owner(recorded)
+            }
             Event::RunEnded(e) => self.end_run(recorded, e).map(|()| None),
             // Its rows are dropped, not folded.
             Event::FlowArchived(_) => return Ok(None),
@@ -89,23 +103,23 @@ impl WorkingSet {
             | Event::PriorityChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
-            | Event::TaskRespecified(_) => self.change(recorded, Write::Definition),
+            | Event::TaskRespecified(_) => self.change(recorded, Write::Definition).map(|()| None),
             Event::DependenciesChanged(_) | Event::TaskProgressed(_) => {
-                self.change(recorded, Write::Figures)
+                self.change(recorded, Write::Figures).map(|()| None)
             }
             Event::TaskStarted(_)
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
             | Event::TaskCancelled(_)
-            | Event::TaskDeleted(_) => self.change(recorded, Write::State),
+            | Event::TaskDeleted(_) => self.change(recorded, Write::State).map(|()| None),
         }?;
         let flow = self.flow(recorded.flow)?;
         flow.last_position = recorded.position;
         if !std::mem::replace(&mut flow.changed, true) {
             self.changed_flows.push(recorded.flow);
         }
-        Ok(cover)
+        Ok(in_sql)
     }
 
     /// Puts a stored task into memory.
@@ -150,6 +164,7 @@ impl WorkingSet {
     pub(crate) fn forget_writes(&mut self) {
         self.attempts.clear();
         self.counts = Deltas::default();
+        self.owners.clear();
         self.changed.clear();
         self.changed_flows.clear();
         self.changed_runs.clear();
@@ -188,12 +203,12 @@ impl WorkingSet {
         self.runs.retain(|_, run| flows.contains_key(&run.flow_id));
     }
 
-    fn flow(&mut self, id: FlowId) -> Result<&mut Flow, Contradiction> {
+    pub(super) fn flow(&mut self, id: FlowId) -> Result<&mut Flow, Contradiction> {
         self.flows.get_mut(&id).ok_or(Contradiction::NoFlow(id))
     }
 
     fn create(&mut self, recorded: &Recorded) -> Result<(), Contradiction> {
-        let row = TaskRow::created(recorded).ok_or(Contradiction::NoCreation)?;
+        let mut row = TaskRow::created(recorded).ok_or(Contradiction::NoCreation)?;
         let no = int(row.created_position);
         let (flow_no, parent_no) = match row.parent_id {
             Some(parent) => {
@@ -201,6 +216,7 @@ impl WorkingSet {
                 if parent.row.flow_id != row.flow_id {
                     return Err(Contradiction::ForeignParent(parent.row.id));
                 }
+                row.owner.clone_from(&parent.row.owner);
                 (parent.flow_no, Some(parent.no()))
             }
             None if row.flow_id.root() == row.id && !self.flows.contains_key(&row.flow_id) => {
@@ -237,11 +253,11 @@ impl WorkingSet {
         Ok(())
     }
 
-    fn change(
+    pub(super) fn change(
         &mut self,
         recorded: &Recorded,
         write: Write,
-    ) -> Result<Option<CoverInSql>, Contradiction> {
+    ) -> Result<(), Contradiction> {
         let event = recorded.event.as_ref();
         let id = event.task_id().ok_or(Contradiction::NoTaskNamed)?;
         let task = self.tasks.get_mut(&id).ok_or(Contradiction::NoTask(id))?;
@@ -259,7 +275,7 @@ impl WorkingSet {
             self.heavy.push(recorded.flow);
         }
         if change == Change::Deleted {
-            return self.delete(id, &before).map(|()| None);
+            return self.delete(id, &before);
         }
         let after = Facets::of(row);
         task.dependencies_changed |= matches!(event, Event::DependenciesChanged(_));
@@ -282,7 +298,7 @@ impl WorkingSet {
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn delete(&mut self, id: TaskId, before: &Facets) -> Result<(), Contradiction> {
@@ -368,14 +384,14 @@ impl WorkingSet {
     }
 
     /// Moves one task from one place to another in all figures above it, its ancestors apart.
-    fn account(
+    pub(super) fn account(
         &mut self,
         flow: FlowId,
         before: Option<&Facets>,
         after: Option<&Facets>,
     ) -> Result<(), Contradiction> {
         let same_cell = match (before, after) {
-            (Some(b), Some(a)) => b.cell == a.cell && b.user == a.user,
+            (Some(b), Some(a)) => b.cell == a.cell && b.user == a.user && b.owner == a.owner,
             (None, _) | (_, None) => false,
         };
         let same_run = match (before, after) {
@@ -387,8 +403,11 @@ impl WorkingSet {
         for (facets, by) in [(before, -1), (after, 1)] {
             let Some(facets) = facets else { continue };
             if !same_cell {
-                self.counts
-                    .add(facets.user.as_ref(), facets.created_at, facets.cell, by);
+                let names = Names {
+                    user: facets.user.as_ref(),
+                    owner: facets.owner.as_ref(),
+                };
+                self.counts.add(names, facets.created_at, facets.cell, by);
             }
             let flow = self.flow(flow)?;
             shift(&mut flow.counts, facets.cell.status, by);
@@ -446,45 +465,11 @@ impl WorkingSet {
         }
     }
 
-    fn task(&self, id: TaskId) -> Result<&Task, Contradiction> {
+    pub(super) fn task(&self, id: TaskId) -> Result<&Task, Contradiction> {
         self.tasks.get(&id).ok_or(Contradiction::NoTask(id))
     }
 
-    fn task_mut(&mut self, id: TaskId) -> Result<&mut Task, Contradiction> {
+    pub(super) fn task_mut(&mut self, id: TaskId) -> Result<&mut Task, Contradiction> {
         self.tasks.get_mut(&id).ok_or(Contradiction::NoTask(id))
-    }
-}
-
-/// What of a task the figures above it depend on.
-struct Facets {
-    cell: Cell,
-    user: Option<Arc<str>>,
-    created_at: taskledger_domain::Timestamp,
-    millionths: i64,
-    waiting: bool,
-    deadline: bool,
-    /// It runs something: groups are not counted by their runs.
-    runs: bool,
-    run_id: Option<RunId>,
-    parent: Option<TaskId>,
-}
-
-impl Facets {
-    fn of(row: &TaskRow) -> Self {
-        Self {
-            cell: Cell {
-                status: row.status,
-                priority: row.priority,
-                root: row.is_root(),
-            },
-            user: row.user_id.clone(),
-            created_at: row.created_at,
-            millionths: i64::from(row.progress.millionths()),
-            waiting: row.next_attempt_at.is_some(),
-            deadline: row.deadline.is_some(),
-            runs: !row.is_group(),
-            run_id: row.run_id,
-            parent: row.parent_id,
-        }
     }
 }

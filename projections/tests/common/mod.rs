@@ -94,7 +94,10 @@ impl World {
             },
             event: Arc::new(event),
         });
-        if let Some(row) = TaskRow::created(&recorded) {
+        if let Some(mut row) = TaskRow::created(&recorded) {
+            if !row.is_root() {
+                row.owner = self.owner_of(flow);
+            }
             self.live.insert(position, row);
         } else {
             let mut gone = None;
@@ -110,6 +113,12 @@ impl World {
         recount(&mut self.live);
         self.log.push(Arc::clone(&recorded));
         recorded
+    }
+
+    /// The user of the flow's root, now.
+    pub fn owner_of(&self, flow: FlowId) -> Option<Arc<str>> {
+        let mut rows = self.live.values();
+        rows.find(|row| row.id == flow.root())?.user_id.clone()
     }
 
     /// Appends without keeping the naive picture: for large logs.

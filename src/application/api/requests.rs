@@ -1,7 +1,7 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
+use super::webhooks::Callback;
 use super::{History, UseCase};
-use crate::webhooks::callback::Callback;
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
 use taskledger_domain::task::call::TaskList;
@@ -165,8 +165,7 @@ pub struct Copy {
 /// A callback as it travels between nodes. Its own types do not serialize, so that no secret is written
 /// by accident.
 mod callback {
-    use crate::webhooks::callback::Callback;
-    use crate::webhooks::delivery::Secret;
+    use crate::application::api::webhooks::{Callback, Secret};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
 

@@ -126,6 +126,10 @@ pub struct NodeShare {
     pub partitions: usize,
 }
 
+/// The name of the executor that runs programs of the server's machine. It is off unless the server allows
+/// programs, which a refusal of it explains.
+pub const COMMAND_EXECUTOR: &str = "command_executor";
+
 /// An executor as callers see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorView {

@@ -3,7 +3,7 @@
 use super::Scope;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind;
-use crate::subscription::stream::{Reset, Stream};
+use crate::subscription::stream::{Notices, Reset};
 use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, TaskId};
 use taskledger_projections::{RunView, TaskView};
@@ -25,7 +25,7 @@ pub struct Watch {
 #[derive(Debug)]
 pub struct Watching {
     /// The notices.
-    pub stream: Stream,
+    pub stream: Notices,
     /// Why it begins elsewhere.
     pub reset: Option<Reset>,
 }
@@ -68,5 +68,5 @@ pub struct Subscribed {
     /// The end was told before, and nothing follows.
     pub is_final: bool,
     /// What happens behind that.
-    pub stream: Stream,
+    pub stream: Notices,
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use taskledger_auth::{Caller, Name, Scope, Scopes};
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::task::call::parse_create;
@@ -224,7 +225,10 @@ fn sent_by(context: &Context, request: &Request) -> Vec<u8> {
 #[tokio::test]
 async fn a_request_arrives_as_it_was_sent() {
     let mut context = caller(Some("k \"x\"\né"));
-    context.principal = Arc::from("ann \"x\"\né");
+    let name = Name::new("ann \"x\"é").expect("a name");
+    let scopes = Scopes::of([Scope::TasksRead, Scope::Admin]);
+    let user = Caller::user(&name, scopes).by(Arc::from("token"), Some(7));
+    context.caller = Arc::new(user);
     if let Some(idempotency) = &mut context.idempotency {
         idempotency.call_fingerprint = Some(Arc::from("f"));
     }

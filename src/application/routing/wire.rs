@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::{Caller, Scope, Scopes};
 
 /// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v2/call";
+pub const PATH: &str = "/internal/v3/call";
 /// The version of the form.
-pub const WIRE_VERSION: u32 = 2;
+pub const WIRE_VERSION: u32 = 3;
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.
@@ -26,10 +27,13 @@ const INLINE_BYTES_MAX: usize = 256 * 1024;
 struct Cover<'a> {
     v: u32,
     #[serde(borrow)]
-    principal: Cow<'a, str>,
+    actor: Cow<'a, str>,
     #[serde(borrow)]
     tenant: Cow<'a, str>,
-    scopes: Vec<Arc<str>>,
+    scopes: Scopes,
+    methods: Option<Arc<[Arc<str>]>>,
+    credential: Option<Arc<str>>,
+    expires_ms: Option<i64>,
     #[serde(borrow)]
     correlation: Cow<'a, str>,
     #[serde(borrow)]
@@ -69,11 +73,15 @@ pub(super) fn written(request: &Request) -> Arc<[u8]> {
 
 /// A written request as it is sent.
 pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<u8> {
+    let caller = &context.caller;
     let cover = Cover {
         v: WIRE_VERSION,
-        principal: Cow::from(&*context.principal),
-        tenant: Cow::from(&*context.tenant),
-        scopes: context.scopes.to_vec(),
+        actor: Cow::from(&**caller.actor()),
+        tenant: Cow::from(&**caller.tenant()),
+        scopes: caller.scopes(),
+        methods: caller.methods().cloned(),
+        credential: caller.credential().cloned(),
+        expires_ms: caller.expires_ms(),
         correlation: Cow::from(&*context.correlation),
         trace: context.trace.as_deref().map(Cow::from),
         idempotency: context.idempotency.as_ref().map(|idempotency| Key {
@@ -107,10 +115,15 @@ fn read(body: &[u8]) -> Option<Arrived> {
         return None;
     }
     let request = serde_json::from_slice(&body[end + 1..]).ok()?;
-    let mut context = Context::anonymous(Arc::from(&*cover.correlation));
-    context.principal = Arc::from(&*cover.principal);
-    context.tenant = Arc::from(&*cover.tenant);
-    context.scopes = cover.scopes.into();
+    let caller = Caller::described(
+        &cover.actor,
+        &cover.tenant,
+        cover.scopes,
+        cover.methods,
+        cover.credential,
+        cover.expires_ms,
+    )?;
+    let mut context = Context::of(Arc::new(caller), Arc::from(&*cover.correlation));
     context.trace = cover
         .trace
         .as_deref()
@@ -143,6 +156,10 @@ enum SentError {
     Busy {
         reason: String,
         retry_after_ms: u64,
+    },
+    Forbidden {
+        scope: Scope,
+        field: Option<String>,
     },
     OutcomeUnknown,
     Unanswered {
@@ -186,6 +203,10 @@ pub(in crate::application) fn written_outcome(
                 reason,
                 retry_after_ms,
             },
+            Error::Forbidden { scope, field } => SentError::Forbidden {
+                scope,
+                field: field.map(Cow::into_owned),
+            },
             Error::OutcomeUnknown => SentError::OutcomeUnknown,
             Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
             Error::OutOfTime { changes } => SentError::OutOfTime { changes },
@@ -222,6 +243,10 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         }) => Error::Busy {
             reason,
             retry_after_ms,
+        },
+        Outcome::Error(SentError::Forbidden { scope, field }) => Error::Forbidden {
+            scope,
+            field: field.map(Cow::Owned),
         },
         Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
         Outcome::Error(SentError::Unanswered { retry_after_ms }) => {

@@ -20,7 +20,7 @@ impl Service {
         consistency: Consistency,
     ) -> Result<TaskView, Error> {
         authorize(context, UseCase::GetTask)?;
-        self.app.get(task, consistency).await
+        self.app.get(context, task, consistency).await
     }
 
     /// A task as it was.
@@ -34,7 +34,7 @@ impl Service {
         at: AsOf,
     ) -> Result<Then, Error> {
         authorize(context, UseCase::GetTask)?;
-        self.app.get_as_of(task, at).await
+        self.app.get_as_of(context, task, at).await
     }
 
     /// Tasks that match a filter, page by page.
@@ -52,7 +52,7 @@ impl Service {
     ) -> Result<Page, Error> {
         authorize(context, UseCase::ListTasks)?;
         self.app
-            .list(filter, order, start, limit, consistency)
+            .list(context, filter, order, start, limit, consistency)
             .await
     }
 
@@ -68,7 +68,7 @@ impl Service {
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         authorize(context, UseCase::GetTree)?;
-        self.app.tree(task, consistency, encoder).await
+        self.app.tree(context, task, consistency, encoder).await
     }
 
     /// A task with everything below it, as they were, as `encoder` writes it.
@@ -83,7 +83,7 @@ impl Service {
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         authorize(context, UseCase::GetTree)?;
-        self.app.tree_as_of(task, at, encoder).await
+        self.app.tree_as_of(context, task, at, encoder).await
     }
 
     /// The children of a task, as `encoder` writes them.
@@ -98,6 +98,8 @@ impl Service {
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         authorize(context, UseCase::GetChildren)?;
-        self.app.children(parent, consistency, encoder).await
+        self.app
+            .children(context, parent, consistency, encoder)
+            .await
     }
 }

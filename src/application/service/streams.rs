@@ -4,7 +4,7 @@ use super::Service;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
-use crate::subscription::stream::{From, Stream};
+use crate::subscription::stream::{From, Notices};
 
 impl Service {
     /// What happens from a place on, without an end.
@@ -18,16 +18,16 @@ impl Service {
         from: From,
     ) -> Result<Watching, Error> {
         authorize(context, UseCase::WatchEvents)?;
-        self.app.watch(watch, from).await
+        self.app.watch(context, watch, from).await
     }
 
     /// What happens in a run, from its start to its end.
     ///
     /// # Errors
     /// [`Error`]; `Failed` when the flow has no such run.
-    pub async fn follow(&self, context: &Context, run: Run) -> Result<Stream, Error> {
+    pub async fn follow(&self, context: &Context, run: Run) -> Result<Notices, Error> {
         authorize(context, UseCase::WatchRun)?;
-        self.app.watch_run(run.flow, run.id).await
+        self.app.watch_run(context, run.flow, run.id).await
     }
 
     /// A task, and what happens in its flow until nothing runs any more.
@@ -40,6 +40,6 @@ impl Service {
         subscribe: Subscribe,
     ) -> Result<Subscribed, Error> {
         authorize(context, UseCase::SubscribeTask)?;
-        self.app.subscribe(subscribe).await
+        self.app.subscribe(context, subscribe).await
     }
 }

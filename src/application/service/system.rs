@@ -9,6 +9,7 @@ use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
+use taskledger_auth::Action;
 use taskledger_domain::Position;
 
 impl Service {
@@ -90,6 +91,7 @@ impl Service {
     /// [`Error`]; `Busy` while one is under way.
     pub async fn rebuild_read_models(&self, context: &Context) -> Result<Position, Error> {
         authorize(context, UseCase::RebuildReadModels)?;
+        self.access.audited(context, Action::Rebuild, None).await?;
         self.app.rebuild_read_models().await
     }
 

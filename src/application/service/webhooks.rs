@@ -2,15 +2,18 @@
 
 use super::Service;
 use crate::application::api::Error;
+use crate::application::api::webhooks::{
+    Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
+    Tested, View, WebhookChange, WithSecret,
+};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
-use crate::webhooks::api::{
-    Deliveries, Listed, NewWebhook, Page, Secrets, Tested, View, WebhookChange, WithSecret,
-};
-use crate::webhooks::delivery::Secret;
-use crate::webhooks::endpoint::EndpointId;
-use crate::webhooks::store::{DeliveryFilter, Recover};
+use crate::webhooks::api::no_such_flow;
+use std::borrow::Cow;
 use std::sync::Arc;
+use taskledger_auth::{Action, Scope};
+use taskledger_domain::FlowId;
+use taskledger_domain::flow::Refusal;
 
 impl Service {
     /// A new webhook, with its secret.
@@ -20,9 +23,16 @@ impl Service {
     pub async fn create_webhook(
         &self,
         context: &Context,
-        new: NewWebhook,
+        mut new: NewWebhook,
     ) -> Result<WithSecret, Error> {
         authorize(context, UseCase::CreateWebhook)?;
+        if let Some(owner) = context.caller.reach().owner() {
+            new.owner = Some(owner.clone());
+            new.filter.user = Some(own_user(new.filter.user, owner)?);
+            if let Some(flow) = new.filter.flow {
+                self.is_own_flow(context, flow).await?;
+            }
+        }
         Ok(self.webhooks.create(new).await?)
     }
 
@@ -32,6 +42,7 @@ impl Service {
     /// [`Error`].
     pub async fn webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
         authorize(context, UseCase::GetWebhook)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.get(id).await?)
     }
 
@@ -46,7 +57,8 @@ impl Service {
         limit: usize,
     ) -> Result<Page<Listed>, Error> {
         authorize(context, UseCase::ListWebhooks)?;
-        Ok(self.webhooks.list(after, limit).await?)
+        let reach = context.caller.reach();
+        Ok(self.webhooks.list(reach.owner(), after, limit).await?)
     }
 
     /// Changes what is given of a webhook.
@@ -57,9 +69,18 @@ impl Service {
         &self,
         context: &Context,
         id: EndpointId,
-        change: WebhookChange,
+        mut change: WebhookChange,
     ) -> Result<View, Error> {
         authorize(context, UseCase::UpdateWebhook)?;
+        self.is_own(context, id).await?;
+        if let Some(owner) = context.caller.reach().owner() {
+            if let Some(user) = change.user {
+                change.user = Some(Some(own_user(user, owner)?));
+            }
+            if let Some(Some(flow)) = change.flow {
+                self.is_own_flow(context, flow).await?;
+            }
+        }
         Ok(self.webhooks.update(id, change).await?)
     }
 
@@ -69,6 +90,7 @@ impl Service {
     /// [`Error`].
     pub async fn delete_webhook(&self, context: &Context, id: EndpointId) -> Result<u64, Error> {
         authorize(context, UseCase::DeleteWebhook)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.delete(id).await?)
     }
 
@@ -78,6 +100,7 @@ impl Service {
     /// [`Error`].
     pub async fn enable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
         authorize(context, UseCase::EnableWebhook)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.enable(id).await?)
     }
 
@@ -87,6 +110,7 @@ impl Service {
     /// [`Error`].
     pub async fn disable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
         authorize(context, UseCase::DisableWebhook)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.disable(id).await?)
     }
 
@@ -102,6 +126,7 @@ impl Service {
         grace_seconds: u32,
     ) -> Result<WithSecret, Error> {
         authorize(context, UseCase::RotateWebhookSecret)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.rotate(id, own, grace_seconds).await?)
     }
 
@@ -115,10 +140,16 @@ impl Service {
         id: EndpointId,
     ) -> Result<Secrets, Error> {
         authorize(context, UseCase::ReadWebhookSecret)?;
-        Ok(self
+        self.is_own(context, id).await?;
+        let secrets = self
             .webhooks
-            .secret(id, &context.principal, &context.correlation)
-            .await?)
+            .secret(id, context.caller.actor(), &context.correlation)
+            .await?;
+        let object = Arc::from(id.to_string());
+        self.access
+            .audited(context, Action::SecretShown, Some(object))
+            .await?;
+        Ok(secrets)
     }
 
     /// Sends a message that only tests, once, and says what came of it.
@@ -127,6 +158,7 @@ impl Service {
     /// [`Error`].
     pub async fn test_webhook(&self, context: &Context, id: EndpointId) -> Result<Tested, Error> {
         authorize(context, UseCase::TestWebhook)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.test(id).await?)
     }
 
@@ -137,11 +169,15 @@ impl Service {
     pub async fn deliveries(
         &self,
         context: &Context,
-        filter: &DeliveryFilter,
+        mut filter: DeliveryFilter,
         limit: usize,
     ) -> Result<Page<Deliveries>, Error> {
         authorize(context, UseCase::ListDeliveries)?;
-        Ok(self.webhooks.deliveries(filter, limit).await?)
+        if let Some(id) = filter.endpoint {
+            self.is_own(context, id).await?;
+        }
+        filter.owner = context.caller.reach().owner().cloned();
+        Ok(self.webhooks.deliveries(&filter, limit).await?)
     }
 
     /// Sends a message once more, now; says as which delivery.
@@ -155,6 +191,9 @@ impl Service {
         request_key: Option<Arc<str>>,
     ) -> Result<i64, Error> {
         authorize(context, UseCase::Redeliver)?;
+        let reach = context.caller.reach();
+        let is_own = self.webhooks.is_delivered_for(reach.owner(), delivery);
+        is_own.await?;
         Ok(self.webhooks.redeliver(delivery, request_key).await?)
     }
 
@@ -169,6 +208,33 @@ impl Service {
         which: Recover,
     ) -> Result<u64, Error> {
         authorize(context, UseCase::RecoverDeliveries)?;
+        self.is_own(context, id).await?;
         Ok(self.webhooks.recover(id, which).await?)
+    }
+
+    /// Refuses the webhook of somebody else as if it did not exist.
+    async fn is_own(&self, context: &Context, id: EndpointId) -> Result<(), Error> {
+        let reach = context.caller.reach();
+        Ok(self.webhooks.is_owned(reach.owner(), id).await?)
+    }
+
+    /// Refuses the flow of somebody else as one that does not exist.
+    async fn is_own_flow(&self, context: &Context, flow: FlowId) -> Result<(), Error> {
+        let foreign = || Refusal::FlowNotFound { flow };
+        match self.app.is_owned(context, flow, foreign).await {
+            Err(Error::Refused(_)) => Err(no_such_flow(flow).into()),
+            other => other,
+        }
+    }
+}
+
+/// Whose flows the webhook of somebody who sees only their own may be about.
+fn own_user(asked: Option<Arc<str>>, owner: &Arc<str>) -> Result<Arc<str>, Error> {
+    match asked {
+        Some(asked) if asked != *owner => Err(Error::Forbidden {
+            scope: Scope::UsersAny,
+            field: Some(Cow::from("user_id")),
+        }),
+        Some(_) | None => Ok(owner.clone()),
     }
 }

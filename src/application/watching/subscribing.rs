@@ -3,12 +3,13 @@
 
 use crate::application::App;
 use crate::application::api::{Scope, Subscribe, Subscribed};
+use crate::application::context::Context;
 use crate::application::error::Error;
 use crate::application::queries::Consistency;
 use crate::application::readings::failed;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::live::Published;
-use crate::subscription::stream::{Filter, From, Reset, Stream, Until};
+use crate::subscription::stream::{Filter, From, Reader, Reset, Until};
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event};
 use taskledger_domain::task::Status;
@@ -16,11 +17,13 @@ use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::Snapshot;
 
 /// What a subscription is about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Subject {
     flow: FlowId,
     task: TaskId,
     scope: Scope,
+    /// Whose flow it must stay; `None`: anybody's.
+    owner: Option<Arc<str>>,
 }
 
 /// Where a flow stands that nothing runs.
@@ -40,44 +43,65 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn subscribe(&self, subscribe: Subscribe) -> Result<Subscribed, Error> {
-        let of = self.watched(subscribe.task, subscribe.scope).await?;
+    pub async fn subscribe(
+        &self,
+        context: &Context,
+        subscribe: Subscribe,
+    ) -> Result<Subscribed, Error> {
+        let of = self
+            .watched(context, subscribe.task, subscribe.scope)
+            .await?;
         let Some(behind) = subscribe.behind else {
-            return self.begun_at_snapshot(of, None).await;
+            return self.begun_at_snapshot(context, &of, None).await;
         };
         let Ok(cursor) = Cursor::parse(&behind) else {
-            return self.begun_at_snapshot(of, Some(Reset::Malformed)).await;
+            return self
+                .begun_at_snapshot(context, &of, Some(Reset::Malformed))
+                .await;
         };
-        let (stream, reset) = self.begun(of, From::Cursor(cursor)).await?;
+        let (reader, reset) = self.begun(&of, From::Cursor(cursor)).await?;
         if reset.is_some() {
-            return self.begun_at_snapshot(of, reset).await;
+            return self.begun_at_snapshot(context, &of, reset).await;
         }
-        let rows = self.snapshot(of).await?;
-        let (stream, is_final) = self.ending(of, stream, &rows, Some(cursor)).await?;
+        let rows = self.snapshot(context, &of).await?;
+        let (reader, is_final) = self.ending(&of, reader, &rows, Some(cursor)).await?;
         Ok(Subscribed {
             task: None,
             root: of.flow.root(),
             run: None,
             resumed: Some(true),
             reset: None,
-            cursor: stream.place(),
+            cursor: reader.place(),
             is_final,
-            stream,
+            stream: reader.into(),
         })
     }
 
-    async fn watched(&self, task: TaskId, scope: Scope) -> Result<Subject, Error> {
+    async fn watched(
+        &self,
+        context: &Context,
+        task: TaskId,
+        scope: Scope,
+    ) -> Result<Subject, Error> {
         let flow = self
             .await_task(Argument::Task, task, Consistency::Strong)
             .await?;
-        Ok(Subject { flow, task, scope })
+        self.is_seen(context, Argument::Task, task, flow).await?;
+        Ok(Subject {
+            flow,
+            task,
+            scope,
+            owner: context.caller.reach().owner().cloned(),
+        })
     }
 
-    async fn snapshot(&self, of: Subject) -> Result<Snapshot, Error> {
+    async fn snapshot(&self, context: &Context, of: &Subject) -> Result<Snapshot, Error> {
         let found = self.queries.snapshot(of.task).await.map_err(failed)?;
         match found {
             Some(found) => Ok(found),
-            None => Err(self.missing(Argument::Task, of.task, of.flow).await),
+            None => Err(self
+                .missing(context, Argument::Task, of.task, of.flow)
+                .await),
         }
     }
 
@@ -85,35 +109,37 @@ impl App {
     /// from elsewhere.
     async fn begun_at_snapshot(
         &self,
-        of: Subject,
+        context: &Context,
+        of: &Subject,
         reset: Option<Reset>,
     ) -> Result<Subscribed, Error> {
-        let rows = self.snapshot(of).await?;
-        let (stream, _) = self.begun(of, From::Position(rows.position)).await?;
-        let (stream, is_final) = self.ending(of, stream, &rows, None).await?;
+        let rows = self.snapshot(context, of).await?;
+        let (reader, _) = self.begun(of, From::Position(rows.position)).await?;
+        let (reader, is_final) = self.ending(of, reader, &rows, None).await?;
         Ok(Subscribed {
             root: of.flow.root(),
             run: rows.task.run,
             task: Some(rows.task),
             resumed: reset.map(|_| false),
             reset,
-            cursor: stream.place(),
+            cursor: reader.place(),
             is_final,
-            stream,
+            stream: reader.into(),
         })
     }
 
-    async fn begun(&self, of: Subject, from: From) -> Result<(Stream, Option<Reset>), Error> {
+    async fn begun(&self, of: &Subject, from: From) -> Result<(Reader, Option<Reset>), Error> {
         let filter = Filter {
             flow: Some(of.flow),
             task: match of.scope {
                 Scope::Task => Some(of.task),
                 Scope::Flow => None,
             },
+            user: of.owner.clone(),
             ..Filter::default()
         };
         let live = self.live.clone();
-        Ok(Stream::begin(live, filter, from, Until::NothingRuns).await?)
+        Ok(Reader::begin(live, filter, from, Until::NothingRuns).await?)
     }
 
     /// The stream with its end, and whether the watcher, who goes on from `resumed`, was told of that end
@@ -121,38 +147,38 @@ impl App {
     /// of both.
     async fn ending(
         &self,
-        of: Subject,
-        stream: Stream,
+        of: &Subject,
+        reader: Reader,
         rows: &Snapshot,
         resumed: Option<Cursor>,
-    ) -> Result<(Stream, bool), Error> {
+    ) -> Result<(Reader, bool), Error> {
         if rows.open_runs > 0 {
             // Whatever had ended up to here, something was on.
-            return Ok((stream.ending_after(rows.position), false));
+            return Ok((reader.ending_after(rows.position), false));
         }
         let last = match self.rest(of, rows).await? {
-            Rest::Waits => return Ok((stream.of_unrun(), false)),
-            Rest::Behind(position) => return Ok((stream.ending_after(position), false)),
+            Rest::Waits => return Ok((reader.of_unrun(), false)),
+            Rest::Behind(position) => return Ok((reader.ending_after(position), false)),
             Rest::Over(last) => last,
         };
         let of_run = last.notice.run.is_some();
-        if of_run && last.cursor > stream.place() {
-            return Ok((stream.ending_after(last.cursor.position - 1), false));
+        if of_run && last.cursor > reader.place() {
+            return Ok((reader.ending_after(last.cursor.position - 1), false));
         }
         // As the last event of another stream, or as the end of an earlier one.
         let told = resumed.is_some_and(|place| {
             (of_run && place == last.cursor) || (place.parts > PARTS_ALL && last.cursor <= place)
         });
         Ok(if told {
-            (stream.ending_silently(rows.position), true)
+            (reader.ending_silently(rows.position), true)
         } else {
-            (stream.ending_with(last, rows.position), false)
+            (reader.ending_with(last, rows.position), false)
         })
     }
 
     /// Where a flow stands in which, as the rows say, nothing runs. Cost: O(tasks) in the read models
     /// when it never ran, else O(events behind the last start or end of a run).
-    async fn rest(&self, of: Subject, rows: &Snapshot) -> Result<Rest, Error> {
+    async fn rest(&self, of: &Subject, rows: &Snapshot) -> Result<Rest, Error> {
         if self.queries.has_run(of.flow).await.map_err(failed)? {
             let of_runs =
                 |event: &Event| matches!(event, Event::RunStarted(_) | Event::RunEnded(_));

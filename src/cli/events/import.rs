@@ -11,6 +11,7 @@ use crate::store::transfer::{
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::ExitCode;
+use taskledger_auth::{Action, By, Entry};
 use taskledger_domain::Timestamp;
 
 /// Make a log from an export: move it to another folder or database
@@ -47,6 +48,11 @@ pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         lock.undo();
     }
     let given = taken?;
+    let by = By::server();
+    let entry = Entry::done(by, Action::Import, None).with(serde_json::json!(given));
+    if let Err(error) = storage::record(&args.storage, &entry).await {
+        eprintln!("imported, but the audit log does not say so: {error}");
+    }
     if out.is_json() {
         out.value(&serde_json::json!(given))?;
     } else {

@@ -181,7 +181,7 @@ fn is_passing(error: &ApiError) -> bool {
     match error {
         ApiError::Connection(_) => true,
         ApiError::Refused { code, .. } => *code == -32013,
-        ApiError::Protocol(_) => false,
+        ApiError::Denied { .. } | ApiError::Protocol(_) => false,
     }
 }
 

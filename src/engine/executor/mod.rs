@@ -160,6 +160,12 @@ pub trait Executor: Send + Sync + 'static {
         None
     }
 
+    /// Whether it starts programs on this machine: callers need the scope `exec:local` for its tasks. Must
+    /// not change.
+    fn starts_programs(&self) -> bool {
+        false
+    }
+
     /// What is wrong with inputs, beyond what a schema can say or in better words; at paths from their
     /// root. Asked of executors that have a schema, when a task is created, so it must be quick and
     /// must not wait.

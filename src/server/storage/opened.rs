@@ -13,8 +13,9 @@ use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
 use crate::webhooks::keys::Keyring;
 use crate::webhooks::store::{Store as Webhooks, WEBHOOKS_FILE};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use taskledger_auth::AuthStore;
 use taskledger_projections::{self as projections, Found, ReadModels};
 
 /// An open storage.
@@ -31,6 +32,10 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) webhooks: Arc<Webhooks>,
     /// Where all of it is, for those who measure it.
     pub(in crate::server) place: Place,
+    /// Tokens, and the audit log.
+    pub(in crate::server) auth: Arc<AuthStore>,
+    /// The folder that holds what lies beside the log, where there is one.
+    pub(in crate::server) beside: Option<PathBuf>,
     log: OpenLog,
     _locks: Vec<DataDirLock>,
 }
@@ -112,6 +117,7 @@ impl Opened {
             folder: Some(written.to_owned()),
             database: None,
         };
+        let auth = AuthStore::of_folder(beside).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
                 let options = sqlite::Options::new(folder, clock);
@@ -128,6 +134,8 @@ impl Opened {
             cluster: None,
             webhooks: Arc::new(webhooks),
             place,
+            auth: Arc::new(auth),
+            beside: Some(beside.to_owned()),
             log,
             _locks: locks,
         })
@@ -148,11 +156,13 @@ impl Opened {
         let log = OpenLog::Postgres(store);
         let rest = async {
             let read_models = ReadModels::open(&database.read_models()).await?;
-            let cluster = Cluster::open(&options, &clock).await?;
+            let ca_file = database.node_ca.as_deref();
+            let cluster = Cluster::open(&options, ca_file, &clock).await?;
             let webhooks = Webhooks::of_database(&options, keys, clock).await?;
-            Ok::<_, StartError>((read_models, cluster, webhooks))
+            let auth = AuthStore::of_database(&options).await?;
+            Ok::<_, StartError>((read_models, cluster, webhooks, auth))
         };
-        let ((queries, found), cluster, webhooks) = match rest.await {
+        let ((queries, found), cluster, webhooks, auth) = match rest.await {
             Ok(opened) => opened,
             Err(error) => {
                 log.close().await;
@@ -166,6 +176,8 @@ impl Opened {
             cluster: Some(cluster),
             webhooks: Arc::new(webhooks),
             place,
+            auth: Arc::new(auth),
+            beside: None,
             log,
             _locks: Vec::new(),
         })
@@ -177,6 +189,7 @@ impl Opened {
             cluster.close().await;
         }
         self.webhooks.close().await;
+        self.auth.close().await;
         self.log.close().await;
     }
 }

@@ -81,8 +81,10 @@ impl Admin {
                 header: self.options.header_timeout,
                 idle: self.options.idle_timeout,
             },
+            tls: None,
             draining: stop.clone(),
             cut: stop.clone(),
+            names_peers: false,
         });
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let tracker = TaskTracker::new();

@@ -1,10 +1,11 @@
 //! One connection, from its first byte to its close.
 //!
-//! A connection is closed when its first request does not arrive in time, when nothing happens on
-//! it for a while, when the server drains (after the answers that are under way), and at once when
+//! A connection is closed when its first request does not arrive in time (the handshake before it, if
+//! there is one, included), when nothing happens on it for a while, when the server drains (after the answers that are under way), and at once when
 //! the grace of the shutdown is over.
 
 use super::hosts::Hosts;
+use super::tls::{Socket, handshake};
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::header::UPGRADE;
@@ -13,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,6 +23,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
@@ -50,22 +53,45 @@ pub(super) struct Connections {
     pub(super) router: Router,
     pub(super) hosts: Arc<Hosts>,
     pub(super) timeouts: Timeouts,
+    /// Encrypts connections, if they are to be encrypted.
+    pub(super) tls: Option<TlsAcceptor>,
     pub(super) draining: CancellationToken,
     pub(super) cut: CancellationToken,
+    /// Whether requests carry the address of their [`Peer`].
+    pub(super) names_peers: bool,
 }
 
 impl Connections {
     /// Serves one connection to its end.
     pub(super) async fn serve(&self, stream: TcpStream, place: Place) {
+        let headers_until = Instant::now() + self.timeouts.header;
+        // Tokens of its own, so that connections do not meet at one lock each time they wake up.
+        let draining = self.draining.child_token();
+        let cut = self.cut.child_token();
+        let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
+        let socket = match &self.tls {
+            None => Socket::Plain(stream),
+            Some(acceptor) => {
+                let agreed = handshake(acceptor, stream, headers_until);
+                match draining.run_until_cancelled(agreed).await.flatten() {
+                    Some(socket) => socket,
+                    // It has asked for nothing yet.
+                    None => return,
+                }
+            }
+        };
         let activity = Arc::new(Activity::default());
         let io = Watched {
-            io: TokioIo::new(stream),
+            io: TokioIo::new(socket),
             activity: Arc::clone(&activity),
         };
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             let running = Running::start(&activity);
             if request.headers().contains_key(UPGRADE) {
                 request.extensions_mut().insert(place.clone());
+            }
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(Peer(peer));
             }
             let refusal = self.hosts.refusal(request.uri(), request.headers());
             let mut router = self.router.clone();
@@ -85,13 +111,10 @@ impl Connections {
         });
         let builder = self.builder();
         let mut connection = pin!(builder.serve_connection_with_upgrades(io, service));
-        // Tokens of its own, so that connections do not meet at one lock each time they wake up.
-        let draining = self.draining.child_token();
-        let cut = self.cut.child_token();
         let mut drained = pin!(draining.cancelled());
         let mut cut_off = pin!(cut.cancelled());
         let mut is_draining = false;
-        let mut check = pin!(tokio::time::sleep(self.timeouts.header));
+        let mut check = pin!(tokio::time::sleep_until(headers_until));
         let mut seen = Seen::default();
         loop {
             tokio::select! {
@@ -172,6 +195,10 @@ impl Seen {
     }
 }
 
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) SocketAddr);
+
 /// The place of a connection among all; a socket keeps it when the connection has become one.
 #[derive(Debug, Clone)]
 pub(super) struct Place(
@@ -202,7 +229,7 @@ impl Drop for Running {
 
 /// The socket; counts what is written, so that a large answer that is still being sent counts as life.
 struct Watched {
-    io: TokioIo<TcpStream>,
+    io: TokioIo<Socket>,
     activity: Arc<Activity>,
 }
 

@@ -8,8 +8,8 @@ use super::peers::Peers;
 use super::published::Published;
 use super::scrape::Scraped;
 use super::{Inside, Options, refusal, sending, streams};
-use crate::application::Context as Caller;
-use crate::application::api::Cut;
+use crate::application::Context as CallContext;
+use crate::application::api::{Authenticate, Caller, Cut, Session};
 use crate::application::context::valid_traceparent;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
@@ -19,6 +19,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
+use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use futures_util::future::{BoxFuture, ready};
@@ -36,6 +37,9 @@ use tokio_util::task::TaskTracker;
 
 /// Characters of an `x-request-id` that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// Bytes of bodies in hand at once of requests whose credentials do not hold.
+const STRANGERS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Times by which a call of another node may be larger than a body: it is written anew, and numbers
 /// and texts have several forms.
@@ -58,6 +62,8 @@ pub(super) struct Door<C> {
     pub(super) metrics: Option<Arc<dyn Scraped>>,
     /// Who takes calls of other nodes, if somebody does.
     pub(super) nodes: Option<Arc<dyn Peers>>,
+    /// Who tells whose credentials they are; `None` while authentication is off.
+    pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     pub(super) agent_card: Bytes,
     pub(super) openrpc: Published,
     /// Connections that are open.
@@ -74,6 +80,8 @@ pub(super) struct Door<C> {
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.
     pub(super) in_hand: Budget,
+    /// Bodies of requests whose credentials do not hold, which are read for the ids that are to be answered.
+    pub(super) in_hand_of_strangers: Budget,
     /// Bodies of calls of other nodes: for the reason for which these have room of their own.
     pub(super) in_hand_of_peers: Budget,
     /// Answers that are in memory until their clients have taken them, over all connections.
@@ -98,7 +106,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let url = options
             .public_url
             .clone()
-            .unwrap_or_else(|| format!("http://{local_addr}"));
+            .unwrap_or_else(|| options.url(local_addr));
         let discovery = dispatcher.discovery(Some(&url));
         let openrpc = Published::new(discovery.text.get(), &discovery.etag);
         let card = AgentCard::new(url, dispatcher.methods(), dispatcher.streams().is_some());
@@ -118,11 +126,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             nodes: inside.peers,
             connections,
             requests,
+            authenticate: inside.authenticate,
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
             hosts: Arc::new(Hosts::new(options, local_addr)),
             body_bytes_max: options.body_bytes_max,
             in_hand: Budget::of(options.receiving_bytes_max),
+            in_hand_of_strangers: Budget::of(STRANGERS_BYTES_MAX),
             in_hand_of_peers: Budget::of(
                 options
                     .receiving_bytes_max
@@ -141,8 +151,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         let deadline = Instant::now() + self.request_timeout;
         let (head, body) = request.into_parts();
         let (correlation, echo) = self.correlation(&head.headers);
-        let mut response = match self.admit(&head.headers, body, deadline, correlation).await {
-            Ok(((answer, kept), stream)) => self.answered(answer, kept, stream),
+        let mut response = match self.admit(&head, body, deadline, correlation).await {
+            Ok(Admitted {
+                answered: (answer, kept),
+                stream,
+                session,
+            }) => self.answered(answer, kept, stream, session),
             Err(response) => self.counted(*response),
         };
         response.headers_mut().insert(REQUEST_ID, echo);
@@ -152,12 +166,22 @@ impl<C: Send + Sync + 'static> Door<C> {
     /// The answer's body, or the refusal of the whole HTTP request.
     async fn admit(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Parts,
         body: Body,
         deadline: Instant,
         correlation: Arc<str>,
-    ) -> Result<(Answered, Option<OwnedSemaphorePermit>), Box<Response>> {
+    ) -> Result<Admitted, Box<Response>> {
+        let headers = &head.headers;
         refusal::unless_json(headers)?;
+        // Before anything of the body is read.
+        let (caller, session) = match self.caller(head).await {
+            Ok(shown) => shown,
+            Err(denied) => {
+                return Err(Box::new(
+                    self.stranger(denied, headers, body, deadline).await,
+                ));
+            }
+        };
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return Err(Box::new(refusal::too_busy(
                 "the server has too many requests",
@@ -166,7 +190,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (bytes, share) =
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
-        let context = caller(headers, correlation).until(Some(deadline));
+        let context = context(headers, caller, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some(streams::place(&self.streams)?)
         } else {
@@ -181,14 +205,22 @@ impl<C: Send + Sync + 'static> Door<C> {
             (answer, Kept { permit, room })
         };
         if !finishes_alone {
-            return Ok((work.await, stream));
+            return Ok(Admitted {
+                answered: work.await,
+                stream,
+                session,
+            });
         }
         let detaching = Detaching {
             work: Some(Box::pin(work)),
             tracker: self.detached.clone(),
             cut: self.cut.clone(),
         };
-        Ok((detaching.await, stream))
+        Ok(Admitted {
+            answered: detaching.await,
+            stream,
+            session,
+        })
     }
 
     /// 200 with a body, 204 without one. A long answer keeps its place until it is sent; a stream has
@@ -198,10 +230,11 @@ impl<C: Send + Sync + 'static> Door<C> {
         answer: Option<Answer>,
         kept: Kept,
         stream: Option<OwnedSemaphorePermit>,
+        session: Option<Session>,
     ) -> Response {
         match (answer, stream) {
             (Some(Answer::Stream { id, streamed }), Some(stream)) => {
-                self.streamed(&id, *streamed, stream)
+                self.streamed(&id, *streamed, stream, session)
             }
             (answer, _) => answered(answer, kept),
         }
@@ -282,18 +315,31 @@ impl<C: Send + Sync + 'static> Door<C> {
     }
 }
 
-/// Who sent a request, as far as its headers say.
-pub(super) fn caller(headers: &HeaderMap, correlation: Arc<str>) -> Caller {
+/// A request that was carried out.
+struct Admitted {
+    answered: Answered,
+    /// Its place among the streams, if it asked for one.
+    stream: Option<OwnedSemaphorePermit>,
+    /// By which a stream lives; none while authentication is off.
+    session: Option<Session>,
+}
+
+/// What a use case knows of a request and its caller.
+pub(super) fn context(
+    headers: &HeaderMap,
+    caller: Arc<Caller>,
+    correlation: Arc<str>,
+) -> CallContext {
     let trace = headers.get(TRACEPARENT);
-    let mut caller = Caller::anonymous(correlation);
-    caller.trace = trace
+    let mut context = CallContext::of(caller, correlation);
+    context.trace = trace
         .and_then(|value| value.to_str().ok())
         .and_then(valid_traceparent)
         .map(Arc::from);
-    caller
+    context
 }
 
-async fn parse(bytes: Bytes) -> Envelope {
+pub(super) async fn parse(bytes: Bytes) -> Envelope {
     if bytes.len() <= INLINE_PARSE_BYTES_MAX {
         return envelope::parse(&bytes);
     }

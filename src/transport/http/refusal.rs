@@ -2,16 +2,22 @@
 //! Bodies have the form of a JSON-RPC error with id null, so that one client code reads them all.
 
 use super::door::json;
+use crate::application::api::Denied;
 use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
+use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{
     ACCEPT, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN,
-    RETRY_AFTER, UPGRADE,
+    RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE,
 };
 use axum::response::Response;
 use serde_json::Value;
 use taskledger_domain::Violation;
 
+/// How to authenticate: RFC 6750, section 3.
+const CHALLENGE: &str = r#"Bearer realm="taskledger""#;
+/// The same for credentials that do not hold.
+const CHALLENGE_INVALID: &str = r#"Bearer realm="taskledger", error="invalid_token""#;
 /// What a refused caller is told to wait, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
 
@@ -183,6 +189,8 @@ pub(super) fn of_call(error: &RpcError) -> Response {
     let is = |kind: ErrorKind| kind.row().0 == error.code;
     let status = if is(ErrorKind::TaskNotFound) {
         StatusCode::NOT_FOUND
+    } else if is(ErrorKind::Unauthorized) {
+        StatusCode::FORBIDDEN
     } else if is(ErrorKind::InvalidParams) {
         StatusCode::BAD_REQUEST
     } else if is(ErrorKind::Busy) {
@@ -191,6 +199,45 @@ pub(super) fn of_call(error: &RpcError) -> Response {
         StatusCode::INTERNAL_SERVER_ERROR
     };
     with(status, error)
+}
+
+/// 401, 429 or 503: the credentials do not hold, or are not looked at.
+pub(super) fn denied(denied: Denied) -> Response {
+    denied_with(
+        denied,
+        error_body(&RpcError::unauthorized(&denied.to_string())),
+    )
+}
+
+/// The same with another body.
+pub(super) fn denied_with(denied: Denied, body: impl Into<Body>) -> Response {
+    let (status, challenge) = match denied {
+        Denied::Missing => (StatusCode::UNAUTHORIZED, Some(CHALLENGE)),
+        Denied::Malformed | Denied::Unknown | Denied::Expired | Denied::Revoked => {
+            (StatusCode::UNAUTHORIZED, Some(CHALLENGE_INVALID))
+        }
+        Denied::Limited { .. } => (StatusCode::TOO_MANY_REQUESTS, None),
+        Denied::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, None),
+    };
+    let mut response = json(status, body);
+    let headers = response.headers_mut();
+    if let Some(challenge) = challenge {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    }
+    if let Denied::Limited { retry_after_ms } = denied {
+        headers.insert(
+            RETRY_AFTER,
+            HeaderValue::from(retry_after_ms.div_ceil(1000)),
+        );
+    }
+    response
+}
+
+/// The same, and nothing more is read from the connection.
+pub(super) fn denied_unread(denied: Denied) -> Response {
+    let mut response = self::denied(denied);
+    close(&mut response);
+    response
 }
 
 /// 405; `allow` lists the methods that the path has.

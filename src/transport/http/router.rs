@@ -7,7 +7,7 @@ use crate::application::api::PEER_CALLS;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
+use axum::http::{Method, Request, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use std::sync::Arc;
@@ -75,9 +75,13 @@ async fn card<C: Send + Sync + 'static>(State(door): State<Arc<Door<C>>>) -> Res
 
 async fn openrpc<C: Send + Sync + 'static>(
     State(door): State<Arc<Door<C>>>,
-    headers: HeaderMap,
+    request: Request<Body>,
 ) -> Response {
-    door.openrpc.answer(&headers)
+    let (head, _) = request.into_parts();
+    match door.admitted(&head).await {
+        Ok(_) => door.openrpc.answer(&head.headers),
+        Err(refusal) => *refusal,
+    }
 }
 
 async fn events<C: Send + Sync + 'static>(
@@ -89,9 +93,9 @@ async fn events<C: Send + Sync + 'static>(
 
 async fn metrics<C: Send + Sync + 'static>(
     State(door): State<Arc<Door<C>>>,
-    headers: HeaderMap,
+    request: Request<Body>,
 ) -> Response {
-    door.metrics(headers).await
+    door.metrics(request).await
 }
 
 pub(super) async fn alive() -> Response {

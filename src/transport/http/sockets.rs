@@ -21,6 +21,10 @@ impl<C: Send + Sync + 'static> Door<C> {
         if !self.hosts.admits_origin(&head.headers) {
             return refusal::foreign_origin(&head.headers);
         }
+        let (caller, session) = match self.admitted(&head).await {
+            Ok(shown) => shown,
+            Err(refusal) => return *refusal,
+        };
         let upgrade = match WebSocketUpgrade::from_request_parts(&mut head, &()).await {
             Ok(upgrade) => upgrade,
             Err(_) => return refusal::no_upgrade(),
@@ -32,6 +36,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         let sockets = Arc::new(Sockets {
             dispatcher: self.dispatcher.clone(),
             clock: self.clock.clone(),
+            caller,
+            session,
             requests: self.requests.clone(),
             answers: self.answers.clone(),
             request_timeout: self.request_timeout,

@@ -1,10 +1,10 @@
 //! Streams over HTTP: how many there may be, and how they become answers.
 
 use super::connection::KeptAlive;
-use super::door::{Door, caller};
+use super::door::{Door, context};
 use super::refusal;
-use crate::application::api::Watching;
-use crate::subscription::stream::{Reset, Stream};
+use crate::application::api::{Session, Watching};
+use crate::subscription::stream::{Notices, Reset};
 use crate::transport::jsonrpc::{RpcError, Streamed, answer_body};
 use crate::transport::sse::{self, Opening, Query, Telling};
 use axum::body::Body;
@@ -15,6 +15,7 @@ use axum::response::Response;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Where an `EventSource` says which event was its last.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -40,16 +41,17 @@ impl<C: Send + Sync + 'static> Door<C> {
             let error = RpcError::invalid_params(faults);
             Box::new(refusal::with(StatusCode::BAD_REQUEST, &error))
         })?;
+        let (caller, session) = self.admitted(head).await?;
         let place = place(&self.streams)?;
         let (correlation, _) = self.correlation(&head.headers);
-        let caller = caller(&head.headers, correlation);
-        let begun = streams.watch(&caller, query.watch, query.from).await;
+        let context = context(&head.headers, caller, correlation);
+        let begun = streams.watch(&context, query.watch, query.from).await;
         let Watching { stream, reset } =
             begun.map_err(|error| Box::new(refusal::of_call(&error)))?;
         let reset = query.reset.or(reset);
         let retry = sse::retry_ms(self.clock.uuid().as_u128());
         let opening = Opening::Greeting { reset, retry };
-        Ok(self.stream(stream, reset, opening, place))
+        Ok(self.stream(stream, reset, opening, (place, session)))
     }
 
     /// An answer to a call with a stream behind it.
@@ -58,28 +60,49 @@ impl<C: Send + Sync + 'static> Door<C> {
         id: &RawValue,
         streamed: Streamed,
         place: OwnedSemaphorePermit,
+        session: Option<Session>,
     ) -> Response {
         let opening = Opening::Answer(answer_body(id, &streamed.result));
-        self.stream(streamed.stream, None, opening, place)
+        self.stream(streamed.stream, None, opening, (place, session))
     }
 
     fn stream(
         &self,
-        stream: Stream,
+        stream: Notices,
         reset: Option<Reset>,
         opening: Opening,
-        place: OwnedSemaphorePermit,
+        (place, session): (OwnedSemaphorePermit, Option<Session>),
     ) -> Response {
         let begins = stream.place();
         let alive = KeptAlive::default();
+        let (ending, watched) = match session {
+            None => (self.draining.clone(), None),
+            Some(session) => {
+                let ending = self.draining.child_token();
+                (ending.clone(), Some(watched(session, ending)))
+            }
+        };
         let figures = self.dispatcher.figures().clone();
-        let kept = (place, alive.clone());
-        let body = Telling::body(stream, opening, &self.draining, figures, kept);
+        let kept = (place, alive.clone(), watched);
+        let body = Telling::body(stream, opening, &ending, (figures, &self.draining), kept);
         let mut response = Response::new(body);
         sse::headers(response.headers_mut(), begins, reset);
         response.extensions_mut().insert(alive);
         response
     }
+}
+
+/// Ends a stream whose credentials do not hold any more. Dropping what it gives stops watching.
+fn watched(session: Session, ending: CancellationToken) -> DropGuard {
+    let over = CancellationToken::new();
+    let guard = over.clone().drop_guard();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = over.cancelled() => {}
+            _ = session.ended() => ending.cancel(),
+        }
+    });
+    guard
 }
 
 /// A place among the streams.

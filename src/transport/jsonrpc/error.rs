@@ -235,6 +235,32 @@ impl RpcError {
         )
     }
 
+    /// -32004: the credentials do not allow it; `data.scope` says what they must allow. `field` is the member
+    /// whose value needs it.
+    #[must_use]
+    pub fn forbidden(scope: &str, field: &str) -> Self {
+        Self::of(
+            ErrorKind::Unauthorized,
+            field,
+            "the credentials do not allow this",
+            &format!("credentials with the scope `{scope}`"),
+            &Value::Null,
+        )
+        .with("scope", scope)
+    }
+
+    /// -32004: no credentials, or none that hold.
+    #[must_use]
+    pub fn unauthorized(reason: &str) -> Self {
+        Self::of(
+            ErrorKind::Unauthorized,
+            "authorization",
+            reason,
+            "the header `Authorization: Bearer <token>`",
+            &Value::Null,
+        )
+    }
+
     /// -32013; try again in `retry_after_ms` milliseconds.
     #[must_use]
     pub fn busy(reason: &str, retry_after_ms: u64) -> Self {

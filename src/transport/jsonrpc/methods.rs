@@ -1,5 +1,6 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
+mod tokens;
 mod webhooks;
 
 use super::dispatch::{Call, Changes, Method};
@@ -17,6 +18,7 @@ use super::task_json::{PageJson, TaskJson, ThenJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::{Cancel, Copy, Delete, Error, Request, Subscribe, Update};
+use crate::application::service::Access;
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
@@ -43,8 +45,15 @@ pub fn table() -> Vec<Method<Service>> {
     methods.extend(queries());
     methods.extend(streams());
     methods.extend(webhooks::methods());
+    methods.extend(tokens::methods());
     methods.extend(system_methods());
     methods
+}
+
+/// Only those that concern tokens and the audit log, for whoever has no server.
+#[must_use]
+pub fn access() -> Vec<Method<Access>> {
+    tokens::methods()
 }
 
 fn tasks() -> Vec<Method<Service>> {
@@ -396,6 +405,7 @@ async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rpc
     };
     let filter = ListFilter {
         status: p.status,
+        owner: None,
         user_id: p.user_id.map(Arc::from),
         root_only: p.root_only,
         parent_id: p.parent_id,

@@ -42,12 +42,12 @@ pub(super) fn prepare<C>(
                 idempotency = Some(given);
             }
             Changes::Webhooks => {
-                return Err(RpcError::invalid_params(vec![Violation::new(
-                    &["metadata".into(), "idempotency_key".into()],
-                    "this method keeps no keys",
-                    "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`",
-                    &Value::from(&*key),
-                )]));
+                let instead =
+                    "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`";
+                return Err(keeps_no_keys(&key, instead));
+            }
+            Changes::Tokens => {
+                return Err(keeps_no_keys(&key, "none; `tokens.create` takes an `id`"));
             }
         }
     }
@@ -61,6 +61,15 @@ pub(super) fn prepare<C>(
         },
     };
     Ok((call, stream))
+}
+
+fn keeps_no_keys(key: &str, instead: &str) -> RpcError {
+    RpcError::invalid_params(vec![Violation::new(
+        &["metadata".into(), "idempotency_key".into()],
+        "this method keeps no keys",
+        instead,
+        &Value::from(key),
+    )])
 }
 
 /// Positional parameters by name. `null` leaves one out, as it does by name.

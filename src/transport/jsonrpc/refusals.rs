@@ -12,10 +12,8 @@ mod values;
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::{ErrorKind, RpcError};
 use crate::application::api::NameIndex as Index;
-use crate::application::api::{CallNames, Refused};
-use crate::application::api::{Error, Failure};
+use crate::application::api::{COMMAND_EXECUTOR, CallNames, Error, Failure, Refused};
 use crate::clock::Clock;
-use crate::engine::executor::command;
 use serde_json::Value;
 use taskledger_domain::flow::{
     Argument, CallTask, Refusal, SelfDependency, UnknownDependency, UnknownExecutor,
@@ -56,6 +54,9 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
                 .with("retry_after_ms", retry_after_ms)
         }
         Error::OutOfTime { changes } => out_of_time(changes),
+        Error::Forbidden { scope, field } => {
+            RpcError::forbidden(scope.as_str(), field.as_deref().unwrap_or("credentials"))
+        }
         Error::UnknownWebhook { field } => RpcError::webhook_not_found(field, &Value::Null),
         Error::Failed(Failure::ShuttingDown) => {
             RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
@@ -159,7 +160,7 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
         Refusal::ExecutorsNotFound(unknown) => {
             let faults = unknown.iter().map(|fault| wording.unknown_executor(fault));
             let error = RpcError::new(ErrorKind::ExecutorNotFound, faults.collect());
-            if unknown.iter().any(|fault| fault.method == command::NAME) {
+            if unknown.iter().any(|fault| fault.method == COMMAND_EXECUTOR) {
                 let hint =
                     "command_executor is off; the server allows programs with --allow-command";
                 error.with("hint", hint)

@@ -5,9 +5,11 @@ mod explained;
 mod history;
 mod subscribed;
 mod system;
+mod tokens;
 
 pub(super) use subscribed::subscribed;
 pub(super) use system::{executors, health, rebuild_started};
+pub(super) use tokens::{audit_page, created_token, token, token_page, whoami};
 
 use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
 use serde::{Serialize, Serializer};

@@ -9,7 +9,7 @@ use super::error::RpcError;
 use super::methods::answer;
 use crate::application::api::{Run, Watch, Watching};
 use crate::application::{Context, Service};
-use crate::subscription::stream::{From, Stream};
+use crate::subscription::stream::{From, Notices};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -45,7 +45,7 @@ pub trait Streams: Send + Sync + fmt::Debug + 'static {
         &'a self,
         context: &'a Context,
         run: Run,
-    ) -> BoxFuture<'a, Result<Stream, RpcError>>;
+    ) -> BoxFuture<'a, Result<Notices, RpcError>>;
 }
 
 impl Streams for Service {
@@ -62,7 +62,7 @@ impl Streams for Service {
         &'a self,
         context: &'a Context,
         run: Run,
-    ) -> BoxFuture<'a, Result<Stream, RpcError>> {
+    ) -> BoxFuture<'a, Result<Notices, RpcError>> {
         async move { answer(self, Self::follow(self, context, run).await) }.boxed()
     }
 }
@@ -73,7 +73,7 @@ pub struct Streamed {
     /// The result of the call.
     pub result: Box<RawValue>,
     /// What follows.
-    pub stream: Stream,
+    pub stream: Notices,
 }
 
 impl std::convert::From<Streamed> for Reply {
@@ -223,7 +223,11 @@ mod tests {
             std::future::pending().boxed()
         }
 
-        fn follow<'a>(&'a self, _: &'a Context, _: Run) -> BoxFuture<'a, Result<Stream, RpcError>> {
+        fn follow<'a>(
+            &'a self,
+            _: &'a Context,
+            _: Run,
+        ) -> BoxFuture<'a, Result<Notices, RpcError>> {
             std::future::pending().boxed()
         }
     }

@@ -34,7 +34,7 @@ impl<C> Method<C> {
     pub fn changes_state(&self) -> bool {
         match self.changes {
             Changes::Nothing => false,
-            Changes::Flows | Changes::Webhooks => true,
+            Changes::Flows | Changes::Webhooks | Changes::Tokens => true,
         }
     }
 }
@@ -48,6 +48,8 @@ pub enum Changes {
     Flows,
     /// What is sent to whom. That lies beside the log, and no keys are kept with it.
     Webhooks,
+    /// Who may do what. That lies beside the log too.
+    Tokens,
 }
 
 /// Turns a call into the text of its result.

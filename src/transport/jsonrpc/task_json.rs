@@ -154,6 +154,7 @@ pub(super) mod tests {
             ordinal: 0,
             parent_id: None,
             user_id: None,
+            owner: None,
             name: Arc::from(name),
             status: Status::Pending,
             priority: Priority::NORMAL,

@@ -1,13 +1,13 @@
 //! One stream as the body of an answer.
 //!
-//! Waits for three things: what happens, silence, and the end of the server. Encoded notices are shared with
+//! Waits for two things: the next item of the stream, and the end of the server. Encoded notices are shared with
 //! all other bodies and not copied. What the peer does not take stays in the log: the next batch is asked
 //! for when the last one was written.
 
 use super::encoding::{encoded, one_line};
 use crate::meters::Presence;
 use crate::subscription::cursor::Cursor;
-use crate::subscription::stream::{Batch, Reset, Stream};
+use crate::subscription::stream::{Batch, Item, Notices, Reset};
 use crate::transport::figures::{Carrier, Figures, StreamEnd};
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
@@ -17,11 +17,10 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
+use tokio_stream::StreamExt;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Silence after which something is sent, so that proxies and clients know that the stream lives.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// What a client is told to wait before it comes back, in milliseconds: each another time, so that those
 /// of a server that was started anew do not come at the same moment.
 const RETRY_MS: RangeInclusive<u32> = 1000..=3000;
@@ -85,12 +84,10 @@ fn told_reset(place: Cursor, reset: Reset) -> String {
 
 /// A stream that is being told.
 pub(crate) struct Telling<K> {
-    stream: Stream,
+    stream: Notices,
     opening: Option<Bytes>,
     /// The place that the client knows.
     told: Cursor,
-    spoken: Instant,
-    silence: Pin<Box<Sleep>>,
     ending: Pin<Box<WaitForCancellationFutureOwned>>,
     failures: u32,
     watched: Watched,
@@ -101,9 +98,21 @@ pub(crate) struct Telling<K> {
 /// A body that is counted while it lives, and why it ends.
 struct Watched {
     figures: Arc<Figures>,
+    /// Why the stream ends when it is told to: its own end, unless the server's has come.
+    draining: CancellationToken,
     /// When the bytes were handed over that the client has not taken yet; `None` while it waits for more.
     handed_over: Option<Instant>,
     _counted: Presence,
+}
+
+impl Watched {
+    fn told_to_end(&self) {
+        let reason = match self.draining.is_cancelled() {
+            true => StreamEnd::Drained,
+            false => StreamEnd::Revoked,
+        };
+        self.figures.stream_ended(reason, 1);
+    }
 }
 
 impl Drop for Watched {
@@ -119,12 +128,12 @@ impl Drop for Watched {
 }
 
 impl<K: Send + 'static> Telling<K> {
-    /// `ending`: cancelled when streams are to end. `kept`: dropped with the body.
+    /// `ending`: cancelled when this stream is to end; `draining`: when all are. `kept`: dropped with the body.
     pub(crate) fn body(
-        stream: Stream,
+        stream: Notices,
         opening: Opening,
         ending: &CancellationToken,
-        figures: Arc<Figures>,
+        (figures, draining): (Arc<Figures>, &CancellationToken),
         kept: K,
     ) -> Body {
         let place = stream.place();
@@ -132,14 +141,13 @@ impl<K: Send + 'static> Telling<K> {
             opening: Some(opening.written(place)),
             told: place,
             stream,
-            spoken: Instant::now(),
-            silence: Box::pin(sleep(HEARTBEAT)),
             // A token of its own, so that streams do not meet at one lock each time they wake up.
             ending: Box::pin(ending.child_token().cancelled_owned()),
             failures: 0,
             watched: Watched {
                 _counted: figures.stream(Carrier::Sse),
                 figures,
+                draining: draining.clone(),
                 handed_over: None,
             },
             _kept: kept,
@@ -153,54 +161,54 @@ impl<K: Send + 'static> Telling<K> {
             Some(opening) => opening,
             None => self.news().await?,
         };
-        self.spoken = Instant::now();
-        self.watched.handed_over = Some(self.spoken);
+        self.watched.handed_over = Some(Instant::now());
         Some((Ok(bytes), self))
     }
 
     /// The next bytes to send; `None` at the end.
     async fn news(&mut self) -> Option<Bytes> {
         loop {
-            tokio::select! {
+            let item = tokio::select! {
                 biased;
                 () = &mut self.ending => {
-                    self.watched.figures.stream_ended(StreamEnd::Drained, 1);
+                    self.watched.told_to_end();
                     return None;
                 }
-                next = self.stream.next() => match next {
-                    Ok(None) => return None,
-                    Ok(Some(Batch::Passed)) => self.failures = 0,
-                    Ok(Some(Batch::Reset(reset))) => {
-                        self.failures = 0;
-                        self.told = self.stream.place();
-                        return Some(told_reset(self.told, reset).into());
+                item = self.stream.next() => item?,
+            };
+            let item = match item {
+                Ok(item) => item,
+                Err(error) => {
+                    tracing::warn!(%error, "a stream waits for the log");
+                    self.failures += 1;
+                    if self.failures >= FAILURES_MAX {
+                        return None;
                     }
-                    Ok(Some(batch)) => {
-                        self.failures = 0;
-                        self.told = self.stream.place();
-                        let notices = batch.notices().len();
-                        self.watched.figures.noticed(Carrier::Sse, notices);
-                        return Some(encoded(&batch));
+                    tokio::select! {
+                        () = &mut self.ending => return None,
+                        () = sleep(PAUSE) => {}
                     }
-                    Err(error) => {
-                        tracing::warn!(%error, "a stream waits for the log");
-                        self.failures += 1;
-                        if self.failures >= FAILURES_MAX {
-                            return None;
+                    continue;
+                }
+            };
+            match item {
+                // The log may still not answer.
+                Item::Silence => return Some(self.heartbeat()),
+                Item::Batch(batch) => {
+                    self.failures = 0;
+                    match batch {
+                        Batch::Passed => {}
+                        Batch::Reset(reset) => {
+                            self.told = self.stream.place();
+                            return Some(told_reset(self.told, reset).into());
                         }
-                        tokio::select! {
-                            () = &mut self.ending => return None,
-                            () = sleep(PAUSE) => {}
+                        Batch::Whole(_) | Batch::Notices(_) => {
+                            self.told = self.stream.place();
+                            let notices = batch.notices().len();
+                            self.watched.figures.noticed(Carrier::Sse, notices);
+                            return Some(encoded(&batch));
                         }
                     }
-                },
-                () = &mut self.silence => {
-                    let due = self.spoken + HEARTBEAT;
-                    if due <= Instant::now() {
-                        self.silence.set(sleep(HEARTBEAT));
-                        return Some(self.heartbeat());
-                    }
-                    self.silence.set(sleep_until(due));
                 }
             }
         }
@@ -223,9 +231,9 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::store::memory::MemoryStore;
+    use crate::subscription::stream::HEARTBEAT;
     use crate::subscription::testing::{append, of_failures};
     use axum::body::BodyDataStream;
-    use futures_util::StreamExt;
     use taskledger_domain::testing::START;
 
     async fn next(body: &mut BodyDataStream) -> String {
@@ -254,7 +262,8 @@ mod tests {
             retry: 2000,
         };
         let figures = Arc::new(Figures::new([]));
-        let mut body = Telling::body(stream, opening, &ending, figures, ()).into_data_stream();
+        let mut body =
+            Telling::body(stream, opening, &ending, (figures, &ending), ()).into_data_stream();
         // then
         let greeting = format!("id: {begins}\nretry: 2000\n: taskledger\n\n");
         assert_eq!(next(&mut body).await, greeting);

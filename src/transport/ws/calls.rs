@@ -6,7 +6,7 @@ use super::subscriptions::{Place, Subscriptions};
 use super::{MESSAGE_BYTES_MAX, Sockets};
 use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
-use crate::subscription::stream::{Reset, Stream};
+use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
 use crate::transport::figures::{Entrance, Reason};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
@@ -40,7 +40,7 @@ pub(super) struct Opened {
     pub(super) id: Box<RawValue>,
     /// Its result; `None` for `subscribe`, whose result is the subscription.
     pub(super) result: Option<Box<RawValue>>,
-    pub(super) stream: Stream,
+    pub(super) stream: Notices,
     pub(super) reset: Option<Reset>,
     /// Its place among the subscriptions.
     pub(super) place: Place,
@@ -55,9 +55,10 @@ pub(super) struct Calls<C> {
 }
 
 impl<C> Sockets<C> {
-    /// The caller of one call of a socket, who is not authenticated.
+    /// What a use case knows of one call of a socket.
     fn context(&self) -> Context {
-        Context::anonymous(Arc::from(self.clock.uuid().to_string()))
+        let correlation = Arc::from(self.clock.uuid().to_string());
+        Context::of(self.caller.clone(), correlation)
     }
 }
 

@@ -4,10 +4,10 @@ use super::calls::Opened;
 use super::outbox::{Closed, Outbox};
 use crate::meters::{Population, Presence};
 use crate::subscription::live::Published;
-use crate::subscription::stream::{Batch, Reset, Stream};
+use crate::subscription::stream::{Batch, Item, Notices, Reset};
 use crate::transport::figures::{Carrier, Figures};
 use crate::transport::jsonrpc::{RpcError, answer_body};
-use crate::transport::sse::{HEARTBEAT, JsonLine};
+use crate::transport::sse::JsonLine;
 use axum::extract::ws::Message;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -17,7 +17,8 @@ use std::time::Duration;
 use taskledger_domain::Violation;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::time::sleep;
+use tokio_stream::StreamExt;
 
 /// Subscriptions of one socket at once.
 const SUBSCRIPTIONS_MAX: usize = 32;
@@ -142,7 +143,7 @@ fn with_subscription(result: &RawValue, name: &str) -> Box<RawValue> {
 /// is told its place when that has moved, so that it need not pass the events of others again.
 async fn tell(
     name: String,
-    mut stream: Stream,
+    mut stream: Notices,
     reset: Option<(Reset, String)>,
     out: Outbox,
     figures: Arc<Figures>,
@@ -156,39 +157,29 @@ async fn tell(
     if let Some((reset, place)) = reset {
         out.tell(reset_told(reset, place)).await?;
     }
-    let mut silent = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
-    silent.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        let next = tokio::select! {
-            biased;
-            next = stream.next() => Some(next),
-            _ = silent.tick() => None,
-        };
-        match next {
-            Some(Ok(Some(Batch::Passed))) => {}
-            Some(Ok(Some(Batch::Reset(reset)))) => {
+    while let Some(item) = stream.next().await {
+        match item {
+            Ok(Item::Batch(Batch::Passed)) => {}
+            Ok(Item::Batch(Batch::Reset(reset))) => {
                 told = stream.place();
                 out.tell(reset_told(reset, told.to_string())).await?;
-                silent.reset();
             }
-            Some(Ok(Some(batch))) => {
+            Ok(Item::Batch(batch @ (Batch::Whole(_) | Batch::Notices(_)))) => {
                 for published in batch.notices() {
                     out.tell(event(&name, published)).await?;
                 }
                 figures.noticed(Carrier::Socket, batch.notices().len());
                 told = stream.place();
-                silent.reset();
             }
-            Some(Ok(None)) => break,
-            Some(Err(error)) => {
-                tracing::warn!(%error, "a subscription waits for the log");
-                sleep(PAUSE).await;
-            }
-            None if stream.place() == told => {}
-            None => {
+            Ok(Item::Silence) if stream.place() == told => {}
+            Ok(Item::Silence) => {
                 told = stream.place();
                 let params = json!({"subscription": name, "id": told.to_string()});
                 out.tell(notification("place", &params)).await?;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a subscription waits for the log");
+                sleep(PAUSE).await;
             }
         }
     }
@@ -216,8 +207,10 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::store::memory::MemoryStore;
     use crate::subscription::cursor::Cursor;
+    use crate::subscription::stream::HEARTBEAT;
     use crate::subscription::testing::{append, of_failures};
     use taskledger_domain::testing::START;
+    use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;
 
     #[tokio::test(start_paused = true)]

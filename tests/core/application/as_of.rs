@@ -18,18 +18,23 @@ use taskledger_projections::Order;
 async fn now(w: &World, task: TaskId, whole: bool) -> Option<Value> {
     let strong = Consistency::Strong;
     let read = if whole {
-        w.call(move |app| async move { app.tree(task, strong, TreeJson::default()).await })
+        w.call(
+            move |app| async move { app.tree(&caller(), task, strong, TreeJson::default()).await },
+        )
     } else {
-        w.call(move |app| async move { app.get(task, strong).await })
+        w.call(move |app| async move { app.get(&caller(), task, strong).await })
     };
     soon(read).await.unwrap().ok()
 }
 
 async fn then(w: &World, task: TaskId, whole: bool, at: AsOf) -> Option<Value> {
     let read = if whole {
-        w.call(move |app| async move { app.tree_as_of(task, at, TreeJson::default()).await })
+        w.call(move |app| async move {
+            app.tree_as_of(&caller(), task, at, TreeJson::default())
+                .await
+        })
     } else {
-        w.call(move |app| async move { app.get_as_of(task, at).await })
+        w.call(move |app| async move { app.get_as_of(&caller(), task, at).await })
     };
     match soon(read).await.unwrap() {
         Ok(value) => Some(value),
@@ -273,7 +278,7 @@ async fn the_future_is_refused_and_the_answer_names_the_end() {
         AsOf::Position(head(&w) + 1),
         AsOf::Time(w.clock.now().plus_ms(1)),
     ] {
-        let read = w.call(move |app| async move { app.get_as_of(root, at).await });
+        let read = w.call(move |app| async move { app.get_as_of(&caller(), root, at).await });
         let Err(taskledger::application::Error::Refused(refusal)) = soon(read).await.unwrap()
         else {
             panic!("{at:?} is the future");
@@ -302,7 +307,8 @@ async fn more_rebuilds_than_allowed_wait_and_are_then_told_to_come_back() {
         held.push(w.app.readings.begin_rebuild().await.unwrap());
     }
     let (root, at) = (id("root"), AsOf::Position(head(&w)));
-    let read = |w: &World| w.call(move |app| async move { app.get_as_of(root, at).await });
+    let read =
+        |w: &World| w.call(move |app| async move { app.get_as_of(&caller(), root, at).await });
     let waiting = read(&w);
     quiet().await;
     assert!(!waiting.is_finished());
@@ -329,7 +335,7 @@ async fn each_position_of_a_history_can_be_asked_for() {
         cursor: None,
         types: None,
     };
-    let history = soon(w.call(move |app| async move { app.history(query).await }));
+    let history = soon(w.call(move |app| async move { app.history(&caller(), query).await }));
     let history = history.await.unwrap().unwrap();
     for event in history["events"].as_array().unwrap() {
         let at = AsOf::Position(event["position"].as_u64().unwrap());
@@ -356,7 +362,7 @@ async fn a_large_tree_with_large_payloads_comes_in_pieces_and_is_the_same() {
     let tree = json!({"id": id("root"), "name": "root", "children": children});
     assert!(soon(w.create(caller(), tree)).await.unwrap().is_ok());
     let (root, at) = (id("root"), AsOf::Position(head(&w)));
-    let pieces = soon(w.app.tree_as_of(root, at, TreeJson::default())).await;
+    let pieces = soon(w.app.tree_as_of(&caller(), root, at, TreeJson::default())).await;
     assert!(matches!(pieces, Ok(Encoded::Pieces(_))), "it is long");
     drop(pieces);
     let found = then(&w, root, true, at).await.map(without_moment);
@@ -375,7 +381,7 @@ async fn a_piece_of_a_tree_of_the_past_is_bounded_in_bytes() {
         assert!(soon(w.create(caller(), large)).await.unwrap().is_ok());
     }
     let (root, at) = (id("root"), AsOf::Position(head(&w)));
-    let read = soon(w.app.tree_as_of(root, at, TreeJson::default())).await;
+    let read = soon(w.app.tree_as_of(&caller(), root, at, TreeJson::default())).await;
     let Ok(Encoded::Pieces(pieces)) = read else {
         panic!("it is long");
     };

@@ -1,7 +1,7 @@
 //! Claims: a taken one refuses only its own command, and idempotency keys make repetitions harmless.
 
 use crate::application::world::{
-    World, caller, foreign_rename, quiet, refused, soon, task, updates, with_key,
+    World, caller, foreign_rename, quiet, refused, soon, task, updates, user_named, with_key,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -235,7 +235,7 @@ async fn a_repeated_execution_starts_nothing_again() {
 async fn a_key_belongs_to_a_principal_and_a_method() {
     let w = World::new().await;
     let of = |user: &str| Context {
-        principal: Arc::from(user),
+        caller: user_named(user),
         ..with_key("k", "body")
     };
     let first = soon(w.create(of("ann"), json!({"name": "a"})))
@@ -254,11 +254,14 @@ async fn a_key_belongs_to_a_principal_and_a_method() {
     assert_ne!(first["id"], third["root_task_id"]);
     // A separator inside a name does not make two callers one.
     let odd = |user: &str, key: &str| Context {
-        principal: Arc::from(user),
+        caller: user_named(user),
         ..with_key(key, "body")
     };
-    let left = w.create(odd("u", "x\u{1f}tasks.create\u{1f}y"), json!({"name": "a"}));
-    let right = w.create(odd("u\u{1f}tasks.create\u{1f}x", "y"), json!({"name": "a"}));
+    let left = w.create(
+        odd("u", "1:x\u{1f}tasks.create\u{1f}y"),
+        json!({"name": "a"}),
+    );
+    let right = w.create(odd("u1:x tasks.create", "y"), json!({"name": "a"}));
     assert_ne!(
         soon(left).await.unwrap().unwrap()["id"],
         soon(right).await.unwrap().unwrap()["id"]
@@ -269,7 +272,7 @@ async fn a_key_belongs_to_a_principal_and_a_method() {
 async fn a_user_whom_the_body_names_has_no_keys_of_their_own() {
     let w = World::new().await;
     let ann = Context {
-        principal: Arc::from("ann"),
+        caller: user_named("ann"),
         ..with_key("k", "body")
     };
     let task = json!({"name": "a", "user_id": "ann"});

@@ -149,6 +149,6 @@ async fn rows_in_memory_do_not_outlive_a_foreign_write() {
     w.faults
         .foreign_write_before_next_append(vec![foreign_rename("a")]);
     assert!(soon(w.rename("root", "mine")).await.unwrap().is_ok());
-    let seen = w.call(|app| async move { app.get(id("a"), Consistency::Strong).await });
+    let seen = w.call(|app| async move { app.get(&caller(), id("a"), Consistency::Strong).await });
     assert_eq!(soon(seen).await.unwrap().unwrap()["name"], "by another");
 }

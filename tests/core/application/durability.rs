@@ -139,11 +139,11 @@ async fn a_read_never_sees_what_is_not_durable() {
     let rename = w.rename("a", "new");
     hold.arrived().await;
     quiet().await;
-    let seen = w.call(|app| async move { app.get(id("a"), Consistency::Strong).await });
+    let seen = w.call(|app| async move { app.get(&caller(), id("a"), Consistency::Strong).await });
     assert_eq!(soon(seen).await.unwrap().unwrap()["name"], "a");
     hold.release();
     assert!(soon(rename).await.unwrap().is_ok());
-    let seen = w.call(|app| async move { app.get(id("a"), Consistency::Strong).await });
+    let seen = w.call(|app| async move { app.get(&caller(), id("a"), Consistency::Strong).await });
     assert_eq!(soon(seen).await.unwrap().unwrap()["name"], "new");
 }
 

@@ -138,7 +138,7 @@ impl Running {
         )
         .await
         .unwrap();
-        let task = soon(self.app().get(id(name), Consistency::Strong)).await;
+        let task = soon(self.app().get(&caller(), id(name), Consistency::Strong)).await;
         task.expect("the task exists").shown().await
     }
 }

@@ -1,8 +1,7 @@
 //! `tasks.explain`: names, errors, attempts, slots and people joined to the reasons of the rules.
 
-use crate::application::world::{World, caller, quiet, refused, soon, task};
+use crate::application::world::{World, caller, quiet, refused, soon, task, user_named};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use taskledger::application::Context;
 use taskledger::application::slots::HOLDERS_MAX;
 use taskledger::application::{ExecuteOptions, Target};
@@ -11,7 +10,7 @@ use taskledger_domain::testing::id;
 
 async fn explain(w: &World, name: &str) -> Value {
     let task = id(name);
-    soon(w.call(move |app| async move { app.explain(task).await }))
+    soon(w.call(move |app| async move { app.explain(&caller(), task).await }))
         .await
         .unwrap()
         .unwrap()
@@ -240,7 +239,7 @@ async fn a_cancelled_task_says_by_whom_and_through_which_group() {
     let (root, who) = (
         id("root"),
         Context {
-            principal: Arc::from("alice"),
+            caller: user_named("alice"),
             ..caller()
         },
     );
@@ -253,7 +252,7 @@ async fn a_cancelled_task_says_by_whom_and_through_which_group() {
     let reason = first(&answer);
     assert_eq!(
         (&reason["code"], &reason["actor"]),
-        (&json!("cancelled"), &json!("alice"))
+        (&json!("cancelled"), &json!("user:alice"))
     );
     assert_eq!(reason["reason"], "requested");
     assert_eq!(reason["error"], "no longer needed");
@@ -376,7 +375,8 @@ async fn what_does_not_exist_any_more_is_not_explained() {
     let gone = w.call(move |app| async move { app.delete(&caller(), a, false).await });
     assert!(soon(gone).await.unwrap().is_ok());
     for task in [a, id("nobody")] {
-        let answer = soon(w.call(move |app| async move { app.explain(task).await })).await;
+        let answer =
+            soon(w.call(move |app| async move { app.explain(&caller(), task).await })).await;
         assert_eq!(refused(answer.unwrap()), Kind::NotFound);
     }
 }

@@ -22,7 +22,7 @@ fn all(name: &str) -> Query {
 }
 
 async fn page(w: &World, query: Query) -> Value {
-    soon(w.call(move |app| async move { app.history(query).await }))
+    soon(w.call(move |app| async move { app.history(&caller(), query).await }))
         .await
         .unwrap()
         .unwrap()
@@ -227,7 +227,7 @@ async fn a_deleted_task_keeps_its_history() {
 async fn an_id_that_no_task_ever_had_has_no_history() {
     let w = World::new().await;
     let query = all("nobody");
-    let result = soon(w.call(move |app| async move { app.history(query).await })).await;
+    let result = soon(w.call(move |app| async move { app.history(&caller(), query).await })).await;
     assert_eq!(refused(result.unwrap()), Kind::NotFound);
 }
 

@@ -387,7 +387,7 @@ async fn explanations_name_the_worker_that_is_missing_and_the_attempt_that_runs(
     let mut w = world().await;
     w.run_read_models();
     run(&w, json!([task("a", "resize")])).await;
-    let explain = || w.call(|app| async move { app.explain(id("a")).await });
+    let explain = || w.call(|app| async move { app.explain(&caller(), id("a")).await });
     let waiting = soon(explain()).await.unwrap().unwrap();
     assert_eq!(
         waiting["reasons"][0]["code"], "waits_for_worker",

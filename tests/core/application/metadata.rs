@@ -1,6 +1,6 @@
 //! Every event says who, why and on whose behalf.
 
-use crate::application::world::{World, caller, soon, task, updates};
+use crate::application::world::{World, caller, soon, task, updates, user_named};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger::application::Context;
@@ -48,7 +48,7 @@ async fn whoever_names_a_user_is_not_that_user() {
 async fn a_principal_is_not_replaced_by_a_user() {
     let w = World::new().await;
     let bob = Context {
-        principal: Arc::from("bob"),
+        caller: user_named("bob"),
         ..caller()
     };
     assert!(
@@ -60,7 +60,7 @@ async fn a_principal_is_not_replaced_by_a_user() {
         .unwrap()
         .is_ok()
     );
-    assert_eq!(actors(&w.history(id("root").as_flow()).await), ["bob"]);
+    assert_eq!(actors(&w.history(id("root").as_flow()).await), ["user:bob"]);
 }
 
 #[tokio::test]

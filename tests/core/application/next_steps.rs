@@ -23,7 +23,7 @@ fn after(mut task: Value, on: &str) -> Value {
 /// The steps of the first reason with this code.
 async fn steps(w: &World, name: &str, code: &str) -> Vec<Value> {
     let task = id(name);
-    let answer = soon(w.call(move |app| async move { app.explain(task).await }))
+    let answer = soon(w.call(move |app| async move { app.explain(&caller(), task).await }))
         .await
         .unwrap()
         .unwrap();

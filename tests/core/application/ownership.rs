@@ -121,7 +121,8 @@ fn foreign_deletion(name: &str) -> NewEvent {
 }
 
 async fn name_of(w: &World, task: TaskId) -> Value {
-    let read = w.call(move |app| async move { app.get(task, Consistency::Strong).await });
+    let read =
+        w.call(move |app| async move { app.get(&caller(), task, Consistency::Strong).await });
     soon(read).await.unwrap().expect("it is there")["name"].clone()
 }
 

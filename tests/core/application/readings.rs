@@ -30,13 +30,23 @@ async fn read(w: &World) -> Result<Encoded, Error> {
 }
 
 async fn tree(app: &App, name: &str) -> Result<Encoded, Error> {
-    app.tree(id(name), Consistency::Strong, TreeJson::default())
-        .await
+    app.tree(
+        &caller(),
+        id(name),
+        Consistency::Strong,
+        TreeJson::default(),
+    )
+    .await
 }
 
 async fn children(app: &App, name: &str) -> Result<Encoded, Error> {
-    app.children(id(name), Consistency::Strong, ChildrenJson::default())
-        .await
+    app.children(
+        &caller(),
+        id(name),
+        Consistency::Strong,
+        ChildrenJson::default(),
+    )
+    .await
 }
 
 async fn pieces(w: &World) -> Pieces {

@@ -15,18 +15,21 @@ type Read = JoinHandle<Result<Value, Error>>;
 
 fn get(w: &World, name: &str, consistency: Consistency) -> Read {
     let task = id(name);
-    w.call(move |app| async move { app.get(task, consistency).await })
+    w.call(move |app| async move { app.get(&caller(), task, consistency).await })
 }
 
 fn tree(w: &World, name: &str, consistency: Consistency) -> Read {
     let task = id(name);
-    w.call(move |app| async move { app.tree(task, consistency, TreeJson::default()).await })
+    w.call(move |app| async move {
+        app.tree(&caller(), task, consistency, TreeJson::default())
+            .await
+    })
 }
 
 fn children(w: &World, name: &str, consistency: Consistency) -> Read {
     let task = id(name);
     w.call(move |app| async move {
-        app.children(task, consistency, ChildrenJson::default())
+        app.children(&caller(), task, consistency, ChildrenJson::default())
             .await
     })
 }
@@ -34,6 +37,7 @@ fn children(w: &World, name: &str, consistency: Consistency) -> Read {
 fn list(w: &World, consistency: Consistency) -> Read {
     w.call(move |app| async move {
         app.list(
+            &caller(),
             ListFilter::default(),
             Order::default(),
             Start::Offset(0),

@@ -48,6 +48,7 @@ fn reader(at: Position) -> Arc<Reader> {
 fn retention(w: &World, follower: Arc<Reader>) -> Retention {
     let directory = w.app.directory.clone();
     Retention {
+        audit: None,
         store: w.app.store.clone(),
         flows: w.app.flows.clone(),
         queries: w.app.queries.clone(),
@@ -93,7 +94,7 @@ async fn given_finished(w: &World, name: &str) {
 }
 
 async fn get(w: &World, task: TaskId) -> Result<Value, Error> {
-    let get = w.call(move |app| async move { app.get(task, Consistency::Strong).await });
+    let get = w.call(move |app| async move { app.get(&caller(), task, Consistency::Strong).await });
     soon(get).await.unwrap()
 }
 
@@ -147,19 +148,24 @@ async fn whoever_asks_for_an_archived_flow_is_told_where_it_went() {
 
     says_where(get(&w, root).await, file);
     let tree = w.call(move |app| async move {
-        app.tree(root, Consistency::Strong, TreeJson::default())
+        app.tree(&caller(), root, Consistency::Strong, TreeJson::default())
             .await
     });
     says_where(soon(tree).await.unwrap(), file);
     let children = w.call(move |app| async move {
-        app.children(root, Consistency::Strong, ChildrenJson::default())
-            .await
+        app.children(
+            &caller(),
+            root,
+            Consistency::Strong,
+            ChildrenJson::default(),
+        )
+        .await
     });
     says_where(soon(children).await.unwrap(), file);
-    let explain = w.call(move |app| async move { app.explain(root).await });
+    let explain = w.call(move |app| async move { app.explain(&caller(), root).await });
     says_where(soon(explain).await.unwrap(), file);
     let at = AsOf::Position(before);
-    let then = w.call(move |app| async move { app.get_as_of(root, at).await });
+    let then = w.call(move |app| async move { app.get_as_of(&caller(), root, at).await });
     says_where(soon(then).await.unwrap(), file);
     for scope in [Scope::Task, Scope::Flow] {
         let query = Query {
@@ -170,7 +176,7 @@ async fn whoever_asks_for_an_archived_flow_is_told_where_it_went() {
             cursor: None,
             types: None,
         };
-        let history = w.call(move |app| async move { app.history(query).await });
+        let history = w.call(move |app| async move { app.history(&caller(), query).await });
         says_where(soon(history).await.unwrap(), file);
     }
     let run = w.call(move |app| async move {

@@ -27,14 +27,15 @@ async fn two_of_three() -> World {
 
 async fn get(w: &World, name: &str) -> Value {
     let task = id(name);
-    let read = w.call(move |app| async move { app.get(task, Consistency::Strong).await });
+    let read =
+        w.call(move |app| async move { app.get(&caller(), task, Consistency::Strong).await });
     soon(read).await.unwrap().unwrap()
 }
 
 async fn tree(w: &World, name: &str) -> Value {
     let task = id(name);
     let read = w.call(move |app| async move {
-        app.tree(task, Consistency::Strong, TreeJson::default())
+        app.tree(&caller(), task, Consistency::Strong, TreeJson::default())
             .await
     });
     soon(read).await.unwrap().unwrap()
@@ -42,7 +43,7 @@ async fn tree(w: &World, name: &str) -> Value {
 
 async fn now_as_of(w: &World, name: &str) -> Value {
     let (task, head) = (id(name), AsOf::Position(*w.log.watch().borrow()));
-    let read = w.call(move |app| async move { app.get_as_of(task, head).await });
+    let read = w.call(move |app| async move { app.get_as_of(&caller(), task, head).await });
     soon(read).await.unwrap().unwrap()
 }
 
@@ -52,8 +53,15 @@ async fn the_progress_of_a_failed_group_is_the_same_wherever_it_is_told() {
     let mean = json!(0.666_666);
     let list = w.call(move |app| async move {
         let (filter, order) = (ListFilter::default(), Order::default());
-        app.list(filter, order, Start::Offset(0), 100, Consistency::Strong)
-            .await
+        app.list(
+            &caller(),
+            filter,
+            order,
+            Start::Offset(0),
+            100,
+            Consistency::Strong,
+        )
+        .await
     });
     let list = soon(list).await.unwrap().unwrap();
     let listed = list["tasks"].as_array().unwrap();

@@ -9,7 +9,7 @@ use taskledger::store::{Append, EventStore, NewEvent, Outcome};
 use taskledger::subscription::cursor::Cursor;
 use taskledger::subscription::live::{Live, Published};
 use taskledger::subscription::notice::Kind;
-use taskledger::subscription::stream::{Batch, Filter, From, Reset, Stream, Until};
+use taskledger::subscription::stream::{Batch, Filter, From, Reader, Reset, Until};
 use taskledger_domain::flow::{
     Event, RunEnded, RunState, StatusCounts, TaskCompleted, TaskProgressed, TaskRenamed,
 };
@@ -68,8 +68,8 @@ impl World {
         self.append(flow, nth(flow, n)).await;
     }
 
-    async fn stream(&self, filter: Filter, from: From) -> Stream {
-        let begun = Stream::begin(self.live.clone(), filter, from, Until::Forever).await;
+    async fn stream(&self, filter: Filter, from: From) -> Reader {
+        let begun = Reader::begin(self.live.clone(), filter, from, Until::Forever).await;
         let (stream, reset) = begun.unwrap();
         assert_eq!(reset, None);
         stream
@@ -128,7 +128,7 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 }
 
 /// The next frames of a stream, at least one.
-async fn frames(stream: &mut Stream) -> Vec<Arc<Published>> {
+async fn frames(stream: &mut Reader) -> Vec<Arc<Published>> {
     loop {
         let batch = soon(stream.next()).await.unwrap().expect("it goes on");
         if !matches!(batch, Batch::Passed) {
@@ -138,7 +138,7 @@ async fn frames(stream: &mut Stream) -> Vec<Arc<Published>> {
 }
 
 /// The next frames, so many or some more.
-async fn take(stream: &mut Stream, count: usize) -> Vec<Arc<Published>> {
+async fn take(stream: &mut Reader, count: usize) -> Vec<Arc<Published>> {
     let mut taken = Vec::new();
     while taken.len() < count {
         taken.extend(frames(stream).await);
@@ -345,7 +345,7 @@ async fn a_place_that_is_not_in_the_log_is_named_and_not_guessed() {
         (From::Position(u64::MAX), Reset::Ahead),
     ] {
         let live = world.live.clone();
-        let begun = Stream::begin(live, Filter::default(), from, Until::Forever).await;
+        let begun = Reader::begin(live, Filter::default(), from, Until::Forever).await;
         let (stream, reset) = begun.unwrap();
         assert_eq!(reset, Some(reason), "{from:?}");
         assert_eq!(stream.place().position, 10, "it goes on from now");
@@ -379,7 +379,7 @@ async fn a_stream_ends_with_the_run_after_which_nothing_runs() {
             ..Filter::default()
         };
         let live = world.live.clone();
-        let begun = Stream::begin(live, filter, From::Beginning, Until::NothingRuns).await;
+        let begun = Reader::begin(live, filter, From::Beginning, Until::NothingRuns).await;
         let (mut stream, _) = begun.unwrap();
         let mut got = Vec::new();
         while let Some(batch) = soon(stream.next()).await.unwrap() {

@@ -22,6 +22,7 @@ use taskledger::subscription::live::Live;
 use taskledger::subscription::rebuild::Rebuilds;
 use taskledger::subscription::runner;
 use taskledger::transport::jsonrpc::replies;
+use taskledger_auth::{Caller, Name, Scopes};
 use taskledger_domain::flow::{Event, Kind, TaskRenamed};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::call::{parse_create, parse_tasks};
@@ -345,6 +346,12 @@ fn shown(reply: &Reply) -> Value {
     serde_json::from_str(text.get()).expect("answers are JSON")
 }
 
+/// A user who may do everything, with the flows of all users.
+pub(crate) fn user_named(name: &str) -> Arc<Caller> {
+    let name = Name::new(name).expect("a name");
+    Arc::new(Caller::user(&name, Scopes::all()))
+}
+
 pub(crate) fn caller() -> Context {
     Context::anonymous(Arc::from("request"))
 }
@@ -407,6 +414,7 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::OutcomeUnknown
             | Error::Unanswered { .. }
             | Error::OutOfTime { .. }
+            | Error::Forbidden { .. }
             | Error::UnknownWebhook { .. }
             | Error::Failed(_),
         )) => {

@@ -7,19 +7,20 @@ pub(crate) const CRATES: &[&str] = &[
     "egress",
     "meters",
     "private",
+    "secret_file",
     "store",
     "subscription",
     "tls",
     "webhooks",
 ];
 
-/// Who may use whom among the folders and files of `src`. `engine` gives its types to the doors; `server` and
-/// `main` put everything together.
+/// Who may use whom among the folders and files of `src`. `server` and `main` put everything together.
 pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("telemetry", &["config"]),
     ("tls", &[]),
     ("private", &[]),
+    ("secret_file", &[]),
     ("egress", &[]),
     // Counters as plain memory; `metrics` names and shows them.
     ("meters", &[]),
@@ -31,6 +32,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "retention",
             "store",
+            "tls",
             "transport",
             "webhooks",
         ],
@@ -64,12 +66,11 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         "transport",
         &[
             "application",
-            "engine",
             "subscription",
             "clock",
             "meters",
             "runtime",
-            "webhooks",
+            "tls",
         ],
     ),
     ("webhooks", &[]),
@@ -85,10 +86,10 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         "metrics",
         &[
             "application",
-            "clock",
             "engine",
             "meters",
             "nodes",
+            "store",
             "transport",
             "webhooks",
         ],
@@ -121,6 +122,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "private",
             "retention",
+            "secret_file",
             "server",
             "store",
             "subscription",

@@ -11,7 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/clock", &["domain"]),
     ("crates/meters", &[]),
     ("crates/net", &[]),
-    ("crates/auth", &["clock", "domain", "net", "sql"]),
+    ("crates/auth", &["clock", "domain", "log", "net", "sql"]),
     ("crates/sql", &["domain"]),
     ("crates/log", &["clock", "domain"]),
     (

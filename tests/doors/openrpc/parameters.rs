@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::params::{self, webhooks};
+use taskledger::transport::jsonrpc::params::{self, tokens, webhooks};
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger_domain::Violation;
 
@@ -123,6 +123,11 @@ const READERS: &[(&str, Read)] = &[
     ),
     ("webhooks.redeliver", faults::<webhooks::redeliver::Params>),
     ("webhooks.recover", faults::<webhooks::recover::Params>),
+    ("tokens.create", faults::<tokens::create::Params>),
+    ("tokens.list", faults::<tokens::list::Params>),
+    ("tokens.rotate", faults::<tokens::rotate::Params>),
+    ("tokens.revoke", faults::<tokens::one::Params>),
+    ("audit.list", faults::<params::audit::Params>),
 ];
 
 #[test]

@@ -221,6 +221,7 @@ async fn an_address_that_cannot_be_had_is_a_clear_error() {
         let dispatcher = Arc::new(Dispatcher::new(fake.clone(), Vec::new(), clock.clone()));
         let inside = Inside {
             readiness: fake.clone(),
+            authenticate: None,
             peers: None,
             metrics: None,
         };

@@ -159,7 +159,7 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
             Box::pin(async move {
                 let key = call.context.idempotency.as_ref();
                 let seen = json!({
-                    "principal": call.context.principal,
+                    "principal": call.context.caller.actor(),
                     "correlation": call.context.correlation,
                     "traceparent": call.context.trace,
                     "key": key.map(|k| k.key.to_string()),

@@ -52,6 +52,7 @@ impl Server {
         let dispatcher = Arc::new(dispatcher);
         let inside = Inside {
             readiness: fake.clone(),
+            authenticate: None,
             peers,
             metrics: None,
         };

@@ -245,7 +245,7 @@ fn callback() -> Callback {
 
 async fn kept(world: &World, n: u64) -> CallbackId {
     let callback_id = CallbackId(id(n));
-    world.create(callback().endpoint(callback_id)).await;
+    world.create(callback().endpoint(callback_id, None)).await;
     callback_id
 }
 
@@ -309,7 +309,7 @@ async fn a_callback_is_told_of_its_run_alone_until_it_ends(world: World) {
     is_told_of_its_run(&world, callback).await;
 
     // It is not among the webhooks, and gone after a day.
-    assert_eq!(world.store.list(0, 10).await.unwrap().len(), 0);
+    assert_eq!(world.store.list(None, 0, 10).await.unwrap().len(), 0);
     world.clock.advance_ms(24 * 3_600_000 + 60_000);
     let swept = world.store.sweep(world.now(), None).await.unwrap();
     assert_eq!(swept.callbacks, 1);

@@ -259,6 +259,7 @@ impl World {
 
     pub(crate) fn new_endpoint(&self, filter: Filter) -> New {
         New {
+            owner: None,
             id: EndpointId(self.clock.uuid()),
             url: Arc::from("https://receiver.example/hook"),
             description: Arc::from(""),
@@ -284,6 +285,7 @@ impl World {
 
     pub(crate) async fn endpoint_with(&self, ordering: Ordering) -> EndpointId {
         let new = New {
+            owner: None,
             ordering,
             ..self.new_endpoint(Filter::default())
         };

@@ -25,9 +25,7 @@ impl EventStore for SqliteStore {
     }
 
     async fn resolve(&self, stream: FlowId, ids: &[EventId]) -> Result<Resolution, Error> {
-        if ids.is_empty() {
-            return Err(Error::Invalid("no event ids to resolve".to_owned()));
-        }
+        check::resolved(ids)?;
         let (reply, answer) = oneshot::channel();
         let request = Request::Resolve {
             stream,

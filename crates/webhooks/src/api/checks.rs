@@ -10,6 +10,15 @@ use taskledger_domain::{FlowId, Timestamp, Violation};
 use taskledger_log::PIECE_BYTES_MAX;
 use taskledger_net::egress::{Target, without_secrets};
 
+/// A flow does not exist, or is not the caller's.
+#[must_use]
+pub fn no_such_flow(flow: FlowId) -> Error {
+    let expected = "the id of a root task that exists";
+    let actual = Value::from(flow.0.to_string());
+    let fault = Violation::of("flow_id", "there is no such flow", expected, &actual);
+    Error::Invalid(vec![fault])
+}
+
 impl Webhooks {
     /// The URL as it is kept.
     pub(super) fn allowed(&self, path: &[PathSegment], url: &str) -> Result<Arc<str>, Error> {
@@ -31,10 +40,7 @@ impl Webhooks {
     pub(super) async fn exists(&self, flow: FlowId) -> Result<(), Error> {
         let first = self.log.read_stream(flow, 0, 1, PIECE_BYTES_MAX).await?;
         if first.is_empty() {
-            let expected = "the id of a root task that exists";
-            let actual = Value::from(flow.0.to_string());
-            let fault = Violation::of("flow_id", "there is no such flow", expected, &actual);
-            return Err(Error::Invalid(vec![fault]));
+            return Err(no_such_flow(flow));
         }
         Ok(())
     }

@@ -34,6 +34,10 @@ pub const STEPS: log::Steps = log::Steps {
                 "../../../../migrations/postgres/webhooks/0002_endpoints_that_are_gone.sql"
             ),
         ),
+        (
+            "0003_owners",
+            include_str!("../../../../migrations/postgres/webhooks/0003_owners.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -45,6 +49,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0002_endpoints_that_are_gone",
             include_str!("../../../../migrations/sqlite/webhooks/0002_endpoints_that_are_gone.sql"),
+        ),
+        (
+            "0003_owners",
+            include_str!("../../../../migrations/sqlite/webhooks/0003_owners.sql"),
         ),
     ])
 });

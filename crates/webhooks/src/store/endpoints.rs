@@ -27,6 +27,8 @@ pub struct New {
     pub url: Arc<str>,
     /// For people.
     pub description: Arc<str>,
+    /// Whose it is; `None`: nobody's.
+    pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
     /// How long it lives.
@@ -149,6 +151,7 @@ impl Store {
         args.text(new.schedule.as_deref().map(|s| Arc::from(schedule_text(s))));
         args.position(since);
         args.time(now);
+        args.text(new.owner.clone());
         let row = tx.fetch_one(INSERT, args).await?;
         let no = Columns::of(&row).int()?;
         self.put_headers(&mut tx, (no, new.id), &new.headers)
@@ -180,18 +183,31 @@ impl Store {
         self.order(work).await
     }
 
-    /// Lasting endpoints with a number above `after`, oldest first, each with its number.
+    /// Lasting endpoints with a number above `after`, oldest first, each with its number; those of this
+    /// owner, or all.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn list(&self, after: i64, limit: usize) -> Result<Vec<(i64, Endpoint)>, Error> {
+    pub async fn list(
+        &self,
+        owner: Option<&Arc<str>>,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<(i64, Endpoint)>, Error> {
         let work = async {
             let mut tx = self.read().await?;
             let mut args = tx.args();
             args.int(after);
             args.int(i64::try_from(limit).unwrap_or(i64::MAX));
+            let whose = match owner {
+                None => "",
+                Some(owner) => {
+                    args.text(owner.clone());
+                    "AND owner = $3 "
+                }
+            };
             let text = format!(
-                "SELECT {ENDPOINT} FROM endpoints WHERE no > $1 AND is_callback = 0 ORDER BY no LIMIT $2"
+                "SELECT {ENDPOINT} FROM endpoints WHERE no > $1 AND is_callback = 0 {whose}ORDER BY no LIMIT $2"
             );
             let rows = tx.fetch_all(sqlx::AssertSqlSafe(text), args).await?;
             let found: Result<Vec<_>, Error> = rows
@@ -370,9 +386,9 @@ const COUNT_CALLBACKS: &str =
 const COUNT_LASTING: &str = "SELECT count(*) FROM endpoints WHERE is_callback = 0";
 const INSERT: &str = "INSERT INTO endpoints (id, url, description, events, flow_id, user_id,
         about_endpoints, is_callback, ordering, schedule, since, created_at, updated_at, generation,
-        run_ended, failures, window_attempts, window_failures, openings, lease_token)
+        run_ended, failures, window_attempts, window_failures, openings, lease_token, owner)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, (SELECT generation FROM state),
-        0, 0, 0, 0, 0, 0) RETURNING no";
+        0, 0, 0, 0, 0, 0, $13) RETURNING no";
 const UPDATE: &str = "UPDATE endpoints SET url = $2, description = $3, events = $4, flow_id = $5,
         user_id = $6, about_endpoints = $7, ordering = $8, schedule = $9, updated_at = $10,
         generation = (SELECT generation FROM state)

@@ -362,7 +362,8 @@ const NEXT_MESSAGE: &str = "UPDATE state SET messages = messages + 1 RETURNING m
 // By `endpoints_about`.
 const ABOUT_ENDPOINTS: &str =
     "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow
-    FROM endpoints WHERE about_endpoints = 1 AND no <> $1 ORDER BY no";
+    FROM endpoints WHERE about_endpoints = 1 AND no <> $1
+        AND (owner IS NULL OR owner = (SELECT owner FROM endpoints WHERE no = $1)) ORDER BY no";
 const CALLBACK: &str = "SELECT no, ordering FROM endpoints WHERE id = $1 AND is_callback = 1";
 const START: &str = "UPDATE endpoints SET run_id = $2, run_flow = $3 WHERE no = $1";
 const END: &str = "UPDATE endpoints SET run_ended = 1 WHERE no = $1";

@@ -10,7 +10,8 @@ use taskledger_sql::Columns;
 /// Columns that [`endpoint`] reads, in its order.
 pub(super) const ENDPOINT: &str = "no, id, url, description, events, flow_id, user_id, is_callback, \
     run_id, ordering, schedule, public_key, since, disabled_reason, disabled_at, created_at, updated_at, \
-    failures, failing_since, window_since, window_attempts, window_failures, open_until, openings";
+    failures, failing_since, window_since, window_attempts, window_failures, open_until, openings, \
+    owner";
 
 /// An endpoint without its keys and the names of its headers, and its number.
 pub(super) fn endpoint(c: &mut Columns<'_>) -> Result<(i64, Endpoint), Error> {
@@ -47,6 +48,7 @@ pub(super) fn endpoint(c: &mut Columns<'_>) -> Result<(i64, Endpoint), Error> {
         created_at: c.time()?,
         updated_at: c.time()?,
         health: health(c)?,
+        owner: c.opt_text()?,
     };
     Ok((no, endpoint))
 }

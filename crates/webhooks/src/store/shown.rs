@@ -15,6 +15,8 @@ use taskledger_sql::{Args, Columns, MultiRow, Tx};
 pub struct DeliveryFilter {
     /// Only of this endpoint.
     pub endpoint: Option<EndpointId>,
+    /// Only of endpoints of this owner, which may be gone.
+    pub owner: Option<Arc<str>>,
     /// Only in this state.
     pub state: Option<DeliveryState>,
     /// Only about this task.
@@ -137,6 +139,23 @@ impl Store {
         .await
     }
 
+    /// Whose such an endpoint is, or was, if its deliveries are kept. `None`: there was none;
+    /// `Some(None)`: nobody's.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn owner_of(&self, id: EndpointId) -> Result<Option<Option<Arc<str>>>, Error> {
+        self.order(async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.id(id.0);
+            let row = tx.fetch_optional(OWNER_OF, args).await?;
+            tx.commit().await?;
+            Ok(row.map(|row| Columns::of(&row).opt_text()).transpose()?)
+        })
+        .await
+    }
+
     /// Whether there is such an endpoint, or was one whose deliveries are kept.
     ///
     /// # Errors
@@ -159,6 +178,11 @@ fn conditions(filter: &DeliveryFilter, args: &mut Args) -> String {
     if let Some(endpoint) = filter.endpoint {
         args.id(endpoint.0);
         wheres.push(OF_ENDPOINT.to_owned());
+    }
+    if let Some(owner) = &filter.owner {
+        args.text(owner.clone());
+        let owner = args.len();
+        wheres.push(format!("coalesce(e.owner, r.owner) = ${owner}"));
     }
     let mut add = |args: &Args, condition: &str| {
         wheres.push(format!("{condition} ${}", args.len()));
@@ -257,5 +281,10 @@ async fn with_attempts(tx: &mut Tx<'_>, views: &mut [DeliveryView]) -> Result<()
 const OF_ENDPOINT: &str = "d.endpoint = (SELECT max(no) FROM (
         SELECT no FROM endpoints WHERE id = $1
         UNION ALL SELECT no FROM removed_endpoints WHERE id = $1) AS known)";
+// The newest one: an id may have been used twice.
+const OWNER_OF: &str = "SELECT owner FROM (
+        SELECT no, owner FROM endpoints WHERE id = $1
+        UNION ALL SELECT no, owner FROM removed_endpoints WHERE id = $1) AS known
+    ORDER BY no DESC LIMIT 1";
 const KNEW: &str = "SELECT no FROM endpoints WHERE id = $1
     UNION ALL SELECT no FROM removed_endpoints WHERE id = $1";

@@ -292,10 +292,10 @@ const FINISHED_HEADERS: &str = "DELETE FROM endpoint_headers WHERE endpoint IN (
         SELECT no FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
             SELECT 1 FROM deliveries d
             WHERE d.endpoint = e.no AND (d.state = 'waiting' OR d.hand_at IS NOT NULL)))";
-const REMEMBER: &str = "INSERT INTO removed_endpoints (no, id, removed_at)
-    SELECT no, id, $2 FROM endpoints WHERE no = $1";
-const REMEMBER_FINISHED: &str = "INSERT INTO removed_endpoints (no, id, removed_at)
-    SELECT no, id, $3 FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
+const REMEMBER: &str = "INSERT INTO removed_endpoints (no, id, removed_at, owner)
+    SELECT no, id, $2, owner FROM endpoints WHERE no = $1";
+const REMEMBER_FINISHED: &str = "INSERT INTO removed_endpoints (no, id, removed_at, owner)
+    SELECT no, id, $3, owner FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
         SELECT 1 FROM deliveries d
         WHERE d.endpoint = e.no
           AND (d.state = 'waiting' OR d.hand_at IS NOT NULL OR d.ended_at >= $1))

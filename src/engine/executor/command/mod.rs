@@ -26,6 +26,7 @@ pub use options::{Options, OptionsError};
 pub use process::{DRAIN_GRACE, TERMINATE_GRACE};
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job};
+use crate::application::api::COMMAND_EXECUTOR;
 use async_trait::async_trait;
 use capture::Captured;
 use options::Resolved;
@@ -36,9 +37,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 use tokio::time::Instant;
-
-/// Its name in `schemas.method`.
-pub const NAME: &str = "command_executor";
 
 /// Bytes of JSON text that stdout, stderr and the parsed JSON may each take in a result, so that
 /// together they fit into one.
@@ -73,7 +71,7 @@ impl Executor for CommandExecutor {
     fn describe(&self) -> Description {
         let programs: Vec<_> = self.options.programs.keys().collect();
         Description {
-            name: NAME.to_owned(),
+            name: COMMAND_EXECUTOR.to_owned(),
             aliases: Vec::new(),
             summary: "Runs a program of the server's machine, without a shell.".to_owned(),
             idempotent: false,
@@ -81,6 +79,10 @@ impl Executor for CommandExecutor {
             input_schema: Some(request::schema(&programs)),
             concurrency: Concurrency::Cores,
         }
+    }
+
+    fn starts_programs(&self) -> bool {
+        true
     }
 
     fn params(&self) -> Option<Vec<String>> {

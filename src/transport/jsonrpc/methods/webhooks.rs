@@ -10,11 +10,11 @@ use super::super::params::{beside, execute, retry};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::{answer, boxed, listed};
+use crate::application::api::webhooks::Callback;
 use crate::application::api::{self, Error, Execute, Request, Retry, Run};
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
-use crate::webhooks::callback::Callback;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -240,7 +240,7 @@ fn sending() -> Vec<Method<Service>> {
                     told(
                         &service,
                         &call.params,
-                        service.deliveries(&call.context, &p.filter, p.limit).await,
+                        service.deliveries(&call.context, p.filter, p.limit).await,
                     )
                 })
             },
@@ -366,6 +366,7 @@ fn told<T: Serialize>(
         error @ (Error::Refused(_)
         | Error::Outdated(_)
         | Error::Busy { .. }
+        | Error::Forbidden { .. }
         | Error::Elsewhere(_)
         | Error::OutcomeUnknown
         | Error::Unanswered { .. }

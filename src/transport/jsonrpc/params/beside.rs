@@ -6,7 +6,7 @@
 
 use super::super::streaming::STREAM;
 use super::webhooks::callback;
-use crate::webhooks::callback::Callback;
+use crate::application::api::webhooks::Callback;
 use serde_json::{Map, Value};
 use taskledger_domain::Violation;
 

@@ -5,6 +5,7 @@
 //! of positional parameters.
 
 mod as_of;
+pub mod audit;
 pub mod beside;
 pub mod cancel;
 pub mod children;
@@ -20,6 +21,7 @@ pub mod nothing;
 pub mod resubscribe;
 pub mod retry;
 pub mod subscribe;
+pub mod tokens;
 pub mod tree;
 pub mod update;
 pub mod webhooks;

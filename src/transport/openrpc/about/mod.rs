@@ -9,6 +9,7 @@ mod queries;
 mod streams;
 mod system;
 mod tasks;
+pub mod tokens;
 pub mod webhooks;
 
 pub use past::{explain, history};
@@ -81,6 +82,10 @@ pub fn set_up() -> Value {
             "id": webhooks::HOOK, "url": "https://receiver.example.com/hook", "description": "for the examples",
         }},
         {"method": "webhooks.test", "params": {"id": webhooks::HOOK}},
+        {"method": "tokens.create", "params": {
+            "name": "ci", "kind": "service", "scopes": ["tasks:read", "tasks:run"], "note": "for the examples",
+            "id": tokens::TOKEN,
+        }},
     ])
 }
 

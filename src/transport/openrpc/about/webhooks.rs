@@ -2,8 +2,8 @@
 
 use super::super::schemas::{at, object, with_optional};
 use super::{About, Example};
+use crate::application::api::webhooks::DeliveryState;
 use crate::transport::jsonrpc::ErrorKind;
-use crate::webhooks::delivery::DeliveryState;
 use serde_json::{Value, json};
 
 /// The webhook of the examples.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taskledger::store::EventStore;
 use taskledger::subscription::cursor::Cursor;
 use taskledger::subscription::live::Published;
-use taskledger::subscription::stream::{Batch, Filter, From, Reset, Stream, Until};
+use taskledger::subscription::stream::{Batch, Filter, From, Reader, Reset, Until};
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::{Event, FlowArchived};
 
@@ -21,13 +21,13 @@ async fn archive(world: &World, flow: FlowId) {
     while world.store.drop_archived(flow, 2).await.unwrap() > 0 {}
 }
 
-async fn begun(world: &World, filter: Filter, from: From) -> (Stream, Option<Reset>) {
-    Stream::begin(world.live.clone(), filter, from, Until::Forever)
+async fn begun(world: &World, filter: Filter, from: From) -> (Reader, Option<Reset>) {
+    Reader::begin(world.live.clone(), filter, from, Until::Forever)
         .await
         .unwrap()
 }
 
-async fn next_frames(stream: &mut Stream, count: usize) -> Vec<Cursor> {
+async fn next_frames(stream: &mut Reader, count: usize) -> Vec<Cursor> {
     let mut places = Vec::new();
     while places.len() < count {
         let batch = tokio::time::timeout(PATIENCE, stream.next()).await;

@@ -1,8 +1,7 @@
 //! `configuration.push_notification_config` of `tasks.execute`. spec: interface / Push Notifications
 
 use super::kinds::{HIDDEN, headers_at, headers_schema, own_secret};
-use crate::webhooks::URL_CHARS_MAX;
-use crate::webhooks::callback::Callback;
+use crate::application::api::webhooks::{Callback, URL_CHARS_MAX};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;

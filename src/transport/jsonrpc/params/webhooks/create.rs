@@ -4,10 +4,7 @@ use super::super::super::reader::{Fault, Parameters, Reader, TASK_ID, text};
 use super::kinds::{
     DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, OwnSecret, SIGNATURE, Schedule,
 };
-use crate::webhooks::URL_CHARS_MAX;
-use crate::webhooks::api::NewWebhook;
-use crate::webhooks::endpoint::{Filter, Ordering};
-use crate::webhooks::secret::Signature;
+use crate::application::api::webhooks::{Filter, NewWebhook, Ordering, Signature, URL_CHARS_MAX};
 use std::sync::Arc;
 use taskledger_domain::Violation;
 use taskledger_domain::limits::KEY_CHARS_MAX;
@@ -80,6 +77,7 @@ impl Parameters for Params {
         }
         reader.finish(|| {
             Some(Self(NewWebhook {
+                owner: None,
                 id,
                 url: url?,
                 description,

@@ -4,8 +4,7 @@ use super::super::super::reader::{Choice, Parameters, Reader, TASK_ID, TIMESTAMP
 use super::kinds::Id;
 use super::list::{cursor, limit};
 use super::recover::before;
-use crate::webhooks::delivery::DeliveryState;
-use crate::webhooks::store::DeliveryFilter;
+use crate::application::api::webhooks::{DeliveryFilter, DeliveryState};
 use taskledger_domain::Violation;
 
 /// Which deliveries.
@@ -34,6 +33,7 @@ impl Parameters for Params {
         reader.finish(|| {
             Some(Self {
                 filter: DeliveryFilter {
+                    owner: None,
                     endpoint,
                     state,
                     task,

@@ -1,12 +1,13 @@
 //! Kinds of values that only webhooks have.
 
 use super::super::super::reader::{Choice, Fault, Kind, Refusal, TASK_ID, choice};
+use crate::application::api::webhooks::headers::{
+    self, HEADERS_MAX, NAME_EXPECTED, VALUE_BYTES_MAX, VALUE_EXPECTED,
+};
+use crate::application::api::webhooks::{
+    ENTRIES_MAX, EndpointId, EventName, Ordering, SECONDS_MAX, Secret, Signature, secret,
+};
 use crate::subscription::notice::Kind as Notice;
-use crate::webhooks::delivery::Secret;
-use crate::webhooks::endpoint::{EndpointId, EventName, Ordering};
-use crate::webhooks::headers::{self, HEADERS_MAX, NAME_EXPECTED, VALUE_BYTES_MAX, VALUE_EXPECTED};
-use crate::webhooks::schedule::{ENTRIES_MAX, SECONDS_MAX};
-use crate::webhooks::secret::{self, Signature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

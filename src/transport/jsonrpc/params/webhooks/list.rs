@@ -32,14 +32,14 @@ impl Parameters for Params {
 }
 
 /// Asks for `limit`.
-pub(super) fn limit(reader: &mut Reader<'_>, description: &'static str) -> usize {
+pub(in super::super) fn limit(reader: &mut Reader<'_>, description: &'static str) -> usize {
     let limits = integer(1..=u64::from(LIMIT_MAX));
     let limit = reader.with_default("limit", limits, u64::from(LIMIT_MAX), description);
     usize::try_from(limit).expect("the range of a limit fits")
 }
 
 /// Asks for `cursor`.
-pub(super) fn cursor(reader: &mut Reader<'_>) -> Option<i64> {
+pub(in super::super) fn cursor(reader: &mut Reader<'_>) -> Option<i64> {
     let description = "The `next_cursor` of an earlier page of the same list.";
     reader.optional("cursor", Place, description)
 }

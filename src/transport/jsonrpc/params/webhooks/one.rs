@@ -2,7 +2,7 @@
 
 use super::super::super::reader::{Parameters, Reader};
 use super::kinds::Id;
-use crate::webhooks::endpoint::EndpointId;
+use crate::application::api::webhooks::EndpointId;
 use taskledger_domain::Violation;
 
 /// Which endpoint.

@@ -2,8 +2,7 @@
 
 use super::super::super::reader::{Choice, Fault, Parameters, Reader, TIMESTAMP, choice};
 use super::kinds::Id;
-use crate::webhooks::endpoint::EndpointId;
-use crate::webhooks::store::Recover;
+use crate::application::api::webhooks::{EndpointId, Recover};
 use taskledger_domain::{Timestamp, Violation};
 
 /// Which deliveries begin anew.

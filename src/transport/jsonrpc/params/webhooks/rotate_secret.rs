@@ -2,8 +2,7 @@
 
 use super::super::super::reader::{Parameters, Reader, integer};
 use super::kinds::{Id, OwnSecret};
-use crate::webhooks::delivery::Secret;
-use crate::webhooks::endpoint::EndpointId;
+use crate::application::api::webhooks::{EndpointId, Secret};
 use taskledger_domain::Violation;
 
 /// Seconds for which the old secret signs too: a day by default, a week at most.

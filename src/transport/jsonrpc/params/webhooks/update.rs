@@ -2,9 +2,7 @@
 
 use super::super::super::reader::{Fault, Kind, Parameters, Reader, Refusal, TASK_ID, text};
 use super::kinds::{DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, Schedule};
-use crate::webhooks::URL_CHARS_MAX;
-use crate::webhooks::api::WebhookChange;
-use crate::webhooks::endpoint::EndpointId;
+use crate::application::api::webhooks::{EndpointId, URL_CHARS_MAX, WebhookChange};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;

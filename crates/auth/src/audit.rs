@@ -1,0 +1,167 @@
+//! What the audit log holds: who did what to which object, and how it ended.
+
+mod log;
+mod throttle;
+
+pub use log::AuditLog;
+
+use crate::Caller;
+use std::sync::Arc;
+
+/// Days for which rows are kept.
+pub const AUDIT_KEPT_DAYS: i64 = 400;
+/// Who does what the server does by itself.
+pub const SERVER: &str = "server";
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$about])* $variant),+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name, which never changes: it is stored.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+words! {
+    /// What was done.
+    Action {
+        /// A token was made.
+        TokenCreate = "token.create",
+        /// A token got a new secret.
+        TokenRotate = "token.rotate",
+        /// A token was revoked.
+        TokenRevoke = "token.revoke",
+        /// Credentials were refused; the object is the reason.
+        LoginFailed = "login.failed",
+        /// Somebody with `users:any` read a flow of somebody else; the object is the flow.
+        FlowRead = "flow.read",
+        /// A secret was set; the object is its name.
+        SecretSet = "secret.set",
+        /// A secret was deleted; the object is its name.
+        SecretDelete = "secret.delete",
+        /// A secret was shown: that of a webhook endpoint, which is the object.
+        SecretShown = "secret.shown",
+        /// Flows were archived or deleted.
+        Retention = "retention",
+        /// The read models were made anew.
+        Rebuild = "rebuild",
+        /// A log was imported.
+        Import = "import",
+        /// A server has started.
+        Start = "server.start",
+    }
+}
+
+words! {
+    /// How it ended.
+    Outcome {
+        /// It was done.
+        Done = "done",
+        /// It was refused: the caller may not do it, or not so.
+        Refused = "refused",
+    }
+}
+
+/// Who does something, and by which call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct By {
+    /// `user:ann`, `service:ci`, `anonymous`, or [`SERVER`].
+    pub principal: Arc<str>,
+    /// The id of the credential, never its secret.
+    pub token: Option<Arc<str>>,
+    /// The address of the connection.
+    pub address: Option<Arc<str>>,
+    /// The id of the call.
+    pub request: Option<Arc<str>>,
+}
+
+/// Where a call came from, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The address of the connection.
+    pub address: Option<Arc<str>>,
+    /// The id of the call.
+    pub request: Option<Arc<str>>,
+}
+
+impl By {
+    /// A caller, by a call.
+    #[must_use]
+    pub fn call(caller: &Caller, origin: &Origin) -> Self {
+        Self {
+            principal: caller.actor().clone(),
+            token: caller.credential().cloned(),
+            address: origin.address.clone(),
+            request: origin.request.clone(),
+        }
+    }
+
+    /// The server itself.
+    #[must_use]
+    pub fn server() -> Self {
+        Self {
+            principal: Arc::from(SERVER),
+            token: None,
+            address: None,
+            request: None,
+        }
+    }
+}
+
+/// A row to be added to the audit log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Who.
+    pub by: By,
+    /// What.
+    pub action: Action,
+    /// To what.
+    pub object: Option<Arc<str>>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// More about it. Never a secret.
+    pub detail: Option<serde_json::Value>,
+}
+
+impl Entry {
+    /// Something that was done.
+    #[must_use]
+    pub const fn done(by: By, action: Action, object: Option<Arc<str>>) -> Self {
+        Self {
+            by,
+            action,
+            object,
+            outcome: Outcome::Done,
+            detail: None,
+        }
+    }
+
+    /// Something that was refused.
+    #[must_use]
+    pub const fn refused(by: By, action: Action, object: Option<Arc<str>>) -> Self {
+        Self {
+            by,
+            action,
+            object,
+            outcome: Outcome::Refused,
+            detail: None,
+        }
+    }
+
+    /// The same with more about it.
+    #[must_use]
+    pub fn with(mut self, detail: serde_json::Value) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+}

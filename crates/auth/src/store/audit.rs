@@ -1,0 +1,167 @@
+//! The audit log as a table: rows are added and, when they are old, removed.
+
+use super::{AuthStore, Error};
+use crate::audit::Entry;
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+use taskledger_sql::{Columns, Row, Tx};
+
+/// Rows that one transaction removes: others wait for it.
+const SLICE: i64 = 1_000;
+
+/// A row of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Its number, rising in the order in which rows were committed; with gaps.
+    pub seq: i64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Who did it: `user:ann`, `service:ci`, `anonymous`, `server`.
+    pub principal: Arc<str>,
+    /// The id of the credential.
+    pub token: Option<Arc<str>>,
+    /// From which address.
+    pub address: Option<Arc<str>>,
+    /// The id of the call.
+    pub request: Option<Arc<str>>,
+    /// What was done, one of the names of [`crate::Action`].
+    pub action: Arc<str>,
+    /// To what.
+    pub object: Option<Arc<str>>,
+    /// How it ended, one of the names of [`crate::Outcome`].
+    pub outcome: Arc<str>,
+    /// More about it, a JSON object.
+    pub detail: Option<Arc<str>>,
+}
+
+/// Which rows of the audit log; `None`: all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// By whom, as it is stored: `user:ann`.
+    pub principal: Option<Arc<str>>,
+    /// What was done.
+    pub action: Option<Arc<str>>,
+    /// To what.
+    pub object: Option<Arc<str>>,
+    /// Not before.
+    pub since: Option<Timestamp>,
+    /// Before.
+    pub until: Option<Timestamp>,
+}
+
+/// Adds a row to the audit log, within the transaction of what it is about.
+///
+/// # Errors
+/// [`Error`]: then nothing of the transaction may be committed.
+pub async fn append(tx: &mut Tx<'_>, entry: &Entry, now: Timestamp) -> Result<(), Error> {
+    let mut args = tx.args();
+    args.time(now);
+    args.text(entry.by.principal.clone());
+    args.text(entry.by.token.clone());
+    args.text(entry.by.address.clone());
+    args.text(entry.by.request.clone());
+    args.name(entry.action.as_str());
+    args.text(entry.object.clone());
+    args.name(entry.outcome.as_str());
+    args.text(
+        entry
+            .detail
+            .as_ref()
+            .map(|detail| Arc::from(detail.to_string())),
+    );
+    tx.execute(APPEND, args).await?;
+    Ok(())
+}
+
+impl AuthStore {
+    /// Rows with a number below `before` (`None`: all), the newest first, at most `limit`.
+    /// Cost: O(limit) by the index of the first filter that is given; others are compared row by row.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.int(before.unwrap_or(i64::MAX));
+            let mut text = format!("SELECT {ROW} FROM audit WHERE seq < $1");
+            let texts = [
+                ("principal =", &filter.principal),
+                ("action =", &filter.action),
+                ("object =", &filter.object),
+            ];
+            for (comparison, value) in texts {
+                if let Some(value) = value {
+                    args.text(value.clone());
+                    text.push_str(&format!(" AND {comparison} ${}", args.len()));
+                }
+            }
+            for (comparison, value) in [("at >=", filter.since), ("at <", filter.until)] {
+                if let Some(value) = value {
+                    args.time(value);
+                    text.push_str(&format!(" AND {comparison} ${}", args.len()));
+                }
+            }
+            args.int(i64::try_from(limit).unwrap_or(i64::MAX));
+            text.push_str(&format!(" ORDER BY seq DESC LIMIT ${}", args.len()));
+            let rows = tx.fetch_all(sqlx::AssertSqlSafe(text), args).await?;
+            let found = rows.iter().map(row).collect::<Result<Vec<_>, Error>>()?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// Removes rows from before `old`, in slices. Returns how many.
+    ///
+    /// # Errors
+    /// [`Error`]: what was removed is removed; ask again later.
+    pub async fn sweep_audit(&self, old: Timestamp) -> Result<u64, Error> {
+        let mut swept = 0;
+        loop {
+            let work = async {
+                let mut tx = self.write().await?;
+                let mut args = tx.args();
+                args.time(old);
+                args.int(SLICE);
+                let removed = tx.execute(SWEEP, args).await?;
+                tx.commit().await?;
+                Ok(removed)
+            };
+            let removed = self.order(work).await?;
+            swept += removed;
+            if removed < SLICE as u64 {
+                return Ok(swept);
+            }
+        }
+    }
+}
+
+fn row(row: &Row) -> Result<AuditRow, Error> {
+    let mut c = Columns::of(row);
+    Ok(AuditRow {
+        seq: c.int()?,
+        at: c.time()?,
+        principal: c.text()?,
+        token: c.opt_text()?,
+        address: c.opt_text()?,
+        request: c.opt_text()?,
+        action: c.text()?,
+        object: c.opt_text()?,
+        outcome: c.text()?,
+        detail: c.opt_text()?,
+    })
+}
+
+const ROW: &str = "seq, at, principal, token, address, request, action, object, outcome, detail";
+const APPEND: &str = "INSERT INTO audit
+    (at, principal, token, address, request, action, object, outcome, detail)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+/// By the index `audit_at`.
+const SWEEP: &str = "DELETE FROM audit WHERE seq IN
+    (SELECT seq FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";

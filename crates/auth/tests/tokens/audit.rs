@@ -1,0 +1,225 @@
+//! What the audit log holds, and for how long.
+
+use crate::on_both_engines;
+use crate::world::{DAY, SECOND, World, name, reader, root, service, user};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+use taskledger_auth::store::AuditFilter;
+use taskledger_auth::{Action, By, Caller, Entry, Origin, Scope, Scopes};
+
+on_both_engines!(
+    each_change_has_its_row_and_no_secret_is_in_it,
+    what_was_refused_is_there_too,
+    failed_logins_are_counted_by_address_and_minute,
+    reads_of_others_are_counted_by_flow_and_minute,
+    what_cannot_be_written_yet_is_written_later,
+    rows_are_found_by_filter_and_cursor,
+    rows_are_never_changed_and_removed_after_400_days,
+);
+
+async fn each_change_has_its_row_and_no_secret_is_in_it(world: World) {
+    let origin = Origin {
+        address: Some(Arc::from("192.0.2.7")),
+        request: Some(Arc::from("call-1\0")),
+    };
+    let admin = Caller::user(&name("bea"), Scopes::all()).by(Arc::from("bea-s-token"), None);
+    let new = user("ann", reader());
+    let created = world.tokens.create(&admin, &origin, new).await;
+    let created = created.unwrap().unwrap();
+    let id = created.token.id();
+    let rotated = world.tokens.rotate(&admin, &origin, id, None).await;
+    let rotated = rotated.unwrap().unwrap();
+    world
+        .tokens
+        .revoke(&admin, &origin, id)
+        .await
+        .unwrap()
+        .unwrap();
+
+    assert_eq!(
+        world.audited().await,
+        [
+            format!("user:bea token.create {id} done"),
+            format!("user:bea token.rotate {id} done"),
+            format!("user:bea token.revoke {id} done"),
+        ]
+    );
+    let rows = world.audit().await;
+    for row in &rows {
+        assert_eq!(row.token.as_deref(), Some("bea-s-token"));
+        assert_eq!(
+            (&row.address, &row.request),
+            (&origin.address, &origin.request)
+        );
+        assert_eq!(row.at, world.now());
+    }
+    let detail: Value = serde_json::from_str(rows[0].detail.as_ref().unwrap()).unwrap();
+    assert_eq!(detail["owner"], "user:ann");
+    assert_eq!(detail["scopes"], "tasks:read");
+    let shown = format!("{rows:?} {created:?} {rotated:?} {:?}", world.tokens);
+    for token in [created.token, rotated.token] {
+        let secret = token.reveal().rsplit('_').next().unwrap();
+        assert!(!shown.contains(secret));
+    }
+}
+
+async fn what_was_refused_is_there_too(world: World) {
+    let created = world.made(user("ann", reader())).await;
+    let bea = Caller::user(&name("bea"), reader());
+    let origin = Origin::default();
+    let id = created.token.id();
+
+    let revoked = world.tokens.revoke(&bea, &origin, id).await.unwrap();
+    assert!(revoked.is_err());
+    assert!(world.create(&bea, service("ci", reader())).await.is_err());
+
+    assert_eq!(
+        world.audited().await[1..],
+        [
+            format!("user:bea token.revoke {id} refused"),
+            "user:bea token.create service:ci refused".to_owned(),
+        ]
+    );
+}
+
+async fn failed_logins_are_counted_by_address_and_minute(world: World) {
+    let log = world.tokens.audit();
+    let [one, other]: [IpAddr; 2] = ["192.0.2.7", "192.0.2.8"].map(|text| text.parse().unwrap());
+    log.login_failed(one, "unknown", None);
+    assert_eq!(log.flush().await.unwrap(), 1);
+    for _ in 0..5 {
+        log.login_failed(one, "expired", None);
+        log.login_failed(other, "malformed", None);
+    }
+    assert_eq!(log.flush().await.unwrap(), 1);
+    world.clock.advance_ms(60 * SECOND);
+    assert_eq!(log.flush().await.unwrap(), 1);
+
+    let rows = world.audit().await;
+    let told = rows.iter().map(|row| {
+        let detail: Value = serde_json::from_str(row.detail.as_ref().unwrap()).unwrap();
+        (row.address.as_deref().unwrap(), detail)
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            ("192.0.2.7", json!({"count": 1, "reason": "unknown"})),
+            ("192.0.2.8", json!({"count": 5, "reason": "malformed"})),
+            ("192.0.2.7", json!({"count": 5, "reason": "expired"})),
+        ]
+    );
+}
+
+async fn reads_of_others_are_counted_by_flow_and_minute(world: World) {
+    let log = world.tokens.audit();
+    let origin = Origin::default();
+    for _ in 0..3 {
+        log.flow_read(&root(), &origin, Arc::from("flow-1"));
+    }
+    log.flow_read(&root(), &origin, Arc::from("flow-2"));
+    assert_eq!(log.flush().await.unwrap(), 2);
+    assert_eq!(log.flush().await.unwrap(), 0);
+
+    let mut audited = world.audited().await;
+    audited.sort();
+    assert_eq!(
+        audited,
+        [
+            "service:root flow.read flow-1 done",
+            "service:root flow.read flow-2 done"
+        ]
+    );
+}
+
+async fn what_cannot_be_written_yet_is_written_later(world: World) {
+    let log = world.tokens.audit();
+    log.flow_read(&root(), &Origin::default(), Arc::from("flow-1"));
+    let rename = async |from: &str, to: &str| {
+        let sql = format!("ALTER TABLE {from} RENAME TO {to}");
+        world.place.run(&sql).await.unwrap();
+    };
+
+    rename("audit", "away").await;
+    assert!(log.flush().await.is_err());
+    let start = Entry::done(By::server(), Action::Start, None);
+    assert!(log.record(&start).await.is_err());
+    rename("away", "audit").await;
+    world.clock.advance_ms(60 * SECOND);
+    assert_eq!(log.flush().await.unwrap(), 1);
+
+    assert_eq!(
+        world.audited().await,
+        ["service:root flow.read flow-1 done"]
+    );
+}
+
+async fn rows_are_found_by_filter_and_cursor(world: World) {
+    for n in 0..5 {
+        let new = service(&format!("ci-{n}"), reader());
+        world.made(new).await;
+        world.clock.advance_ms(SECOND);
+    }
+    let start = Entry::done(By::server(), Action::Start, Some(Arc::from("node-1")));
+    world.tokens.audit().record(&start).await.unwrap();
+    let rows = world.audit().await;
+    let find = async |filter: AuditFilter| {
+        let mut found = Vec::new();
+        let mut before = None;
+        loop {
+            let page = world.tokens.audit().list(&filter, before, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            before = Some(last.seq);
+            found.extend(page);
+        }
+        found.reverse();
+        found
+    };
+    let all = AuditFilter::default();
+
+    assert_eq!(find(all.clone()).await, rows);
+    let starts = AuditFilter {
+        action: Some(Arc::from(Action::Start.as_str())),
+        ..all.clone()
+    };
+    assert_eq!(find(starts).await, rows[5..]);
+    let by_root = AuditFilter {
+        principal: Some(Arc::from("service:root")),
+        object: rows[3].object.clone(),
+        ..all.clone()
+    };
+    assert_eq!(find(by_root).await, rows[3..4]);
+    let between = AuditFilter {
+        since: Some(rows[1].at),
+        until: Some(rows[4].at),
+        ..all
+    };
+    assert_eq!(find(between).await, rows[1..4]);
+}
+
+async fn rows_are_never_changed_and_removed_after_400_days(world: World) {
+    let old = world.made(service("ci", reader())).await;
+    let kept = world
+        .made(service("ci", Scopes::of([Scope::Metrics])))
+        .await;
+    let origin = Origin::default();
+    let revoked = world.tokens.revoke(&root(), &origin, old.token.id()).await;
+    revoked.unwrap().unwrap();
+    let changed = world
+        .place
+        .run("UPDATE audit SET principal = 'nobody'")
+        .await;
+    let told = changed.unwrap_err().to_string();
+    assert!(told.contains("never changed"), "{told}");
+
+    world.clock.advance_ms(400 * DAY);
+    world.tokens.sweep().await.unwrap();
+    assert_eq!(world.audit().await.len(), 3);
+    world.clock.advance_ms(SECOND);
+    world.tokens.sweep().await.unwrap();
+
+    assert_eq!(world.audit().await, []);
+    let rows = world.tokens.store().tokens(None, 0, 10).await.unwrap();
+    let ids: Vec<_> = rows.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [kept.row.id]);
+}

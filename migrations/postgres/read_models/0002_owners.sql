@@ -1,0 +1,26 @@
+-- Whom a flow belongs to: the `user_id` of its root as it is now, on each of its tasks.
+
+ALTER TABLE tasks ADD COLUMN owner TEXT COLLATE "C"; -- null: nobody
+
+CREATE INDEX tasks_owner ON tasks (owner, (-created_position)) WHERE owner IS NOT NULL;
+CREATE INDEX tasks_owner_status ON tasks (owner, status, (-created_position))
+    WHERE owner IS NOT NULL;
+CREATE INDEX tasks_owner_root ON tasks (owner, (-created_position))
+    WHERE owner IS NOT NULL AND parent_no IS NULL;
+
+-- Exact totals for lists, as before, and of what somebody owns. Every task counts for everybody
+-- (user_key '', role 3), for its user and for its owner, once when they are the same; each time for its
+-- ten minutes of creation and for all times (bucket -1).
+DROP TABLE task_counts;
+
+CREATE TABLE task_counts (
+    user_key TEXT COLLATE "C" NOT NULL,
+    role     BIGINT NOT NULL, -- 0: its user, 1: its user and its owner, 2: its owner, 3: everybody
+    bucket   BIGINT NOT NULL,
+    status   TEXT COLLATE "C" NOT NULL,
+    priority BIGINT NOT NULL,
+    is_root  BIGINT NOT NULL,
+    n        BIGINT NOT NULL,
+    PRIMARY KEY (user_key, role, bucket, status, priority, is_root)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0);

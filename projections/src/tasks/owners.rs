@@ -1,0 +1,104 @@
+//! Who owns a flow, on the rows of its tasks: the `user_id` of its root, as it is now.
+//!
+//! Owns: what follows when the root gets another user. All tasks of the flow change in the transaction
+//! of that event, with the totals. A child takes the owner of its parent when it is created.
+
+use super::archive::{CELLS, Group};
+use super::contradiction::Contradiction;
+use super::facets::Facets;
+use super::working_set::{InSql, WorkingSet, Write};
+use crate::Error;
+use std::sync::{Arc, LazyLock};
+use taskledger_domain::{FlowId, Recorded, TaskId};
+use taskledger_sql::{MultiRow, Tx};
+
+/// A flow with more tasks than are in memory has another owner; of its root, in memory and in the
+/// totals, that is done.
+pub(crate) struct OwnerChange {
+    flow: FlowId,
+    from: Option<Arc<str>>,
+    to: Option<Arc<str>>,
+}
+
+impl WorkingSet {
+    /// Gives the root another user, and with it all tasks of the flow another owner.
+    /// Cost: O(tasks of the flow in memory), when the owner changes.
+    pub(super) fn change_owner(
+        &mut self,
+        recorded: &Recorded,
+    ) -> Result<Option<InSql>, Contradiction> {
+        let root = recorded.flow.root();
+        let from = self.task(root)?.placed.row.owner.clone();
+        self.change(recorded, Write::Definition)?;
+        let to = self.task(root)?.placed.row.owner.clone();
+        if from == to {
+            return Ok(None);
+        }
+        let flow = self.flow(recorded.flow)?;
+        if !flow.is_whole() {
+            let flow = flow.id;
+            return Ok(Some(InSql::Owner(OwnerChange { flow, from, to })));
+        }
+        let no = flow.no;
+        let others: Vec<TaskId> = flow.tasks.values().copied().collect();
+        for id in others.into_iter().filter(|id| *id != root) {
+            let row = &mut self.task_mut(id)?.placed.row;
+            let before = Facets::of(row);
+            row.apply(recorded);
+            let after = Facets::of(row);
+            self.account(recorded.flow, Some(&before), Some(&after))?;
+        }
+        self.owners.insert(no, to);
+        Ok(None)
+    }
+}
+
+/// Writes the owners of flows that changed. New rows have theirs. Cost: O(tasks of these flows), in SQL.
+pub(super) async fn write(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
+    let owners: Vec<_> = std::mem::take(&mut set.owners).into_iter().collect();
+    UPDATE_OWNERS
+        .execute(tx, &owners, |(flow_no, owner), args| {
+            args.int(*flow_no);
+            args.text(owner.clone());
+        })
+        .await?;
+    Ok(())
+}
+
+/// Gives all tasks of a flow another owner. `set` must be flushed. Cost: O(tasks of the flow), in SQL.
+pub(super) async fn change(
+    set: &mut WorkingSet,
+    tx: &mut Tx<'_>,
+    change: OwnerChange,
+) -> Result<(), Error> {
+    let Some(flow) = set.flows.get(&change.flow) else {
+        return Ok(());
+    };
+    let no = flow.no;
+    for id in flow.tasks.values() {
+        if let Some(task) = set.tasks.get_mut(id) {
+            task.placed.row.owner.clone_from(&change.to);
+        }
+    }
+    let groups = CELLS.fetch(tx, &[no], |no, args| args.int(*no)).await?;
+    for row in &groups {
+        let group = Group::read(row)?;
+        // The root counts for its new owner.
+        if !group.is_root() {
+            group.add(change.from.as_ref(), -1, &mut set.counts);
+            group.add(change.to.as_ref(), 1, &mut set.counts);
+        }
+    }
+    set.owners.insert(no, change.to);
+    write(set, tx).await
+}
+
+/// Relies on the index tasks_flow_ordinal.
+pub(super) static UPDATE_OWNERS: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "UPDATE tasks SET owner = v.column2 FROM (",
+        2,
+        ") AS v WHERE tasks.flow_no = v.column1",
+    )
+    .with_each("UPDATE tasks SET owner = ?2 WHERE flow_no = ?1")
+});

@@ -1,0 +1,15 @@
+//! Requests and replies about webhooks, and what a door must know to read and describe them.
+//!
+//! The types are those of the crate that sends; doors know them by these names only.
+
+pub use crate::webhooks::URL_CHARS_MAX;
+pub use crate::webhooks::api::{
+    Deliveries, Listed, NewWebhook, Page, Secrets, Tested, View, WebhookChange, WithSecret,
+};
+pub use crate::webhooks::callback::Callback;
+pub use crate::webhooks::delivery::{DeliveryState, Secret};
+pub use crate::webhooks::endpoint::{EndpointId, EventName, Filter, Ordering};
+pub use crate::webhooks::headers;
+pub use crate::webhooks::schedule::{ENTRIES_MAX, SECONDS_MAX};
+pub use crate::webhooks::secret::{self, Signature};
+pub use crate::webhooks::store::{DeliveryFilter, Recover};

@@ -1,0 +1,94 @@
+//! What must hold of a flow before the command of a caller is decided in its turn: that the flow is the
+//! caller's, and that the credentials allow the executors that would run.
+//!
+//! Checked in the turn, so that no change of owner slips in between.
+
+use super::context::Context;
+use super::error::Error;
+use super::ports::ExecutorSnapshot;
+use std::borrow::Cow;
+use std::sync::Arc;
+use taskledger_auth::{Reach, Scope};
+use taskledger_domain::TaskId;
+use taskledger_domain::flow::{Command, Flow, Refusal};
+use taskledger_domain::task::Status;
+
+/// The conditions of one caller for one command.
+#[derive(Debug)]
+pub(super) struct Guard {
+    reach: Reach,
+    /// What the caller is answered when the flow is not theirs: the same as when the task did not exist.
+    foreign: Refusal,
+    /// The executors, when the caller may not use those that start programs.
+    executors: Option<Arc<dyn ExecutorSnapshot>>,
+}
+
+impl Guard {
+    /// The conditions for a caller; `None` for one who may do everything. Cost: O(1).
+    pub(super) fn of(
+        context: &Context,
+        executors: impl FnOnce() -> Arc<dyn ExecutorSnapshot>,
+        foreign: impl FnOnce() -> Refusal,
+    ) -> Option<Box<Self>> {
+        let caller = &context.caller;
+        let is_local = caller.may(Scope::ExecLocal);
+        if is_local && caller.may(Scope::UsersAny) {
+            return None;
+        }
+        Some(Box::new(Self {
+            reach: caller.reach(),
+            foreign: foreign(),
+            executors: (!is_local).then(executors),
+        }))
+    }
+
+    /// Whether the command may be decided. Cost: O(1); for a run of stored tasks by a caller who may not
+    /// start programs O(tasks that it covers).
+    ///
+    /// # Errors
+    /// `Refused` as if there were no such task; `Forbidden`.
+    pub(super) fn check(&self, flow: &Flow, command: &Command) -> Result<(), Error> {
+        let exists = flow.version() > 0;
+        // Nobody owns a flow that has left the log.
+        if exists && !sees(&self.reach, flow) {
+            return Err(self.foreign.clone().into());
+        }
+        let (Some(executors), Command::Execute(execute)) = (&self.executors, command) else {
+            return Ok(());
+        };
+        let covered = flow.copy_set(execute.task, true).unwrap_or_default();
+        if covered
+            .iter()
+            .any(|task| starts_programs(flow, *task, &**executors))
+        {
+            return Err(not_local("task_id"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a flow is within reach; one that was archived has no owner.
+pub(super) fn sees(reach: &Reach, flow: &Flow) -> bool {
+    match reach {
+        Reach::All => true,
+        Reach::Of(_) => reach.covers(flow.owner()),
+    }
+}
+
+fn starts_programs(flow: &Flow, task: TaskId, executors: &dyn ExecutorSnapshot) -> bool {
+    flow.task(task).is_some_and(|task| {
+        let may_run = matches!(task.status, Status::Pending | Status::Failed);
+        may_run
+            && task
+                .method
+                .is_some_and(|method| executors.starts_programs(&method))
+    })
+}
+
+/// The caller may not use executors that start programs on the server's machine.
+pub(super) fn not_local(field: &'static str) -> Error {
+    Error::Forbidden {
+        scope: Scope::ExecLocal,
+        field: Some(Cow::from(field)),
+    }
+}

@@ -1,0 +1,201 @@
+//! Tokens, the audit log, and who the caller is. They lie beside the log, so any node answers, and so does a
+//! command that works on the store alone.
+
+use super::Service;
+use crate::application::api::{AuditPage, Error, TokenPage};
+use crate::application::authorize::{UseCase, authorize};
+use crate::application::context::Context;
+use crate::clock::SharedClock;
+use std::sync::Arc;
+use taskledger_auth::store::{AuditFilter, Owner, TokenRow};
+use taskledger_auth::tokens::{Created, New, Refusal};
+use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, TokenId, Tokens};
+use taskledger_domain::Violation;
+
+/// Where a call came from, as far as its context knows.
+fn origin(context: &Context) -> Origin {
+    Origin {
+        address: None,
+        request: Some(context.correlation.clone()),
+    }
+}
+
+/// The use cases of tokens and the audit log.
+#[derive(Debug)]
+pub struct Access {
+    tokens: Arc<Tokens>,
+    clock: SharedClock,
+}
+
+/// What has them: the whole application, or they alone.
+pub trait HasAccess: Send + Sync + 'static {
+    /// The use cases of tokens and the audit log.
+    fn access(&self) -> &Access;
+}
+
+impl HasAccess for Access {
+    fn access(&self) -> &Access {
+        self
+    }
+}
+
+impl HasAccess for Service {
+    fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+impl Access {
+    /// The use cases on these tokens.
+    #[must_use]
+    pub const fn new(tokens: Arc<Tokens>, clock: SharedClock) -> Self {
+        Self { tokens, clock }
+    }
+
+    /// Time and the ids of failures.
+    #[must_use]
+    pub const fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// A new token, with its secret.
+    ///
+    /// # Errors
+    /// [`Error`]; `Forbidden` for a scope that the caller lacks himself.
+    pub async fn create_token(&self, context: &Context, new: New) -> Result<Created, Error> {
+        authorize(context, UseCase::CreateToken)?;
+        let id = new.id.clone();
+        let (caller, origin) = (&context.caller, origin(context));
+        let created = self.tokens.create(caller, &origin, new).await?;
+        created.map_err(|refusal| refused(refusal, id.as_ref()))
+    }
+
+    /// Tokens, oldest first: all with `admin`, else the caller's own. `after` is where the page before ended.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn tokens(
+        &self,
+        context: &Context,
+        owner: Option<(Kind, Name)>,
+        after: i64,
+        limit: usize,
+    ) -> Result<TokenPage, Error> {
+        authorize(context, UseCase::ListTokens)?;
+        let owner = owner.map(|(kind, name)| Owner {
+            kind,
+            name,
+            tenant: context.caller.tenant().clone(),
+        });
+        let found = self
+            .tokens
+            .list(&context.caller, owner.as_ref(), after, limit + 1);
+        let mut tokens = found.await?;
+        let more = tokens.len() > limit;
+        tokens.truncate(limit);
+        let next = tokens.last().filter(|_| more).map(|last| last.no);
+        Ok(TokenPage { tokens, next })
+    }
+
+    /// A new secret for a token, which lasts as long again; the old one is accepted for `grace_s` seconds.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn rotate_token(
+        &self,
+        context: &Context,
+        id: &TokenId,
+        grace_s: u64,
+    ) -> Result<Created, Error> {
+        authorize(context, UseCase::RotateToken)?;
+        let (caller, origin) = (&context.caller, origin(context));
+        let rotated = self
+            .tokens
+            .rotate(caller, &origin, id, Some(grace_s))
+            .await?;
+        rotated.map_err(|refusal| refused(refusal, Some(id)))
+    }
+
+    /// Ends a token with all of its secrets.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn revoke_token(&self, context: &Context, id: &TokenId) -> Result<TokenRow, Error> {
+        authorize(context, UseCase::RevokeToken)?;
+        let (caller, origin) = (&context.caller, origin(context));
+        let revoked = self.tokens.revoke(caller, &origin, id).await?;
+        revoked.map_err(|refusal| refused(refusal, Some(id)))
+    }
+
+    /// Rows of the audit log, newest first; `before` is where the page before ended.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn audit(
+        &self,
+        context: &Context,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<AuditPage, Error> {
+        authorize(context, UseCase::ReadAudit)?;
+        let mut entries = self.tokens.audit().list(filter, before, limit + 1).await?;
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries.last().filter(|_| more).map(|last| last.seq);
+        Ok(AuditPage { entries, next })
+    }
+
+    /// Who calls.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn whoami(&self, context: &Context) -> Result<Arc<Caller>, Error> {
+        authorize(context, UseCase::WhoAmI)?;
+        Ok(context.caller.clone())
+    }
+
+    /// Writes into the audit log what the caller is about to do.
+    ///
+    /// # Errors
+    /// [`Error`]: it is not written, so it must not be done.
+    pub(super) async fn audited(
+        &self,
+        context: &Context,
+        action: Action,
+        object: Option<Arc<str>>,
+    ) -> Result<(), Error> {
+        let by = By::call(&context.caller, &origin(context));
+        let entry = Entry::done(by, action, object);
+        Ok(self.tokens.audit().record(&entry).await?)
+    }
+}
+
+/// Why nothing was done, as a fault of the member that it is about.
+fn refused(refusal: Refusal, id: Option<&TokenId>) -> Error {
+    let (field, expected) = match refusal {
+        Refusal::Scope(scope) => {
+            let field = Some("scopes".into());
+            return Error::Forbidden { scope, field };
+        }
+        Refusal::Methods => (
+            "methods",
+            "methods to which your own credential is narrowed",
+        ),
+        Refusal::NarrowedTo => ("methods", "a list of methods"),
+        Refusal::Unknown => ("id", "the id of a token, as `tokens.list` shows it"),
+        Refusal::Ended => ("id", "the id of a token that has not ended"),
+        Refusal::Taken => ("id", "an id that no token has"),
+        Refusal::Lifetime => ("expires_in_seconds", "a number of seconds"),
+        Refusal::Grace => ("grace_seconds", "a number of seconds"),
+        Refusal::Note => ("note", "a shorter note"),
+        Refusal::Nothing => ("scopes", "at least one scope"),
+        Refusal::Full(_) => ("tokens", "fewer tokens"),
+    };
+    let actual = match (field, id) {
+        ("id", Some(id)) => id.to_string().into(),
+        _ => serde_json::Value::Null,
+    };
+    let fault = Violation::of(field, refusal.to_string(), expected, &actual);
+    Error::invalid([fault])
+}

@@ -1,0 +1,164 @@
+//! `taskledger tokens`, `whoami` and `audit`: who may do what, and who did.
+//!
+//! Owns: the calls `tokens.*`, `system.whoami` and `audit.list`, one command each, and how answers are shown.
+//! With `--data-dir` or `--database-url` they work on the store itself, beside a server that does not run: the
+//! way back in for whoever has lost the last token. Secrets go to standard output, once.
+
+mod audit;
+mod change;
+mod create;
+mod list;
+mod place;
+mod time;
+mod whoami;
+
+use super::output::{Output, member};
+use super::tasks::{Params, Request};
+use super::CliError;
+use clap::Subcommand;
+use place::Place;
+use serde_json::Value;
+use std::io;
+use std::process::ExitCode;
+use taskledger_auth::Token;
+
+/// Make, list, rotate and revoke tokens
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tokens create ci --service --scopes tasks:read,tasks:run
+  taskledger tokens create ann --scopes tasks:read --expires-in 30d --json
+  taskledger tokens list
+  taskledger tokens rotate ab23cd45ef67gh2j --grace 1h
+  taskledger tokens revoke ab23cd45ef67gh2j
+  taskledger tokens create admin --service --scopes all --data-dir ./taskledger-data
+
+The last one needs no token: it writes into the store of a server that does not run. In a database, servers may be
+running (`--database-url`).")]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: Place,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Create(create::Args),
+    List(list::Args),
+    Rotate(change::Rotate),
+    /// End a token with all of its secrets
+    Revoke(change::One),
+    /// Print a fresh token that is stored nowhere, for `serve --admin-token-file`
+    Generate,
+}
+
+/// Does what was asked and shows the result.
+pub(super) async fn tokens(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let request = match args.command {
+        Command::Create(args) => args.request(),
+        Command::List(args) => args.request(),
+        Command::Rotate(args) => args.request(),
+        Command::Revoke(args) => args.request("tokens.revoke"),
+        Command::Generate => {
+            let token = Token::fresh(&*super::storage::clock());
+            out.line(token.reveal())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    answered(args.place, request, out).await
+}
+
+/// Show who the server takes the caller for, and what the credentials allow
+#[derive(Debug, clap::Args)]
+pub(super) struct WhoAmI {
+    #[command(flatten)]
+    remote: super::Remote,
+}
+
+/// Asks the server and shows the answer.
+pub(super) async fn whoami(args: WhoAmI, out: &mut Output) -> Result<ExitCode, CliError> {
+    answered(Place::of(args.remote), whoami::request(), out).await
+}
+
+/// Show who did what: changes of tokens and secrets, failed logins, reads of flows of others, and more
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger audit
+  taskledger audit --principal user:ann --since 2026-01-31T00:00:00Z
+  taskledger audit --action login.failed --json
+  taskledger audit --data-dir ./taskledger-data")]
+pub(super) struct Audit {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    filter: audit::Args,
+}
+
+/// Reads the audit log and shows it.
+pub(super) async fn audit(args: Audit, out: &mut Output) -> Result<ExitCode, CliError> {
+    answered(args.place, args.filter.request(), out).await
+}
+
+/// Makes the call and shows the result.
+async fn answered(place: Place, request: Request, out: &mut Output) -> Result<ExitCode, CliError> {
+    let opened = place.open().await?;
+    let called = opened.api().call(request.method, request.params).await;
+    opened.close().await;
+    let result = called?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        (request.show)(&result, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Members as lines, without those that are null.
+fn members(object: &Value, names: &[&str], out: &mut Output) -> io::Result<()> {
+    let lines = names
+        .iter()
+        .map(|name| (name, words(object, name)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name:<16} {value}"));
+    out.lines(lines)
+}
+
+/// A member as text; a list as its words.
+fn words(object: &Value, name: &str) -> String {
+    match object.get(name) {
+        Some(Value::Array(list)) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            super::output::printable(&words.join(","))
+        }
+        Some(_) | None => member(object, name),
+    }
+}
+
+/// A token; its secret, if it is there, at the end.
+fn show(token: &Value, out: &mut Output) -> io::Result<()> {
+    const MEMBERS: [&str; 13] = [
+        "id",
+        "kind",
+        "name",
+        "scopes",
+        "methods",
+        "note",
+        "state",
+        "created_at",
+        "rotated_at",
+        "previous_until",
+        "expires_at",
+        "revoked_at",
+        "last_used_at",
+    ];
+    members(token, &MEMBERS, out)?;
+    let secret = member(token, "token");
+    if secret.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    out.line(format!("token            {secret}"))?;
+    out.line("Keep it: it is shown now and never again.")
+}

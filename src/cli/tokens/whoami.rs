@@ -1,0 +1,26 @@
+//! `taskledger whoami`
+
+use super::{Output, Params, Request, members};
+use serde_json::Value;
+use std::io;
+
+pub(super) fn request() -> Request {
+    Request {
+        method: "system.whoami",
+        params: Params::default().build(),
+        show,
+    }
+}
+
+fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    const MEMBERS: [&str; 7] = [
+        "principal",
+        "user_id",
+        "tenant",
+        "scopes",
+        "methods",
+        "credential",
+        "expires_at",
+    ];
+    members(result, &MEMBERS, out)
+}

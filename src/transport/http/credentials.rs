@@ -1,0 +1,165 @@
+//! Who sends a request, by its headers.
+
+use super::connection::Peer;
+use super::door::{Door, parse};
+use super::{body, refusal};
+use crate::application::api::{Caller, Denied, Session};
+use crate::transport::jsonrpc::envelope::Envelope;
+use crate::transport::jsonrpc::{RpcError, failure_body};
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use axum::http::request::Parts;
+use axum::response::Response;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The name of the scheme, before the token.
+const BEARER: &str = "bearer";
+/// Where other protocols put a token that must not be in a URL, which is logged and kept in histories.
+const IN_QUERY: [&str; 2] = ["access_token", "token"];
+
+/// A caller, and the session of what the request opens; none while authentication is off.
+pub(super) type Shown = (Arc<Caller>, Option<Session>);
+
+impl<C> Door<C> {
+    /// Whose request it is.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub(super) async fn caller(&self, head: &Parts) -> Result<Shown, Denied> {
+        let Some(authenticate) = &self.authenticate else {
+            return Ok((Caller::anonymous(), None));
+        };
+        if head.uri.query().is_some_and(holds_token) {
+            return Err(Denied::Malformed);
+        }
+        let bearer = bearer(&head.headers)?;
+        let from = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let caller = authenticate.caller(bearer, from).await?;
+        let session = bearer.map(|bearer| Session::of(authenticate.clone(), bearer));
+        Ok((caller, session))
+    }
+
+    /// The same for requests that are no calls.
+    ///
+    /// # Errors
+    /// The refusal: 401, 429, 503.
+    pub(super) async fn admitted(&self, head: &Parts) -> Result<Shown, Box<Response>> {
+        let shown = self.caller(head).await;
+        shown.map_err(|denied| Box::new(refusal::denied(denied)))
+    }
+}
+
+/// Bytes of the body of a request whose credentials do not hold, up to which each of its calls is answered.
+const STRANGER_BODY_BYTES_MAX: usize = 64 * 1024;
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Answers a request whose credentials do not hold: each call of a small body under its own id, else
+    /// without reading on.
+    pub(super) async fn stranger(
+        &self,
+        denied: Denied,
+        headers: &HeaderMap,
+        body: Body,
+        deadline: Instant,
+    ) -> Response {
+        match denied {
+            Denied::Limited { .. } | Denied::Unavailable => return refusal::denied_unread(denied),
+            Denied::Missing
+            | Denied::Malformed
+            | Denied::Unknown
+            | Denied::Expired
+            | Denied::Revoked => {}
+        }
+        let room = &self.in_hand_of_strangers;
+        let received = body::receive(room, headers, body, STRANGER_BODY_BYTES_MAX, deadline).await;
+        let Ok((bytes, _share)) = received else {
+            return refusal::denied_unread(denied);
+        };
+        let error = RpcError::unauthorized(&denied.to_string());
+        match unauthorized(&parse(bytes).await, &error) {
+            Some(answer) => refusal::denied_with(denied, answer),
+            None => refusal::denied(denied),
+        }
+    }
+}
+
+/// The error under the id of each call; `None` when no call has one.
+fn unauthorized(envelope: &Envelope, error: &RpcError) -> Option<Vec<u8>> {
+    let ids = envelope
+        .requests()
+        .filter_map(|request| request.id.as_ref());
+    let mut answers = ids.map(|id| failure_body(id, error)).peekable();
+    answers.peek()?;
+    if !matches!(envelope, Envelope::Batch(_)) {
+        return answers.next();
+    }
+    let mut body = vec![b'['];
+    for (n, answer) in answers.enumerate() {
+        if n > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(&answer);
+    }
+    body.push(b']');
+    Some(body)
+}
+
+/// The bearer token; `None` if there are no credentials.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Denied> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = all.next() else {
+        return Ok(None);
+    };
+    if all.next().is_some() {
+        return Err(Denied::Malformed);
+    }
+    let text = HeaderValue::to_str(value).map_err(|_| Denied::Malformed)?;
+    let (scheme, token) = text.split_once(' ').ok_or(Denied::Malformed)?;
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case(BEARER) || token.is_empty() {
+        return Err(Denied::Malformed);
+    }
+    Ok(Some(token))
+}
+
+fn holds_token(query: &str) -> bool {
+    query.split('&').any(|pair| {
+        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+        IN_QUERY.contains(&name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(values: &[&str]) -> Result<Option<String>, Denied> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value.parse().expect("a header"));
+        }
+        bearer(&headers).map(|token| token.map(str::to_owned))
+    }
+
+    #[test]
+    fn one_bearer_token_is_taken_and_everything_else_refused() {
+        assert_eq!(shown(&[]), Ok(None));
+        assert_eq!(shown(&["Bearer a"]), Ok(Some("a".to_owned())));
+        assert_eq!(shown(&["bearer  a "]), Ok(Some("a".to_owned())));
+        for bad in [
+            &["Basic a"][..],
+            &["Bearer"],
+            &["Bearer "],
+            &["Bearer a", "Bearer a"],
+        ] {
+            assert_eq!(shown(bad), Err(Denied::Malformed), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_in_a_url_is_seen() {
+        assert!(holds_token("a=1&access_token=x"));
+        assert!(!holds_token("a=1&tokens=x"));
+    }
+}

@@ -1,0 +1,55 @@
+//! `audit.list`.
+
+use super::super::reader::{Parameters, Reader, TIMESTAMP, text};
+use super::webhooks::list::{cursor, limit};
+use std::sync::Arc;
+use taskledger_auth::store::AuditFilter;
+use taskledger_domain::Violation;
+
+/// Characters of a principal, an action or an object: more than any has.
+const CHARS_MAX: usize = 512;
+
+/// Which rows.
+#[derive(Debug, Clone)]
+pub struct Params {
+    /// Those that match.
+    pub filter: AuditFilter,
+    /// Rows in the page, at most.
+    pub limit: usize,
+    /// Where the page before ended.
+    pub before: Option<i64>,
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let words = text(CHARS_MAX);
+        let principal = reader.optional(
+            "principal",
+            words,
+            "Only what this principal did, for example `user:ann`, `service:ci`, `anonymous` or `server`.",
+        );
+        let action = reader.optional(
+            "action",
+            words,
+            "Only this action, for example `token.create`, `login.failed` or `flow.read`.",
+        );
+        let object = reader.optional("object", words, "Only what was done to this object.");
+        let since = reader.optional("since", TIMESTAMP, "Not before this time.");
+        let until = reader.optional("until", TIMESTAMP, "Before this time.");
+        let limit = limit(&mut reader, "Entries in the page, at most.");
+        let before = cursor(&mut reader);
+        reader.finish(|| {
+            Some(Self {
+                filter: AuditFilter {
+                    principal: principal.map(Arc::from),
+                    action: action.map(Arc::from),
+                    object: object.map(Arc::from),
+                    since,
+                    until,
+                },
+                limit,
+                before,
+            })
+        })
+    }
+}

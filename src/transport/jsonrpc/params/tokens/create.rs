@@ -1,0 +1,93 @@
+//! `tokens.create`.
+
+use super::super::super::reader::{Parameters, Reader, integer, text};
+use super::kinds::{Id, KIND, Methods, NameOf, ScopeList};
+use std::sync::Arc;
+use taskledger_auth::Kind;
+use taskledger_auth::tokens::{LIFETIME_MAX_S, NOTE_CHARS_MAX, New};
+use taskledger_domain::Violation;
+
+/// The token to be made.
+#[derive(Debug, Clone)]
+pub struct Params(pub New);
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let name = reader.required(
+            "name",
+            NameOf,
+            "Whose token it is. A user's flows are those whose root has this `user_id`.",
+        );
+        let scopes = reader.required(
+            "scopes",
+            ScopeList,
+            "What the token allows. The caller needs each of them too, and `users:any` to give somebody else's name a scope of tasks or webhooks.",
+        );
+        let kind = reader.with_default("kind", KIND, Kind::User, "What the name is the name of.");
+        let methods = reader.optional(
+            "methods",
+            Methods,
+            "The only methods that a worker may claim with it; without it all.",
+        );
+        let lifetime_s = reader.optional(
+            "expires_in_seconds",
+            integer(1..=LIFETIME_MAX_S),
+            "How long it lasts; without it 90 days for a user, without end for a service.",
+        );
+        let note = reader.optional("note", text(NOTE_CHARS_MAX), "For people.");
+        let id = reader.optional(
+            "id",
+            Id,
+            "An id of your own, that no token has: then repeating the call makes no second token.",
+        );
+        reader.finish(|| {
+            Some(Self(New {
+                kind,
+                name: name?,
+                scopes: scopes?,
+                methods,
+                lifetime_s,
+                note: note.map_or_else(|| Arc::from(""), Arc::from),
+                id,
+            }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn everything_is_read() {
+        let given = json!({"name": "ci", "scopes": ["worker", "tasks:read"], "kind": "service",
+            "methods": ["pdf"], "expires_in_seconds": 60, "note": "n", "id": "abcdefghij234567"});
+        let Params(new) = Params::read(&map(given)).unwrap();
+        assert_eq!(new.kind, Kind::Service);
+        assert_eq!(new.scopes.to_string(), "tasks:read worker");
+        assert_eq!(new.lifetime_s, Some(60));
+        assert_eq!(new.id.unwrap().to_string(), "abcdefghij234567");
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        let given = json!({"name": "user:ann", "scopes": ["worker", "root"], "kind": "node",
+            "methods": [], "expires_in_seconds": 0, "note": "", "id": "tl_x"});
+        let fields: Vec<_> = faults(Params::read(&map(given)))
+            .into_iter()
+            .map(|(field, _)| field)
+            .collect();
+        let expected = [
+            "name",
+            "scopes",
+            "kind",
+            "methods",
+            "expires_in_seconds",
+            "note",
+            "id",
+        ];
+        assert_eq!(fields, expected);
+    }
+}

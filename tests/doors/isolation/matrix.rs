@@ -1,0 +1,312 @@
+//! The matrix: use case x caller x object. Each use case has a row; one without does not compile.
+
+use super::world::World;
+use serde_json::{Value, json};
+use taskledger::application::api::UseCase;
+use uuid::Uuid;
+
+/// Ids by which a use case may name something.
+#[derive(Debug, Clone)]
+struct Object {
+    root: String,
+    child: String,
+    webhook: String,
+    delivery: i64,
+}
+
+impl Object {
+    /// Ids that nothing has.
+    fn absent() -> Self {
+        let fresh = || Uuid::new_v4().to_string();
+        Self {
+            root: fresh(),
+            child: fresh(),
+            webhook: fresh(),
+            delivery: 999_999_999,
+        }
+    }
+
+    /// A text without the ids, so that answers about different objects can be compared.
+    fn without(&self, text: &str) -> String {
+        let delivery = format!(":{}", self.delivery);
+        text.replace(&self.root, "ROOT")
+            .replace(&self.child, "CHILD")
+            .replace(&self.webhook, "WEBHOOK")
+            .replace(&delivery, ":DELIVERY")
+    }
+}
+
+/// How a use case is asked for.
+enum Asked {
+    /// A call.
+    Call(&'static str, Value),
+    /// `GET` of a path.
+    Get(String),
+}
+
+/// Every way in which a use case can name an object; empty for those that name none.
+fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
+    use Asked::{Call, Get};
+    let (root, child, webhook) = (&object.root, &object.child, &object.webhook);
+    let both = |method: &'static str, member: &str, more: Value| {
+        let ids = [root, child].into_iter();
+        ids.map(|id| {
+            let mut params = more.clone();
+            params[member] = json!(id);
+            Call(method, params)
+        })
+        .collect::<Vec<_>>()
+    };
+    let of_webhook = |method, mut params: Value| {
+        params["id"] = json!(webhook);
+        vec![Call(method, params)]
+    };
+    match case {
+        UseCase::CreateTasks => {
+            let depends = json!({"name": "x", "parent_id": own.root,
+                "dependencies": [{"id": child}]});
+            let mut row = both("tasks.create", "parent_id", json!({"name": "x"}));
+            row.push(Call("tasks.create", depends));
+            row
+        }
+        UseCase::ExecuteTasks => {
+            let below = json!({"tasks": [{"id": "a", "name": "a", "parent_id": root}]});
+            let behind =
+                json!({"tasks": [{"id": "a", "name": "a", "dependencies": [{"id": child}]}]});
+            let mut row = both("tasks.execute", "task_id", json!({}));
+            row.extend([Call("tasks.execute", below), Call("tasks.execute", behind)]);
+            row
+        }
+        UseCase::RetryTask => both("tasks.retry", "task_id", json!({})),
+        UseCase::UpdateTask => {
+            let moved = json!({"task_id": own.child, "updates": {"parent_id": root}});
+            let behind =
+                json!({"task_id": own.child, "updates": {"dependencies": [{"id": child}]}});
+            let mut row = both("tasks.update", "task_id", json!({"updates": {"name": "y"}}));
+            let inputs = json!({"updates": {"inputs": {"a": 1}}});
+            row.extend(both("tasks.update", "task_id", inputs));
+            row.extend([Call("tasks.update", moved), Call("tasks.update", behind)]);
+            row
+        }
+        UseCase::DeleteTasks => both("tasks.delete", "task_id", json!({"cascade": true})),
+        UseCase::CancelTasks => both("tasks.cancel", "task_id", json!({})),
+        UseCase::CopyTasks => {
+            let mut row = both("tasks.copy", "task_id", json!({"copy_children": true}));
+            let into = json!({"task_id": own.child, "parent_id": root});
+            row.push(Call("tasks.copy", into));
+            row
+        }
+        UseCase::GetTask => {
+            let mut row = both("tasks.get", "task_id", json!({}));
+            let eventual = json!({"consistency": "eventual"});
+            row.extend(both("tasks.get", "task_id", eventual));
+            row.extend(both("tasks.get", "task_id", json!({"as_of": 1})));
+            row
+        }
+        UseCase::GetTree => {
+            let mut row = both("tasks.tree", "task_id", json!({}));
+            row.extend(both("tasks.tree", "task_id", json!({"as_of": 1})));
+            row
+        }
+        UseCase::GetChildren => both("tasks.children", "parent_id", json!({})),
+        UseCase::ListTasks => both("tasks.list", "parent_id", json!({})),
+        UseCase::ReadHistory => {
+            let mut row = both("tasks.history", "task_id", json!({}));
+            row.extend(both("tasks.history", "task_id", json!({"scope": "flow"})));
+            row
+        }
+        UseCase::ExplainTask => both("tasks.explain", "task_id", json!({})),
+        UseCase::SubscribeTask => {
+            let mut row = both("tasks.subscribe", "task_id", json!({}));
+            let behind = json!({"cursor": "x"});
+            row.extend(both("tasks.resubscribe", "task_id", behind));
+            row
+        }
+        UseCase::WatchEvents => vec![
+            Get(format!("/events?flow={root}")),
+            Get(format!("/events?task={child}")),
+        ],
+        UseCase::CreateWebhook => {
+            let url = "https://receiver.example.com/hook";
+            vec![Call(
+                "webhooks.create",
+                json!({"url": url, "flow_id": root}),
+            )]
+        }
+        UseCase::GetWebhook => of_webhook("webhooks.get", json!({})),
+        UseCase::UpdateWebhook => {
+            let change = json!({"description": "z"});
+            of_webhook("webhooks.update", change)
+        }
+        UseCase::DeleteWebhook => of_webhook("webhooks.delete", json!({})),
+        UseCase::EnableWebhook => of_webhook("webhooks.enable", json!({})),
+        UseCase::DisableWebhook => of_webhook("webhooks.disable", json!({})),
+        UseCase::RotateWebhookSecret => of_webhook("webhooks.rotate_secret", json!({})),
+        UseCase::ReadWebhookSecret => of_webhook("webhooks.secret", json!({})),
+        UseCase::TestWebhook => of_webhook("webhooks.test", json!({})),
+        UseCase::ListDeliveries => of_webhook("webhooks.deliveries", json!({})),
+        UseCase::Redeliver => {
+            let params = json!({"delivery_id": object.delivery});
+            vec![Call("webhooks.redeliver", params)]
+        }
+        UseCase::RecoverDeliveries => of_webhook("webhooks.recover", json!({})),
+        // They name no object: `owners.rs` looks at what they show.
+        UseCase::WatchRun
+        | UseCase::ListWebhooks
+        | UseCase::ReadHealth
+        | UseCase::CheckReadiness
+        | UseCase::ListExecutors
+        | UseCase::RebuildReadModels => Vec::new(),
+    }
+}
+
+async fn answer(world: &World, token: Option<&str>, asked: &Asked) -> (u16, String) {
+    match asked {
+        Asked::Call(method, params) => world.ask(token, method, params).await,
+        Asked::Get(path) => {
+            let request = world.client.get(format!("{}{path}", world.url));
+            world.send(world.as_caller(request, token)).await
+        }
+    }
+}
+
+fn shown(asked: &Asked) -> String {
+    match asked {
+        Asked::Call(method, params) => format!("{method} {params}"),
+        Asked::Get(path) => format!("GET {path}"),
+    }
+}
+
+/// A flow with a child, and a webhook with a delivery, of this caller.
+async fn given_object(world: &World, token: &str) -> Object {
+    let tasks = json!({"tasks": [{"id": "root", "name": "root"},
+        {"id": "child", "name": "child", "parent_id": "root"}]});
+    let created = world.call(token, "tasks.create", tasks).await;
+    let url = "https://receiver.example.com/hook";
+    let webhook = world.call(token, "webhooks.create", json!({"url": url}));
+    let webhook = webhook.await["id"].as_str().unwrap().to_owned();
+    let id = |alias: &str| created["task_ids"][alias].as_str().unwrap().to_owned();
+    let (root, child) = (id("root"), id("child"));
+    // Something to be told of.
+    let cancelled = world.call(token, "tasks.create", json!({"name": "told"}));
+    let told = cancelled.await["id"].clone();
+    world
+        .call(token, "tasks.cancel", json!({"task_id": told}))
+        .await;
+    let delivery = loop {
+        let deliveries = world.call(token, "webhooks.deliveries", json!({"id": webhook}));
+        if let Some(id) = deliveries.await["deliveries"][0]["id"].as_i64() {
+            break id;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    Object {
+        root,
+        child,
+        webhook,
+        delivery,
+    }
+}
+
+/// What a caller is told of an object, without its ids.
+async fn told(world: &World, token: &str, asked: &Asked, object: &Object) -> (u16, String) {
+    let (status, text) = answer(world, Some(token), asked).await;
+    (status, object.without(&text))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case() {
+    let world = World::start().await;
+    let foreign = given_object(&world, "ann").await;
+    let own = given_object(&world, "bob").await;
+    let deleted = given_object(&world, "ann").await;
+    let gone = json!({"task_id": deleted.root, "cascade": true});
+    world.call("ann", "tasks.delete", gone).await;
+    let absent = Object::absent();
+    for case in UseCase::ALL {
+        let rows = row(*case, &absent, &own);
+        for (n, asked) in rows.iter().enumerate() {
+            let expected = told(&world, "bob", asked, &absent).await;
+            for object in [&foreign, &deleted] {
+                let before = world.head().await;
+                let asked = &row(*case, object, &own)[n];
+                let found = told(&world, "bob", asked, object).await;
+                assert_eq!(found, expected, "{case:?}: {}", shown(asked));
+                assert_eq!(world.head().await, before, "{case:?}: {}", shown(asked));
+            }
+        }
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
+    let world = World::start().await;
+    let absent = Object::absent();
+    for case in UseCase::ALL {
+        for token in ["ann", "chief"] {
+            let count = row(*case, &absent, &absent).len();
+            for n in 0..count {
+                // Fresh ones, because some use cases change or remove them.
+                let object = given_object(&world, "ann").await;
+                let own = given_object(&world, token).await;
+                let missing = &row(*case, &absent, &own)[n];
+                let refused = told(&world, token, missing, &absent).await;
+                let asked = &row(*case, &object, &own)[n];
+                let found = told(&world, token, asked, &object).await;
+                // Nothing joins two flows, whoever owns them; a list below a parent is empty for all.
+                let is_alike = shown(asked).contains("dependencies")
+                    || shown(asked).contains(r#""tasks""#)
+                    || shown(asked).contains(r#""updates":{"parent_id""#)
+                    || shown(asked).contains(r#""as_of":1"#)
+                    || *case == UseCase::ListTasks;
+                assert!(
+                    is_alike || found != refused,
+                    "{token}, {case:?}: {}: {found:?}",
+                    shown(asked)
+                );
+            }
+        }
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_without_the_scope_of_a_use_case_are_told_which_is_missing() {
+    let world = World::start().await;
+    let own = given_object(&world, "ann").await;
+    let before = world.head().await;
+    for case in UseCase::ALL {
+        let Some(scope) = case.scope() else { continue };
+        for asked in row(*case, &own, &own) {
+            let (status, text) = answer(&world, Some("reader"), &asked).await;
+            let is_refused = text.contains("-32004") && text.contains(scope.as_str());
+            assert_eq!(
+                is_refused,
+                scope != taskledger_auth::Scope::TasksRead,
+                "{case:?}: {}: {status} {text}",
+                shown(&asked)
+            );
+        }
+    }
+    assert_eq!(world.head().await, before);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_credentials_every_use_case_is_refused_with_401() {
+    let world = World::start().await;
+    let own = given_object(&world, "ann").await;
+    let before = world.head().await;
+    for case in UseCase::ALL {
+        for asked in row(*case, &own, &own) {
+            for token in [None, Some("nobody")] {
+                let (status, text) = answer(&world, token, &asked).await;
+                assert_eq!(status, 401, "{case:?}: {}: {text}", shown(&asked));
+                assert!(text.contains("-32004"), "{text}");
+            }
+        }
+    }
+    assert_eq!(world.head().await, before);
+    world.close().await;
+}

@@ -1,0 +1,9 @@
+//! What somebody else's task is like to a caller: exactly like one that does not exist, through every use
+//! case and every door.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod credentials;
+mod matrix;
+mod owners;
+mod world;
