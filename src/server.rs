@@ -24,12 +24,13 @@ use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
+use crate::metrics::{Metrics, Sources};
 use crate::retention;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
-use crate::transport::jsonrpc::{Dispatcher, methods};
+use crate::transport::jsonrpc::{Dispatcher, dispatch, methods};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
@@ -279,7 +280,8 @@ impl Server {
         let usage = assembly.storage.queries.clone();
         let limits = Limits::new(&limits, usage, clock.clone());
         let quotas = limits.quotas();
-        let (app, engine) = assembly.application(ownership, projections, &catalog, quotas, secrets.clone());
+        let (app, engine) =
+            assembly.application(ownership, projections, &catalog, quotas, secrets.clone());
         app.flows.slots().share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
@@ -292,21 +294,32 @@ impl Server {
             ..
         } = assembly;
         services.spawn(reconcile(app.clone(), stop.child_token()));
-        let forward = storage
+        let peers = storage
             .cluster
             .as_ref()
             .map(|cluster| cluster.peers.clone());
+        let methods = methods::table();
+        let doors = Arc::new(dispatch::figures(&methods));
+        let metrics = Metrics::new(Sources {
+            app: app.clone(),
+            engine: engine.clone(),
+            doors: doors.clone(),
+            deliveries: sending.deliveries.clone(),
+            peers: peers.clone(),
+            place: storage.place.clone(),
+        });
         let service = Arc::new(Service::new(service::Parts {
             app: app.clone(),
             executors: catalog,
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
+            forward: peers.map(|peers| peers as Arc<dyn Forward>),
+            metrics: Some(Arc::new(metrics)),
             tokens: tokens.clone(),
             secrets,
-            forward: forward.map(|peers| peers as Arc<dyn Forward>),
             limits,
         }));
-        let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
+        let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,
             engine,

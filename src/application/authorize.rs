@@ -117,6 +117,8 @@ use_cases! {
     ReadHealth = "system.health" needs None,
     /// Read whether the server can take calls.
     CheckReadiness = "system.readiness" needs None,
+    /// Read the figures for monitoring.
+    ReadMetrics = "system.metrics" needs Some(Scope::Metrics),
     /// Read which executors there are.
     ListExecutors = "system.executors" needs None,
     /// Make the read models anew.

@@ -169,6 +169,13 @@ pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
     fn list(&self) -> Vec<ExecutorView>;
 }
 
+/// The figures of the whole server, for monitoring.
+#[async_trait]
+pub trait Exposition: Send + Sync + fmt::Debug + 'static {
+    /// All of them, as OpenMetrics text. Never held up by a store that does not answer.
+    async fn text(&self) -> String;
+}
+
 /// An attempt to run, with what its outcome must refer back to.
 #[derive(Debug, Clone)]
 pub struct Started {

@@ -20,7 +20,7 @@ use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
 use super::limits::Limits;
-use super::ports::ExecutorList;
+use super::ports::{ExecutorList, Exposition};
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
@@ -56,6 +56,8 @@ pub struct Parts {
     pub forward: Option<Arc<dyn Forward>>,
     /// How much each caller may ask.
     pub limits: Limits,
+    /// The figures for monitoring, if they are kept.
+    pub metrics: Option<Arc<dyn Exposition>>,
 }
 
 /// The application as doors see it. One per server.
@@ -69,6 +71,7 @@ pub struct Service {
     secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
     limits: Limits,
+    metrics: Option<Arc<dyn Exposition>>,
 }
 
 impl Service {
@@ -84,6 +87,7 @@ impl Service {
             secrets,
             forward,
             limits,
+            metrics,
         } = parts;
         Self {
             access: Access::new(tokens, app.clock.clone()),
@@ -94,6 +98,7 @@ impl Service {
             secrets,
             forward,
             limits,
+            metrics,
         }
     }
 

@@ -13,6 +13,7 @@ use super::secrets::{SecretTexts, TooLarge};
 use crate::application::ports::{Attempts, Secrets, SecretsError, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
+use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -55,6 +57,8 @@ pub struct Dispatcher {
     alive: Mutex<HashMap<FlowId, HashMap<Key, CancellationToken>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    /// How long executors ran.
+    times: FirstUse<Histogram>,
     me: Weak<Self>,
 }
 
@@ -87,8 +91,15 @@ impl Dispatcher {
             alive: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            times: FirstUse::new(|| Histogram::new(&Buckets::ATTEMPTS)),
             me: me.clone(),
         })
+    }
+
+    /// How long executors of this process ran, one attempt after the other.
+    #[must_use]
+    pub const fn times(&self) -> &FirstUse<Histogram> {
+        &self.times
     }
 
     /// Attempts under way.
@@ -204,10 +215,14 @@ impl Dispatcher {
         let (reporter, mut progress) = ProgressReporter::new();
         let mut job = job(started, material, inputs, limits, now, cancel, reporter);
         job.secrets = secrets;
+        let begun = Instant::now();
         let outcome = tokio::select! {
             outcome = run_attempt(registered, job, limits) => outcome,
             () = self.follow_progress(flows, started, progress.clone()) => unreachable!("progress is followed for ever"),
         };
+        self.times
+            .of(registered.name())
+            .observe_time(begun.elapsed());
         let last = *progress.borrow_and_update();
         (outcome, last)
     }
@@ -300,7 +315,11 @@ impl Dispatcher {
             CancellationToken::new(),
             reporter,
         );
+        let begun = Instant::now();
         let outcome = run_at_once(registered, job)?;
+        self.times
+            .of(registered.name())
+            .observe_time(begun.elapsed());
         end_of(started, outcome, *progress.borrow())
     }
 

@@ -5,6 +5,7 @@
 pub(crate) const CRATES: &[&str] = &[
     "clock",
     "egress",
+    "meters",
     "private",
     "sealing",
     "secret_file",
@@ -25,6 +26,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("egress", &[]),
     // Whose credentials they are, for all doors.
     ("auth", &["application", "clock"]),
+    // Counters as plain memory; `metrics` names and shows them.
+    ("meters", &[]),
     // Settings end as the options of what they configure.
     (
         "config",
@@ -47,6 +50,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "store",
             "subscription",
             "clock",
+            "meters",
             "webhooks",
             "runtime",
             "sealing",
@@ -60,12 +64,20 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "subscription",
             "store",
             "clock",
+            "meters",
             "sealing",
         ],
     ),
     (
         "transport",
-        &["application", "subscription", "clock", "runtime", "tls"],
+        &[
+            "application",
+            "subscription",
+            "clock",
+            "meters",
+            "runtime",
+            "tls",
+        ],
     ),
     ("webhooks", &[]),
     // Flows that leave the log.
@@ -74,7 +86,20 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         &["application", "clock", "private", "store", "subscription"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
-    ("nodes", &["application", "store", "tls"]),
+    ("nodes", &["application", "meters", "store", "tls"]),
+    // Reads what everybody counts, and writes it as text. Nobody but `server` knows it.
+    (
+        "metrics",
+        &[
+            "application",
+            "engine",
+            "meters",
+            "nodes",
+            "store",
+            "transport",
+            "webhooks",
+        ],
+    ),
     (
         "server",
         &[
@@ -83,6 +108,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "config",
             "egress",
             "engine",
+            "meters",
+            "metrics",
             "nodes",
             "private",
             "retention",

@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("projections", &["domain", "sql"]),
     ("crates/clock", &["domain"]),
+    ("crates/meters", &[]),
     ("crates/net", &[]),
     (
         "crates/auth",
@@ -22,7 +23,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "crates/webhooks",
-        &["clock", "domain", "log", "net", "sealing", "sql", "subscription"],
+        &[
+            "clock",
+            "domain",
+            "log",
+            "meters",
+            "net",
+            "sealing",
+            "sql",
+            "subscription",
+        ],
     ),
     ("crates/sealing", &["clock", "log"]),
     // Knows nothing of this server: everything it learns comes over HTTP.

@@ -126,10 +126,7 @@ async fn values_and_numbers_are_bounded(world: World) {
     let again = vault
         .set(by(), &ann, &named("s0"), &secret("another text"))
         .await;
-    assert!(
-        again.is_ok(),
-        "a secret that is there can be replaced"
-    );
+    assert!(again.is_ok(), "a secret that is there can be replaced");
 }
 
 async fn without_an_audit_row_nothing_changes(world: World) {

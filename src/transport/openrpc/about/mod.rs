@@ -6,11 +6,11 @@
 
 mod past;
 mod queries;
+pub mod secrets;
 mod streams;
 mod system;
 mod tasks;
 pub mod tokens;
-pub mod secrets;
 pub mod webhooks;
 
 pub use past::*;
