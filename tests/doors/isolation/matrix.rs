@@ -158,6 +158,10 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         // They name no object: `owners.rs` looks at what they show.
         UseCase::WatchRun
         | UseCase::ListWebhooks
+        | UseCase::SetSecret
+        | UseCase::ListSecrets
+        | UseCase::DeleteSecret
+        | UseCase::ReadMetrics
         | UseCase::CreateToken
         | UseCase::ListTokens
         | UseCase::ReadAudit
