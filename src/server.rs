@@ -12,10 +12,12 @@ mod storage;
 pub use alone::Alone;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
+use crate::application::limits::{self as limiting, Limits, QuotaOptions, RateOptions};
 use crate::application::routing::Forward;
+use crate::application::slots::Sharing;
 use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, LimitsConfig, OidcConfig, OidcError};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -31,9 +33,11 @@ use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
 use reconcile::reconcile;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::Opened;
+use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuers};
 use taskledger_auth::tokens::FirstError;
 use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
@@ -88,8 +92,8 @@ pub enum StartError {
     #[error(transparent)]
     FirstToken(#[from] taskledger_auth::tokens::FirstError),
     /// No calls to other nodes are possible.
-    #[error("cannot call other nodes: {0}")]
-    Calls(#[from] reqwest::Error),
+    #[error(transparent)]
+    Calls(#[from] crate::nodes::CallsError),
     /// No calls to receivers are possible.
     #[error(transparent)]
     Egress(#[from] BuildError),
@@ -117,12 +121,51 @@ pub struct Server {
     sending: CancellationToken,
 }
 
+/// Settings of a server behind its doors.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Webhooks.
+    pub webhooks: webhooks::Options,
+    /// Who comes first when an executor is busy.
+    pub sharing: Sharing,
+    /// How much callers may ask.
+    pub limits: limiting::Options,
+    /// Tokens of the operator, which are accepted without being stored.
+    pub admins: AdminTokens,
+}
+
+impl From<webhooks::Options> for Options {
+    fn from(webhooks: webhooks::Options) -> Self {
+        Self {
+            webhooks,
+            ..Self::default()
+        }
+    }
+}
+
 /// The client of every outgoing request of a server: one, made at the start.
 ///
 /// # Errors
 /// [`StartError`]: certificates, proxy or name servers cannot be used.
 pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
     Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all
+/// outgoing requests.
+///
+/// # Errors
+/// [`OidcError`]: the settings cannot be.
+///
+/// # Panics
+/// Outside of a Tokio runtime.
+pub fn oidc_issuers(
+    config: &OidcConfig,
+    egress: &Arc<Egress>,
+    deny_list: Arc<dyn DenyList>,
+) -> Result<Issuers, OidcError> {
+    let documents: Arc<dyn Documents> = Arc::new(GuardedDocuments(egress.clone()));
+    Ok(Issuers::start(config.issuers()?, &documents, deny_list))
 }
 
 /// The settings of webhooks.
@@ -132,6 +175,34 @@ pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Option
         secrets_key_file: config.webhooks.secrets_key_file.clone(),
         egress: Some(egress.clone()),
         worker: config.webhooks.worker(),
+    }
+}
+
+/// In which order tasks come that wait for a busy executor.
+#[must_use]
+pub fn sharing(config: &EngineConfig) -> Sharing {
+    if !config.fair_share {
+        return Sharing::ByAge;
+    }
+    let weights = config.fair_share_weights.iter();
+    let weights = weights.map(|given| (given.user.clone(), given.weight));
+    Sharing::Fair(Arc::new(weights.collect()))
+}
+
+/// How much callers may ask.
+#[must_use]
+pub const fn limits(config: &LimitsConfig) -> limiting::Options {
+    limiting::Options {
+        rates: RateOptions {
+            per_second: config.rate_per_second,
+            burst: config.rate_burst,
+        },
+        quotas: QuotaOptions {
+            open_flows: NonZeroU32::new(config.quota_open_flows),
+            waiting_tasks: NonZeroU32::new(config.quota_waiting_tasks),
+            webhooks: NonZeroU32::new(config.quota_webhooks),
+            streams: NonZeroU32::new(config.quota_streams),
+        },
     }
 }
 
@@ -171,10 +242,10 @@ impl Server {
         registry: Registry,
         clock: SharedClock,
     ) -> Result<Self, StartError> {
-        Self::open_with(storage, registry, clock, webhooks::Options::default()).await
+        Self::open_with(storage, registry, clock, Options::default()).await
     }
 
-    /// As [`Self::open`], with settings of webhooks.
+    /// As [`Self::open`], with these settings.
     ///
     /// # Errors
     /// [`StartError`].
@@ -182,22 +253,14 @@ impl Server {
         storage: impl Into<Parts>,
         registry: Registry,
         clock: SharedClock,
-        webhooks: webhooks::Options,
+        options: impl Into<Options>,
     ) -> Result<Self, StartError> {
-        Self::open_for(storage, registry, clock, webhooks, AdminTokens::default()).await
-    }
-
-    /// As [`Self::open_with`], with tokens of the operator that are accepted without being stored.
-    ///
-    /// # Errors
-    /// [`StartError`].
-    pub async fn open_for(
-        storage: impl Into<Parts>,
-        registry: Registry,
-        clock: SharedClock,
-        webhooks: webhooks::Options,
-        admins: AdminTokens,
-    ) -> Result<Self, StartError> {
+        let Options {
+            webhooks,
+            sharing,
+            limits,
+            admins,
+        } = options.into();
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
         let assembly = Assembly::of(storage, clock.clone());
@@ -208,7 +271,11 @@ impl Server {
         let sending = assembly.send_webhooks(webhooks)?;
         let tokens = assembly.keep_tokens(admins).await;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
-        let (app, engine) = assembly.application(ownership, projections, &catalog);
+        let usage = assembly.storage.queries.clone();
+        let limits = Limits::new(&limits, usage, clock.clone());
+        let quotas = limits.quotas();
+        let (app, engine) = assembly.application(ownership, projections, &catalog, quotas);
+        app.flows.slots().share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
             app.flows.gained(&Partitions::ALL);
@@ -232,6 +299,7 @@ impl Server {
             tokens: tokens.clone(),
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
             authenticate: None,
+            limits,
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
         Ok(Self {

@@ -10,4 +10,6 @@ pub mod commands;
 // Left out where a fuzzer of the domain alone is built; the tests of the server have all.
 #[cfg(any(feature = "server", test))]
 pub mod envelope;
+#[cfg(any(feature = "server", test))]
+pub mod jwt;
 pub mod task_parser;

@@ -1,5 +1,6 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
+use super::limits::Quota;
 use super::naming::CallNames;
 use super::ownership::Node;
 use crate::store;
@@ -31,6 +32,22 @@ pub enum Error {
         reason: String,
         /// Milliseconds after which a retry is sensible.
         retry_after_ms: u64,
+    },
+    /// The caller calls faster than it may; nothing was done.
+    #[error("too many calls; retry after {retry_after_ms} ms")]
+    RateLimited {
+        /// Milliseconds after which the same call is served.
+        retry_after_ms: u64,
+    },
+    /// The caller has as much of something as it may; nothing was done.
+    #[error("quota exceeded: {used} of {limit} {}", quota.as_str())]
+    QuotaExceeded {
+        /// What there is enough of.
+        quota: Quota,
+        /// How much there may be.
+        limit: u64,
+        /// How much there is.
+        used: u64,
     },
     /// Another node decides about the flow, or none at the moment (`None`); nothing was done.
     #[error("the flow belongs to another node: {0:?}")]
@@ -152,6 +169,8 @@ impl Error {
         match self {
             Self::Refused(_)
             | Self::Busy { .. }
+            | Self::RateLimited { .. }
+            | Self::QuotaExceeded { .. }
             | Self::Elsewhere(_)
             | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }

@@ -38,17 +38,22 @@ impl App {
         let (now, slots) = (self.clock.now(), self.flows.slots().clone());
         let reach = context.caller.reach();
         let look = move |state: &taskledger_domain::flow::Flow| {
-            let explanation = || state.explain(task, now, &slots.view());
-            sees(&reach, state).then(explanation).flatten()
+            if !sees(&reach, state) {
+                return None;
+            }
+            let explanation = state.explain(task, now, &slots.view())?;
+            Some((explanation, state.owner().map(Arc::<str>::from)))
         };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
-        let Some(explanation) = found else {
+        let Some((explanation, owner)) = found else {
             return Err(self.missing(context, Argument::Task, task, flow).await);
         };
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
         let last_run = self.last_run(&explanation).await?;
-        let queue = self.queue_of(context, flow, &explanation).await?;
+        let queue = self
+            .queue_of(context, (flow, owner.as_deref()), &explanation)
+            .await?;
         Ok(Explained {
             flow,
             explanation,
@@ -98,7 +103,7 @@ impl App {
     async fn queue_of(
         &self,
         context: &Context,
-        flow: FlowId,
+        flow: (FlowId, Option<&str>),
         e: &Explanation,
     ) -> Result<Option<Queue>, Error> {
         let place = e.reasons.iter().find_map(|r| match r {
@@ -140,6 +145,7 @@ impl App {
             running: line.running,
             flows_ahead: line.flows_ahead,
             more_flows_ahead: line.more_flows_ahead,
+            fair_share: line.fair_share,
             holders,
         })
         .map(|queue| match context.caller.reach() {
@@ -192,6 +198,9 @@ pub struct Queue {
     pub flows_ahead: usize,
     /// Whether there are more than those.
     pub more_flows_ahead: bool,
+    /// Whether owners share the executor fairly, which decides who comes first within a priority.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fair_share: bool,
     /// Some of the attempts that run.
     pub holders: Vec<SlotHolder>,
 }

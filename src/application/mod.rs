@@ -27,6 +27,7 @@ pub mod history;
 pub mod idempotency;
 pub mod leases;
 mod leasing;
+pub mod limits;
 mod loading;
 pub mod mailbox;
 pub mod naming;
@@ -75,6 +76,7 @@ use crate::store::EventStore;
 use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner::Handle as Projections;
+use limits::Quotas;
 use std::fmt;
 use std::sync::Arc;
 
@@ -104,6 +106,8 @@ pub struct App {
     pub positions: Arc<Positions>,
     /// What happens, for those who watch.
     pub live: Arc<Live>,
+    /// How much users may add.
+    pub quotas: Arc<Quotas>,
 }
 
 impl fmt::Debug for App {

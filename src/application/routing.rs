@@ -156,6 +156,8 @@ impl<'a> ForwardedCall<'a> {
         match outcome {
             Err(
                 Error::Busy { .. }
+                | Error::RateLimited { .. }
+                | Error::QuotaExceeded { .. }
                 | Error::Elsewhere(_)
                 | Error::OutcomeUnknown
                 | Error::Unanswered { .. }

@@ -41,10 +41,12 @@ impl App {
         }
         match call.await {
             // The first call may have won between our look and the refusal.
-            Err(Error::Refused(rejection)) => match self.first_reply(key).await? {
-                Some(first) => Ok(first),
-                None => Err(Error::Refused(rejection)),
-            },
+            Err(error @ (Error::Refused(_) | Error::QuotaExceeded { .. })) => {
+                match self.first_reply(key).await? {
+                    Some(first) => Ok(first),
+                    None => Err(error),
+                }
+            }
             other => other,
         }
     }
@@ -78,6 +80,7 @@ impl App {
             reply,
             foreign,
         } = sending;
+        self.quotas.admit(context, &command, begins).await?;
         let mut order = self
             .flows
             .order(Some(command), None, metadata(context), false);

@@ -15,10 +15,11 @@ pub use auth::{Access, HasAccess};
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
 use super::authentication::Authenticate;
-use super::authorize::authorize;
+use super::authorize::{UseCase, authorize};
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
+use super::limits::Limits;
 use super::ports::ExecutorList;
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
@@ -53,6 +54,8 @@ pub struct Parts {
     pub forward: Option<Arc<dyn Forward>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
     pub authenticate: Option<Arc<dyn Authenticate>>,
+    /// How much each caller may ask.
+    pub limits: Limits,
 }
 
 /// The application as doors see it. One per server.
@@ -65,6 +68,7 @@ pub struct Service {
     access: Access,
     forward: Option<Arc<dyn Forward>>,
     authenticate: Option<Arc<dyn Authenticate>>,
+    limits: Limits,
 }
 
 impl Service {
@@ -79,6 +83,7 @@ impl Service {
             tokens,
             forward,
             authenticate,
+            limits,
         } = parts;
         Self {
             access: Access::new(tokens, app.clock.clone()),
@@ -88,6 +93,7 @@ impl Service {
             deliveries,
             forward,
             authenticate,
+            limits,
         }
     }
 
@@ -95,6 +101,12 @@ impl Service {
     #[must_use]
     pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
         self.authenticate.as_ref()
+    }
+
+    /// Lets a call for this use case in, and counts it.
+    fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
+        authorize(context, use_case)?;
+        self.limits.rate(context, use_case, 1)
     }
 
     /// Time and the ids of failures.
@@ -109,6 +121,8 @@ impl Service {
     /// [`Error`].
     pub async fn call(&self, context: &Context, request: Request) -> Result<Reply, Error> {
         authorize(context, request.use_case())?;
+        let (use_case, tasks) = (request.use_case(), request.tasks());
+        self.limits.rate(context, use_case, tasks)?;
         let Some(forward) = &self.forward else {
             return self.perform(context, request).await;
         };

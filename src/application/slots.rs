@@ -4,18 +4,30 @@
 //! A flow takes slots inside its own turn. When none is free for it, it is remembered with its best
 //! rank for that executor; a freed slot wakes the flow with the best rank.
 //!
+//! Those who wait come by priority, then by age; with fair sharing ([`Sharing`]) by priority, then by what their
+//! owners have had, then by age. What owners have had is kept in memory only.
+//!
 //! Limits follow the directory of executors (`Slots::follow`): a lower one stops nobody, a higher one
 //! wakes who waits.
 
+mod fair;
+mod view;
+mod waiting;
+mod weights;
+
+pub use view::View;
+pub use weights::{Sharing, Weights};
+
 use super::ownership::Partitions;
 use super::ports::{ExecutorSnapshot, Executors, Standing};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, TaskId, Timestamp};
 use tokio::sync::{mpsc, watch};
+use waiting::{Place, Waiting};
 
 /// Holders of slots that [`Slots::line`] names.
 pub const HOLDERS_MAX: usize = 10;
@@ -35,6 +47,8 @@ pub struct Line {
     pub flows_ahead: usize,
     /// There are more than those.
     pub more_flows_ahead: bool,
+    /// Owners share the executor fairly.
+    pub fair_share: bool,
 }
 
 type Rank = (Priority, Timestamp, FlowId);
@@ -45,24 +59,16 @@ struct Lane {
     /// The snapshot that the limit is of.
     number: u64,
     taken: HashSet<(TaskId, u32)>,
-    /// At most one entry a flow.
-    waiting: BTreeMap<Rank, Waiter>,
-    ranks: HashMap<FlowId, Rank>,
-}
-
-#[derive(Debug, Default)]
-struct Waiter {
-    woken: bool,
+    waiting: Waiting,
 }
 
 impl Lane {
-    fn new(limit: usize, number: u64) -> Self {
+    fn new(limit: usize, number: u64, sharing: &Sharing) -> Self {
         Self {
             limit,
             number,
             taken: HashSet::new(),
-            waiting: BTreeMap::new(),
-            ranks: HashMap::new(),
+            waiting: Waiting::new(sharing),
         }
     }
 
@@ -76,12 +82,6 @@ impl Lane {
     fn free(&self) -> usize {
         self.limit.saturating_sub(self.taken.len())
     }
-
-    fn withdraw(&mut self, flow: FlowId) {
-        if let Some(rank) = self.ranks.remove(&flow) {
-            self.waiting.remove(&rank);
-        }
-    }
 }
 
 /// The slots of all executors of this server. Every method is one short critical section and never waits.
@@ -89,6 +89,8 @@ impl Lane {
 pub struct Slots {
     lanes: Mutex<HashMap<String, Lane>>,
     executors: Arc<dyn Executors>,
+    /// Absent while nobody has said it: by age.
+    sharing: OnceLock<Sharing>,
     /// Flows to wake. Unbounded by type; a flow enters it once each time that it begins to wait, so
     /// it is bounded by the turns that are taken meanwhile.
     wake: mpsc::UnboundedSender<FlowId>,
@@ -104,6 +106,7 @@ impl Slots {
             Self {
                 lanes: Mutex::new(HashMap::new()),
                 executors,
+                sharing: OnceLock::new(),
                 wake,
                 closed: AtomicBool::new(false),
             },
@@ -115,6 +118,22 @@ impl Slots {
         self.lanes
             .lock()
             .expect("no code panics while it holds the slots")
+    }
+
+    /// Says in which order flows come that wait for the same executor. Once, before the first of them.
+    ///
+    /// # Panics
+    /// When it is said twice, or too late.
+    pub fn share(&self, sharing: Sharing) {
+        let early = self.lanes().is_empty();
+        assert!(
+            early && self.sharing.set(sharing).is_ok(),
+            "said once, before the first flow"
+        );
+    }
+
+    fn sharing(&self) -> &Sharing {
+        self.sharing.get().unwrap_or(&Sharing::ByAge)
     }
 
     /// From now on no attempt begins. What becomes ready waits for the next start of the server.
@@ -136,20 +155,16 @@ impl Slots {
         let (limit, number) = (executors.slot_limit(name), executors.number());
         let lane = lanes
             .entry(name.to_owned())
-            .or_insert_with(|| Lane::new(limit, number));
+            .or_insert_with(|| Lane::new(limit, number, self.sharing()));
         lane.limit(limit, number);
         let rank = (request.priority, request.since, flow);
+        let owner = lane.waiting.account(request.owner);
         let free = lane.free();
-        let ahead = lane
-            .waiting
-            .range(..rank)
-            .filter(|((_, _, other), _)| *other != flow)
-            .take(free)
-            .count();
-        if free > ahead {
+        if free > lane.waiting.ahead(rank, &owner, free) {
             lane.taken.insert((request.task, request.attempt));
-            if lane.ranks.get(&flow) == Some(&rank) {
-                lane.withdraw(flow);
+            lane.waiting.started(request.priority, &owner);
+            if lane.waiting.rank_of(flow) == Some(rank) {
+                lane.waiting.leave(flow);
             }
             return true;
         }
@@ -158,10 +173,12 @@ impl Slots {
             return false;
         }
         // Under another alias of the executor the flow may wait with a better rank already.
-        if lane.ranks.get(&flow).is_none_or(|earlier| rank < *earlier) {
-            lane.withdraw(flow);
-            lane.waiting.insert(rank, Waiter::default());
-            lane.ranks.insert(flow, rank);
+        if lane
+            .waiting
+            .rank_of(flow)
+            .is_none_or(|earlier| rank < earlier)
+        {
+            lane.waiting.join(rank, owner);
         }
         false
     }
@@ -203,9 +220,7 @@ impl Slots {
                 continue;
             }
             // Who was woken and has not looked yet will see this change too.
-            for ((_, _, flow), waiter) in lane.waiting.iter_mut().filter(|(_, w)| !w.woken) {
-                waiter.woken = self.wake.send(*flow).is_ok();
-            }
+            lane.waiting.wake_all(|flow| self.wake.send(flow).is_ok());
         }
     }
 
@@ -219,7 +234,7 @@ impl Slots {
         let mut lanes = self.lanes();
         let lane = lanes
             .entry(name.to_owned())
-            .or_insert_with(|| Lane::new(limit, number));
+            .or_insert_with(|| Lane::new(limit, number, self.sharing()));
         lane.taken.insert((task, attempt));
         drop(lanes);
         self.held(method, task, attempt)
@@ -238,12 +253,11 @@ impl Slots {
 
     /// The flow is being looked at: it registers anew if it still has to wait. Gives the places
     /// that it had.
-    fn withdraw(&self, flow: FlowId) -> Vec<(String, Rank)> {
+    fn look(&self, flow: FlowId) -> Vec<(String, Place)> {
         let mut places = Vec::new();
         for (name, lane) in self.lanes().iter_mut() {
-            if let Some(rank) = lane.ranks.get(&flow).copied() {
-                lane.withdraw(flow);
-                places.push((name.clone(), rank));
+            if let Some(place) = lane.waiting.look(flow) {
+                places.push((name.clone(), place));
             }
         }
         places
@@ -251,7 +265,10 @@ impl Slots {
 
     /// The flow cannot take a turn now: others go before it. True when it waited.
     pub fn give_way(&self, flow: FlowId) -> bool {
-        let waited = !self.withdraw(flow).is_empty();
+        let mut waited = false;
+        for lane in self.lanes().values_mut() {
+            waited |= lane.waiting.leave(flow).is_some();
+        }
         self.offer_free();
         waited
     }
@@ -259,9 +276,7 @@ impl Slots {
     /// The flows in these partitions wait here no more.
     pub(super) fn forget(&self, partitions: &Partitions) {
         for lane in self.lanes().values_mut() {
-            lane.waiting
-                .retain(|(_, _, flow), _| !partitions.contain(*flow));
-            lane.ranks.retain(|flow, _| !partitions.contain(*flow));
+            lane.waiting.forget(partitions);
         }
         self.offer_free();
     }
@@ -276,22 +291,21 @@ impl Slots {
     /// Forgets that flows were woken, so that a wake-up that got lost is repeated.
     pub fn repeat_wake_ups(&self) {
         for lane in self.lanes().values_mut() {
-            lane.waiting.values_mut().for_each(|w| w.woken = false);
+            lane.waiting.forget_wake_ups();
             self.wake_best(lane);
         }
     }
 
     fn wake_best(&self, lane: &mut Lane) {
         let free = lane.free();
-        for ((_, _, flow), waiter) in lane.waiting.iter_mut().take(free).filter(|(_, w)| !w.woken) {
-            waiter.woken = self.wake.send(*flow).is_ok();
-        }
+        lane.waiting
+            .wake_first(free, |flow| self.wake.send(flow).is_ok());
     }
 
     /// What the newest snapshot knows of executors, for looking ahead: never grants a slot.
     #[must_use]
     pub fn view(&self) -> View {
-        View(self.executors.snapshot())
+        View::of(self.executors.snapshot())
     }
 
     /// Attempts under way, and the limit, by executor.
@@ -306,7 +320,13 @@ impl Slots {
     /// How a task of `flow` stands in the line for an executor. Cost: O([`AHEAD_MAX`] +
     /// [`HOLDERS_MAX`]), under the lock that starts need.
     #[must_use]
-    pub fn line(&self, method: &str, flow: FlowId, rank: (Priority, Timestamp)) -> Line {
+    pub fn line(
+        &self,
+        method: &str,
+        (flow, owner): (FlowId, Option<&str>),
+        rank: (Priority, Timestamp),
+    ) -> Line {
+        let fair_share = matches!(self.sharing(), Sharing::Fair(_));
         let executors = self.executors.snapshot();
         let lanes = self.lanes();
         let Some(lane) = lanes.get(executors.canonical_name(method)) else {
@@ -316,19 +336,19 @@ impl Slots {
                 holders: Vec::new(),
                 flows_ahead: 0,
                 more_flows_ahead: false,
+                fair_share,
             };
         };
-        let ahead = lane.waiting.range(..(rank.0, rank.1, flow));
-        let ahead = ahead
-            .filter(|((_, _, other), _)| *other != flow)
-            .take(AHEAD_MAX + 1)
-            .count();
+        let owner = lane.waiting.account(owner);
+        let rank = (rank.0, rank.1, flow);
+        let ahead = lane.waiting.ahead(rank, &owner, AHEAD_MAX + 1);
         Line {
             limit: lane.limit,
             running: lane.taken.len(),
             holders: lane.taken.iter().copied().take(HOLDERS_MAX).collect(),
             flows_ahead: ahead.min(AHEAD_MAX),
             more_flows_ahead: ahead > AHEAD_MAX,
+            fair_share,
         }
     }
 
@@ -339,7 +359,7 @@ impl Slots {
             slots: self,
             executors: self.executors.snapshot(),
             flow,
-            had: self.withdraw(flow),
+            had: self.look(flow),
             held: Vec::new(),
         }
     }
@@ -352,7 +372,7 @@ pub struct Turn<'a> {
     executors: Arc<dyn ExecutorSnapshot>,
     flow: FlowId,
     /// Where the flow waited before the turn.
-    had: Vec<(String, Rank)>,
+    had: Vec<(String, Place)>,
     held: Vec<Held>,
 }
 
@@ -364,12 +384,11 @@ impl Turn<'_> {
     }
 
     /// The command was refused, so nothing has changed: the flow waits where it waited before.
-    pub fn refused(mut self) {
+    pub fn refused(self) {
         let mut lanes = self.slots.lanes();
-        for (name, rank) in std::mem::take(&mut self.had) {
-            if let Some(lane) = lanes.get_mut(&name) {
-                lane.waiting.insert(rank, Waiter::default());
-                lane.ranks.insert(self.flow, rank);
+        for (name, place) in &self.had {
+            if let Some(lane) = lanes.get_mut(name) {
+                lane.waiting.join(place.rank, place.owner.clone());
             }
         }
     }
@@ -413,6 +432,11 @@ impl Drop for Held {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        for (name, place) in &self.had {
+            if let Some(lane) = self.slots.lanes().get_mut(name) {
+                lane.waiting.looked(place);
+            }
+        }
         self.slots.offer_free();
     }
 }
@@ -442,41 +466,5 @@ impl Capacity for Turn<'_> {
             });
         }
         taken
-    }
-}
-
-/// See [`Slots::view`].
-#[derive(Debug)]
-pub struct View(Arc<dyn ExecutorSnapshot>);
-
-impl View {
-    /// The number of the snapshot.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.0.number()
-    }
-
-    /// How the snapshot stands to a method.
-    #[must_use]
-    pub fn standing(&self, method: &str) -> Standing {
-        Standing::of(&*self.0, method)
-    }
-}
-
-impl Capacity for View {
-    fn knows(&self, method: &str) -> bool {
-        self.0.knows(method)
-    }
-    fn is_remote(&self, method: &str) -> bool {
-        self.0.is_remote(method)
-    }
-    fn is_idempotent(&self, method: &str) -> bool {
-        self.0.is_idempotent(method)
-    }
-    fn canonical_name<'a>(&'a self, method: &'a str) -> &'a str {
-        self.0.canonical_name(method)
-    }
-    fn take_slot(&mut self, _: &SlotRequest<'_>) -> bool {
-        false
     }
 }

@@ -17,6 +17,14 @@ pub enum ApiError {
         /// What is wrong.
         data: Value,
     },
+    /// The server wants credentials, or others.
+    #[error("{text}")]
+    Denied {
+        /// The status of HTTP: 401 or 403.
+        status: u16,
+        /// What was shown, and what to set.
+        text: String,
+    },
     /// The server could not be reached, or the connection broke: it is not known whether the call
     /// was executed.
     #[error("{0}")]
@@ -88,6 +96,9 @@ fn describe(message: &str, code: i64, data: &Value) -> String {
             }
         }
     }
+    if let Some(scope) = data.get("scope").and_then(Value::as_str) {
+        let _ = write!(text, "\n  the credentials lack the scope `{scope}`");
+    }
     if let Some(id) = data.get("error_id").and_then(Value::as_str) {
         let _ = write!(text, "\n  error id {id}");
     }
@@ -122,6 +133,15 @@ mod tests {
         assert_eq!(
             result(body).unwrap_err().to_string(),
             "Invalid params (-32602)\n  tasks[3].name: empty, expected a string, found \"\"\n  x: unknown parameter, expected one of y"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_the_scope_that_is_missing() {
+        let body = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"Unauthorized","data":{"scope":"tasks:write"}}}"#;
+        assert_eq!(
+            result(body).unwrap_err().to_string(),
+            "Unauthorized (-32004)\n  the credentials lack the scope `tasks:write`"
         );
     }
 

@@ -4,6 +4,7 @@ use super::api::ApiError;
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
+use taskledger_terminal::Ending;
 
 /// A command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -35,23 +36,23 @@ impl CliError {
         }
         Self::Failed(text)
     }
+}
 
-    /// The exit code.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
+impl Ending for CliError {
+    fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,
             Self::Failed(_) | Self::Output(_) => 1,
             Self::Api(ApiError::Refused { code, .. }) if *code == -32603 => 1,
-            Self::Api(ApiError::Refused { .. }) => 2,
+            Self::Api(ApiError::Refused { .. } | ApiError::Denied { .. }) => 2,
             Self::Api(ApiError::Connection(_)) => 4,
             Self::Api(ApiError::Protocol(_)) => 4,
         })
     }
 
-    /// The error as JSON: `{"error": {"message", "code", "data"}}`, the latter two from the server.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+    /// The error as JSON: `{"error": {"message", "code", "data"}}`, the latter two from the server;
+    /// `{"error": {"message", "status"}}` when it wants other credentials.
+    fn to_json(&self) -> Value {
         let mut error = json!({"message": self.to_string()});
         if let Self::Api(ApiError::Refused {
             code,
@@ -61,12 +62,13 @@ impl CliError {
         {
             error = json!({"message": message, "code": code, "data": data});
         }
+        if let Self::Api(ApiError::Denied { status, .. }) = self {
+            error["status"] = (*status).into();
+        }
         json!({ "error": error })
     }
 
-    /// Whether the reader of the output has gone away, which is no error of ours: `| head`.
-    #[must_use]
-    pub fn is_broken_pipe(&self) -> bool {
+    fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
@@ -104,6 +106,15 @@ mod tests {
         assert_eq!(code(CliError::Usage(String::new())), is(2));
         assert_eq!(code(refused(-32001)), is(2));
         assert_eq!(code(refused(-32603)), is(1));
+        let denied = CliError::Api(ApiError::Denied {
+            status: 401,
+            text: "who?".to_owned(),
+        });
+        assert_eq!(
+            denied.to_json(),
+            json!({"error": {"message": "who?", "status": 401}})
+        );
+        assert_eq!(code(denied), is(2));
         assert_eq!(
             code(CliError::Api(ApiError::Connection(String::new()))),
             is(4)

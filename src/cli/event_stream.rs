@@ -10,6 +10,7 @@ mod parser;
 pub(super) use parser::{Event, Piece};
 
 use super::api::ApiError;
+use super::target::Target;
 use crate::clock::SharedClock;
 use connection::{Client, Failure};
 use pace::Pace;
@@ -37,7 +38,7 @@ pub(super) enum Door {
 #[derive(Debug)]
 pub(super) struct Wanted {
     /// The server.
-    pub(super) url: String,
+    pub(super) target: Target,
     /// Where.
     pub(super) door: Door,
     /// Behind which place.
@@ -76,7 +77,7 @@ impl EventStream {
     /// Begins to read.
     ///
     /// # Errors
-    /// [`ApiError::Connection`]: the URL makes no sense.
+    /// [`ApiError::Connection`]: there is no TLS on this machine.
     pub(super) fn open(wanted: Wanted, clock: SharedClock) -> Result<Self, ApiError> {
         let client = Client::new(wanted)?;
         let (sender, told) = mpsc::channel(WAITING_MAX);

@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
 pub mod api;
+mod certificates;
 mod completions;
 mod error;
 mod event_stream;
@@ -23,6 +24,7 @@ mod retention;
 mod run;
 mod serve;
 mod storage;
+mod target;
 mod tasks;
 mod terminal;
 mod tokens;
@@ -39,7 +41,7 @@ pub use remote::URL_DEFAULT;
 use crate::engine::executor::{Registry, RegistryBuilder};
 use clap::{Args, Parser, Subcommand};
 use output::Output;
-use remote::Remote;
+use remote::{Access, Remote};
 use std::process::ExitCode;
 
 /// Orchestrates trees of tasks, durably
@@ -205,6 +207,13 @@ mod tests {
             "completions bash".to_owned(),
             "tasks --url http://h:1 list".to_owned(),
             "tasks list --url http://h:1".to_owned(),
+            "watch --url https://h --ca-file f --token-file f".to_owned(),
+            "tasks --token-file f list --insecure-token --header a:b --header c:d".to_owned(),
+            "run f.json --url https://h --token-file f --ca-file f --header a:b".to_owned(),
+            "events tail --url https://h --token-file f --header a:b".to_owned(),
+            "projections rebuild --url https://h --token-file f --ca-file f".to_owned(),
+            "webhooks --request-header a:b create https://h --header c:d --token-file f".to_owned(),
+            "serve --tls-cert c --tls-key k --node-ca a --node-url https://h:1".to_owned(),
         ];
         for line in lines {
             let words = std::iter::once("taskledger").chain(line.split(' '));
@@ -242,7 +251,9 @@ mod tests {
             "serve --retention-age 30d",
             "serve --retention-archive a",
             "tasks list --url nonsense",
-            "watch --url https://h",
+            "watch --url ftp://h",
+            "tasks list --token t",
+            "webhooks list --token t",
             "run f.json --url 127.0.0.1:8000",
             "projections rebuild --url nonsense",
         ] {

@@ -2,7 +2,7 @@
 
 use super::output::Output;
 use super::progress::Progress;
-use super::{Api, CliError, HttpApi, storage};
+use super::{Access, Api, CliError, storage};
 use crate::config::StorageConfig;
 use crate::server::{Database, READ_MODELS_FILE, Storage};
 use crate::store::EventStore;
@@ -45,15 +45,21 @@ Examples:
         /// The server that rebuilds what it serves
         #[arg(long, value_name = "URL", conflicts_with = "database_url", value_parser = crate::cli::http_api::server_url)]
         url: Option<String>,
+        #[command(flatten)]
+        access: Access,
     },
 }
 
 /// Runs it.
 pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let Command::Rebuild { storage, url } = args.command;
+    let Command::Rebuild {
+        storage,
+        url,
+        access,
+    } = args.command;
     let mut progress = Progress::of("events");
     let rebuilt = match url {
-        Some(url) => ask_server(&HttpApi::new(&url)?, &mut progress).await,
+        Some(url) => ask_server(&access.api(&url)?, &mut progress).await,
         None => match storage::storage(&storage)? {
             Storage::Folder(folder) => in_folder(&folder, &mut progress).await,
             Storage::Database(database) => in_database(&database, &mut progress).await,

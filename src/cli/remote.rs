@@ -1,10 +1,21 @@
-//! The option that names a server.
+//! The options that name a server and what is shown to it.
 
-use super::http_api;
+use super::target::{Credentials, Given, Target};
+use super::{ApiError, CliError, HttpApi, http_api};
 use clap::Args;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The address of a server when none is given.
 pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
+/// The variable that holds an access token. No option does: others on the machine can see arguments.
+pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
+/// Bytes of a file with a token: several times the largest that issuers make.
+const TOKEN_BYTES_MAX: u64 = 16 * 1024;
 
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
@@ -12,4 +23,217 @@ pub(super) struct Remote {
     /// The server
     #[arg(long, global = true, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT, value_parser = http_api::server_url)]
     pub(super) url: String,
+    #[command(flatten)]
+    access: Access,
 }
+
+impl Remote {
+    /// The server, with what is shown to it.
+    pub(super) fn target(&self) -> Result<Target, CliError> {
+        self.access.target(&self.url)
+    }
+
+    /// Calls to the server.
+    pub(super) fn api(&self) -> Result<HttpApi, CliError> {
+        self.access.api(&self.url)
+    }
+}
+
+/// What is shown to a server, and how it proves who it is.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Access {
+    /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, if there is one
+    #[arg(
+        id = "access_token_file",
+        long = "token-file",
+        global = true,
+        value_name = "FILE"
+    )]
+    token_file: Option<PathBuf>,
+
+    /// Send credentials over http to other machines too, readable by everybody on the way
+    #[arg(id = "access_insecure_token", long = "insecure-token", global = true)]
+    insecure_token: bool,
+
+    /// Certificate authorities (PEM) that the server may have beside those of the system
+    #[arg(
+        id = "access_ca_file",
+        long = "ca-file",
+        global = true,
+        value_name = "FILE",
+        env = "TASKLEDGER_CA_FILE"
+    )]
+    ca_file: Option<PathBuf>,
+
+    /// A header to send with each request; may be repeated. Others on this machine can see it here
+    #[arg(
+        id = "access_header",
+        long = "header",
+        global = true,
+        value_name = "NAME: VALUE"
+    )]
+    headers: Vec<HeaderText>,
+}
+
+/// A header as it was given, which may be a secret: it is read where it is used, and never shown.
+#[derive(Clone)]
+struct HeaderText(String);
+
+impl FromStr for HeaderText {
+    type Err = Infallible;
+
+    // What is wrong with it is said later: clap would repeat the value.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for HeaderText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeaderText(..)")
+    }
+}
+
+impl Access {
+    /// Calls to the server at `url`.
+    pub(super) fn api(&self, url: &str) -> Result<HttpApi, CliError> {
+        Ok(HttpApi::of(self.target(url)?)?)
+    }
+
+    /// The server at `url`, with what is shown to it.
+    pub(super) fn target(&self, url: &str) -> Result<Target, CliError> {
+        self.target_with(url, std::env::var_os(TOKEN_VARIABLE))
+    }
+
+    /// The same with this value of the variable.
+    fn target_with(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
+        let mut headers = self.headers()?;
+        let token = self.token(headers.contains_key(AUTHORIZATION), variable)?;
+        let credentials = match token {
+            Some((value, from)) => {
+                headers.insert(AUTHORIZATION, value);
+                from
+            }
+            None if headers.contains_key(AUTHORIZATION) => Credentials::Header,
+            None => Credentials::None,
+        };
+        let given = Given {
+            headers,
+            credentials,
+            unencrypted: self.insecure_token,
+            authorities: self.authorities()?,
+        };
+        Target::new(url, given).map_err(|error| match error {
+            // A server was not asked yet.
+            ApiError::Connection(text) => CliError::Usage(text),
+            error
+            @ (ApiError::Denied { .. } | ApiError::Refused { .. } | ApiError::Protocol(_)) => {
+                error.into()
+            }
+        })
+    }
+
+    /// The value of `Authorization`, and where it comes from: options win over the variable.
+    fn token(
+        &self,
+        has_header: bool,
+        variable: Option<OsString>,
+    ) -> Result<Option<(HeaderValue, Credentials)>, CliError> {
+        if let Some(path) = &self.token_file {
+            if has_header {
+                let text = "--token-file and --header give an `Authorization` each; expected one";
+                return Err(CliError::Usage(text.to_owned()));
+            }
+            let value = token_in(path)?;
+            return Ok(Some((value, Credentials::File(path.clone()))));
+        }
+        let Some(variable) = variable.filter(|text| !has_header && !text.is_empty()) else {
+            return Ok(None);
+        };
+        let value = variable.to_str().and_then(bearer);
+        let value = value.ok_or_else(|| no_token(TOKEN_VARIABLE))?;
+        Ok(Some((value, Credentials::Variable)))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, CliError> {
+        /// What the client says itself.
+        const OWN: [&str; 9] = [
+            "accept",
+            "connection",
+            "content-length",
+            "content-type",
+            "host",
+            "last-event-id",
+            "te",
+            "transfer-encoding",
+            "upgrade",
+        ];
+        let mut headers = HeaderMap::new();
+        for HeaderText(text) in &self.headers {
+            let parsed = text.split_once(':').and_then(|(name, value)| {
+                let name = HeaderName::from_str(name.trim()).ok()?;
+                let mut value = HeaderValue::from_str(value.trim()).ok()?;
+                value.set_sensitive(true);
+                Some((name, value))
+            });
+            // What is wrong may be a secret.
+            let wrong = || CliError::Usage("--header: expected `Name: value`".to_owned());
+            let (name, value) = parsed.ok_or_else(wrong)?;
+            if OWN.contains(&name.as_str()) {
+                return Err(CliError::Usage(format!(
+                    "--header: `{name}` is set by the client itself"
+                )));
+            }
+            if headers.append(&name, value) && name == AUTHORIZATION {
+                return Err(CliError::Usage(format!(
+                    "--header: `{name}` is given twice"
+                )));
+            }
+        }
+        Ok(headers)
+    }
+
+    fn authorities(&self) -> Result<Vec<crate::tls::Authority>, CliError> {
+        let Some(path) = &self.ca_file else {
+            return Ok(Vec::new());
+        };
+        let fail = |reason: String| {
+            CliError::Usage(format!(
+                "--ca-file: `{}` cannot be used: {reason}; expected PEM, blocks of `-----BEGIN \
+                 CERTIFICATE-----`",
+                path.display()
+            ))
+        };
+        let authorities = crate::tls::authorities(path).map_err(fail)?;
+        crate::tls::config(authorities.clone()).map_err(|error| fail(error.to_string()))?;
+        Ok(authorities)
+    }
+}
+
+/// The value of `Authorization` with the token in a file.
+fn token_in(path: &Path) -> Result<HeaderValue, CliError> {
+    let bytes = crate::secret_file::read(path, TOKEN_BYTES_MAX)
+        .map_err(|error| CliError::Usage(format!("--token-file: {error}")))?;
+    let value = str::from_utf8(&bytes).ok().and_then(bearer);
+    value.ok_or_else(|| no_token(&format!("--token-file: `{}`", path.display())))
+}
+
+/// The value of `Authorization` with this token; `None`: it is none.
+fn bearer(text: &str) -> Option<HeaderValue> {
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn no_token(place: &str) -> CliError {
+    CliError::Usage(format!(
+        "{place}: expected a token: ASCII characters without spaces, and nothing else"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ pub(super) mod screen;
 
 use super::input::{Params, read_workflow};
 use super::output::Output;
-use super::{Api, CliError, HttpApi, LocalApi, file_limit};
+use super::{Access, Api, CliError, LocalApi, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
 use crate::engine::executor::RegistryBuilder;
@@ -38,6 +38,8 @@ pub(super) struct Args {
     /// The server that runs it
     #[arg(long, value_name = "URL", env = "TASKLEDGER_URL", value_parser = super::http_api::server_url)]
     url: Option<String>,
+    #[command(flatten)]
+    access: Access,
 
     #[command(flatten)]
     engine: EngineConfig,
@@ -58,7 +60,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CliError> {
     let params = read_workflow(&args.file)?;
     match &args.url {
-        Some(url) => execute(&HttpApi::new(url)?, params, out).await,
+        Some(url) => execute(&args.access.api(url)?, params, out).await,
         None => {
             let log = LogConfig {
                 level: "warn".to_owned(),
@@ -92,7 +94,12 @@ async fn open_embedded(
         ));
     }
     let folder = config.storage.data_dir.as_path();
-    let server = Server::open_with(folder, registry, clock.clone(), webhooks)
+    let options = server::Options {
+        webhooks,
+        sharing: server::sharing(&config),
+        ..server::Options::default()
+    };
+    let server = Server::open_with(folder, registry, clock.clone(), options)
         .await
         .map_err(failed)?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));

@@ -1,5 +1,6 @@
 //! `taskledger serve`
 
+use super::certificates::Renewal;
 use super::storage::storage;
 use super::{CliError, file_limit, open_files};
 use crate::clock::{SharedClock, SystemClock};
@@ -30,9 +31,11 @@ Examples:
   taskledger serve
   taskledger serve --listen 0.0.0.0:8000 --data-dir /var/lib/taskledger
   taskledger serve --database-url postgres://taskledger@db.example/taskledger
+  taskledger serve --tls-cert cert.pem --tls-key key.pem
   taskledger serve --allow-command make --allow-command git --executor-limit command_executor=4
 
-Every option can also be set by the variable shown with it. Stops on Ctrl-C and SIGTERM.")]
+Every option can also be set by the variable shown with it. Stops on Ctrl-C and SIGTERM; with --tls-cert,
+SIGHUP reads certificate and key again.")]
 pub(super) struct Args {
     #[command(flatten)]
     config: ServerConfig,
@@ -54,6 +57,9 @@ async fn start_server(
     // Before anything else, so that a signal that arrives while the server starts is not a death.
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
+    let renewal = Renewal::begin(&config.tls, &clock)?;
+    let issuers = config.oidc.issuers();
+    issuers.map_err(|error| CliError::Usage(error.to_string()))?;
     // A name that means nothing is told when the door opens.
     let own = config.listen.to_socket_addrs().map(Iterator::collect);
     config.engine.egress.own = own.unwrap_or_default();
@@ -62,7 +68,10 @@ async fn start_server(
     webhooks.worker.grace = config.shutdown_grace;
     let registry =
         server::executors(executors, &config.engine, egress).map_err(|e| CliError::failed(&e))?;
-    let storage = storage(&config.engine.storage)?;
+    let mut storage = storage(&config.engine.storage)?;
+    if let Storage::Database(database) = &mut storage {
+        database.node_ca.clone_from(&config.node_ca);
+    }
     let place = storage.to_string();
     if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
         return Err(CliError::Usage(format!(
@@ -87,12 +96,18 @@ async fn start_server(
     let admins = admins.map(AdminTokens::of_file).transpose();
     let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
     let admins = admins.unwrap_or_default();
-    let server = Server::open_for(storage, registry, clock.clone(), webhooks, admins)
+    let options = server::Options {
+        webhooks,
+        sharing: server::sharing(&config.engine),
+        limits: server::limits(&config.limits),
+        admins,
+    };
+    let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| CliError::failed(&e))?;
     let service = server.service().clone();
     let dispatcher = server.dispatcher().clone();
-    let options = open_files::fitted(config.http());
+    let options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
     let bound = http::Service::bind(options, dispatcher, service, clock).await;
     let (service, handle) = match bound {
         Ok(bound) => bound,
@@ -101,19 +116,23 @@ async fn start_server(
             return Err(CliError::failed(&error));
         }
     };
-    server.join(&config.node_url(handle.local_addr));
+    server.join(&config.node_url(&handle.url));
     if let Some(policy) = policy {
         server.retain(policy, Schedule::default());
     }
     let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
-    tracing::info!(address = %handle.local_addr, data = place, "listening");
+    let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
+    tracing::info!(address = %handle.local_addr, url = handle.url, data = place, "listening");
     service.run(shutdown).await;
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
     signals.abort();
     leaving.abort();
+    if let Some(renewing) = renewing {
+        renewing.abort();
+    }
     tracing::info!("stopped");
     Ok(if taken_over {
         ExitCode::FAILURE

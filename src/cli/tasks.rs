@@ -16,7 +16,7 @@ mod tree;
 mod update;
 
 use super::output::Output;
-use super::{Api, CliError, HttpApi, Remote};
+use super::{Api, CliError, Remote};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io;
@@ -72,7 +72,7 @@ pub(super) async fn tasks(args: Args, out: &mut Output) -> Result<ExitCode, CliE
         Command::Retry(args) => args.request(),
         Command::Execute(args) => args.request(),
     }?;
-    let api = HttpApi::new(&args.remote.url)?;
+    let api = args.remote.api()?;
     let result = api.call(request.method, request.params).await?;
     if out.is_json() {
         out.value(&result)?;

@@ -13,6 +13,7 @@ use super::event_stream::{Door, EventStream, Piece, Told, Wanted};
 use super::following::{Begin, Place, Remarks, say, stopped, types};
 use super::output::{Output, member};
 use super::run::follow::End;
+use super::target::Target;
 use super::{Api, ApiError, CliError, HttpApi, Remote, storage};
 use clap::ValueEnum;
 use known::{Known, Scope};
@@ -84,12 +85,13 @@ pub(super) async fn watch(args: Args, out: &mut Output) -> Result<ExitCode, CliE
 }
 
 async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode, CliError> {
-    let api = HttpApi::new(&args.remote.url)?;
+    let target = args.remote.target()?;
+    let api = HttpApi::of(target.clone())?;
     let scope = match &args.id {
         None => Scope::Server,
         Some(id) => scope(&api, id).await?,
     };
-    let stream = EventStream::open(wanted(&args, &scope).await?, storage::clock())?;
+    let stream = EventStream::open(wanted(&args, target, &scope).await?, storage::clock())?;
     let form = args.output.or(out.is_json().then_some(Form::Json));
     let view = match (form, &scope) {
         (Some(Form::Json), _) => View::Json,
@@ -122,8 +124,7 @@ async fn scope(api: &dyn Api, id: &str) -> Result<Scope, CliError> {
 }
 
 /// The stream to ask for.
-async fn wanted(args: &Args, scope: &Scope) -> Result<Wanted, CliError> {
-    let url = args.remote.url.clone();
+async fn wanted(args: &Args, target: Target, scope: &Scope) -> Result<Wanted, CliError> {
     let from = args.begin.from.clone();
     let after = args.begin.last_event_id.clone();
     let root = match scope {
@@ -135,7 +136,7 @@ async fn wanted(args: &Args, scope: &Scope) -> Result<Wanted, CliError> {
                 ("from", from),
             ];
             return Ok(Wanted {
-                url,
+                target,
                 door: Door::Events(parameters(given)),
                 after,
             });
@@ -144,7 +145,7 @@ async fn wanted(args: &Args, scope: &Scope) -> Result<Wanted, CliError> {
     };
     // Types are chosen here, because the end of a run must come in any case.
     let of_flow = |from| Wanted {
-        url: url.clone(),
+        target: target.clone(),
         door: Door::Events(parameters([("flow", Some(root.clone())), ("from", from)])),
         after: after.clone(),
     };
@@ -157,7 +158,7 @@ async fn wanted(args: &Args, scope: &Scope) -> Result<Wanted, CliError> {
         Some(_) | None => after,
     };
     Ok(Wanted {
-        url: url.clone(),
+        target: target.clone(),
         door: Door::Task(root.clone()),
         after,
     })

@@ -18,7 +18,7 @@ mod verify;
 
 use super::output::{Output, member};
 use super::tasks::{Params, Request};
-use super::{Api, CliError, HttpApi, Remote};
+use super::{Api, CliError, Remote};
 use clap::{Subcommand, ValueEnum};
 use serde_json::Value;
 use std::io;
@@ -26,6 +26,8 @@ use std::process::ExitCode;
 
 /// Tell other programs what happens: endpoints, their secrets and deliveries
 #[derive(Debug, clap::Args)]
+// `--header` of `create` and `update` is sent by the server, to the receiver.
+#[command(mut_arg("access_header", |header| header.long("request-header")))]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -102,7 +104,7 @@ pub(super) async fn webhooks(args: Args, out: &mut Output) -> Result<ExitCode, C
         Work::Verify(args) => return verify::verify(&args, out),
         Work::Reseal(args) => return reseal::reseal(&args, out).await,
     };
-    let api = HttpApi::new(&args.remote.url)?;
+    let api = args.remote.api()?;
     let result = api.call(request.method, request.params).await?;
     if out.is_json() {
         out.value(&result)?;

@@ -2,10 +2,13 @@
 
 use super::{EgressConfig, StorageConfig, WebhookConfig};
 use clap::Args;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// Attempts of one executor at once that an operator may ask for.
 const EXECUTOR_LIMIT_MAX: usize = 65_536;
+/// The greatest weight of a user.
+const FAIR_SHARE_WEIGHT_MAX: u32 = 1_000;
 
 /// Settings of everything behind the doors; for `serve`, and for `run` without a server.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -23,6 +26,20 @@ pub struct EngineConfig {
     )]
     pub executor_limits: Vec<ExecutorLimit>,
 
+    /// Let users share a busy executor fairly: within a priority, the user who has had least is next, instead of the task that has waited longest
+    #[arg(long = "fair-share", env = "TASKLEDGER_FAIR_SHARE")]
+    pub fair_share: bool,
+
+    /// How much of a busy executor a user gets, compared with others, who have 1; for example `ann=3`; may be repeated
+    #[arg(
+        long = "fair-share-weight",
+        value_name = "USER=N",
+        env = "TASKLEDGER_FAIR_SHARE_WEIGHT",
+        value_delimiter = ',',
+        requires = "fair_share"
+    )]
+    pub fair_share_weights: Vec<FairShareWeight>,
+
     /// A program that `command_executor` may start; may be repeated. Without any, it is off
     #[arg(
         long = "allow-command",
@@ -39,6 +56,32 @@ pub struct EngineConfig {
     /// Where notices are sent.
     #[command(flatten)]
     pub webhooks: WebhookConfig,
+}
+
+/// How much of a busy executor one user gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FairShareWeight {
+    /// The `user_id` of the roots of its flows.
+    pub user: String,
+    /// 1 to 1,000.
+    pub weight: NonZeroU32,
+}
+
+impl FromStr for FairShareWeight {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("expected USER=N with N from 1 to {FAIR_SHARE_WEIGHT_MAX}");
+        let (user, weight) = text.rsplit_once('=').ok_or_else(expected)?;
+        let weight: NonZeroU32 = weight.parse().map_err(|_| expected())?;
+        if user.is_empty() || weight.get() > FAIR_SHARE_WEIGHT_MAX {
+            return Err(expected());
+        }
+        Ok(Self {
+            user: user.to_owned(),
+            weight,
+        })
+    }
 }
 
 /// How many attempts of an executor may run at once.
@@ -69,7 +112,16 @@ impl FromStr for ExecutorLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::ExecutorLimit;
+    use super::{ExecutorLimit, FairShareWeight};
+
+    #[test]
+    fn a_weight_names_a_user_and_a_number() {
+        let weight: FairShareWeight = "service:ci=10".parse().expect("a weight");
+        assert_eq!((&*weight.user, weight.weight.get()), ("service:ci", 10));
+        for bad in ["", "ann", "ann=", "ann=0", "=3", "ann=-1", "ann=1001"] {
+            assert!(bad.parse::<FairShareWeight>().is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_limit_names_an_executor_and_a_number() {

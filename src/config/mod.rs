@@ -6,19 +6,25 @@
 mod auth;
 mod egress;
 mod engine;
+mod limits;
 mod logging;
+mod oidc;
 mod retention;
 mod server;
 mod storage;
+mod tls;
 mod webhooks;
 
 pub use auth::AuthConfig;
 pub use egress::{EgressConfig, ProxyUrl};
-pub use engine::{EngineConfig, ExecutorLimit};
+pub use engine::{EngineConfig, ExecutorLimit, FairShareWeight};
+pub use limits::LimitsConfig;
 pub use logging::{LogConfig, LogFormat};
+pub use oidc::{OidcConfig, OidcError};
 pub use retention::{RetentionConfig, rest};
 pub use server::ServerConfig;
 pub use storage::{DatabaseConfig, DatabaseUrl, StorageConfig};
+pub use tls::TlsConfig;
 pub use webhooks::WebhookConfig;
 
 /// Seconds from text within bounds, for clap.

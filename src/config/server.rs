@@ -1,9 +1,14 @@
 //! How the server serves.
 
-use super::{AuthConfig, EngineConfig, LogConfig, RetentionConfig, seconds};
+use super::{
+    AuthConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig, seconds,
+};
+use crate::tls::Certificates;
 use crate::transport::http;
 use clap::Args;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of `taskledger serve`.
@@ -28,7 +33,11 @@ pub struct ServerConfig {
     )]
     pub public_url: Option<String>,
 
-    /// Address of this server as the other nodes of its database reach it: http://HOST:PORT; where it listens unless given
+    /// Encryption of connections.
+    #[command(flatten)]
+    pub tls: TlsConfig,
+
+    /// Address of this server as the other nodes of its database reach it: http[s]://HOST:PORT; where it listens unless given
     #[arg(
         long,
         value_name = "URL",
@@ -36,6 +45,15 @@ pub struct ServerConfig {
         value_parser = node_url
     )]
     pub node_url: Option<String>,
+
+    /// Certificate authorities (PEM) that other nodes with https may have beside those of the system
+    #[arg(
+        id = "node_ca",
+        long = "node-ca",
+        value_name = "FILE",
+        env = "TASKLEDGER_NODE_CA"
+    )]
+    pub node_ca: Option<PathBuf>,
 
     /// Seconds that a request may take
     #[arg(
@@ -106,6 +124,14 @@ pub struct ServerConfig {
     #[command(flatten)]
     pub auth: AuthConfig,
 
+    /// Whose access tokens are accepted.
+    #[command(flatten)]
+    pub oidc: OidcConfig,
+
+    /// How much one caller may ask.
+    #[command(flatten)]
+    pub limits: LimitsConfig,
+
     /// What leaves the log.
     #[command(flatten)]
     pub retention: RetentionConfig,
@@ -116,11 +142,10 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Where other nodes reach this one, which listens at `local`.
+    /// Where other nodes reach this one, which listens at `listens`, a URL.
     #[must_use]
-    pub fn node_url(&self, local: SocketAddr) -> String {
-        let listens = || format!("http://{local}");
-        self.node_url.clone().unwrap_or_else(listens)
+    pub fn node_url(&self, listens: &str) -> String {
+        self.node_url.clone().unwrap_or_else(|| listens.to_owned())
     }
 
     /// Whether other nodes would not find this one: it listens on all addresses and names none.
@@ -130,10 +155,11 @@ impl ServerConfig {
         self.node_url.is_none() && listens.is_ok_and(|address| address.ip().is_unspecified())
     }
 
-    /// The part that concerns the HTTP server.
+    /// The part that concerns the HTTP server, which shows this certificate.
     #[must_use]
-    pub fn http(&self) -> http::Options {
+    pub fn http(&self, tls: Option<Arc<Certificates>>) -> http::Options {
         http::Options {
+            tls,
             listen: self.listen.clone(),
             public_url: self.public_url.clone(),
             connections_max: self.connections_max as usize,
@@ -182,12 +208,12 @@ fn public_url(text: &str) -> Result<String, String> {
         .ok_or_else(|| expected.to_owned())
 }
 
-/// Nodes talk to each other without TLS.
 fn node_url(text: &str) -> Result<String, String> {
     let parsed = reqwest::Url::parse(text).ok();
-    match parsed.filter(|url| url.scheme() == "http" && url.has_host()) {
+    let known = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match parsed.filter(known) {
         Some(_) => Ok(text.trim_end_matches('/').to_owned()),
-        None => Err("expected http://HOST:PORT, for example http://10.0.0.1:8000".to_owned()),
+        None => Err("expected http[s]://HOST:PORT, for example http://10.0.0.1:8000".to_owned()),
     }
 }
 
@@ -204,17 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn nodes_reach_each_other_over_http() {
-        assert_eq!(
-            node_url("http://node1:8000/"),
-            Ok("http://node1:8000".to_owned())
-        );
-        for bad in ["", "node1:8000", "https://node1", "http://", "ftp://x"] {
+    fn nodes_reach_each_other_over_http_with_tls_or_without() {
+        for scheme in ["http", "https"] {
+            let url = format!("{scheme}://node1:8000");
+            assert_eq!(node_url(&format!("{url}/")), Ok(url));
+        }
+        for bad in ["", "node1:8000", "https://", "http://", "ftp://x"] {
             assert!(node_url(bad).is_err(), "{bad}");
         }
         let config = parse(&[]).expect("the defaults are valid");
-        let local = "127.0.0.1:8001".parse().expect("an address");
-        assert_eq!(config.node_url(local), "http://127.0.0.1:8001");
+        let own = "https://127.0.0.1:8001";
+        assert_eq!(config.node_url(own), own);
     }
 
     fn parse(arguments: &[&str]) -> Result<ServerConfig, clap::Error> {
@@ -251,7 +277,7 @@ mod tests {
         assert_eq!(config.request_timeout, Duration::from_secs(5));
         assert_eq!(config.engine.allowed_commands, ["git", "make"]);
         assert_eq!(config.engine.executor_limits.len(), 2);
-        assert_eq!(config.http().request_timeout, Duration::from_secs(5));
+        assert_eq!(config.http(None).request_timeout, Duration::from_secs(5));
         for bad in [
             ["--request-timeout", "0"],
             ["--request-timeout", "3601"],
@@ -276,6 +302,16 @@ mod tests {
         assert!(!hides(&["--listen", "10.0.0.1:8000"]));
         let named = ["--listen", "0.0.0.0:8000", "--node-url", "http://a:8000"];
         assert!(!hides(&named));
+    }
+
+    #[test]
+    fn certificate_and_key_are_given_together() {
+        assert_eq!(parse(&[]).unwrap().tls.files(), None);
+        assert!(parse(&["--tls-cert", "c"]).is_err());
+        assert!(parse(&["--tls-key", "k"]).is_err());
+        let files = parse(&["--tls-cert", "c", "--tls-key", "k"]).unwrap().tls;
+        let files = files.files().unwrap();
+        assert_eq!((files.certificate, files.key), ("c".into(), "k".into()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Calls to other nodes, over HTTP. They show a secret that only users of the same database know, so
-//! there is nothing to configure; what they say is not encrypted.
+//! there is nothing to configure for them to be believed. Whether what they say is encrypted follows from
+//! the URL of each node; certificates are verified.
 
 use super::ownership::NodeOwnership;
 use crate::application::ownership::Node;
@@ -10,6 +11,7 @@ use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +28,36 @@ pub struct Peers {
     shown: String,
 }
 
+/// Other nodes cannot be called.
+#[derive(Debug, thiserror::Error)]
+pub enum CallsError {
+    /// The file of authorities cannot be used; the operator mends it.
+    #[error(
+        "--node-ca: `{path}` cannot be used: {reason}; expected PEM, blocks of `-----BEGIN CERTIFICATE-----`"
+    )]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The client cannot be made.
+    #[error("cannot call other nodes: {0}")]
+    Client(#[from] reqwest::Error),
+}
+
+fn client(ca_file: Option<&Path>) -> Result<reqwest::ClientBuilder, CallsError> {
+    let Some(path) = ca_file else {
+        return Ok(crate::tls::client());
+    };
+    let fail = |reason: String| CallsError::CaFile {
+        path: path.to_owned(),
+        reason,
+    };
+    let authorities = crate::tls::authorities(path).map_err(fail)?;
+    crate::tls::client_trusting(authorities).map_err(|error| fail(error.to_string()))
+}
+
 impl fmt::Debug for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peers").finish_non_exhaustive()
@@ -33,12 +65,17 @@ impl fmt::Debug for Peers {
 }
 
 impl Peers {
-    /// The other nodes of the cluster with this secret; nothing is sent yet.
+    /// The other nodes of the cluster with this secret, believed with certificates of the system's
+    /// authorities and of those in `ca_file`; nothing is sent yet.
     ///
     /// # Errors
-    /// The HTTP client cannot be made.
-    pub fn new(ownership: Arc<NodeOwnership>, secret: &[u8]) -> Result<Self, reqwest::Error> {
-        let client = crate::tls::client()
+    /// [`CallsError`].
+    pub fn new(
+        ownership: Arc<NodeOwnership>,
+        secret: &[u8],
+        ca_file: Option<&Path>,
+    ) -> Result<Self, CallsError> {
+        let client = client(ca_file)?
             .connect_timeout(CONNECT_WAIT)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -66,6 +103,13 @@ impl Peers {
         let mut response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() || error.is_builder() => {
+                if let Some(fault) = crate::tls::fault(&error) {
+                    tracing::warn!(
+                        node.id = %to.id, url = %to.url, error = %fault,
+                        "no agreement with a node on encryption; `--node-ca` names its authority"
+                    );
+                    return Sent::NotTaken;
+                }
                 tracing::debug!(node.id = %to.id, error = %error, "a node cannot be reached");
                 return Sent::NotTaken;
             }
@@ -141,7 +185,7 @@ mod tests {
     use uuid::Uuid;
 
     fn peers() -> Peers {
-        Peers::new(NodeOwnership::new(Uuid::nil()), &[7; 32]).expect("a client")
+        Peers::new(NodeOwnership::new(Uuid::nil()), &[7; 32], None).expect("a client")
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::StartError;
 use super::storage::Opened;
 use crate::application::leases::MemoryRenewals;
+use crate::application::limits::Quotas;
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
 use crate::application::{
@@ -129,6 +130,7 @@ impl Assembly {
         ownership: Arc<dyn Ownership>,
         projections: runner::Handle,
         catalog: &Arc<ExecutorDirectory>,
+        quotas: &Arc<Quotas>,
     ) -> (Arc<App>, Arc<Engine>) {
         let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
         let clock = self.clock.clone();
@@ -172,6 +174,7 @@ impl Assembly {
             rows,
             positions,
             live,
+            quotas: quotas.clone(),
         };
         (Arc::new(app), engine)
     }

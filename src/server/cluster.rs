@@ -5,6 +5,7 @@ use crate::application::Flows;
 use crate::clock::SharedClock;
 use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases};
 use crate::store::postgres;
+use std::path::Path;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -18,14 +19,15 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Prepares to join; holds nothing yet. The log is open already.
+    /// Prepares to join; holds nothing yet. The log is open already. `ca_file`: authorities of other nodes.
     pub(super) async fn open(
         options: &postgres::Options,
+        ca_file: Option<&Path>,
         clock: &SharedClock,
     ) -> Result<Self, StartError> {
         let leases = PostgresLeases::open(options).await?;
         let ownership = NodeOwnership::new(clock.uuid());
-        let peers = Peers::new(ownership.clone(), &leases.secret().await?)?;
+        let peers = Peers::new(ownership.clone(), &leases.secret().await?, ca_file)?;
         Ok(Self {
             ownership,
             peers: Arc::new(peers),

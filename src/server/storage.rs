@@ -61,6 +61,8 @@ pub struct Database {
     pub acquire_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
+    /// Authorities (PEM) of the other servers on it, beside those of the system.
+    pub node_ca: Option<PathBuf>,
 }
 
 impl fmt::Debug for Database {
@@ -111,6 +113,7 @@ impl Database {
             connections: config.connections,
             acquire_timeout: config.acquire_timeout,
             statement_timeout: config.statement_timeout,
+            node_ca: None,
         }))
     }
 

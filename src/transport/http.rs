@@ -1,4 +1,4 @@
-//! The HTTP server: HTTP/1.1 and HTTP/2 without TLS on one port.
+//! The HTTP server: HTTP/1.1 and HTTP/2 on one port, over TLS if there is a certificate.
 //!
 //! Owns: the listener, the connections, the limits on both, the routes. May not touch: methods and
 //! their meaning, which it gets as a [`Dispatcher`]. Bytes come in from sockets, go through
@@ -20,6 +20,7 @@ mod router;
 mod sending;
 mod sockets;
 mod streams;
+mod tls;
 
 pub use agent_card::AgentCard;
 pub use health::Readiness;
@@ -30,7 +31,9 @@ pub use peers::Peers;
 use crate::application::Service as Application;
 use crate::application::api::Authenticate;
 use crate::clock::SharedClock;
+use crate::tls::Certificates;
 use crate::transport::jsonrpc::Dispatcher;
+use chrono::{DateTime, Utc};
 use connection::{Connections, Place, Timeouts};
 use door::Door;
 use std::io;
@@ -39,6 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -54,6 +58,8 @@ pub const CONNECTIONS_MAX: usize = 12_288;
 pub struct Options {
     /// `host:port`; port 0 takes a free one.
     pub listen: String,
+    /// The certificate to show: `https` and nothing else. Without one, `http`.
+    pub tls: Option<Arc<Certificates>>,
     /// The address that the agent card gives; without it, the one that is listened on.
     pub public_url: Option<String>,
     /// Connections at once. More wait in the system's queue until one closes: each costs a file
@@ -76,7 +82,8 @@ pub struct Options {
     /// Bytes of answers in memory at once, over all connections, until their clients have taken them; the
     /// first 64 KiB of each do not count. Reads that find no room are answered `Busy`.
     pub answers_bytes_max: usize,
-    /// From the opening of a connection to the last header of its first request; later ones have
+    /// From the opening of a connection to the last header of its first request, the handshake of TLS
+    /// included; later ones have
     /// the idle time-out. Keeps slow senders from holding connections.
     pub header_timeout: Duration,
     /// From the end of a request's headers to its answer, the receiving of the body included.
@@ -92,6 +99,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8000".to_owned(),
+            tls: None,
             public_url: None,
             connections_max: CONNECTIONS_MAX,
             requests_max: 8192,
@@ -106,6 +114,18 @@ impl Default for Options {
             idle_timeout: Duration::from_secs(75),
             shutdown_grace: Duration::from_secs(10),
         }
+    }
+}
+
+impl Options {
+    /// Where a server that listens at `local` is reached, without a `/` at the end.
+    #[must_use]
+    pub fn url(&self, local: SocketAddr) -> String {
+        format!("{}://{local}", self.scheme())
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 }
 
@@ -170,7 +190,10 @@ impl From<Arc<Application>> for Inside {
 pub struct Handle {
     /// Where it listens.
     pub local_addr: SocketAddr,
+    /// The same as a URL, without a `/` at the end.
+    pub url: String,
     connections: TaskTracker,
+    tls: Option<Arc<Certificates>>,
 }
 
 impl Handle {
@@ -178,6 +201,12 @@ impl Handle {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// When the certificate ends that is shown now; `None`: connections are not encrypted.
+    #[must_use]
+    pub fn certificate_expires_at(&self) -> Option<DateTime<Utc>> {
+        self.tls.as_ref().map(|shown| shown.expires_at())
     }
 }
 
@@ -202,7 +231,9 @@ impl<C: Send + Sync + 'static> Service<C> {
         let door = Arc::new(Door::new(&options, local_addr, dispatcher, inside, clock));
         let handle = Handle {
             local_addr,
+            url: options.url(local_addr),
             connections: door.connections.clone(),
+            tls: options.tls.clone(),
         };
         let service = Self {
             listener,
@@ -229,6 +260,7 @@ impl<C: Send + Sync + 'static> Service<C> {
                 header: options.header_timeout,
                 idle: options.idle_timeout,
             },
+            tls: (options.tls.as_ref()).map(|shown| TlsAcceptor::from(shown.server_config())),
             draining: shutdown.clone(),
             cut: door.cut.clone(),
             names_peers: door.authenticate.is_some(),

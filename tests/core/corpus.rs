@@ -48,3 +48,8 @@ fn every_stored_form_of_the_corpus_is_refused_or_reads_as_it_was_written() {
 fn every_sequence_of_commands_of_the_corpus_keeps_the_rules() {
     replay("commands", targets::commands::run);
 }
+
+#[test]
+fn every_token_of_the_corpus_is_refused_or_names_a_caller_within_bounds() {
+    replay("jwt", targets::jwt::run);
+}

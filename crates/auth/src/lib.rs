@@ -6,6 +6,8 @@
 
 mod audit;
 mod caller;
+mod failures;
+pub mod jwt;
 mod scopes;
 pub mod store;
 mod token;
@@ -13,6 +15,7 @@ pub mod tokens;
 
 pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
+pub use failures::{FAILURES_MAX, Failures, TooManyFailures, WINDOW_MS};
 pub use scopes::{Scope, Scopes, UnknownScope};
 pub use store::AuthStore;
 pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};

@@ -14,6 +14,8 @@ pub mod ground;
 #[cfg(feature = "servers")]
 mod backends;
 #[cfg(feature = "servers")]
+pub mod certificates;
+#[cfg(feature = "servers")]
 pub mod cluster;
 #[cfg(feature = "servers")]
 pub mod dns;

@@ -107,7 +107,7 @@ impl Receiver {
 
     /// The certificate of the authority that signs those of all receivers.
     pub fn ca_pem() -> String {
-        tls::ca_pem()
+        crate::certificates::authority_pem()
     }
 
     /// Where it listens.

@@ -1,7 +1,7 @@
 //! A server as a process, and calls to it.
 
 use crate::postgres::Database;
-use crate::program;
+use crate::{certificates, program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnectOptions;
@@ -206,15 +206,15 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let err = Arc::new(Mutex::new(String::new()));
-        let (sender, address) = oneshot::channel();
+        let (sender, url) = oneshot::channel();
         let reader = tokio::spawn(read(stderr, err.clone(), sender));
-        let address = match tokio::time::timeout(START_TIMEOUT, address).await {
-            Ok(Ok(address)) => address,
+        let url = match tokio::time::timeout(START_TIMEOUT, url).await {
+            Ok(Ok(url)) => url,
             Ok(Err(_)) | Err(_) => panic!("the server did not start: {}", err.lock().unwrap()),
         };
         Self {
             child,
-            api: Api::new(&format!("http://{address}/")),
+            api: Api::new(&format!("{url}/")),
             err,
             reader,
         }
@@ -239,6 +239,11 @@ impl Server {
     fn send(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
         kill_process(pid, signal).unwrap();
+    }
+
+    /// Sends SIGHUP.
+    pub fn hang_up(&self) {
+        self.send(Signal::HUP);
     }
 
     /// Sends SIGTERM.
@@ -307,16 +312,16 @@ impl Drop for Server {
 async fn read(
     stderr: tokio::process::ChildStderr,
     err: Arc<Mutex<String>>,
-    address: oneshot::Sender<String>,
+    url: oneshot::Sender<String>,
 ) {
     let mut lines = BufReader::new(stderr).lines();
-    let mut address = Some(address);
+    let mut url = Some(url);
     while let Ok(Some(line)) = lines.next_line().await {
         let entry: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
         if entry["message"] == "listening"
-            && let Some(sender) = address.take()
+            && let Some(sender) = url.take()
         {
-            let _ = sender.send(entry["address"].as_str().unwrap().to_owned());
+            let _ = sender.send(entry["url"].as_str().unwrap().to_owned());
         }
         let mut err = err.lock().unwrap();
         err.push_str(&line);
@@ -361,11 +366,12 @@ pub struct Api {
 
 impl Api {
     fn new(url: &str) -> Self {
-        let http = taskledger_net::tls::client()
-            .no_proxy()
-            .timeout(CALL_TIMEOUT)
-            .build()
-            .unwrap();
+        let client = if url.starts_with("https:") {
+            taskledger_net::tls::client_trusting([certificates::authority_der()]).unwrap()
+        } else {
+            taskledger_net::tls::client()
+        };
+        let http = client.no_proxy().timeout(CALL_TIMEOUT).build().unwrap();
         Self {
             http,
             url: url.to_owned(),

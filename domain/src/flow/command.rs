@@ -224,4 +224,6 @@ pub struct SlotRequest<'a> {
     pub priority: crate::task::Priority,
     /// When it became ready.
     pub since: Timestamp,
+    /// Whom its flow belongs to.
+    pub owner: Option<&'a str>,
 }

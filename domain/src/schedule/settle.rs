@@ -216,6 +216,7 @@ impl Turn<'_> {
                 attempt: task.attempt + 1,
                 priority: rank.priority,
                 since: rank.since,
+                owner: self.flow.owner(),
             };
             if capacity.take_slot(&request) {
                 self.begin(rank.task);

@@ -9,13 +9,13 @@ CREATE INDEX tasks_owner_root ON tasks (owner, (-created_position))
     WHERE owner IS NOT NULL AND parent_no IS NULL;
 
 -- Exact totals for lists, as before, and of what somebody owns. Every task counts for everybody
--- (user_key '', role 1), for its user and for its owner, once when they are the same; each time for its
+-- (user_key '', role 3), for its user and for its owner, once when they are the same; each time for its
 -- ten minutes of creation and for all times (bucket -1).
 DROP TABLE task_counts;
 
 CREATE TABLE task_counts (
     user_key TEXT COLLATE "C" NOT NULL,
-    role     BIGINT NOT NULL, -- 0: its user, 1: its user and its owner, 2: its owner
+    role     BIGINT NOT NULL, -- 0: its user, 1: its user and its owner, 2: its owner, 3: everybody
     bucket   BIGINT NOT NULL,
     status   TEXT COLLATE "C" NOT NULL,
     priority BIGINT NOT NULL,

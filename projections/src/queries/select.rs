@@ -150,10 +150,11 @@ impl Select {
         let n = args.len();
         let sql = format!(
             "SELECT created_position
-            FROM tasks
+            FROM {}
             WHERE {conditions}
             ORDER BY {by}
             LIMIT ${} OFFSET ${n}",
+            self.table(),
             n - 1
         );
         Ok((sql, args))
@@ -167,7 +168,7 @@ impl Select {
         times: Option<(i64, i64)>,
     ) -> Result<i64, Error> {
         let (conditions, args) = self.conditions(keys, times);
-        let sql = format!("SELECT COUNT(*) FROM tasks WHERE {conditions}");
+        let sql = format!("SELECT COUNT(*) FROM {} WHERE {conditions}", self.table());
         let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
         Ok(Columns::of(&row).int()?)
     }
@@ -175,6 +176,14 @@ impl Select {
     /// As [`Self::count`], over everything that the filter allows.
     pub(super) async fn count_all(&self, tx: &mut Tx<'_>) -> Result<i64, Error> {
         self.count(tx, self.keys, self.times).await
+    }
+
+    /// SQLite, which has no statistics, would find somebody's roots among the roots of all.
+    fn table(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite if self.owned && self.root_only => "tasks INDEXED BY tasks_owner_root",
+            Engine::Sqlite | Engine::Postgres => "tasks",
+        }
     }
 
     /// On SQLite, which has no statistics, a list of what somebody owns goes by an index that begins with

@@ -63,7 +63,7 @@ impl Counted {
     fn everybody() -> Self {
         Self {
             name: Arc::from(EVERYBODY),
-            roles: &[Role::Both],
+            roles: &[Role::Everybody],
         }
     }
 

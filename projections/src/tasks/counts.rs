@@ -19,10 +19,10 @@ use taskledger_sql::{Args, Engine, MultiRow, Tx};
 pub(crate) const BUCKET_MICROS: i64 = 600 * 1_000_000;
 /// The bucket of all times.
 pub(crate) const ALL_TIMES: i64 = -1;
-/// The user key of everybody; user ids are never empty.
+/// The user key of everybody.
 pub(crate) const EVERYBODY: &str = "";
 
-/// What somebody is to the tasks that count under his name. Everybody is [`Role::Both`].
+/// What somebody is to the tasks that count under this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Their user, and not their owner.
@@ -31,10 +31,12 @@ pub(crate) enum Role {
     Both,
     /// Their owner, and not their user.
     Owner,
+    /// Everybody, under [`EVERYBODY`]: a role of its own, so that no name gets these totals.
+    Everybody,
 }
 
 impl Role {
-    const ALL: [Self; 3] = [Self::User, Self::Both, Self::Owner];
+    const ALL: [Self; 4] = [Self::User, Self::Both, Self::Owner, Self::Everybody];
 
     /// As `task_counts.role` holds it; also the place in [`ByRole`].
     pub(crate) const fn number(self) -> u8 {
@@ -42,6 +44,7 @@ impl Role {
             Self::User => 0,
             Self::Both => 1,
             Self::Owner => 2,
+            Self::Everybody => 3,
         }
     }
 }
@@ -96,7 +99,7 @@ impl Deltas {
     /// `by` more (or fewer) tasks of `of`, created at `created_at`, in `cell`.
     pub(super) fn add(&mut self, of: Names<'_>, created_at: Timestamp, cell: Cell, by: i64) {
         let bucket = bucket_of(created_at);
-        let everybody = Some((LazyLock::force(&EVERYBODY_KEY), Role::Both));
+        let everybody = Some((LazyLock::force(&EVERYBODY_KEY), Role::Everybody));
         let (first, second) = match (of.user, of.owner) {
             (Some(user), Some(owner)) if user == owner => (Some((user, Role::Both)), None),
             (user, owner) => (
@@ -237,7 +240,7 @@ mod tests {
     #[test]
     fn every_role_has_its_own_place() {
         let places: Vec<_> = Role::ALL.map(Role::number).into();
-        assert_eq!(places, [0, 1, 2]);
+        assert_eq!(places, [0, 1, 2, 3]);
     }
 
     #[test]

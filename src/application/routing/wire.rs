@@ -6,6 +6,7 @@
 use crate::application::api::{Reply, Request};
 use crate::application::context::{Context, Idempotency, valid_traceparent};
 use crate::application::error::{Error, Failure, Refused};
+use crate::application::limits::Quota;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -157,6 +158,14 @@ enum SentError {
         reason: String,
         retry_after_ms: u64,
     },
+    RateLimited {
+        retry_after_ms: u64,
+    },
+    QuotaExceeded {
+        quota: Quota,
+        limit: u64,
+        used: u64,
+    },
     Forbidden {
         scope: Scope,
         field: Option<String>,
@@ -209,6 +218,10 @@ pub(in crate::application) fn written_outcome(
             },
             Error::OutcomeUnknown => SentError::OutcomeUnknown,
             Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
+            Error::RateLimited { retry_after_ms } => SentError::RateLimited { retry_after_ms },
+            Error::QuotaExceeded { quota, limit, used } => {
+                SentError::QuotaExceeded { quota, limit, used }
+            }
             Error::OutOfTime { changes } => SentError::OutOfTime { changes },
             Error::Failed(Failure::ShuttingDown) => SentError::ShuttingDown,
             Error::Failed(failure) => SentError::Failed {
@@ -251,6 +264,12 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
         Outcome::Error(SentError::Unanswered { retry_after_ms }) => {
             Error::Unanswered { retry_after_ms }
+        }
+        Outcome::Error(SentError::RateLimited { retry_after_ms }) => {
+            Error::RateLimited { retry_after_ms }
+        }
+        Outcome::Error(SentError::QuotaExceeded { quota, limit, used }) => {
+            Error::QuotaExceeded { quota, limit, used }
         }
         Outcome::Error(SentError::OutOfTime { changes }) => Error::OutOfTime { changes },
         Outcome::Error(SentError::ShuttingDown) => Failure::ShuttingDown.into(),

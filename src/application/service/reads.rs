@@ -2,7 +2,7 @@
 
 use super::Service;
 use crate::application::api::{AsOf, Consistency, Encoded, Page, Then, TreeEncoder};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Error;
 use taskledger_domain::TaskId;
@@ -19,7 +19,7 @@ impl Service {
         task: TaskId,
         consistency: Consistency,
     ) -> Result<TaskView, Error> {
-        authorize(context, UseCase::GetTask)?;
+        self.admit(context, UseCase::GetTask)?;
         self.app.get(context, task, consistency).await
     }
 
@@ -33,7 +33,7 @@ impl Service {
         task: TaskId,
         at: AsOf,
     ) -> Result<Then, Error> {
-        authorize(context, UseCase::GetTask)?;
+        self.admit(context, UseCase::GetTask)?;
         self.app.get_as_of(context, task, at).await
     }
 
@@ -50,7 +50,7 @@ impl Service {
         limit: u32,
         consistency: Consistency,
     ) -> Result<Page, Error> {
-        authorize(context, UseCase::ListTasks)?;
+        self.admit(context, UseCase::ListTasks)?;
         self.app
             .list(context, filter, order, start, limit, consistency)
             .await
@@ -67,7 +67,7 @@ impl Service {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        authorize(context, UseCase::GetTree)?;
+        self.admit(context, UseCase::GetTree)?;
         self.app.tree(context, task, consistency, encoder).await
     }
 
@@ -82,7 +82,7 @@ impl Service {
         at: AsOf,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        authorize(context, UseCase::GetTree)?;
+        self.admit(context, UseCase::GetTree)?;
         self.app.tree_as_of(context, task, at, encoder).await
     }
 
@@ -97,7 +97,7 @@ impl Service {
         consistency: Consistency,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        authorize(context, UseCase::GetChildren)?;
+        self.admit(context, UseCase::GetChildren)?;
         self.app
             .children(context, parent, consistency, encoder)
             .await

@@ -2,7 +2,7 @@
 
 use super::Service;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::subscription::stream::{From, Notices};
 
@@ -17,8 +17,11 @@ impl Service {
         watch: Watch,
         from: From,
     ) -> Result<Watching, Error> {
-        authorize(context, UseCase::WatchEvents)?;
-        self.app.watch(context, watch, from).await
+        self.admit(context, UseCase::WatchEvents)?;
+        let place = self.limits.stream(context)?;
+        let mut watching = self.app.watch(context, watch, from).await?;
+        watching.stream.hold(place);
+        Ok(watching)
     }
 
     /// What happens in a run, from its start to its end.
@@ -26,8 +29,11 @@ impl Service {
     /// # Errors
     /// [`Error`]; `Failed` when the flow has no such run.
     pub async fn follow(&self, context: &Context, run: Run) -> Result<Notices, Error> {
-        authorize(context, UseCase::WatchRun)?;
-        self.app.watch_run(context, run.flow, run.id).await
+        self.admit(context, UseCase::WatchRun)?;
+        let place = self.limits.stream(context)?;
+        let mut stream = self.app.watch_run(context, run.flow, run.id).await?;
+        stream.hold(place);
+        Ok(stream)
     }
 
     /// A task, and what happens in its flow until nothing runs any more.
@@ -39,7 +45,10 @@ impl Service {
         context: &Context,
         subscribe: Subscribe,
     ) -> Result<Subscribed, Error> {
-        authorize(context, UseCase::SubscribeTask)?;
-        self.app.subscribe(context, subscribe).await
+        self.admit(context, UseCase::SubscribeTask)?;
+        let place = self.limits.stream(context)?;
+        let mut subscribed = self.app.subscribe(context, subscribe).await?;
+        subscribed.stream.hold(place);
+        Ok(subscribed)
     }
 }

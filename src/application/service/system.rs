@@ -5,7 +5,7 @@ use crate::application::LAG_EVENTS_MAX;
 use crate::application::api::{
     Check, Deliveries, Error, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
 };
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
@@ -18,7 +18,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn health(&self, context: &Context) -> Result<Health, Error> {
-        authorize(context, UseCase::ReadHealth)?;
+        self.admit(context, UseCase::ReadHealth)?;
         let app = &self.app;
         let checks = self.checks().await;
         let (resident_flows, idle_bytes) = app.flows.resident();
@@ -59,7 +59,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn readiness(&self, context: &Context) -> Result<Vec<Check>, Error> {
-        authorize(context, UseCase::CheckReadiness)?;
+        self.admit(context, UseCase::CheckReadiness)?;
         Ok(self.checks().await)
     }
 
@@ -68,7 +68,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub fn executors(&self, context: &Context) -> Result<Vec<ExecutorView>, Error> {
-        authorize(context, UseCase::ListExecutors)?;
+        self.admit(context, UseCase::ListExecutors)?;
         Ok(self.executors.list())
     }
 
@@ -78,7 +78,7 @@ impl Service {
     /// # Errors
     /// [`Error`]; `Busy` while one is under way.
     pub async fn rebuild_read_models(&self, context: &Context) -> Result<Position, Error> {
-        authorize(context, UseCase::RebuildReadModels)?;
+        self.admit(context, UseCase::RebuildReadModels)?;
         self.access.audited(context, Action::Rebuild, None).await?;
         self.app.rebuild_read_models().await
     }

@@ -6,7 +6,7 @@ use crate::application::api::webhooks::{
     Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
     Tested, View, WebhookChange, WithSecret,
 };
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::webhooks::api::no_such_flow;
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ impl Service {
         context: &Context,
         mut new: NewWebhook,
     ) -> Result<WithSecret, Error> {
-        authorize(context, UseCase::CreateWebhook)?;
+        self.admit(context, UseCase::CreateWebhook)?;
         if let Some(owner) = context.caller.reach().owner() {
             new.owner = Some(owner.clone());
             new.filter.user = Some(own_user(new.filter.user, owner)?);
@@ -41,7 +41,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
-        authorize(context, UseCase::GetWebhook)?;
+        self.admit(context, UseCase::GetWebhook)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.get(id).await?)
     }
@@ -56,7 +56,7 @@ impl Service {
         after: i64,
         limit: usize,
     ) -> Result<Page<Listed>, Error> {
-        authorize(context, UseCase::ListWebhooks)?;
+        self.admit(context, UseCase::ListWebhooks)?;
         let reach = context.caller.reach();
         Ok(self.webhooks.list(reach.owner(), after, limit).await?)
     }
@@ -71,7 +71,7 @@ impl Service {
         id: EndpointId,
         mut change: WebhookChange,
     ) -> Result<View, Error> {
-        authorize(context, UseCase::UpdateWebhook)?;
+        self.admit(context, UseCase::UpdateWebhook)?;
         self.is_own(context, id).await?;
         if let Some(owner) = context.caller.reach().owner() {
             if let Some(user) = change.user {
@@ -89,7 +89,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn delete_webhook(&self, context: &Context, id: EndpointId) -> Result<u64, Error> {
-        authorize(context, UseCase::DeleteWebhook)?;
+        self.admit(context, UseCase::DeleteWebhook)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.delete(id).await?)
     }
@@ -99,7 +99,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn enable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
-        authorize(context, UseCase::EnableWebhook)?;
+        self.admit(context, UseCase::EnableWebhook)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.enable(id).await?)
     }
@@ -109,7 +109,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn disable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
-        authorize(context, UseCase::DisableWebhook)?;
+        self.admit(context, UseCase::DisableWebhook)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.disable(id).await?)
     }
@@ -125,7 +125,7 @@ impl Service {
         own: Option<Secret>,
         grace_seconds: u32,
     ) -> Result<WithSecret, Error> {
-        authorize(context, UseCase::RotateWebhookSecret)?;
+        self.admit(context, UseCase::RotateWebhookSecret)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.rotate(id, own, grace_seconds).await?)
     }
@@ -139,7 +139,7 @@ impl Service {
         context: &Context,
         id: EndpointId,
     ) -> Result<Secrets, Error> {
-        authorize(context, UseCase::ReadWebhookSecret)?;
+        self.admit(context, UseCase::ReadWebhookSecret)?;
         self.is_own(context, id).await?;
         let secrets = self
             .webhooks
@@ -157,7 +157,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn test_webhook(&self, context: &Context, id: EndpointId) -> Result<Tested, Error> {
-        authorize(context, UseCase::TestWebhook)?;
+        self.admit(context, UseCase::TestWebhook)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.test(id).await?)
     }
@@ -172,7 +172,7 @@ impl Service {
         mut filter: DeliveryFilter,
         limit: usize,
     ) -> Result<Page<Deliveries>, Error> {
-        authorize(context, UseCase::ListDeliveries)?;
+        self.admit(context, UseCase::ListDeliveries)?;
         if let Some(id) = filter.endpoint {
             self.is_own(context, id).await?;
         }
@@ -190,7 +190,7 @@ impl Service {
         delivery: i64,
         request_key: Option<Arc<str>>,
     ) -> Result<i64, Error> {
-        authorize(context, UseCase::Redeliver)?;
+        self.admit(context, UseCase::Redeliver)?;
         let reach = context.caller.reach();
         let is_own = self.webhooks.is_delivered_for(reach.owner(), delivery);
         is_own.await?;
@@ -207,7 +207,7 @@ impl Service {
         id: EndpointId,
         which: Recover,
     ) -> Result<u64, Error> {
-        authorize(context, UseCase::RecoverDeliveries)?;
+        self.admit(context, UseCase::RecoverDeliveries)?;
         self.is_own(context, id).await?;
         Ok(self.webhooks.recover(id, which).await?)
     }

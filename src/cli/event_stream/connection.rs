@@ -3,9 +3,9 @@
 use super::parser::{Event, Parser, Piece};
 use super::{Door, RESET, Wanted};
 use crate::cli::api::{ApiError, request, result};
-use crate::cli::http_api::{client, parse_url, reason};
+use crate::cli::target::Target;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
-    url: Url,
+    target: Target,
     door: Door,
     place: Option<String>,
     /// The last event says that nothing follows: the end of the connection is that of the stream.
@@ -62,8 +62,8 @@ impl Connection {
 impl Client {
     pub(super) fn new(wanted: Wanted) -> Result<Self, ApiError> {
         Ok(Self {
-            http: client(None)?,
-            url: parse_url(&wanted.url)?,
+            http: wanted.target.client(None)?,
+            target: wanted.target,
             door: wanted.door,
             place: wanted.after,
             final_seen: false,
@@ -80,7 +80,7 @@ impl Client {
         let sent = tokio::time::timeout(ANSWER_TIMEOUT, self.request()?.send());
         let response = match sent.await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.unreachable(&reason(&error))),
+            Ok(Err(error)) => return Err(self.broken(&error)),
             Err(_) => return Err(self.unreachable("no answer in time")),
         };
         if response.status() == StatusCode::NO_CONTENT {
@@ -110,7 +110,7 @@ impl Client {
             Ok(Ok(Some(bytes))) => bytes,
             Ok(Ok(None)) if self.final_seen => return Ok(None),
             Ok(Ok(None)) => return Err(self.unreachable("the server has ended the stream")),
-            Ok(Err(error)) => return Err(self.unreachable(&reason(&error))),
+            Ok(Err(error)) => return Err(self.broken(&error)),
             Err(_) => {
                 let seconds = SILENCE_MAX.as_secs();
                 return Err(self.unreachable(&format!("nothing was heard for {seconds} s")));
@@ -123,7 +123,7 @@ impl Client {
             Ok(()) => Ok(Some(pieces)),
             Err(error) => Err(Failure::Final(ApiError::Protocol(format!(
                 "{}: {error}",
-                self.url
+                self.target.url()
             )))),
         }
     }
@@ -160,7 +160,7 @@ impl Client {
         match &self.door {
             Door::Events(parameters) => {
                 let no_url = |e: url::ParseError| ApiError::Connection(format!("no URL: {e}"));
-                let url = self.url.join("events").map_err(no_url);
+                let url = self.target.url().join("events").map_err(no_url);
                 let mut request = self.http.get(url.map_err(Failure::Final)?);
                 request = request.header(ACCEPT, "text/event-stream");
                 // Where to begin is said once: by the place, as soon as there is one.
@@ -185,7 +185,7 @@ impl Client {
                         json!({"task_id": id, "last_event_id": place}),
                     ),
                 };
-                let request = self.http.post(self.url.clone()).body(body);
+                let request = self.http.post(self.target.url().clone()).body(body);
                 Ok(request
                     .header(ACCEPT, "text/event-stream, application/json")
                     .header(CONTENT_TYPE, "application/json"))
@@ -196,21 +196,21 @@ impl Client {
     /// An answer that is no stream.
     async fn refused(&self, response: Response) -> Failure {
         let status = response.status();
-        let wait = response.headers().get(RETRY_AFTER).cloned();
+        let headers = response.headers().clone();
+        let wait = headers.get(RETRY_AFTER);
         let wait = wait.and_then(|value| value.to_str().ok()?.parse().ok());
         let wait = wait.map(Duration::from_secs);
         let body = match tokio::time::timeout(ANSWER_TIMEOUT, response.bytes()).await {
             Ok(Ok(body)) => body,
-            Ok(Err(error)) => return self.unreachable(&reason(&error)),
+            Ok(Err(error)) => return self.broken(&error),
             Err(_) => return self.unreachable("no answer in time"),
         };
         let said = match result(&body) {
-            Ok(_) => ApiError::Protocol(format!("{} answered {status}, no stream", self.url)),
-            Err(ApiError::Protocol(_)) => ApiError::Protocol(format!(
-                "{} answered {status}, but not in the protocol of a taskledger server",
-                self.url
-            )),
-            Err(error) => error,
+            Ok(_) => {
+                let text = format!("{} answered {status}, no stream", self.target.url());
+                ApiError::Protocol(text)
+            }
+            Err(error) => self.target.no_result(status, &headers, error),
         };
         if is_passing(status) {
             let reason = said.to_string();
@@ -220,7 +220,11 @@ impl Client {
     }
 
     fn unreachable(&self, reason: &str) -> Failure {
-        Failure::Unreachable(format!("cannot reach {}: {reason}", self.url))
+        Failure::Unreachable(self.target.unreachable(reason))
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> Failure {
+        Failure::Unreachable(self.target.broken(error))
     }
 }
 
@@ -255,9 +259,10 @@ fn no_stream(error: ApiError) -> Failure {
             reason: error.to_string(),
             wait: None,
         },
-        error @ (ApiError::Refused { .. } | ApiError::Connection(_) | ApiError::Protocol(_)) => {
-            Failure::Final(error)
-        }
+        error @ (ApiError::Denied { .. }
+        | ApiError::Refused { .. }
+        | ApiError::Connection(_)
+        | ApiError::Protocol(_)) => Failure::Final(error),
     }
 }
 

@@ -29,7 +29,7 @@ impl Server {
 
     fn stream(&self, door: Door, after: Option<&str>) -> EventStream {
         let wanted = Wanted {
-            url: self.url(),
+            target: Target::plain(&self.url()).unwrap(),
             door,
             after: after.map(str::to_owned),
         };

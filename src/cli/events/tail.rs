@@ -36,7 +36,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    fn wanted(self) -> Wanted {
+    fn wanted(self) -> Result<Wanted, CliError> {
         let types = (!self.types.is_empty()).then(|| self.types.join(","));
         let parameters = [
             ("flow", self.flow),
@@ -47,17 +47,17 @@ impl Args {
         ];
         let given = parameters.into_iter();
         let given = given.filter_map(|(name, value)| value.map(|value| (name, value)));
-        Wanted {
-            url: self.remote.url,
+        Ok(Wanted {
+            target: self.remote.target()?,
             door: Door::Events(given.collect()),
             after: self.begin.last_event_id,
-        }
+        })
     }
 }
 
 /// Writes events until the stream ends, somebody stops it, or nobody reads any more.
 pub(super) async fn tail(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let mut stream = EventStream::open(args.wanted(), storage::clock())?;
+    let mut stream = EventStream::open(args.wanted()?, storage::clock())?;
     let place = Place::default();
     tokio::select! {
         ended = write(&mut stream, &place, out) => ended?,

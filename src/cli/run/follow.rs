@@ -181,16 +181,16 @@ fn is_passing(error: &ApiError) -> bool {
     match error {
         ApiError::Connection(_) => true,
         ApiError::Refused { code, .. } => *code == -32013,
-        ApiError::Protocol(_) => false,
+        ApiError::Denied { .. } | ApiError::Protocol(_) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::tests::Buffer;
     use async_trait::async_trait;
     use std::sync::Mutex;
+    use taskledger_terminal::testing::Buffer;
 
     /// Plays a run: each `tasks.get` moves it on by one state.
     #[derive(Default)]

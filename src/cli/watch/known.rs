@@ -122,9 +122,12 @@ impl<'a> Known<'a> {
                 ..
             }) => unknown(self.takes_all()),
             // A server that is busy now knows the name when the next event comes.
-            Err(ApiError::Refused { .. } | ApiError::Connection(_) | ApiError::Protocol(_)) => {
-                return unknown(self.takes_all());
-            }
+            Err(
+                ApiError::Refused { .. }
+                | ApiError::Denied { .. }
+                | ApiError::Connection(_)
+                | ApiError::Protocol(_),
+            ) => return unknown(self.takes_all()),
         };
         self.tasks.insert(id, task.clone());
         task

@@ -167,7 +167,9 @@ impl View {
                     match view.read(known).await {
                         // While the server is away, what is there stays.
                         Ok(()) | Err(ApiError::Connection(_) | ApiError::Refused { .. }) => {}
-                        Err(error @ ApiError::Protocol(_)) => return Err(error.into()),
+                        Err(error @ (ApiError::Denied { .. } | ApiError::Protocol(_))) => {
+                            return Err(error.into());
+                        }
                     }
                 }
                 if view.drawing.is_due(view.tree.is_running()) {

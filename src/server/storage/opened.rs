@@ -133,7 +133,8 @@ impl Opened {
         let log = OpenLog::Postgres(Arc::new(PostgresStore::open(options.clone()).await?));
         let rest = async {
             let read_models = ReadModels::open(&database.read_models()).await?;
-            let cluster = Cluster::open(&options, &clock).await?;
+            let ca_file = database.node_ca.as_deref();
+            let cluster = Cluster::open(&options, ca_file, &clock).await?;
             let webhooks = Webhooks::of_database(&options, keys, clock).await?;
             let auth = AuthStore::of_database(&options).await?;
             Ok::<_, StartError>((read_models, cluster, webhooks, auth))

@@ -200,6 +200,7 @@ mod tests {
             connections: 2,
             acquire_timeout: Duration::from_secs(1),
             statement_timeout: Duration::from_secs(1),
+            node_ca: None,
         })
     }
 

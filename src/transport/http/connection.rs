@@ -1,10 +1,11 @@
 //! One connection, from its first byte to its close.
 //!
-//! A connection is closed when its first request does not arrive in time, when nothing happens on
-//! it for a while, when the server drains (after the answers that are under way), and at once when
+//! A connection is closed when its first request does not arrive in time (the handshake before it, if
+//! there is one, included), when nothing happens on it for a while, when the server drains (after the answers that are under way), and at once when
 //! the grace of the shutdown is over.
 
 use super::hosts::Hosts;
+use super::tls::{Socket, handshake};
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::header::UPGRADE;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
@@ -51,6 +53,8 @@ pub(super) struct Connections {
     pub(super) router: Router,
     pub(super) hosts: Arc<Hosts>,
     pub(super) timeouts: Timeouts,
+    /// Encrypts connections, if they are to be encrypted.
+    pub(super) tls: Option<TlsAcceptor>,
     pub(super) draining: CancellationToken,
     pub(super) cut: CancellationToken,
     /// Whether requests carry the address of their [`Peer`].
@@ -60,10 +64,25 @@ pub(super) struct Connections {
 impl Connections {
     /// Serves one connection to its end.
     pub(super) async fn serve(&self, stream: TcpStream, place: Place) {
+        let headers_until = Instant::now() + self.timeouts.header;
+        // Tokens of its own, so that connections do not meet at one lock each time they wake up.
+        let draining = self.draining.child_token();
+        let cut = self.cut.child_token();
+        let socket = match &self.tls {
+            None => Socket::Plain(stream),
+            Some(acceptor) => {
+                let agreed = handshake(acceptor, stream, headers_until);
+                match draining.run_until_cancelled(agreed).await.flatten() {
+                    Some(socket) => socket,
+                    // It has asked for nothing yet.
+                    None => return,
+                }
+            }
+        };
         let activity = Arc::new(Activity::default());
         let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
         let io = Watched {
-            io: TokioIo::new(stream),
+            io: TokioIo::new(socket),
             activity: Arc::clone(&activity),
         };
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
@@ -92,13 +111,10 @@ impl Connections {
         });
         let builder = self.builder();
         let mut connection = pin!(builder.serve_connection_with_upgrades(io, service));
-        // Tokens of its own, so that connections do not meet at one lock each time they wake up.
-        let draining = self.draining.child_token();
-        let cut = self.cut.child_token();
         let mut drained = pin!(draining.cancelled());
         let mut cut_off = pin!(cut.cancelled());
         let mut is_draining = false;
-        let mut check = pin!(tokio::time::sleep(self.timeouts.header));
+        let mut check = pin!(tokio::time::sleep_until(headers_until));
         let mut seen = Seen::default();
         loop {
             tokio::select! {
@@ -213,7 +229,7 @@ impl Drop for Running {
 
 /// The socket; counts what is written, so that a large answer that is still being sent counts as life.
 struct Watched {
-    io: TokioIo<TcpStream>,
+    io: TokioIo<Socket>,
     activity: Arc<Activity>,
 }
 

@@ -103,7 +103,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let url = options
             .public_url
             .clone()
-            .unwrap_or_else(|| format!("http://{local_addr}"));
+            .unwrap_or_else(|| options.url(local_addr));
         let discovery = dispatcher.discovery(Some(&url));
         let openrpc = Published::new(discovery.text.get(), &discovery.etag);
         let card = AgentCard::new(url, dispatcher.methods(), dispatcher.streams().is_some());

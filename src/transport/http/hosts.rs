@@ -75,10 +75,11 @@ impl Hosts {
         let of_public = public.map(|url| url.origin().ascii_serialization());
         origins.extend(of_public.and_then(|text| origin(&text)));
         if !local.ip().is_unspecified() {
-            origins.extend(origin(&format!("http://{local}")));
+            origins.extend(origin(&options.url(local)));
         }
         if local.ip().to_canonical().is_loopback() {
-            origins.extend(origin(&format!("http://localhost:{}", local.port())));
+            let scheme = options.scheme();
+            origins.extend(origin(&format!("{scheme}://localhost:{}", local.port())));
         }
         Self {
             names,

@@ -187,6 +187,12 @@ pub(super) fn with(status: StatusCode, error: &RpcError) -> Response {
 /// The error of what is no call, with the status that says the same.
 pub(super) fn of_call(error: &RpcError) -> Response {
     let is = |kind: ErrorKind| kind.row().0 == error.code;
+    if let Some(wait_ms) = error.rate_limited_ms() {
+        let mut response = with(StatusCode::TOO_MANY_REQUESTS, error);
+        let seconds = HeaderValue::from(wait_ms.div_ceil(1000));
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+        return response;
+    }
     let status = if is(ErrorKind::TaskNotFound) {
         StatusCode::NOT_FOUND
     } else if is(ErrorKind::Unauthorized) {
@@ -195,6 +201,8 @@ pub(super) fn of_call(error: &RpcError) -> Response {
         StatusCode::BAD_REQUEST
     } else if is(ErrorKind::Busy) {
         StatusCode::SERVICE_UNAVAILABLE
+    } else if is(ErrorKind::QuotaExceeded) {
+        StatusCode::TOO_MANY_REQUESTS
     } else {
         StatusCode::INTERNAL_SERVER_ERROR
     };

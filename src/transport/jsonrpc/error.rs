@@ -12,6 +12,9 @@ use std::fmt;
 use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::{TaskId, Violation};
 
+/// The field of a fault that is the rate of a caller's calls.
+const RATE: &str = "rate";
+
 /// A row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -49,11 +52,13 @@ pub enum ErrorKind {
     Busy,
     /// -32014: no such webhook, or no such delivery.
     WebhookNotFound,
+    /// -32015: the caller has as much as it may; `data.limit` and `data.used` say of what there is how much.
+    QuotaExceeded,
 }
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -71,6 +76,7 @@ impl ErrorKind {
         Self::InvalidTree,
         Self::Busy,
         Self::WebhookNotFound,
+        Self::QuotaExceeded,
     ];
 
     /// Code and message on the wire.
@@ -94,6 +100,7 @@ impl ErrorKind {
             Self::InvalidTree => (-32012, "Invalid task tree"),
             Self::Busy => (-32013, "Too busy, retry later"),
             Self::WebhookNotFound => (-32014, "Webhook not found"),
+            Self::QuotaExceeded => (-32015, "Quota exceeded"),
         }
     }
 }
@@ -272,6 +279,43 @@ impl RpcError {
             &Value::Null,
         )
         .with("retry_after_ms", retry_after_ms)
+    }
+
+    /// -32013: the caller calls faster than it may; try again in `retry_after_ms` milliseconds.
+    #[must_use]
+    pub fn rate_limited(retry_after_ms: u64) -> Self {
+        Self::of(
+            ErrorKind::Busy,
+            RATE,
+            "more calls than this caller may make",
+            "the same call again after `retry_after_ms`",
+            &Value::Null,
+        )
+        .with("retry_after_ms", retry_after_ms)
+    }
+
+    /// The milliseconds that a caller has to wait who called faster than it may.
+    #[must_use]
+    pub fn rate_limited_ms(&self) -> Option<u64> {
+        let is_rate = self.data.get("field").and_then(Value::as_str) == Some(RATE);
+        let ms = self.data.get("retry_after_ms").and_then(Value::as_u64);
+        ms.filter(|_| is_rate && self.code == ErrorKind::Busy.row().0)
+    }
+
+    /// -32015: the caller has `used` of `limit` of something.
+    #[must_use]
+    pub fn quota_exceeded(quota: &str, limit: u64, used: u64) -> Self {
+        let expected = format!("at most {limit}; what ends or is deleted makes room");
+        Self::of(
+            ErrorKind::QuotaExceeded,
+            quota,
+            "more than this caller may have",
+            &expected,
+            &used.into(),
+        )
+        .with("quota", quota)
+        .with("limit", limit)
+        .with("used", used)
     }
 
     /// -32014 for the member `field` that names the webhook or the delivery.

@@ -60,6 +60,14 @@ fn data(kind: ErrorKind) -> Value {
             true,
             json!({"retry_after_ms": {"type": "integer", "minimum": 0, "description": "When to try again."}}),
         ),
+        ErrorKind::QuotaExceeded => (
+            true,
+            json!({
+                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks` or `streams`."),
+                "limit": {"type": "integer", "minimum": 0, "description": "How much there may be."},
+                "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
+            }),
+        ),
         ErrorKind::Internal => (
             false,
             json!({

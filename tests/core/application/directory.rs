@@ -175,6 +175,7 @@ fn a_turn_asks_one_snapshot_only() {
         attempt: 1,
         priority: Priority::default(),
         since: START,
+        owner: None,
     };
     let mut turn = slots.turn(id("flow").as_flow());
     executors.add("later", "later", 1, true);

@@ -211,7 +211,8 @@ async fn a_flow_that_was_lost_while_it_was_decided_waits_for_no_slot() {
     assert_eq!(elsewhere(soon(waiting).await.unwrap()), Some(other()));
     quiet().await;
     let rank = (Priority::NORMAL, Timestamp(i64::MAX));
-    let line = w.app.flows.slots().line("one", id("c").as_flow(), rank);
+    let flow = (id("c").as_flow(), None);
+    let line = w.app.flows.slots().line("one", flow, rank);
     assert_eq!(line.flows_ahead, 0);
     assert!(!w.app.flows.attends(id("b").as_flow()));
 }

@@ -238,6 +238,7 @@ async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
             attempt: 1,
             priority: Priority::default(),
             since: START,
+            owner: None,
         };
         let mut turn = slots.turn(task.as_flow());
         if turn.take_slot(&request) {
@@ -247,7 +248,7 @@ async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
     // One of them gets the slot.
     (0..=AHEAD_MAX).for_each(wait);
     let late = (Priority::default(), START.plus_ms(1));
-    let line = || slots.line("one", id("late").as_flow(), late);
+    let line = || slots.line("one", (id("late").as_flow(), None), late);
     assert_eq!(
         (line().flows_ahead, line().more_flows_ahead),
         (AHEAD_MAX, false)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use taskledger::application::api::Reply;
 use taskledger::application::context::{Context, Idempotency};
 use taskledger::application::leases::MemoryRenewals;
+use taskledger::application::limits::{QuotaOptions, Quotas};
 use taskledger::application::ownership::{Ownership, Sole};
 use taskledger::application::{
     App, Directory, Error, ExecuteOptions, Flows, Positions, Readings, RowCache, Target,
@@ -61,6 +62,8 @@ pub(crate) struct Make {
     pub(crate) ownership: Option<Arc<dyn Ownership>>,
     /// What a server before has kept of renewed leases.
     pub(crate) renewals: Arc<MemoryRenewals>,
+    /// How much users may add.
+    pub(crate) quotas: QuotaOptions,
 }
 
 impl Default for Make {
@@ -70,6 +73,7 @@ impl Default for Make {
             fenced: false,
             ownership: None,
             renewals: Arc::default(),
+            quotas: QuotaOptions::default(),
         }
     }
 }
@@ -157,6 +161,8 @@ impl World {
             idle_bytes_max: make.idle_bytes_max,
             stop: stop.clone(),
         });
+        let quotas = Quotas::new(make.quotas, queries.clone(), shared.clone());
+        let quotas = Arc::new(quotas);
         let script = Script::of(&flows);
         flows.set_attempts(script.clone());
         let rebuilds = Rebuilds::new(store.clone(), queries.clone());
@@ -175,6 +181,7 @@ impl World {
             rows,
             positions,
             live,
+            quotas,
         };
         Self {
             app: Arc::new(app),

@@ -6,6 +6,7 @@ pub(crate) const CRATES: &[&str] = &[
     "clock",
     "egress",
     "private",
+    "secret_file",
     "store",
     "subscription",
     "tls",
@@ -18,6 +19,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("tls", &[]),
     ("private", &[]),
+    ("secret_file", &[]),
     ("egress", &[]),
     // Whose credentials they are, for all doors.
     ("auth", &["application", "clock"]),
@@ -29,6 +31,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "retention",
             "store",
+            "tls",
             "transport",
             "webhooks",
         ],
@@ -46,7 +49,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transport",
-        &["application", "subscription", "clock", "runtime"],
+        &["application", "subscription", "clock", "runtime", "tls"],
     ),
     ("webhooks", &[]),
     // Flows that leave the log.
@@ -82,6 +85,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "private",
             "retention",
+            "secret_file",
             "server",
             "store",
             "subscription",

@@ -11,6 +11,16 @@ const UNKNOWN: &str = "990e8400-e29b-41d4-a716-446655440000";
 /// Nobody can provoke them by a call; their form is checked as the server makes it.
 const NOT_BY_A_CALL: [ErrorKind; 2] = [ErrorKind::Internal, ErrorKind::Busy];
 
+/// Quotas are for callers with credentials, which this server does not ask for.
+const WITH_QUOTAS: [&str; 6] = [
+    "tasks.create",
+    "tasks.execute",
+    "tasks.copy",
+    "tasks.subscribe",
+    "tasks.resubscribe",
+    "webhooks.create",
+];
+
 /// Documented, but only a race leads to it: the dependency is deleted while the copy is made.
 const BY_A_RACE: (&str, i64) = ("tasks.copy", -32011);
 
@@ -245,6 +255,11 @@ async fn every_documented_error_is_given_in_the_documented_form_and_no_other() {
             check_error(&document, name, &json!(error));
         }
         given.extend(NOT_BY_A_CALL.map(|kind| (name.to_owned(), kind.row().0)));
+        if WITH_QUOTAS.contains(&name) {
+            let error = RpcError::quota_exceeded("open_flows", 10, 10);
+            check_error(&document, name, &json!(error));
+            given.insert((name.to_owned(), error.code));
+        }
     }
     let documented: BTreeSet<_> = document
         .methods()

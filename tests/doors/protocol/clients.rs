@@ -69,7 +69,7 @@ async fn a_server_that_is_not_there_is_told_from_one_of_another_kind() {
     let (other, ()) = tokio::join!(api.call("test.echo", json!({})), stranger);
     assert!(matches!(other, Err(ApiError::Protocol(text)) if text.contains("404")));
 
-    for bad in ["https://127.0.0.1", "127.0.0.1:8000", "", "ftp://x"] {
+    for bad in ["http://u:p@127.0.0.1", "127.0.0.1:8000", "", "ftp://x"] {
         assert!(
             matches!(HttpApi::new(bad), Err(ApiError::Connection(_))),
             "{bad}"

@@ -13,4 +13,5 @@ mod http;
 mod json_suite;
 mod judge;
 mod notation;
+mod tls;
 mod transcripts;

@@ -36,6 +36,51 @@ async fn more_streams_than_there_may_be_are_told_to_come_back() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_caller_who_calls_too_fast_is_told_when_to_come_back() {
+    // given: room for two changes and a read
+    let folder = Folder::new();
+    let slow = ["--rate-per-second", "1", "--rate-burst", "11"];
+    let server = Server::start_with(&folder, &slow).await;
+    let api = &server.api;
+    let task = api.call("tasks.create", json!({"name": "a"})).await["id"].clone();
+    api.call("tasks.create", json!({"name": "b"})).await;
+    let get =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.get", "params": {"task_id": task}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tasks.cancel", "params": {"task_id": task}});
+    let create =
+        json!({"jsonrpc": "2.0", "id": 3, "method": "tasks.create", "params": {"name": "c"}});
+    // when
+    let (status, answers) = api.post(json!([create, cancel]).to_string()).await.unwrap();
+    // then: each element of a batch by itself, and stopping is free
+    assert_eq!(status, 200);
+    let refused = &answers[0]["error"];
+    assert_eq!(refused["code"], -32013, "{answers}");
+    assert_eq!(refused["data"]["field"], "rate");
+    let wait_ms = refused["data"]["retry_after_ms"].as_u64().unwrap();
+    assert!((1..=5000).contains(&wait_ms), "{wait_ms}");
+    assert_eq!(answers[1]["result"]["status"], "cancelled", "{answers}");
+    // A stream is no call: its status says it.
+    let streams = async || crate::streams::sse::get(api, "", None).await;
+    api.eventually("the bucket is empty", async || {
+        let (_, answer) = api.post(get.to_string()).await.unwrap();
+        (answer["error"]["code"] == -32013).then_some(())
+    })
+    .await;
+    let refused = streams().await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    // Whoever waits is served.
+    assert!(api.call("system.health", json!({})).await["checks"].is_array());
+    api.eventually("there is room", async || {
+        let (_, answer) = api.post(get.to_string()).await.unwrap();
+        answer["result"].is_object().then_some(())
+    })
+    .await;
+    server.stop().await;
+}
+
 /// Kilobytes of memory of the server.
 fn memory(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();

@@ -21,6 +21,7 @@ mod private;
 mod read_models;
 mod retention;
 mod signals;
+mod tls;
 mod transfer;
 mod watch;
 mod webhooks_cli;

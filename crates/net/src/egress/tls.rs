@@ -2,8 +2,6 @@
 
 use super::BuildError;
 use rustls::ClientConfig;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use std::path::Path;
 
 /// HTTP/1.1 over TLS.
@@ -15,20 +13,10 @@ pub(super) fn config(ca_file: Option<&Path>) -> Result<ClientConfig, BuildError>
                 path: path.to_owned(),
                 reason,
             };
-            let authorities = authorities(path).map_err(fail)?;
+            let authorities = crate::tls::authorities(path).map_err(fail)?;
             crate::tls::config(authorities).map_err(|e| fail(e.to_string()))?
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
-}
-
-fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|e| e.to_string())?;
-    if found.is_empty() {
-        return Err("there is no certificate in it".to_owned());
-    }
-    Ok(found)
 }

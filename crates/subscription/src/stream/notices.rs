@@ -3,6 +3,7 @@
 use super::{Batch, Reader};
 use crate::cursor::Cursor;
 use futures_util::stream::unfold;
+use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -35,7 +36,11 @@ type Items = dyn Stream<Item = (Cursor, Result<Item, Error>)> + Send;
 pub struct Notices {
     items: Pin<Box<Items>>,
     place: Cursor,
+    held: Option<Held>,
 }
+
+/// What a stream keeps for whoever opened it.
+type Held = Box<dyn Any + Send>;
 
 impl Notices {
     /// Behind everything that was yielded, or had passed when the last item was.
@@ -43,12 +48,18 @@ impl Notices {
     pub const fn place(&self) -> Cursor {
         self.place
     }
+
+    /// Keeps something until the stream is dropped, such as a place among those that one user may have open.
+    pub fn hold(&mut self, what: impl Any + Send) {
+        self.held = Some(Box::new(what));
+    }
 }
 
 impl fmt::Debug for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notices")
             .field("place", &self.place)
+            .field("held", &self.held.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -77,6 +88,7 @@ impl From<Reader> for Notices {
         Self {
             items: Box::pin(unfold(listening, Listening::next)),
             place,
+            held: None,
         }
     }
 }

@@ -1,16 +1,13 @@
-//! Receivers with TLS, good and bad. All certificates are made when a test needs them.
+//! Receivers with TLS, good and bad.
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-    date_time_ymd,
-};
-use std::sync::{Arc, LazyLock};
+use crate::certificates::Pair;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::server::TlsStream;
 
 /// How a receiver speaks TLS.
@@ -34,55 +31,21 @@ pub enum Tls {
     Http2Only,
 }
 
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "authority of the tests");
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-});
-
-/// The certificate of the authority.
-pub(super) fn ca_pem() -> String {
-    AUTHORITY.pem()
-}
-
 fn acceptor(tls: Tls) -> TlsAcceptor {
-    let name = match tls {
-        Tls::WrongName => "other.example",
-        Tls::Good
-        | Tls::Expired
-        | Tls::SelfSigned
-        | Tls::Plaintext
-        | Tls::Truncated
-        | Tls::Old
-        | Tls::Http2Only => "hook.example",
+    let names = ["hook.example", "127.0.0.1"];
+    let pair = match tls {
+        Tls::WrongName => Pair::of(&["other.example"]),
+        Tls::Expired => Pair::expired(&names),
+        Tls::SelfSigned => Pair::self_signed(&names),
+        Tls::Good | Tls::Plaintext | Tls::Truncated | Tls::Old | Tls::Http2Only => Pair::of(&names),
     };
-    let mut names = vec![name.to_owned()];
-    if tls != Tls::WrongName {
-        names.push("127.0.0.1".to_owned());
-    }
-    let mut params = CertificateParams::new(names).unwrap();
-    if tls == Tls::Expired {
-        params.not_before = date_time_ymd(2020, 1, 1);
-        params.not_after = date_time_ymd(2021, 1, 1);
-    }
-    let key = KeyPair::generate().unwrap();
-    let certificate = if tls == Tls::SelfSigned {
-        params.self_signed(&key).unwrap()
-    } else {
-        params.signed_by(&key, &AUTHORITY).unwrap()
-    };
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let certificate = CertificateDer::from(pair.der);
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pair.key_der));
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
+        .with_single_cert(vec![certificate], key)
         .unwrap();
     let protocol = if tls == Tls::Http2Only {
         "h2"

@@ -70,6 +70,7 @@ pub(super) fn takes_slot(flow: &Flow, claim: &Claim, capacity: &mut dyn Capacity
         attempt: task.attempt + 1,
         priority: task.priority,
         since: task.ready_since,
+        owner: flow.owner(),
     })
 }
 

@@ -366,6 +366,8 @@ fn told<T: Serialize>(
         error @ (Error::Refused(_)
         | Error::Outdated(_)
         | Error::Busy { .. }
+        | Error::RateLimited { .. }
+        | Error::QuotaExceeded { .. }
         | Error::Forbidden { .. }
         | Error::Elsewhere(_)
         | Error::OutcomeUnknown

@@ -24,7 +24,7 @@ pub fn subscribe() -> About {
         description: "Shows a task as it is, then tells what happens in its flow from exactly there on, until nothing runs any more; in a flow that never ran, until its first run has ended, unless all of it was cancelled. Over HTTP the answer is `text/event-stream`: its first message is the JSON-RPC answer, the others are events, the last of which has `final: true`. On a socket the result has `subscription`, and the events are notifications. It stands alone: not in a batch, not without an id.",
         result: "subscribed",
         schema: with_optional(always, shown()),
-        errors: &[ErrorKind::TaskNotFound],
+        errors: &[ErrorKind::TaskNotFound, ErrorKind::QuotaExceeded],
         examples: vec![Example {
             name: "a group",
             description: "A task that has not run, with its flow.",
@@ -54,7 +54,7 @@ pub fn resubscribe() -> About {
         description: "Goes on with a stream of a flow behind the last event that arrived. Answered as `tasks.subscribe`, without the task. What cannot be resumed is begun anew, and says so.",
         result: "resubscribed",
         schema: with_optional(always, optional),
-        errors: &[ErrorKind::TaskNotFound],
+        errors: &[ErrorKind::TaskNotFound, ErrorKind::QuotaExceeded],
         examples: vec![Example {
             name: "something that is no cursor",
             description: "The task is shown again.",

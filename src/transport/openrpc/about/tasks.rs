@@ -22,6 +22,7 @@ pub fn create() -> About {
             ErrorKind::InvalidParent,
             ErrorKind::InvalidDependency,
             ErrorKind::CircularDependency,
+            ErrorKind::QuotaExceeded,
         ],
         examples: vec![
             Example {
@@ -143,6 +144,7 @@ pub fn execute() -> About {
             ErrorKind::ExecutorNotFound,
             ErrorKind::AlreadyExecuting,
             ErrorKind::InvalidTransition,
+            ErrorKind::QuotaExceeded,
         ],
         examples: vec![
             Example {
@@ -214,6 +216,7 @@ pub fn copy() -> About {
             ErrorKind::InvalidTree,
             ErrorKind::InvalidParent,
             ErrorKind::InvalidDependency,
+            ErrorKind::QuotaExceeded,
         ],
         examples: vec![Example {
             name: "a task alone",

@@ -178,7 +178,7 @@ pub fn create() -> About {
          name with each attempt, since its addresses may change.",
         "webhook",
         with_secret(),
-        &[],
+        &[ErrorKind::QuotaExceeded],
         (
             "what fails",
             json!({"url": URL, "events": ["task_failed"], "user_id": "user-123", "headers": {"authorization": "Bearer token"}}),

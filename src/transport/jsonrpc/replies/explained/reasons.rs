@@ -251,7 +251,7 @@ impl Speaker<'_> {
             format!("is ready, and a slot of `{method}` is free: it starts next")
         } else {
             format!(
-                "waits for a slot of `{method}`: {} of {} are taken, {} of its flow and {} are before it",
+                "waits for a slot of `{method}`: {} of {} are taken, {} of its flow and {} are before it{}",
                 line.running,
                 line.limit,
                 counted(ahead, "task", "tasks"),
@@ -260,9 +260,14 @@ impl Speaker<'_> {
                 } else {
                     counted(line.flows_ahead, "other flow", "other flows")
                 },
+                if line.fair_share {
+                    "; users share it fairly, so that is not the order of age"
+                } else {
+                    ""
+                },
             )
         };
-        said(
+        let mut said = said(
             "waits_for_slot",
             message,
             json!({"executor": method, "limit": line.limit, "running": line.running,
@@ -270,7 +275,11 @@ impl Speaker<'_> {
                 "priority": line.place.priority, "ready_since": line.place.since,
                 "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead,
                 "more_flows_ahead": line.more_flows_ahead}),
-        )
+        );
+        if line.fair_share {
+            said.details.insert("fair_share".to_owned(), json!(true));
+        }
+        said
     }
 
     fn descendants(&self, below: &Descendants) -> Said {

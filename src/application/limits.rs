@@ -1,0 +1,87 @@
+//! How much one caller may ask of the server: calls a second, and what its flows may take up.
+//!
+//! Calls are counted where they enter, so each node counts for itself and a call that travels is counted once. Quotas are
+//! kept where a command is sent to its flow, behind the look for an idempotency key: a repetition adds nothing. Nothing here
+//! concerns a caller while authentication is off, unless the operator says so.
+
+mod costs;
+mod quotas;
+mod rates;
+mod streams;
+
+pub use costs::{Cost, cost};
+pub use quotas::{InUse, Quota, QuotaOptions, Quotas, Usage};
+pub use rates::{BURST_DEFAULT, PER_SECOND_DEFAULT, RateOptions};
+
+use super::authorize::UseCase;
+use super::context::Context;
+use super::error::Error;
+use crate::clock::SharedClock;
+use rates::Rates;
+use std::sync::Arc;
+pub use streams::StreamPlace;
+use streams::Streams;
+use taskledger_auth::Reach;
+
+/// Settings of [`Limits`].
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Calls a second.
+    pub rates: RateOptions,
+    /// What flows and streams may take up.
+    pub quotas: QuotaOptions,
+}
+
+/// See the module. One per server.
+#[derive(Debug)]
+pub struct Limits {
+    rates: Rates,
+    quotas: Arc<Quotas>,
+    streams: Arc<Streams>,
+}
+
+impl Limits {
+    /// Nothing is counted yet.
+    #[must_use]
+    pub fn new(options: &Options, usage: Arc<dyn Usage>, clock: SharedClock) -> Self {
+        Self {
+            rates: Rates::new(options.rates, clock.clone()),
+            streams: Arc::new(Streams::new(options.quotas.streams)),
+            quotas: Arc::new(Quotas::new(options.quotas, usage, clock)),
+        }
+    }
+
+    /// What is kept where commands are sent to their flows.
+    #[must_use]
+    pub const fn quotas(&self) -> &Arc<Quotas> {
+        &self.quotas
+    }
+
+    /// Counts a call. Cost: O(1).
+    ///
+    /// # Errors
+    /// `RateLimited`: the caller has to wait.
+    pub fn rate(&self, context: &Context, use_case: UseCase, tasks: usize) -> Result<(), Error> {
+        self.rates.take(&context.caller, cost(use_case), tasks)
+    }
+
+    /// Whether the caller may have one webhook more than these.
+    ///
+    /// # Errors
+    /// `QuotaExceeded`.
+    pub fn one_more_webhook(&self, context: &Context, used: u64) -> Result<(), Error> {
+        self.quotas.one_more_webhook(context, used)
+    }
+
+    /// A place among the streams of the caller, which it keeps until this is dropped; `None` when nobody counts
+    /// them.
+    ///
+    /// # Errors
+    /// `QuotaExceeded`.
+    pub fn stream(&self, context: &Context) -> Result<Option<StreamPlace>, Error> {
+        match context.caller.reach() {
+            Reach::All => Ok(None),
+            Reach::Of(owner) => self.streams.take(owner).map(Some),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What calls cost, in units of the rate: a read 1, a change 5 and 1 for each further task.
+
+use crate::application::authorize::UseCase;
+
+/// What a call costs, but for its further tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// Nothing: it takes load away, reports how the server is, or is part of a call that was counted.
+    Free,
+    /// A read.
+    Read,
+    /// A change.
+    Write,
+}
+
+impl Cost {
+    /// In units of the rate.
+    #[must_use]
+    pub const fn units(self) -> u32 {
+        match self {
+            Self::Free => 0,
+            Self::Read => 1,
+            Self::Write => 5,
+        }
+    }
+}
+
+/// What a call for this use case costs.
+#[must_use]
+pub const fn cost(use_case: UseCase) -> Cost {
+    match use_case {
+        // `WatchRun` is the stream of a call that began a run.
+        UseCase::CancelTasks
+        | UseCase::WatchRun
+        | UseCase::ReadHealth
+        | UseCase::CheckReadiness => Cost::Free,
+        UseCase::GetTask
+        | UseCase::ListTasks
+        | UseCase::GetTree
+        | UseCase::GetChildren
+        | UseCase::ReadHistory
+        | UseCase::ExplainTask
+        | UseCase::SubscribeTask
+        | UseCase::WatchEvents
+        | UseCase::GetWebhook
+        | UseCase::ListWebhooks
+        | UseCase::ReadWebhookSecret
+        | UseCase::ListDeliveries
+        | UseCase::ListExecutors => Cost::Read,
+        UseCase::CreateTasks
+        | UseCase::ExecuteTasks
+        | UseCase::RetryTask
+        | UseCase::UpdateTask
+        | UseCase::DeleteTasks
+        | UseCase::CopyTasks
+        | UseCase::CreateWebhook
+        | UseCase::UpdateWebhook
+        | UseCase::DeleteWebhook
+        | UseCase::EnableWebhook
+        | UseCase::DisableWebhook
+        | UseCase::RotateWebhookSecret
+        | UseCase::TestWebhook
+        | UseCase::Redeliver
+        | UseCase::RecoverDeliveries
+        | UseCase::RebuildReadModels => Cost::Write,
+    }
+}
