@@ -64,7 +64,7 @@ pub struct Service {
     deliveries: worker::Handle,
     access: Access,
     forward: Option<Arc<dyn Forward>>,
-    limits: Limits,
+    limits: Arc<Limits>,
 }
 
 impl Service {
@@ -80,8 +80,9 @@ impl Service {
             forward,
             limits,
         } = parts;
+        let limits = Arc::new(limits);
         Self {
-            access: Access::new(tokens, app.clock.clone()),
+            access: Access::new(tokens, app.clock.clone()).limited(limits.clone()),
             app,
             executors,
             webhooks,
