@@ -24,12 +24,13 @@ use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
+use crate::metrics::{Metrics, Sources};
 use crate::retention;
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
-use crate::transport::jsonrpc::{Dispatcher, methods};
+use crate::transport::jsonrpc::{Dispatcher, dispatch, methods};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
@@ -85,10 +86,13 @@ pub enum StartError {
     Webhooks(#[from] webhooks::store::OpenError),
     /// The keys of secrets cannot be used.
     #[error(transparent)]
-    Keys(#[from] webhooks::keys::KeysError),
+    Keys(#[from] crate::sealing::KeysError),
     /// Tokens cannot be opened.
     #[error(transparent)]
     Tokens(#[from] taskledger_auth::store::OpenError),
+    /// Secrets of tasks cannot be opened.
+    #[error("secrets cannot be used: {0}")]
+    Secrets(#[from] taskledger_auth::VaultError),
     /// The first token cannot be made or read.
     #[error(transparent)]
     FirstToken(#[from] taskledger_auth::tokens::FirstError),
@@ -271,11 +275,13 @@ impl Server {
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
         let tokens = assembly.keep_tokens(admins).await;
+        let secrets = assembly.keep_secrets().await?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
         let usage = assembly.storage.queries.clone();
         let limits = Limits::new(&limits, usage, clock.clone());
         let quotas = limits.quotas();
-        let (app, engine) = assembly.application(ownership, projections, &catalog, quotas);
+        let (app, engine) =
+            assembly.application(ownership, projections, &catalog, quotas, secrets.clone());
         app.flows.slots().share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
@@ -288,20 +294,32 @@ impl Server {
             ..
         } = assembly;
         services.spawn(reconcile(app.clone(), stop.child_token()));
-        let forward = storage
+        let peers = storage
             .cluster
             .as_ref()
             .map(|cluster| cluster.peers.clone());
+        let methods = methods::table();
+        let doors = Arc::new(dispatch::figures(&methods));
+        let metrics = Metrics::new(Sources {
+            app: app.clone(),
+            engine: engine.clone(),
+            doors: doors.clone(),
+            deliveries: sending.deliveries.clone(),
+            peers: peers.clone(),
+            place: storage.place.clone(),
+        });
         let service = Arc::new(Service::new(service::Parts {
             app: app.clone(),
             executors: catalog,
             webhooks: sending.webhooks.clone(),
             deliveries: sending.deliveries,
+            forward: peers.map(|peers| peers as Arc<dyn Forward>),
+            metrics: Some(Arc::new(metrics)),
             tokens: tokens.clone(),
-            forward: forward.map(|peers| peers as Arc<dyn Forward>),
+            secrets,
             limits,
         }));
-        let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
+        let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,
             engine,

@@ -95,6 +95,12 @@ use_cases! {
     Redeliver = "webhooks.redeliver" needs Some(Scope::Webhooks),
     /// Take up deliveries that were given up.
     RecoverDeliveries = "webhooks.recover" needs Some(Scope::Webhooks),
+    /// Set a secret that tasks can name: one's own, or with `users:any` anybody's.
+    SetSecret = "secrets.set" needs Some(Scope::TasksWrite),
+    /// Read the names of secrets.
+    ListSecrets = "secrets.list" needs Some(Scope::TasksWrite),
+    /// Delete a secret.
+    DeleteSecret = "secrets.delete" needs Some(Scope::TasksWrite),
     /// Create a token.
     CreateToken = "tokens.create" needs Some(Scope::Admin),
     /// Read one's own tokens, or all with the scope `admin`.
@@ -111,6 +117,8 @@ use_cases! {
     ReadHealth = "system.health" needs None,
     /// Read whether the server can take calls.
     CheckReadiness = "system.readiness" needs None,
+    /// Read the figures for monitoring.
+    ReadMetrics = "system.metrics" needs Some(Scope::Metrics),
     /// Read which executors there are.
     ListExecutors = "system.executors" needs None,
     /// Make the read models anew.

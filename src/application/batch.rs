@@ -1,6 +1,7 @@
 //! Commands that were decided together and become one append.
 
 use super::error::{Error, Failure};
+use super::figures::Ended;
 use super::mailbox::{self, Answer, Begins, Order};
 use super::ports::Started;
 use super::slots::Held;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::{Done, Event, Flow, Rejection};
 use taskledger_domain::schedule::{self, Effect, Leased};
 use taskledger_domain::{EventId, FlowId, TaskId, Timestamp, Version};
+use tokio::time::Instant;
 
 /// A command and what was decided on it.
 #[derive(Debug)]
@@ -47,6 +49,10 @@ pub(super) struct Batch {
     pub(super) holds: Vec<(Leased, Held)>,
     /// What the engine does once the events are durable.
     pub(super) effects: Vec<Consequence>,
+    /// Attempts that end with the events.
+    pub(super) ended: Vec<Ended>,
+    /// When they were sent.
+    pub(super) sent_at: Option<Instant>,
     pub(super) bytes: usize,
     /// What attempts that ended at once have worked through.
     pub(super) at_once_bytes: usize,
@@ -188,6 +194,7 @@ impl Batch {
             std::mem::take(&mut self.claims),
         );
         self.ids = events.iter().map(|e| e.id).collect();
+        self.sent_at = Some(Instant::now());
         Append {
             stream,
             expected: self.expected,

@@ -59,6 +59,7 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
 }
 
 mod belonging;
+mod counting;
 mod ends;
 mod resting;
 
@@ -155,7 +156,7 @@ impl<'a> Driver<'a> {
                 // What was decided under that ownership comes to its end first.
                 return;
             }
-            let Some(order) = self.again.pop_front().or_else(|| self.mailbox.pop()) else {
+            let Some(order) = self.again.pop_front().or_else(|| self.take()) else {
                 return;
             };
             // Also when no state is left: a turn of before may wait for slots still, or for a time.
@@ -266,6 +267,8 @@ impl<'a> Driver<'a> {
                 }
             }
             Ok((events, done)) => {
+                let (figures, ended) = (&self.flows.figures, &mut self.next.ended);
+                figures.note_ends(&resident.flow, &order, &events, &turn, ended);
                 resident.asked = turn.number();
                 let held = turn.end();
                 resident.settled_at = now;
@@ -292,6 +295,9 @@ impl<'a> Driver<'a> {
     async fn conclude(&mut self, batch: Batch, outcome: Result<Outcome, store::Error>) {
         // What was not written must not be taken for what another node wrote at these versions.
         self.under_way = UnderWay::default();
+        if let Ok(outcome) = &outcome {
+            self.flows.figures.answered(&batch, outcome);
+        }
         match outcome {
             Ok(Outcome::Appended(recorded)) => self.appended(batch, &recorded),
             Ok(Outcome::Conflict { actual }) => {
@@ -315,6 +321,7 @@ impl<'a> Driver<'a> {
             state.position = position;
             state.durable = recorded.last().map_or(0, |r| r.version);
         }
+        self.flows.figures.appended(recorded, &batch.ended);
         maybe_block_in_place(recorded.len(), || {
             self.flows.committed(self.mailbox.flow, recorded);
         });

@@ -123,6 +123,9 @@ pub enum Failure {
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// Secrets of tasks.
+    #[error("secrets: {0}")]
+    Secrets(String),
     /// Tokens and the audit log.
     #[error("tokens: {0}")]
     Tokens(String),
@@ -150,6 +153,7 @@ impl Failure {
             | Self::ReadModel(_)
             | Self::Webhooks(_)
             | Self::Tokens(_)
+            | Self::Secrets(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,
         }

@@ -6,6 +6,7 @@ mod looks;
 use super::awaited::Awaited;
 use super::driver;
 use super::error::{Error, Failure};
+use super::figures::Figures;
 use super::leases::Leases;
 use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
 use super::ownership::{Ownership, Partitions, Place};
@@ -26,6 +27,7 @@ use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Flow};
 use taskledger_domain::{FlowId, Metadata, Position, Recorded, Version};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -55,6 +57,7 @@ pub struct Flows {
     pub(super) ownership: Arc<dyn Ownership>,
     /// Partitions whose flows are to be woken.
     pub(super) arrivals: Arrivals,
+    pub(super) figures: Figures,
     attempts: OnceLock<Arc<dyn Attempts>>,
     hot: Mutex<Hot>,
     idle_bytes_max: usize,
@@ -130,6 +133,7 @@ impl Flows {
             positions: parts.positions,
             ownership: parts.ownership,
             arrivals: Arrivals::default(),
+            figures: Figures::default(),
             attempts: OnceLock::new(),
             hot: Mutex::default(),
             idle_bytes_max: parts.idle_bytes_max,
@@ -153,6 +157,12 @@ impl Flows {
         self.attempts
             .get()
             .expect("attempts are set before the first command")
+    }
+
+    /// What was counted since the start.
+    #[must_use]
+    pub const fn figures(&self) -> &Figures {
+        &self.figures
     }
 
     /// The slots.
@@ -242,6 +252,7 @@ impl Flows {
             reply: None,
             clock,
             bytes: 256,
+            made_at: Instant::now(),
         }
     }
 

@@ -12,6 +12,7 @@ use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Event, Flow};
 use taskledger_domain::schedule::{self, Effect};
 use taskledger_domain::{FlowId, Position, Timestamp, Version};
+use tokio::time::Instant;
 
 /// Bytes of a snapshot for each task, roughly.
 const SNAPSHOT_TASK_BYTES: usize = 88;
@@ -37,12 +38,14 @@ pub(super) async fn load(
     id: FlowId,
     fence: Option<Fence>,
 ) -> Result<(Resident, Option<Order>), Error> {
+    let begun = Instant::now();
     let Stored {
         flow,
         snapshot,
         position,
     } = stored(&*flows.store, id).await?;
     flows.adopt_leases(id, &flow).await?;
+    flows.figures.load.observe_time(begun.elapsed());
     flows.loaded(id, flow.version(), position);
     let recovery = if flow.has_active_run() {
         recovery(flows, id, &flow)

@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard};
 use taskledger_domain::flow::{Command, Done, Flow};
 use taskledger_domain::{FlowId, Metadata, Position, Timestamp};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// Commands that may wait in one mailbox; more are answered `Busy`.
@@ -80,6 +81,8 @@ pub struct Order {
     pub(super) clock: crate::clock::SharedClock,
     /// Roughly what it weighs in the queue.
     pub bytes: usize,
+    /// When it set out.
+    pub(super) made_at: Instant,
 }
 
 impl fmt::Debug for Order {

@@ -57,6 +57,8 @@ pub struct Census {
     pub nodes: Vec<(Arc<Node>, usize)>,
     /// Whether this one folds the read models.
     pub folds: bool,
+    /// Partitions that have come to this one or left it since the start.
+    pub moves: u64,
 }
 
 /// Tells who owns a flow. Asked for each order, so it must be quick.

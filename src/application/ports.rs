@@ -2,12 +2,14 @@
 
 use super::api::ExecutorView;
 use super::ownership::Partitions;
+use crate::sealing::Secret;
 use crate::store;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use taskledger_auth::SecretName;
 use taskledger_domain::flow::{Command, Event};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
@@ -127,10 +129,51 @@ pub struct Renewal {
     pub expires_at: Timestamp,
 }
 
+/// The secrets that tasks name in their inputs, for the attempts that use them.
+#[async_trait]
+pub trait Secrets: Send + Sync + fmt::Debug + 'static {
+    /// The texts of these secrets of an owner, in the same order. `None` owns what belongs to the flows
+    /// without a user.
+    ///
+    /// # Errors
+    /// [`SecretsError`].
+    async fn open(
+        &self,
+        owner: Option<&str>,
+        names: &[SecretName],
+    ) -> Result<Vec<Secret>, SecretsError>;
+}
+
+/// Why an attempt does not get its secrets.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    /// The owner has no secret of this name.
+    #[error("there is no secret `{0}`")]
+    Missing(SecretName),
+    /// It cannot be opened with the keys of this server; the operator can mend it.
+    #[error("the secret `{name}` does not open: {reason}")]
+    Closed {
+        /// Which.
+        name: SecretName,
+        /// For the operator.
+        reason: String,
+    },
+    /// The store does not answer; retry.
+    #[error("secrets cannot be read: {0}")]
+    Unavailable(String),
+}
+
 /// The executors as callers see them.
 pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
     /// All of them, by name.
     fn list(&self) -> Vec<ExecutorView>;
+}
+
+/// The figures of the whole server, for monitoring.
+#[async_trait]
+pub trait Exposition: Send + Sync + fmt::Debug + 'static {
+    /// All of them, as OpenMetrics text. Never held up by a store that does not answer.
+    async fn text(&self) -> String;
 }
 
 /// An attempt to run, with what its outcome must refer back to.

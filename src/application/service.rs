@@ -6,6 +6,7 @@
 
 mod auth;
 mod reads;
+mod secrets;
 mod streams;
 mod system;
 mod webhooks;
@@ -19,7 +20,7 @@ use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
 use super::limits::Limits;
-use super::ports::ExecutorList;
+use super::ports::{ExecutorList, Exposition};
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
@@ -29,7 +30,7 @@ use crate::webhooks::worker;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use taskledger_auth::Tokens;
+use taskledger_auth::{Tokens, Vault};
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -49,10 +50,14 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// Tokens, and the audit log.
     pub tokens: Arc<Tokens>,
+    /// The secrets that tasks name.
+    pub secrets: Arc<Vault>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
     /// How much each caller may ask.
     pub limits: Limits,
+    /// The figures for monitoring, if they are kept.
+    pub metrics: Option<Arc<dyn Exposition>>,
 }
 
 /// The application as doors see it. One per server.
@@ -63,8 +68,10 @@ pub struct Service {
     webhooks: Arc<Webhooks>,
     deliveries: worker::Handle,
     access: Access,
+    secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
     limits: Arc<Limits>,
+    metrics: Option<Arc<dyn Exposition>>,
 }
 
 impl Service {
@@ -77,8 +84,10 @@ impl Service {
             webhooks,
             deliveries,
             tokens,
+            secrets,
             forward,
             limits,
+            metrics,
         } = parts;
         let limits = Arc::new(limits);
         Self {
@@ -87,8 +96,10 @@ impl Service {
             executors,
             webhooks,
             deliveries,
+            secrets,
             forward,
             limits,
+            metrics,
         }
     }
 

@@ -11,10 +11,12 @@
 //! wakes who waits.
 
 mod fair;
+mod queues;
 mod view;
 mod waiting;
 mod weights;
 
+pub use queues::Queue;
 pub use view::View;
 pub use weights::{Sharing, Weights};
 

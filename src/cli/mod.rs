@@ -22,6 +22,7 @@ mod projections;
 mod remote;
 mod retention;
 mod run;
+mod secrets;
 mod serve;
 mod storage;
 mod target;
@@ -92,6 +93,7 @@ enum Command {
     Conformance(Elsewhere),
     Watch(watch::Args),
     Webhooks(webhooks::Args),
+    Secrets(secrets::Args),
     Tokens(tokens::Args),
     #[command(name = "whoami")]
     WhoAmI(tokens::WhoAmI),
@@ -132,6 +134,7 @@ impl Cli {
             Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
+            Command::Secrets(args) => secrets::secrets(args, &mut out).await,
             Command::Tokens(args) => tokens::tokens(args, &mut out).await,
             Command::WhoAmI(args) => tokens::whoami(args, &mut out).await,
             Command::Audit(args) => tokens::audit(args, &mut out).await,
@@ -189,6 +192,10 @@ mod tests {
             "watch --user u --from beginning --json".to_owned(),
             "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
+            "secrets set github-token --url http://h:1".to_owned(),
+            "secrets list --owner ann --json".to_owned(),
+            "secrets delete github-token".to_owned(),
+            "secrets reseal --data-dir d".to_owned(),
             "tokens create ci --service --scopes tasks:read,tasks:run".to_owned(),
             "tokens create ann --scopes tasks:read --expires-in 30d --json".to_owned(),
             "tokens create admin --service --scopes all --data-dir d".to_owned(),
@@ -250,6 +257,8 @@ mod tests {
             "retention --older-than 59m --archive a",
             "serve --retention-age 30d",
             "serve --retention-archive a",
+            "secrets set",
+            "secrets set name value",
             "tasks list --url nonsense",
             "watch --url ftp://h",
             "tasks list --token t",

@@ -63,8 +63,12 @@ async fn start_server(
     let issuers = config.oidc.issuers();
     let issuers = issuers.map_err(|error| CliError::Usage(error.to_string()))?;
     // A name that means nothing is told when the door opens.
-    let own = config.listen.to_socket_addrs().map(Iterator::collect);
-    config.engine.egress.own = own.unwrap_or_default();
+    let own = [Some(&config.listen), config.admin_listen.as_ref()];
+    let own = own
+        .into_iter()
+        .flatten()
+        .filter_map(|listen| listen.to_socket_addrs().ok());
+    config.engine.egress.own = own.flatten().collect();
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
     let issuers = if issuers.is_empty() {
         None
@@ -124,14 +128,25 @@ async fn start_server(
         }
     };
     let is_authenticated = authenticate.is_some();
+    let inside_service = server.service().clone();
     let inside = Inside {
         authenticate,
         ..Inside::from(server.service().clone())
     };
     let dispatcher = server.dispatcher().clone();
     let options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
-    let bound = http::Service::bind(options, dispatcher, inside, clock).await;
-    let (service, handle) = match bound {
+    let shutdown = server.stopped().child_token();
+    let bound = async {
+        let admin = match config.admin() {
+            None => None,
+            Some(options) => {
+                Some(http::Admin::bind(options, inside_service.clone(), shutdown.clone()).await?)
+            }
+        };
+        let bound = http::Service::bind(options, dispatcher, inside, clock).await?;
+        Ok::<_, http::BindError>((bound, admin))
+    };
+    let ((service, handle), admin) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             server.close().await;
@@ -142,7 +157,6 @@ async fn start_server(
     if let Some(policy) = policy {
         server.retain(policy, Schedule::default());
     }
-    let shutdown = server.stopped().child_token();
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
     let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
@@ -153,7 +167,17 @@ async fn start_server(
         authentication = is_authenticated,
         "listening"
     );
+    let admin_stop = CancellationToken::new();
+    let admin = admin.map(|admin| {
+        tracing::info!(address = %admin.local_addr(), "metrics and probes are served");
+        tokio::spawn(admin.run(admin_stop.clone()))
+    });
     service.run(shutdown).await;
+    admin_stop.cancel();
+    if let Some(admin) = admin {
+        // It fails only by a panic, which is in the log.
+        let _ = admin.await;
+    }
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
     signals.abort();

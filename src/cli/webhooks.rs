@@ -9,7 +9,7 @@ mod headers;
 mod list;
 mod one;
 mod options;
-mod reseal;
+pub(super) mod reseal;
 mod resend;
 mod rotate;
 mod secret;

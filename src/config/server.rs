@@ -47,6 +47,18 @@ pub struct ServerConfig {
     )]
     pub node_url: Option<String>,
 
+    /// Address of a second listener for monitoring, without credentials: GET /metrics and the probes; none unless given
+    #[arg(
+        long = "admin-listen",
+        value_name = "HOST:PORT",
+        env = "TASKLEDGER_ADMIN_LISTEN",
+        value_parser = listen
+    )]
+    pub admin_listen: Option<String>,
+
+    /// Answer GET /metrics on the listener of calls too
+    #[arg(long = "metrics", env = "TASKLEDGER_METRICS")]
+    pub metrics: bool,
     /// Certificate authorities (PEM) that other nodes with https may have beside those of the system
     #[arg(
         id = "node_ca",
@@ -172,6 +184,7 @@ impl ServerConfig {
             tls,
             listen: self.listen.clone(),
             public_url: self.public_url.clone(),
+            metrics: self.metrics,
             connections_max: self.connections_max as usize,
             streams_max: self.streams_max as usize,
             allowed_origins: self.allowed_origins.clone(),
@@ -180,6 +193,20 @@ impl ServerConfig {
             shutdown_grace: self.shutdown_grace,
             ..http::Options::default()
         }
+    }
+}
+
+impl ServerConfig {
+    /// The part that concerns the listener for monitoring, if there is one.
+    #[must_use]
+    pub fn admin(&self) -> Option<http::Options> {
+        let listen = self.admin_listen.clone()?;
+        Some(http::Options {
+            listen,
+            public_url: None,
+            allowed_origins: Vec::new(),
+            ..self.http(None)
+        })
     }
 }
 

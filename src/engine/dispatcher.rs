@@ -9,21 +9,26 @@ use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
 use super::executor::{Job, ProgressReporter};
 use super::job_source::{JobSource, Material, MaterialError};
-use crate::application::ports::{Attempts, Started, Undurable};
+use super::secrets::{SecretTexts, TooLarge};
+use crate::application::ports::{Attempts, Secrets, SecretsError, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
+use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
 use futures_util::FutureExt;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
+use taskledger_auth::SecretName;
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -47,10 +52,13 @@ pub struct Dispatcher {
     directory: Arc<ExecutorDirectory>,
     source: JobSource,
     validation: Arc<Validation>,
+    secrets: Arc<dyn Secrets>,
     clock: SharedClock,
     alive: Mutex<HashMap<FlowId, HashMap<Key, CancellationToken>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    /// How long executors ran.
+    times: FirstUse<Histogram>,
     me: Weak<Self>,
 }
 
@@ -70,6 +78,7 @@ impl Dispatcher {
         directory: Arc<ExecutorDirectory>,
         source: JobSource,
         validation: Arc<Validation>,
+        secrets: Arc<dyn Secrets>,
         clock: SharedClock,
     ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
@@ -77,12 +86,20 @@ impl Dispatcher {
             directory,
             source,
             validation,
+            secrets,
             clock,
             alive: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            times: FirstUse::new(|| Histogram::new(&Buckets::ATTEMPTS)),
             me: me.clone(),
         })
+    }
+
+    /// How long executors of this process ran, one attempt after the other.
+    #[must_use]
+    pub const fn times(&self) -> &FirstUse<Histogram> {
+        &self.times
     }
 
     /// Attempts under way.
@@ -187,16 +204,76 @@ impl Dispatcher {
                 format!("inputs do not conform: {}", list.join("; ")),
             );
         }
+        let inputs = material.specification.inputs.to_map();
+        let named = registered.executor().secrets(&inputs);
+        let secrets = match self.secrets(started, &named, &cancel).await {
+            Ok(secrets) => secrets,
+            Err(outcome) => return (outcome, Progress::ZERO),
+        };
         let now = self.clock.now();
         let limits = limits(started, &material, now);
         let (reporter, mut progress) = ProgressReporter::new();
-        let job = job(started, material, limits, now, cancel, reporter);
+        let mut job = job(started, material, inputs, limits, now, cancel, reporter);
+        job.secrets = secrets;
+        let begun = Instant::now();
         let outcome = tokio::select! {
             outcome = run_attempt(registered, job, limits) => outcome,
             () = self.follow_progress(flows, started, progress.clone()) => unreachable!("progress is followed for ever"),
         };
+        self.times
+            .of(registered.name())
+            .observe_time(begun.elapsed());
         let last = *progress.borrow_and_update();
         (outcome, last)
+    }
+
+    /// The secrets that inputs name, of the owner of the flow.
+    ///
+    /// # Errors
+    /// How the attempt ends without them.
+    async fn secrets(
+        &self,
+        started: &Started,
+        names: &[SecretName],
+        cancel: &CancellationToken,
+    ) -> Result<SecretTexts, AttemptOutcome> {
+        if names.is_empty() {
+            return Ok(SecretTexts::default());
+        }
+        let failed = |reason, error: String| Err(AttemptOutcome::Failed { reason, error });
+        let owner = started.launch.owner.as_deref();
+        let whose = owner.map_or_else(
+            || "for flows without a user, of which this is one".to_owned(),
+            |owner| format!("of user `{owner}`, to whom this flow belongs"),
+        );
+        loop {
+            match self.secrets.open(owner, names).await {
+                Ok(texts) => {
+                    let secrets = SecretTexts::new(names.iter().cloned().zip(texts));
+                    return secrets.or_else(|error: TooLarge| {
+                        failed(FailureReason::InvalidInputs, error.to_string())
+                    });
+                }
+                // Another attempt would find nothing else.
+                Err(SecretsError::Missing(name)) => {
+                    let error =
+                        format!("there is no secret `{name}` {whose}; `secrets.set` makes one");
+                    return failed(FailureReason::InvalidInputs, error);
+                }
+                Err(SecretsError::Closed { name, reason }) => {
+                    tracing::error!(task.id = %started.launch.task, secret.name = %name, reason, "a secret does not open");
+                    let error = format!("the secret `{name}` {whose}, does not open");
+                    return failed(FailureReason::Executor, error);
+                }
+                Err(SecretsError::Unavailable(reason)) => {
+                    tracing::warn!(task.id = %started.launch.task, reason, "an attempt waits for its secrets");
+                    tokio::select! {
+                        () = cancel.cancelled() => return Err(AttemptOutcome::Stopped),
+                        () = tokio::time::sleep(PREPARE_AGAIN_AFTER) => {}
+                    }
+                }
+            }
+        }
     }
 
     /// See [`Attempts::end_at_once`].
@@ -223,17 +300,26 @@ impl Dispatcher {
         if !faults.is_empty() {
             return None;
         }
+        let inputs = material.specification.inputs.to_map();
+        if !registered.executor().secrets(&inputs).is_empty() {
+            return None;
+        }
         let (reporter, progress) = ProgressReporter::new();
         let limits = limits(started, &material, now);
         let job = job(
             started,
             material,
+            inputs,
             limits,
             now,
             CancellationToken::new(),
             reporter,
         );
+        let begun = Instant::now();
         let outcome = run_at_once(registered, job)?;
+        self.times
+            .of(registered.name())
+            .observe_time(begun.elapsed());
         end_of(started, outcome, *progress.borrow())
     }
 
@@ -309,6 +395,7 @@ fn limits(started: &Started, material: &Material, now: Timestamp) -> TimeLimits 
 fn job(
     started: &Started,
     material: Material,
+    inputs: Map<String, Value>,
     limits: TimeLimits,
     now: Timestamp,
     cancel: CancellationToken,
@@ -325,7 +412,7 @@ fn job(
         task_id: started.launch.task,
         attempt: started.launch.attempt,
         name: material.name,
-        inputs: material.specification.inputs.to_map(),
+        inputs,
         params: object(material.specification.params.as_ref()),
         schemas: object(material.specification.schemas.as_ref()),
         dependencies: material.dependencies,
@@ -333,6 +420,7 @@ fn job(
         cancel,
         progress,
         traceparent: started.metadata.trace.clone(),
+        secrets: SecretTexts::default(),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod directory;
 pub mod dispatcher;
 pub mod executor;
 pub mod job_source;
+pub mod secrets;
 
 pub use directory::ExecutorDirectory;
 pub use dispatcher::Dispatcher;

@@ -125,6 +125,7 @@ impl Keeper {
                 partitions = gained.len(),
                 "partitions have come to this node"
             );
+            self.ownership.moves.add(gained.len() as u64);
             self.listener.gained(&gained);
         }
         if gave {
@@ -158,6 +159,7 @@ impl Keeper {
     fn lose(&self, gone: &Partitions) {
         if !gone.is_empty() {
             tracing::info!(partitions = gone.len(), "partitions have left this node");
+            self.ownership.moves.add(gone.len() as u64);
             self.listener.lost(gone);
         }
     }

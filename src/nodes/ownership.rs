@@ -4,6 +4,7 @@ use super::leases::{Held, Sight};
 use super::{LEASES, MARGIN, READ_MODELS, TTL};
 use crate::application::Partitions;
 use crate::application::ownership::{Census, Node, Ownership, Place, Refuted};
+use crate::meters::Counter;
 use crate::store::Fence;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use taskledger_domain::FlowId;
@@ -24,6 +25,8 @@ pub struct NodeOwnership {
     folds: watch::Sender<bool>,
     /// Nodes that live.
     alive: watch::Sender<Vec<Uuid>>,
+    /// Partitions that have come or left.
+    pub(super) moves: Counter,
 }
 
 #[derive(Debug)]
@@ -97,6 +100,7 @@ impl NodeOwnership {
             refuted: Notify::new(),
             folds: watch::channel(false).0,
             alive: watch::channel(Vec::new()).0,
+            moves: Counter::default(),
         })
     }
 
@@ -276,6 +280,7 @@ impl Ownership for NodeOwnership {
             },
             nodes: seen.nodes.clone(),
             folds: *self.folds.borrow(),
+            moves: self.moves.get(),
         })
     }
 }

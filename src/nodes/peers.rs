@@ -5,6 +5,7 @@
 use super::ownership::NodeOwnership;
 use crate::application::ownership::Node;
 use crate::application::routing::{Forward, PATH, Sent};
+use crate::meters::Counter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::StatusCode;
@@ -26,6 +27,20 @@ pub struct Peers {
     ownership: Arc<NodeOwnership>,
     /// What goes into `Authorization`.
     shown: String,
+    answered: Counter,
+    not_taken: Counter,
+    broken: Counter,
+}
+
+/// What became of the calls that were sent to other nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Answered by the owner of their flow.
+    pub answered: u64,
+    /// Refused by a node that did nothing, or could not be reached.
+    pub not_taken: u64,
+    /// The connection broke, or there was no answer in time.
+    pub broken: u64,
 }
 
 /// Other nodes cannot be called.
@@ -89,7 +104,20 @@ impl Peers {
             client,
             ownership,
             shown,
+            answered: Counter::default(),
+            not_taken: Counter::default(),
+            broken: Counter::default(),
         })
+    }
+
+    /// What became of the calls that were sent since the start.
+    #[must_use]
+    pub fn forwarded(&self) -> Forwarded {
+        Forwarded {
+            answered: self.answered.get(),
+            not_taken: self.not_taken.get(),
+            broken: self.broken.get(),
+        }
     }
 
     async fn exchange(&self, to: &Node, body: Vec<u8>) -> Sent {
@@ -154,14 +182,21 @@ impl Forward for Peers {
     fn send<'a>(&'a self, to: &'a Node, body: Vec<u8>, wait: Duration) -> BoxFuture<'a, Sent> {
         let exchange = tokio::time::timeout(wait, self.exchange(to, body));
         async move {
-            tokio::select! {
+            let sent = tokio::select! {
                 biased;
                 sent = exchange => sent.unwrap_or(Sent::Broken),
                 () = self.ownership.gone(to.id) => {
                     tracing::warn!(node.id = %to.id, "a node is gone that had a call");
                     Sent::Broken
                 }
+            };
+            match &sent {
+                Sent::Answered(_) => &self.answered,
+                Sent::NotTaken => &self.not_taken,
+                Sent::Broken => &self.broken,
             }
+            .increment();
+            sent
         }
         .boxed()
     }

@@ -12,6 +12,7 @@ use crate::application::{
 use crate::clock::SharedClock;
 use crate::config::EgressConfig;
 use crate::egress::Egress;
+use crate::engine::secrets::StoredSecrets;
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
 use crate::store::Fence;
 use crate::subscription::live::Live;
@@ -22,7 +23,7 @@ use crate::webhooks::api::Webhooks;
 use crate::webhooks::outbox::Outbox;
 use crate::webhooks::worker;
 use std::sync::Arc;
-use taskledger_auth::{Action, AdminTokens, AuditLog, By, Entry, Tokens};
+use taskledger_auth::{Action, AdminTokens, AuditLog, By, Entry, Tokens, Vault, VaultError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -124,6 +125,12 @@ impl Assembly {
         tokens
     }
 
+    /// The secrets that tasks name.
+    pub(super) async fn keep_secrets(&self) -> Result<Arc<Vault>, VaultError> {
+        let (store, keys) = (self.storage.auth.clone(), self.storage.keys.clone());
+        Ok(Arc::new(Vault::new(store, keys, self.clock.clone()).await?))
+    }
+
     /// The flows with the engine that runs their attempts, and everything that use cases work on.
     pub(super) fn application(
         &self,
@@ -131,6 +138,7 @@ impl Assembly {
         projections: runner::Handle,
         catalog: &Arc<ExecutorDirectory>,
         quotas: &Arc<Quotas>,
+        secrets: Arc<Vault>,
     ) -> (Arc<App>, Arc<Engine>) {
         let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
         let clock = self.clock.clone();
@@ -154,6 +162,7 @@ impl Assembly {
             catalog.clone(),
             JobSource::new(store.clone(), rows.clone()),
             validation.clone(),
+            Arc::new(StoredSecrets::new(secrets)),
             clock.clone(),
         );
         flows.set_attempts(engine.clone());

@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
-use taskledger_auth::jwt::{self, Issuers};
 use taskledger_auth::Caller;
+use taskledger_auth::jwt::{self, Issuers};
 
 impl Server {
     /// Who tells whose credentials they are; `None`: everybody is let in. `is_reachable`: from other machines.
@@ -49,15 +49,11 @@ impl Server {
             let clock = clock.clone();
             verifiers.push(Arc::new(OfIssuers { issuers, clock }));
         }
-        let failures = Arc::new(Counted {
-            failures: taskledger_auth::Failures::new(),
-            tokens: self.tokens().clone(),
-            clock,
-        });
-        Ok(Some(Arc::new(Authenticator::new(
-            verifiers,
-            Some(failures),
-        ))))
+        let failures = taskledger_auth::Failures::new();
+        let limits = Arc::new(ByAddress { failures, clock });
+        let audited = Audited::new(self.tokens().audit().clone(), Some(limits));
+        let authenticator = Authenticator::new(verifiers, Some(Arc::new(audited)));
+        Ok(Some(Arc::new(authenticator)))
     }
 }
 

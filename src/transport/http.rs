@@ -5,6 +5,7 @@
 //! `router`, and leave as answers. The accept loop is our own, so that connections can be
 //! limited, timed out and drained.
 
+mod admin;
 mod agent_card;
 mod body;
 mod connection;
@@ -17,16 +18,19 @@ mod peers;
 mod published;
 mod refusal;
 mod router;
+mod scrape;
 mod sending;
 mod sockets;
 mod streams;
 mod tls;
 
+pub use admin::Admin;
 pub use agent_card::AgentCard;
 pub use health::Readiness;
 pub use hosts::host;
 pub use origins::origin;
 pub use peers::Peers;
+pub use scrape::Scraped;
 
 use crate::application::Service as Application;
 use crate::application::api::Authenticate;
@@ -62,6 +66,8 @@ pub struct Options {
     pub tls: Option<Arc<Certificates>>,
     /// The address that the agent card gives; without it, the one that is listened on.
     pub public_url: Option<String>,
+    /// Whether `GET /metrics` is answered here too.
+    pub metrics: bool,
     /// Connections at once. More wait in the system's queue until one closes: each costs a file
     /// descriptor and some 10 KiB.
     pub connections_max: usize,
@@ -101,6 +107,7 @@ impl Default for Options {
             listen: "127.0.0.1:8000".to_owned(),
             tls: None,
             public_url: None,
+            metrics: false,
             connections_max: CONNECTIONS_MAX,
             requests_max: 8192,
             streams_max: STREAMS_MAX,
@@ -134,15 +141,21 @@ impl Options {
 #[error("cannot listen on `{listen}`: {hint}")]
 pub struct BindError {
     listen: String,
-    hint: &'static str,
+    hint: String,
     #[source]
     source: io::Error,
 }
 
 impl BindError {
     fn new(listen: &str, source: io::Error) -> Self {
+        Self::of(listen, "--listen", source)
+    }
+
+    /// An address that was given with `flag`.
+    fn of(listen: &str, flag: &str, source: io::Error) -> Self {
+        let in_use = format!("another program listens there; choose another address with `{flag}`");
         let hint = if source.kind() == io::ErrorKind::AddrInUse {
-            "another program listens there; choose another address with `--listen`"
+            &*in_use
         } else if source.kind() == io::ErrorKind::AddrNotAvailable {
             "this machine has no such address"
         } else if source.kind() == io::ErrorKind::PermissionDenied {
@@ -152,7 +165,7 @@ impl BindError {
         };
         Self {
             listen: listen.to_owned(),
-            hint,
+            hint: hint.to_owned(),
             source,
         }
     }
@@ -171,6 +184,8 @@ pub struct Inside {
     pub readiness: Arc<dyn Readiness>,
     /// Who takes calls of other nodes, if somebody does.
     pub peers: Option<Arc<dyn Peers>>,
+    /// What monitoring asks.
+    pub metrics: Option<Arc<dyn Scraped>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
     pub authenticate: Option<Arc<dyn Authenticate>>,
 }
@@ -180,7 +195,8 @@ impl From<Arc<Application>> for Inside {
         Self {
             readiness: service.clone(),
             authenticate: None,
-            peers: Some(service),
+            peers: Some(service.clone()),
+            metrics: Some(service),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! touch: the log, SQL, rules.
 
 mod budget;
+pub mod figures;
 pub mod http;
 pub mod jsonrpc;
 pub mod openrpc;

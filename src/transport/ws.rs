@@ -12,7 +12,9 @@ mod writer;
 
 use crate::application::api::{Caller, Session};
 use crate::clock::SharedClock;
+use crate::meters::Population;
 use crate::transport::budget::Budget;
+use crate::transport::figures::StreamEnd;
 use crate::transport::jsonrpc::Dispatcher;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use calls::{Calls, Opened};
@@ -28,6 +30,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use writer::Written;
 
 /// Bytes of a message, and of a frame, that is taken: a call with some inputs. Larger calls go over
 /// POST.
@@ -78,12 +81,18 @@ impl<C: Send + Sync + 'static> Sockets<C> {
     pub(crate) async fn serve(self: Arc<Self>, socket: WebSocket) {
         let (sink, mut incoming) = socket.split();
         let (out, outgoing) = Outbox::new();
-        let mut writing = std::pin::pin!(writer::write(sink, outgoing));
+        let figures = self.dispatcher.figures();
+        let subscriptions = Population::default();
+        let mut writing = std::pin::pin!(async {
+            if writer::write(sink, outgoing).await == Written::Untaken {
+                figures.stream_ended(StreamEnd::Slow, subscriptions.get());
+            }
+        });
         let cut = self.cut.child_token();
         let end = tokio::select! {
             () = &mut writing => End::Gone,
             () = cut.cancelled() => End::Gone,
-            end = self.converse(&mut incoming, out.clone()) => end,
+            end = self.converse(&mut incoming, &subscriptions, out.clone()) => end,
         };
         let End::Close(code, reason) = end else {
             return;
@@ -114,12 +123,18 @@ impl<C: Send + Sync + 'static> Sockets<C> {
     }
 
     /// Takes messages and tells events until one side has had enough.
-    async fn converse(self: &Arc<Self>, incoming: &mut SplitStream<WebSocket>, out: Outbox) -> End {
+    async fn converse(
+        self: &Arc<Self>,
+        incoming: &mut SplitStream<WebSocket>,
+        own: &Population,
+        out: Outbox,
+    ) -> End {
+        let figures = self.dispatcher.figures();
         let draining = self.draining.child_token();
         let mut revoked = std::pin::pin!(self.revoked());
         let (opened, mut opening) = mpsc::channel::<Opened>(1);
         let mut calls = Calls::new(self.clone(), out.clone(), opened);
-        let mut subscriptions = Subscriptions::new(out.clone());
+        let mut subscriptions = Subscriptions::new(figures.clone(), own, out.clone());
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pong_by: Option<Instant> = None;
@@ -127,9 +142,11 @@ impl<C: Send + Sync + 'static> Sockets<C> {
             tokio::select! {
                 biased;
                 () = draining.cancelled() => {
+                    figures.stream_ended(StreamEnd::Drained, own.get());
                     return End::Close(close_code::AWAY, "the server is stopping");
                 }
                 () = &mut revoked => {
+                    figures.stream_ended(StreamEnd::Revoked, own.get());
                     return End::Close(CLOSE_UNAUTHORIZED, "the credentials do not hold any more");
                 }
                 message = incoming.next(), if !calls.is_full() => {

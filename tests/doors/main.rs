@@ -1,7 +1,8 @@
-//! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks.
+//! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
 
 mod alike;
 mod isolation;
+mod metrics;
 mod openrpc;
 mod protocol;
 mod streams;

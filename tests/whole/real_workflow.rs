@@ -10,6 +10,7 @@ use taskledger::engine::executor::{
     AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, ProgressReporter, Registry, TimeLimits,
     command, run_attempt, with_built_ins,
 };
+use taskledger::engine::secrets::SecretTexts;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::inputs;
 use taskledger_domain::{FlowId, RunId, TaskId};
@@ -119,6 +120,7 @@ async fn run_steps(registry: &Registry) -> BTreeMap<String, DependencyOutcome> {
             cancel: CancellationToken::new(),
             progress: ProgressReporter::new().0,
             traceparent: None,
+            secrets: SecretTexts::default(),
         };
         let outcome = run_attempt(executor, job, TimeLimits::default()).await;
         let (status, result, error) = match outcome {

@@ -9,14 +9,20 @@ mod caller;
 mod failures;
 pub mod jwt;
 mod scopes;
+mod secret;
 pub mod store;
 mod token;
 pub mod tokens;
+mod vault;
 
 pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, Reach};
 pub use failures::{FAILURES_MAX, Failures, TooManyFailures, WINDOW_MS};
 pub use scopes::{Scope, Scopes, UnknownScope};
+pub use secret::{
+    InvalidSecretName, SECRET_BYTES, SECRET_NAME_CHARS_MAX, SECRETS_PER_OWNER_MAX, SecretName,
+};
 pub use store::AuthStore;
 pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};
 pub use tokens::{AdminTokens, Denial, Tokens};
+pub use vault::{Vault, VaultError};

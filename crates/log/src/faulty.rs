@@ -28,6 +28,7 @@ struct Script {
     appends: VecDeque<Fault>,
     reads: VecDeque<Gate>,
     crashed: bool,
+    stalled: bool,
     count: u64,
 }
 
@@ -158,6 +159,19 @@ impl Faults {
     #[must_use]
     pub fn appends(&self) -> u64 {
         self.script().count
+    }
+
+    /// From now on whoever asks for the head, or reads the log in order, gets no answer; or gets one again.
+    /// Questions that were asked meanwhile are never answered.
+    pub fn stall(&self, stalled: bool) {
+        self.script().stalled = stalled;
+    }
+
+    async fn check_speaks(&self) {
+        let stalled = self.script().stalled;
+        if stalled {
+            std::future::pending::<()>().await;
+        }
     }
 
     fn add(&self, fault: Fault) {
@@ -305,11 +319,13 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
         self.faults.check_alive()?;
+        self.faults.check_speaks().await;
         self.inner.read_all(after, limit).await
     }
 
     async fn head(&self) -> Result<Position, Error> {
         self.faults.check_alive()?;
+        self.faults.check_speaks().await;
         self.inner.head().await
     }
 

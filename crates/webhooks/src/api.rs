@@ -14,7 +14,6 @@ pub use view::{Deliveries, Listed, Page, Secrets, Tested, View, WithSecret};
 use super::callback::Callback;
 use super::delivery::{DeliveryState, Secret};
 use super::endpoint::{Endpoint, EndpointId, EventName, Filter, Life, Ordering};
-use super::keys::KeysError;
 use super::secret::{self, Signature};
 use super::store::{
     self, Change, Created, DeliveryFilter, New, OLD_KEYS_MAX, Recover, Redelivered, Rotated, Store,
@@ -25,6 +24,7 @@ use std::time::Duration;
 use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
 use taskledger_log::EventStore;
 use taskledger_net::egress::Policy;
+use taskledger_sealing::KeysError;
 use tokio::time::{Instant, sleep};
 
 /// How long a test is waited for: longer than an attempt takes by default, shorter than a call may.

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
 use taskledger_domain::{TaskId, Timestamp};
+pub use taskledger_sealing::Secret;
 use uuid::Uuid;
 
 /// One message to one endpoint.
@@ -87,16 +88,6 @@ pub struct Leased {
     pub schedule: Option<Arc<[u32]>>,
     /// What is known of how it fares.
     pub health: Health,
-}
-
-/// A text that must not be shown. Its `Debug` is `***`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub Arc<str>);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
 }
 
 /// A key that signs.

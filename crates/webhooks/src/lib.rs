@@ -14,7 +14,6 @@ pub mod callback;
 pub mod delivery;
 pub mod endpoint;
 pub mod headers;
-pub mod keys;
 pub mod memory;
 pub mod outbox;
 pub mod schedule;

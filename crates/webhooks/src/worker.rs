@@ -17,16 +17,17 @@ mod turn;
 mod verdict;
 
 use super::attempt::Sender;
-use super::delivery::Deliveries;
+use super::delivery::{Deliveries, Unavailable};
 use super::schedule::DEFAULT_SECONDS;
 use counters::Counters;
-pub use counters::Counts;
+pub use counters::{CLASSES, Counts};
 use holding::Holdings;
 use room::Room;
 use std::sync::Arc;
 use std::time::Duration;
 use steady::Steady;
 use taskledger_clock::SharedClock;
+use taskledger_meters::Reading;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -120,6 +121,30 @@ impl Handle {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shared.counters.counts()
+    }
+
+    /// Attempts that were recorded since the start, in the order of [`CLASSES`].
+    #[must_use]
+    pub fn by_class(&self) -> [u64; CLASSES.len()] {
+        self.shared.counters.by_class()
+    }
+
+    /// How long they took.
+    #[must_use]
+    pub fn times(&self) -> Reading {
+        self.shared.counters.times.read()
+    }
+
+    /// How long the delivery has been due that has waited longest, among those that may be sent now.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: the store does not answer.
+    pub async fn lag(&self) -> Result<Duration, Unavailable> {
+        let due = self.shared.parts.deliveries.next_due().await?;
+        let now = self.shared.time.now();
+        Ok(Duration::from_millis(
+            due.map_or(0, |due| now.ms_since(due)),
+        ))
     }
 }
 

@@ -58,6 +58,14 @@ macro_rules! events {
             match event { $(Event::$variant(_) => stringify!($variant)),+ }
         }
 
+        /// The place of an event's name in [`KINDS`].
+        #[must_use]
+        pub const fn ordinal(event: &Event) -> usize {
+            /// In the order of [`KINDS`].
+            enum Place { $($variant),+ }
+            match event { $(Event::$variant(_) => Place::$variant as usize),+ }
+        }
+
         /// Writes an event in the current version of its form. Cost: O(size).
         #[must_use]
         pub fn encode(event: &Event) -> Encoded {

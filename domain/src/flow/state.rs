@@ -333,6 +333,12 @@ impl Flow {
         })
     }
 
+    /// The executor of a live task; `None` for a group. Cost: O(1).
+    #[must_use]
+    pub fn method(&self, id: TaskId) -> Option<&str> {
+        self.methods.text(self.at(self.live(id)?).method)
+    }
+
     /// State of an active run; `None` once it has ended. Cost: O(1).
     #[must_use]
     pub fn run_state(&self, id: RunId) -> Option<RunState> {

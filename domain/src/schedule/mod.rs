@@ -49,6 +49,8 @@ pub struct Launch {
     pub dependencies: Vec<(TaskId, Version, Version)>,
     /// When the attempt must end at the latest.
     pub deadline: Option<Timestamp>,
+    /// The user of the flow's root, to whom the flow belongs.
+    pub owner: Option<String>,
 }
 
 /// An attempt that is under way outside the server.
@@ -168,6 +170,7 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
         name_at: task.name_at,
         dependencies: dependencies.collect(),
         deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+        owner: flow.owner().map(str::to_owned),
     })
 }
 

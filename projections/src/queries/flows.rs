@@ -9,6 +9,9 @@ use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp};
 use taskledger_sql::Columns;
 
+/// Flows whose active runs are counted: some hundred milliseconds of work for a database.
+const ACTIVE_FLOWS_MAX: i64 = 100_000;
+
 /// A flow in figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSummary {
@@ -208,6 +211,18 @@ impl ReadModels {
         Ok((flows, last.filter(|_| is_full)))
     }
 
+    /// Runs that have not ended, of the first [`ACTIVE_FLOWS_MAX`] flows with such. Cost: O(those flows).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Damaged`].
+    pub async fn active_runs(&self) -> Result<u64, Error> {
+        let mut tx = self.read().await?;
+        let mut args = tx.args();
+        args.int(ACTIVE_FLOWS_MAX);
+        let row = tx.fetch_one(ACTIVE_RUNS, args).await?;
+        Ok(Columns::of(&row).number()?)
+    }
+
     /// Up to `limit` flows with a running run, oldest first, behind the one created at `after` (0
     /// for the first page). A page with fewer rows than `limit` is the last one. Cost: O(limit).
     ///
@@ -265,6 +280,10 @@ const OPEN_RUNS: &str = "SELECT flow_no, flow_id, partition, next_due_at
     WHERE flow_no > $1
     ORDER BY flow_no
     LIMIT $2";
+/// By primary key, both tables.
+const ACTIVE_RUNS: &str = "SELECT CAST(COALESCE(SUM(s.open_runs), 0) AS BIGINT)
+    FROM (SELECT flow_no FROM open_runs ORDER BY flow_no LIMIT $1) AS o
+    JOIN flow_summary s ON s.flow_no = o.flow_no";
 /// By primary key: a flow that was created behind the end of the span has no event in it.
 const AT_REST: &str = "SELECT flow_no, flow_id, pending + in_progress, open_runs, last_position
     FROM flow_summary

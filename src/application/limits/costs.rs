@@ -34,6 +34,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::WatchRun
         | UseCase::ReadHealth
         | UseCase::WhoAmI
+        | UseCase::ReadMetrics
         | UseCase::CheckReadiness => Cost::Free,
         UseCase::GetTask
         | UseCase::ListTasks
@@ -49,6 +50,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListDeliveries
         | UseCase::ListTokens
         | UseCase::ReadAudit
+        | UseCase::ListSecrets
         | UseCase::ListExecutors => Cost::Read,
         UseCase::CreateTasks
         | UseCase::ExecuteTasks
@@ -65,6 +67,8 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::TestWebhook
         | UseCase::Redeliver
         | UseCase::RecoverDeliveries
+        | UseCase::SetSecret
+        | UseCase::DeleteSecret
         | UseCase::CreateToken
         | UseCase::RotateToken
         | UseCase::RevokeToken

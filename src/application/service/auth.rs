@@ -14,7 +14,7 @@ use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, TokenId, To
 use taskledger_domain::Violation;
 
 /// Where a call came from, as far as its context knows.
-fn origin(context: &Context) -> Origin {
+pub(super) fn origin(context: &Context) -> Origin {
     Origin {
         address: None,
         request: Some(context.correlation.clone()),

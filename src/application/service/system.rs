@@ -1,9 +1,9 @@
 //! What the server says of itself.
 
 use super::Service;
-use crate::application::LAG_EVENTS_MAX;
 use crate::application::api::{
-    Check, Deliveries, Error, ExecutorView, Health, NodeHealth, NodeShare, Rebuild, SlotUsage,
+    Check, Deliveries, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare, Rebuild,
+    SlotUsage,
 };
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -20,7 +20,7 @@ impl Service {
     pub async fn health(&self, context: &Context) -> Result<Health, Error> {
         self.admit(context, UseCase::ReadHealth)?;
         let app = &self.app;
-        let checks = self.checks().await;
+        let checks = app.checks().await;
         let (resident_flows, idle_bytes) = app.flows.resident();
         let head = *app.store.watch().borrow();
         let slots = app.flows.slots().usage().into_iter();
@@ -60,7 +60,19 @@ impl Service {
     /// [`Error`].
     pub async fn readiness(&self, context: &Context) -> Result<Vec<Check>, Error> {
         self.admit(context, UseCase::CheckReadiness)?;
-        Ok(self.checks().await)
+        Ok(self.app.checks().await)
+    }
+
+    /// All figures as OpenMetrics text.
+    ///
+    /// # Errors
+    /// [`Error`]; `Failed` when this server keeps none.
+    pub async fn metrics(&self, context: &Context) -> Result<String, Error> {
+        self.admit(context, UseCase::ReadMetrics)?;
+        let Some(metrics) = &self.metrics else {
+            return Err(Failure::Broken("no metrics are kept".to_owned()).into());
+        };
+        Ok(metrics.text().await)
     }
 
     /// The executors, by name.
@@ -81,48 +93,6 @@ impl Service {
         self.admit(context, UseCase::RebuildReadModels)?;
         self.access.audited(context, Action::Rebuild, None).await?;
         self.app.rebuild_read_models().await
-    }
-
-    async fn checks(&self) -> Vec<Check> {
-        let log = match self.app.store.head().await {
-            Ok(head) => Check {
-                name: "log",
-                ok: true,
-                detail: format!("{head} events"),
-            },
-            Err(error) => Check {
-                name: "log",
-                ok: false,
-                detail: error.to_string(),
-            },
-        };
-        vec![log, self.read_models()]
-    }
-
-    fn read_models(&self) -> Check {
-        let projections = &self.app.projections;
-        let at = projections.checkpoint();
-        let (ok, detail) = match projections.state() {
-            State::Running => match projections.lag() {
-                lag if lag > LAG_EVENTS_MAX => (
-                    false,
-                    format!("at {at}, {lag} events behind: commands wait"),
-                ),
-                _ => (true, format!("at {at}")),
-            },
-            State::Filling { position, of } => {
-                (false, format!("being filled, at {position} of {of}"))
-            }
-            State::Retrying { reason } => (false, format!("at {at}, trying again: {reason}")),
-            State::Failed { position, reason } => {
-                (false, format!("stopped before {position}: {reason}"))
-            }
-        };
-        Check {
-            name: "projections",
-            ok,
-            detail,
-        }
     }
 
     fn last_rebuild(&self) -> Option<Rebuild> {

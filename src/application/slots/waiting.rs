@@ -55,6 +55,11 @@ impl Waiting {
         self.places.get(&flow).map(|place| place.rank)
     }
 
+    /// The ranks of all who wait, in no order.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.places.values().map(|place| place.rank)
+    }
+
     /// Other flows that come before one with this rank, up to `max`.
     pub(super) fn ahead(&self, rank: Rank, owner: &Owner, max: usize) -> usize {
         let (priority, since, flow) = rank;

@@ -12,6 +12,8 @@ mod sleep;
 mod system_info;
 #[cfg(test)]
 mod test_support;
+#[cfg(test)]
+mod with_secrets;
 
 pub use aggregate_results::AggregateResultsExecutor;
 pub use built_in::{BuiltInError, BuiltInOptions, with_built_ins};
@@ -25,9 +27,11 @@ pub use run::{
 pub use sleep::SleepExecutor;
 pub use system_info::SystemInfoExecutor;
 
+use super::secrets::SecretTexts;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use taskledger_auth::SecretName;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, RunId, TaskId, Timestamp, Violation};
 use tokio_util::sync::CancellationToken;
@@ -114,6 +118,9 @@ pub struct Job {
     pub progress: ProgressReporter,
     /// W3C `traceparent` to pass on to whatever is called.
     pub traceparent: Option<Arc<str>>,
+    /// The secrets that [`Executor::secrets`] found in the inputs. They are removed from the result or error
+    /// of the attempt; an executor that cuts or encodes what it was told removes them before.
+    pub secrets: SecretTexts,
 }
 
 /// The executor's message that an attempt failed.
@@ -170,6 +177,12 @@ pub trait Executor: Send + Sync + 'static {
     /// root. Asked of executors that have a schema, when a task is created, so it must be quick and
     /// must not wait.
     fn check(&self, _inputs: &Map<String, Value>) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// The secrets that inputs name, at the places where this executor uses them. They are opened for the
+    /// owner of the flow and come with the [`Job`]. Must be quick.
+    fn secrets(&self, _inputs: &Map<String, Value>) -> Vec<SecretName> {
         Vec::new()
     }
 

@@ -10,6 +10,7 @@ mod tests;
 
 use super::registry::Registered;
 use super::{ExecutorError, Job};
+use crate::engine::secrets::Scrubber;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::any::Any;
@@ -80,6 +81,7 @@ pub async fn run_attempt(
     let stop = cancelled.child_token();
     job.cancel = stop.clone();
     let task_id = job.task_id;
+    let scrubber = job.secrets.scrubber().clone();
     let running = std::sync::Arc::clone(executor.executor());
     let mut running =
         AbortOnDropHandle::new(tokio::spawn(async move { running.execute(job).await }));
@@ -87,7 +89,7 @@ pub async fn run_attempt(
     let outcome = tokio::select! {
         biased;
         () = cancelled.cancelled() => AttemptOutcome::Stopped,
-        answer = &mut running => return answered(executor.name(), answer),
+        answer = &mut running => return answered(executor.name(), answer, &scrubber),
         outcome = out_of_time(limits) => outcome,
     };
     stop.cancel();
@@ -113,14 +115,15 @@ pub async fn run_attempt(
 /// Runs an attempt of an executor that is pure, on this thread. `None`: it wanted to wait for something,
 /// so it is not pure, and is not taken for it again; the attempt was dropped where it waited.
 pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
+    let scrubber = job.secrets.scrubber().clone();
     let running = AssertUnwindSafe(|| executor.executor().execute(job).now_or_never());
     Some(match catch_unwind(running) {
         Ok(None) => {
             executor.takes_time();
             return None;
         }
-        Ok(Some(answer)) => answered(executor.name(), Ok(answer)),
-        Err(panic) => panicked(executor.name(), &*panic),
+        Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber),
+        Err(panic) => panicked(executor.name(), &*panic, &scrubber),
     })
 }
 
@@ -142,9 +145,14 @@ async fn out_of_time(limits: TimeLimits) -> AttemptOutcome {
     outcome
 }
 
-fn answered(name: &str, answer: Result<Result<Value, ExecutorError>, JoinError>) -> AttemptOutcome {
+/// What an executor said, without the secrets that it was given.
+fn answered(
+    name: &str,
+    answer: Result<Result<Value, ExecutorError>, JoinError>,
+    scrubber: &Scrubber,
+) -> AttemptOutcome {
     match answer {
-        Ok(Ok(result)) => match checked(result) {
+        Ok(Ok(result)) => match checked(result, scrubber) {
             Ok(payload) => AttemptOutcome::Completed(payload),
             Err(error) => AttemptOutcome::failed(
                 FailureReason::InvalidResult,
@@ -155,9 +163,11 @@ fn answered(name: &str, answer: Result<Result<Value, ExecutorError>, JoinError>)
             FailureReason::Executor,
             format!("executor `{name}` failed without saying why"),
         ),
-        Ok(Err(ExecutorError(text))) => AttemptOutcome::failed(FailureReason::Executor, text),
+        Ok(Err(ExecutorError(text))) => {
+            AttemptOutcome::failed(FailureReason::Executor, scrubber.text(&text))
+        }
         Err(error) => match error.try_into_panic() {
-            Ok(panic) => panicked(name, &*panic),
+            Ok(panic) => panicked(name, &*panic, scrubber),
             // Nobody but this module aborts it; a runtime that shuts down does.
             Err(_) => AttemptOutcome::failed(
                 FailureReason::Executor,
@@ -167,18 +177,18 @@ fn answered(name: &str, answer: Result<Result<Value, ExecutorError>, JoinError>)
     }
 }
 
-fn panicked(name: &str, panic: &(dyn Any + Send)) -> AttemptOutcome {
+fn panicked(name: &str, panic: &(dyn Any + Send), scrubber: &Scrubber) -> AttemptOutcome {
     let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let text = format!("executor `{name}` panicked: {text}");
-    AttemptOutcome::failed(FailureReason::Executor, text)
+    AttemptOutcome::failed(FailureReason::Executor, scrubber.text(&text))
 }
 
 /// A result that can be recorded and read again.
-fn checked(result: Value) -> Result<Payload, String> {
+fn checked(result: Value, scrubber: &Scrubber) -> Result<Payload, String> {
     let object = match result {
         Value::Object(object) => object,
         Value::Null => return Err("null, expected a JSON object".to_owned()),
@@ -203,6 +213,9 @@ fn checked(result: Value) -> Result<Payload, String> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+    let Value::Object(object) = scrubber.value(Value::Object(object)) else {
+        unreachable!("what is removed from an object leaves an object");
+    };
     let payload = Payload::from_map(&object);
     let bytes = payload.as_str().len();
     if bytes > PAYLOAD_BYTES_MAX {

@@ -2,6 +2,7 @@
 
 use super::registry::{Registered, Registry, RegistryBuilder};
 use super::{Concurrency, Description, Executor, ExecutorError, Job, ProgressReporter};
+use crate::engine::secrets::SecretTexts;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::future::Future;
@@ -26,6 +27,7 @@ pub(super) fn job(inputs: Value) -> Job {
         cancel: CancellationToken::new(),
         progress: ProgressReporter::new().0,
         traceparent: None,
+        secrets: SecretTexts::default(),
     }
 }
 

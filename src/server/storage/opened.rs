@@ -3,15 +3,16 @@
 use super::parts::{AloneLog, Arrangement, Parts};
 use super::{Database, READ_MODELS_FILE};
 use crate::clock::SharedClock;
+use crate::metrics::Place;
 use crate::private;
+use crate::sealing::Keyring;
 use crate::server::StartError;
 use crate::server::cluster::Cluster;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;
-use crate::store::sqlite::{self, SqliteStore};
-use crate::webhooks::keys::Keyring;
-use crate::webhooks::store::Store as Webhooks;
+use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
+use crate::webhooks::store::{Store as Webhooks, WEBHOOKS_FILE};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskledger_auth::AuthStore;
@@ -29,8 +30,12 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) cluster: Option<Cluster>,
     /// Endpoints and deliveries.
     pub(in crate::server) webhooks: Arc<Webhooks>,
-    /// Tokens, and the audit log.
+    /// Where all of it is, for those who measure it.
+    pub(in crate::server) place: Place,
+    /// Tokens, secrets of tasks, and the audit log.
     pub(in crate::server) auth: Arc<AuthStore>,
+    /// What secrets are sealed with.
+    pub(in crate::server) keys: Keyring,
     /// The folder that holds what lies beside the log, where there is one.
     pub(in crate::server) beside: Option<PathBuf>,
     log: OpenLog,
@@ -99,7 +104,21 @@ impl Opened {
             Some(file) => Keyring::read(file)?,
             None => Keyring::of_folder(beside, &clock)?,
         };
-        let webhooks = Webhooks::of_folder(beside, keys, clock.clone()).await?;
+        let webhooks = Webhooks::of_folder(beside, keys.clone(), clock.clone()).await?;
+        let mut files = vec![
+            ("read_models", read_models.join(READ_MODELS_FILE)),
+            ("webhooks", beside.join(WEBHOOKS_FILE)),
+        ];
+        let mut written = beside;
+        if let AloneLog::Folder(folder) = log {
+            files.insert(0, ("log", folder.join(LEDGER_FILE)));
+            written = folder;
+        }
+        let place = Place {
+            files,
+            folder: Some(written.to_owned()),
+            database: None,
+        };
         let auth = AuthStore::of_folder(beside).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
@@ -116,7 +135,9 @@ impl Opened {
             found,
             cluster: None,
             webhooks: Arc::new(webhooks),
+            place,
             auth: Arc::new(auth),
+            keys,
             beside: Some(beside.to_owned()),
             log,
             _locks: locks,
@@ -130,12 +151,17 @@ impl Opened {
     ) -> Result<Self, StartError> {
         let keys = keys.map_or(Ok(Keyring::none()), Keyring::read)?;
         let options = database.log(clock.clone());
-        let log = OpenLog::Postgres(Arc::new(PostgresStore::open(options.clone()).await?));
+        let store = Arc::new(PostgresStore::open(options.clone()).await?);
+        let place = Place {
+            database: Some(store.clone()),
+            ..Place::default()
+        };
+        let log = OpenLog::Postgres(store);
         let rest = async {
             let read_models = ReadModels::open(&database.read_models()).await?;
             let ca_file = database.node_ca.as_deref();
             let cluster = Cluster::open(&options, ca_file, &clock).await?;
-            let webhooks = Webhooks::of_database(&options, keys, clock).await?;
+            let webhooks = Webhooks::of_database(&options, keys.clone(), clock).await?;
             let auth = AuthStore::of_database(&options).await?;
             Ok::<_, StartError>((read_models, cluster, webhooks, auth))
         };
@@ -152,7 +178,9 @@ impl Opened {
             found,
             cluster: Some(cluster),
             webhooks: Arc::new(webhooks),
+            place,
             auth: Arc::new(auth),
+            keys,
             beside: None,
             log,
             _locks: Vec::new(),

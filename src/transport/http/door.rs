@@ -6,6 +6,7 @@ use super::health::Probe;
 use super::hosts::Hosts;
 use super::peers::Peers;
 use super::published::Published;
+use super::scrape::Scraped;
 use super::{Inside, Options, refusal, sending, streams};
 use crate::application::Context as CallContext;
 use crate::application::api::{Authenticate, Caller, Cut, Session};
@@ -57,6 +58,8 @@ pub(super) struct Door<C> {
     pub(super) dispatcher: Arc<Dispatcher<C>>,
     pub(super) clock: SharedClock,
     pub(super) probe: Probe,
+    /// Where the metrics come from, if they are served here.
+    pub(super) metrics: Option<Arc<dyn Scraped>>,
     /// Who takes calls of other nodes, if somebody does.
     pub(super) nodes: Option<Arc<dyn Peers>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
@@ -107,16 +110,23 @@ impl<C: Send + Sync + 'static> Door<C> {
         let discovery = dispatcher.discovery(Some(&url));
         let openrpc = Published::new(discovery.text.get(), &discovery.etag);
         let card = AgentCard::new(url, dispatcher.methods(), dispatcher.streams().is_some());
+        let (connections, requests) = (
+            TaskTracker::new(),
+            Arc::new(Semaphore::new(options.requests_max)),
+        );
+        let figures = dispatcher.figures();
+        figures.listens(connections.clone(), requests.clone());
         Self {
             agent_card: Bytes::from(card.to_json()),
             openrpc,
             dispatcher,
             clock,
             probe: Probe::new(inside.readiness),
+            metrics: inside.metrics.filter(|_| options.metrics),
             nodes: inside.peers,
+            connections,
+            requests,
             authenticate: inside.authenticate,
-            connections: TaskTracker::new(),
-            requests: Arc::new(Semaphore::new(options.requests_max)),
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
             hosts: Arc::new(Hosts::new(options, local_addr)),
@@ -147,7 +157,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 stream,
                 session,
             }) => self.answered(answer, kept, stream, session),
-            Err(response) => *response,
+            Err(response) => self.counted(*response),
         };
         response.headers_mut().insert(REQUEST_ID, echo);
         response
@@ -246,7 +256,9 @@ impl<C: Send + Sync + 'static> Door<C> {
             return refusal::not_a_node();
         }
         let Ok(permit) = Arc::clone(&self.peers).try_acquire_owned() else {
-            return refusal::too_busy("the server has too many calls of other nodes");
+            return self.counted(refusal::too_busy(
+                "the server has too many calls of other nodes",
+            ));
         };
         let deadline = Instant::now() + self.request_timeout;
         let bytes_max = self.body_bytes_max.saturating_mul(FORWARDED_BODY_TIMES);
@@ -254,7 +266,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let received = body::receive(room, &head.headers, body, bytes_max, deadline).await;
         let (bytes, share) = match received {
             Ok(received) => received,
-            Err(refusal) => return *refusal,
+            Err(refusal) => return self.counted(*refusal),
         };
         let work = async move {
             let answer = nodes.take(bytes, deadline).await;
@@ -272,6 +284,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             Some(answer) => answered(Some(answer), kept),
             None => refusal::not_here(),
         }
+    }
+
+    /// A refusal of a whole request, counted.
+    pub(super) fn counted(&self, refusal: Response) -> Response {
+        let status = refusal.status().as_u16();
+        self.dispatcher.figures().refused_with(status);
+        refusal
     }
 
     /// The caller's own request id if it is harmless, else a fresh one.

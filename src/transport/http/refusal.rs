@@ -287,11 +287,19 @@ pub(super) fn not_here() -> Response {
 
 /// 404.
 pub(super) fn not_found(path: &str) -> Response {
+    nothing_at(
+        path,
+        "POST / for calls; GET /events for streams; GET /.well-known/agent-card, /livez, /readyz, /healthz",
+    )
+}
+
+/// 404; `expected` lists what there is.
+pub(super) fn nothing_at(path: &str, expected: &str) -> Response {
     refuse(
         StatusCode::NOT_FOUND,
         "path",
         "there is nothing at this path",
-        "POST / for calls; GET /events for streams; GET /.well-known/agent-card, /livez, /readyz, /healthz",
+        expected,
         &Value::from(path),
     )
 }

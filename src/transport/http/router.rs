@@ -1,7 +1,8 @@
 //! The routes.
 
 use super::door::{Door, json};
-use super::{origins, refusal};
+use super::health::Probe;
+use super::{origins, refusal, scrape};
 use crate::application::api::PEER_CALLS;
 use axum::Router;
 use axum::body::Body;
@@ -28,7 +29,12 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
-        .route(PEER_CALLS, peers())
+        .route(PEER_CALLS, peers());
+    let routes = match &door.metrics {
+        None => routes,
+        Some(_) => routes.route(scrape::PATH, reads(get(metrics::<C>))),
+    };
+    let routes = routes
         .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
         .with_state(door);
     match cors {
@@ -85,7 +91,14 @@ async fn events<C: Send + Sync + 'static>(
     door.events(request).await
 }
 
-async fn alive() -> Response {
+async fn metrics<C: Send + Sync + 'static>(
+    State(door): State<Arc<Door<C>>>,
+    request: Request<Body>,
+) -> Response {
+    door.metrics(request).await
+}
+
+pub(super) async fn alive() -> Response {
     json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
@@ -93,12 +106,14 @@ async fn ready<C: Send + Sync + 'static>(
     State(door): State<Arc<Door<C>>>,
     RawQuery(query): RawQuery,
 ) -> Response {
+    readiness(&door.probe, door.draining.is_cancelled(), query).await
+}
+
+/// The answer to a probe.
+pub(super) async fn readiness(probe: &Probe, draining: bool, query: Option<String>) -> Response {
     let verbose =
         query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
-    let (ready, body) = door
-        .probe
-        .report(door.draining.is_cancelled(), verbose)
-        .await;
+    let (ready, body) = probe.report(draining, verbose).await;
     let status = if ready {
         StatusCode::OK
     } else {

@@ -31,7 +31,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let place = match streams::place(&self.streams) {
             Ok(place) => place,
-            Err(refusal) => return *refusal,
+            Err(refusal) => return self.counted(*refusal),
         };
         let sockets = Arc::new(Sockets {
             dispatcher: self.dispatcher.clone(),

@@ -24,7 +24,9 @@ impl<C: Send + Sync + 'static> Door<C> {
     /// Answers `GET /events`.
     pub(super) async fn events(self: Arc<Self>, request: Request<Body>) -> Response {
         let (head, _) = request.into_parts();
-        self.told(&head).await.unwrap_or_else(|refusal| *refusal)
+        self.told(&head)
+            .await
+            .unwrap_or_else(|refusal| self.counted(*refusal))
     }
 
     async fn told(&self, head: &Parts) -> Result<Response, Box<Response>> {
@@ -80,8 +82,9 @@ impl<C: Send + Sync + 'static> Door<C> {
                 (ending.clone(), Some(watched(session, ending)))
             }
         };
+        let figures = self.dispatcher.figures().clone();
         let kept = (place, alive.clone(), watched);
-        let body = Telling::body(stream, opening, &ending, kept);
+        let body = Telling::body(stream, opening, &ending, (figures, &self.draining), kept);
         let mut response = Response::new(body);
         sse::headers(response.headers_mut(), begins, reset);
         response.extensions_mut().insert(alive);

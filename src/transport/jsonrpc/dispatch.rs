@@ -17,6 +17,7 @@ use super::text::Text;
 use crate::application::Context;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
+use crate::transport::figures::{Entrance, Figures};
 use crate::transport::openrpc::{self, DISCOVER, Discovery};
 use futures_util::FutureExt;
 use serde_json::value::RawValue;
@@ -41,6 +42,14 @@ pub struct Dispatcher<C> {
     discovery: OnceLock<Discovery>,
     /// Where streams come from, when there are any.
     streams: Option<Arc<dyn Streams>>,
+    figures: Arc<Figures>,
+}
+
+/// What the calls of these methods are counted in: those of the table, and those that stand outside of it.
+#[must_use]
+pub fn figures<C>(methods: &[Method<C>]) -> Figures {
+    let names = methods.iter().map(|method| method.name);
+    Figures::new(names.chain([DISCOVER]).chain(OF_SOCKETS))
 }
 
 /// Whether a call can be answered with a stream.
@@ -71,6 +80,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         );
         Self {
             context,
+            figures: Arc::new(figures(&methods)),
             methods,
             by_name,
             clock,
@@ -93,6 +103,28 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     pub fn with_streams(mut self, streams: Arc<dyn Streams>) -> Self {
         self.streams = Some(streams);
         self
+    }
+
+    /// The same dispatcher, which counts in these figures, made by [`figures`] of the same methods.
+    #[must_use]
+    pub fn with_figures(mut self, figures: Arc<Figures>) -> Self {
+        self.figures = figures;
+        self
+    }
+
+    /// What the doors count.
+    #[must_use]
+    pub const fn figures(&self) -> &Arc<Figures> {
+        &self.figures
+    }
+
+    /// Counts a call that a socket has answered itself.
+    pub(crate) fn count_own(&self, method: &str, error: Option<i64>, begun: Instant) {
+        let own = OF_SOCKETS.iter().position(|own| *own == method);
+        // Behind those of the table and `rpc.discover`, as in [`figures`].
+        let place = own.map(|own| self.methods.len() + 1 + own);
+        self.figures
+            .call(place, error, Entrance::Socket, begun.elapsed());
     }
 
     /// Where streams come from, when there are any.
@@ -144,15 +176,15 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     /// process, who take no long answers.
     pub async fn answer_bytes(&self, body: &[u8], context: Context) -> Option<Vec<u8>> {
         let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share());
-        let max = self.answer_bytes_max;
+        let (max, entrance) = (self.answer_bytes_max, Entrance::Process);
         match envelope::parse(body) {
-            Envelope::Refused(error) => return Some(encode::refusal(&error)),
+            Envelope::Refused(error) => return Some(self.refusal(&error, entrance)),
             Envelope::Single(element) => {
-                self.append(element, &context, max, &mut share, &mut buffer)
+                self.append(element, &context, entrance, max, &mut share, &mut buffer)
                     .await;
             }
             Envelope::Batch(elements) => {
-                self.batch(elements, &context, max, &mut share, &mut buffer)
+                self.batch(elements, &context, entrance, max, &mut share, &mut buffer)
                     .await;
             }
         }
@@ -168,7 +200,8 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         context: Context,
         share: &mut Share,
     ) -> Option<Body> {
-        self.answer_within(envelope, context, self.answer_bytes_max, share)
+        let max = self.answer_bytes_max;
+        self.answer_within(envelope, context, Entrance::Http, max, share)
             .await
     }
 
@@ -178,14 +211,16 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         &self,
         envelope: Envelope,
         context: Context,
+        entrance: Entrance,
         max: usize,
         share: &mut Share,
     ) -> Option<Body> {
         match envelope {
-            Envelope::Refused(error) => Some(Body::Whole(encode::refusal(&error))),
+            Envelope::Refused(error) => Some(Body::Whole(self.refusal(&error, entrance))),
             Envelope::Single(Element::Request(request)) => {
                 let must_be_told = self.changes(&request);
-                let (id, outcome) = self.request(*request, &context, Stands::Alone).await?;
+                let asked = self.request(*request, &context, entrance, Stands::Alone);
+                let (id, outcome) = asked.await?;
                 let room = encode::Room {
                     bytes_max: max,
                     share,
@@ -195,13 +230,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
-                self.append(invalid, &context, max, share, &mut buffer)
+                self.append(invalid, &context, entrance, max, share, &mut buffer)
                     .await;
                 Some(Body::Whole(buffer))
             }
             Envelope::Batch(elements) => {
                 let mut buffer = Vec::new();
-                self.batch(elements, &context, max, share, &mut buffer)
+                self.batch(elements, &context, entrance, max, share, &mut buffer)
                     .await;
                 (!buffer.is_empty()).then_some(Body::Whole(buffer))
             }
@@ -212,6 +247,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         &self,
         elements: Vec<Element>,
         context: &Context,
+        entrance: Entrance,
         max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
@@ -220,7 +256,8 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             let before = buffer.len();
             buffer.push(if before == 0 { b'[' } else { b',' });
             let start = buffer.len();
-            self.append(element, context, max, share, buffer).await;
+            self.append(element, context, entrance, max, share, buffer)
+                .await;
             if buffer.len() == start {
                 buffer.truncate(before);
             }
@@ -235,6 +272,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         &self,
         element: Element,
         context: &Context,
+        entrance: Entrance,
         max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
@@ -246,11 +284,12 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         };
         match element {
             Element::Invalid { id, error } => {
+                self.count_invalid(&error, entrance);
                 encode::answer(buffer, room, id.as_deref(), &Err(error));
             }
             Element::Request(request) => {
                 room.must_be_told = self.changes(&request);
-                let asked = self.request(*request, context, Stands::Among);
+                let asked = self.request(*request, context, entrance, Stands::Among);
                 if let Some((id, outcome)) = asked.await {
                     let outcome = encode::whole_by(max, outcome, context.deadline).await;
                     encode::answer(buffer, room, Some(&id), &outcome);
@@ -264,11 +303,19 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         &self,
         mut request: Request,
         context: &Context,
+        entrance: Entrance,
         stands: Stands,
     ) -> Option<(Box<RawValue>, Outcome)> {
+        let begun = Instant::now();
         let id = request.id.take();
         let stands = if id.is_some() { stands } else { Stands::Among };
-        let outcome = self.call(request, context, stands).await;
+        let place = match self.by_name.get(&*request.method) {
+            Some(place) => Some(*place),
+            None => (request.method == DISCOVER).then_some(self.methods.len()),
+        };
+        let outcome = self.call(request, place, context, stands).await;
+        let code = outcome.as_ref().err().map(|error| error.code);
+        self.figures.call(place, code, entrance, begun.elapsed());
         match (id, outcome) {
             (Some(id), outcome) => Some((id, outcome)),
             (None, Ok(_)) => None,
@@ -280,12 +327,19 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         }
     }
 
-    async fn call(&self, request: Request, context: &Context, stands: Stands) -> Outcome {
-        let Some(method) = self.method(&request.method) else {
-            if request.method == DISCOVER {
-                return self.discover(request.params);
-            }
+    /// Carries out a call; `place` is that of its method, as in [`figures`].
+    async fn call(
+        &self,
+        request: Request,
+        place: Option<usize>,
+        context: &Context,
+        stands: Stands,
+    ) -> Outcome {
+        let Some(place) = place else {
             return Err(self.unknown(&request.method));
+        };
+        let Some(method) = self.methods.get(place) else {
+            return self.discover(request.params);
         };
         let (call, stream) = prepare(method, request, context)?;
         let Some(stream) = stream else {
@@ -338,6 +392,17 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             let cause = format!("`{}` panicked: {}", method.name, panic_text(&*panic));
             Err(RpcError::internal(&*self.clock, &cause))
         })
+    }
+
+    /// The answer to what is no JSON-RPC at all.
+    fn refusal(&self, error: &RpcError, entrance: Entrance) -> Vec<u8> {
+        self.count_invalid(error, entrance);
+        encode::refusal(error)
+    }
+
+    fn count_invalid(&self, error: &RpcError, entrance: Entrance) {
+        let took = std::time::Duration::ZERO;
+        self.figures.call(None, Some(error.code), entrance, took);
     }
 
     /// `rpc.discover`, which describes the table and so stands outside of it.

@@ -1,5 +1,6 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
+mod secrets;
 mod tokens;
 mod webhooks;
 
@@ -45,6 +46,7 @@ pub fn table() -> Vec<Method<Service>> {
     methods.extend(queries());
     methods.extend(streams());
     methods.extend(webhooks::methods());
+    methods.extend(secrets::methods());
     methods.extend(tokens::methods());
     methods.extend(system_methods());
     methods

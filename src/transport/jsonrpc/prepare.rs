@@ -46,6 +46,9 @@ pub(super) fn prepare<C>(
                     "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`";
                 return Err(keeps_no_keys(&key, instead));
             }
+            Changes::Secrets => {
+                return Err(keeps_no_keys(&key, "none; repeating the call does no harm"));
+            }
             Changes::Tokens => {
                 return Err(keeps_no_keys(&key, "none; `tokens.create` takes an `id`"));
             }

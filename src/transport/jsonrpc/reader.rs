@@ -106,6 +106,8 @@ pub struct Reader<'a> {
     violations: Vec<Violation>,
     /// Where the questions go when they are not to be answered.
     described: Option<&'a RefCell<Vec<Question>>>,
+    /// Values of unknown members are not repeated.
+    hides_unknown: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -117,7 +119,13 @@ impl<'a> Reader<'a> {
             asked: Vec::new(),
             violations: Vec::new(),
             described: None,
+            hides_unknown: false,
         }
+    }
+
+    /// Unknown members are named without their values, one of which may be a secret under a misspelt name.
+    pub const fn hide_unknown(&mut self) {
+        self.hides_unknown = true;
     }
 
     /// A member that must be there. `None`: it is not, or is wrong; [`Self::finish`] will say so.
@@ -235,7 +243,12 @@ impl<'a> Reader<'a> {
                 None if self.asked.is_empty() => "no parameters".to_owned(),
                 None => format!("one of {}", self.asked.join(", ")),
             };
-            self.report(name, Fault::new("unknown parameter", expected), value);
+            let shown = if self.hides_unknown {
+                &Value::Null
+            } else {
+                value
+            };
+            self.report(name, Fault::new("unknown parameter", expected), shown);
         }
         if !self.violations.is_empty() {
             return Err(self.violations);

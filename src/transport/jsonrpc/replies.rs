@@ -3,10 +3,12 @@
 
 mod explained;
 mod history;
+mod secrets;
 mod subscribed;
 mod system;
 mod tokens;
 
+pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
 pub(super) use system::{executors, health, rebuild_started};
 pub(super) use tokens::{audit_page, created_token, token, token_page, whoami};

@@ -34,7 +34,7 @@ impl<C> Method<C> {
     pub fn changes_state(&self) -> bool {
         match self.changes {
             Changes::Nothing => false,
-            Changes::Flows | Changes::Webhooks | Changes::Tokens => true,
+            Changes::Flows | Changes::Webhooks | Changes::Tokens | Changes::Secrets => true,
         }
     }
 }
@@ -50,6 +50,8 @@ pub enum Changes {
     Webhooks,
     /// Who may do what. That lies beside the log too.
     Tokens,
+    /// Secrets of tasks, which lie beside the log too.
+    Secrets,
 }
 
 /// Turns a call into the text of its result.

@@ -5,16 +5,19 @@
 //! for when the last one was written.
 
 use super::encoding::{encoded, one_line};
+use crate::meters::Presence;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::stream::{Batch, Item, Notices, Reset};
+use crate::transport::figures::{Carrier, Figures, StreamEnd};
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
 use serde_json::json;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_stream::StreamExt;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -25,6 +28,10 @@ const RETRY_MS: RangeInclusive<u32> = 1000..=3000;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Failures to read the log, one after the other, after which the stream ends; its client comes back.
 const FAILURES_MAX: u32 = 30;
+
+/// A client that is cut off after it has left bytes untaken for so long was too slow. The connection is cut
+/// after 30 s of that; the bytes may have been handed over a while after it began.
+const UNTAKEN_MIN: Duration = Duration::from_secs(20);
 
 /// What stands before the events.
 pub(crate) enum Opening {
@@ -83,16 +90,50 @@ pub(crate) struct Telling<K> {
     told: Cursor,
     ending: Pin<Box<WaitForCancellationFutureOwned>>,
     failures: u32,
+    watched: Watched,
     /// Held until the body is dropped.
     _kept: K,
 }
 
+/// A body that is counted while it lives, and why it ends.
+struct Watched {
+    figures: Arc<Figures>,
+    /// Why the stream ends when it is told to: its own end, unless the server's has come.
+    draining: CancellationToken,
+    /// When the bytes were handed over that the client has not taken yet; `None` while it waits for more.
+    handed_over: Option<Instant>,
+    _counted: Presence,
+}
+
+impl Watched {
+    fn told_to_end(&self) {
+        let reason = match self.draining.is_cancelled() {
+            true => StreamEnd::Drained,
+            false => StreamEnd::Revoked,
+        };
+        self.figures.stream_ended(reason, 1);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Whoever goes away by itself does so within moments of taking the last bytes.
+        if self
+            .handed_over
+            .is_some_and(|at| at.elapsed() >= UNTAKEN_MIN)
+        {
+            self.figures.stream_ended(StreamEnd::Slow, 1);
+        }
+    }
+}
+
 impl<K: Send + 'static> Telling<K> {
-    /// `ending`: cancelled when streams are to end. `kept`: dropped with the body.
+    /// `ending`: cancelled when this stream is to end; `draining`: when all are. `kept`: dropped with the body.
     pub(crate) fn body(
         stream: Notices,
         opening: Opening,
         ending: &CancellationToken,
+        (figures, draining): (Arc<Figures>, &CancellationToken),
         kept: K,
     ) -> Body {
         let place = stream.place();
@@ -103,16 +144,24 @@ impl<K: Send + 'static> Telling<K> {
             // A token of its own, so that streams do not meet at one lock each time they wake up.
             ending: Box::pin(ending.child_token().cancelled_owned()),
             failures: 0,
+            watched: Watched {
+                _counted: figures.stream(Carrier::Sse),
+                figures,
+                draining: draining.clone(),
+                handed_over: None,
+            },
             _kept: kept,
         };
         Body::from_stream(unfold(telling, Self::next))
     }
 
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        self.watched.handed_over = None;
         let bytes = match self.opening.take() {
             Some(opening) => opening,
             None => self.news().await?,
         };
+        self.watched.handed_over = Some(Instant::now());
         Some((Ok(bytes), self))
     }
 
@@ -121,7 +170,10 @@ impl<K: Send + 'static> Telling<K> {
         loop {
             let item = tokio::select! {
                 biased;
-                () = &mut self.ending => return None,
+                () = &mut self.ending => {
+                    self.watched.told_to_end();
+                    return None;
+                }
                 item = self.stream.next() => item?,
             };
             let item = match item {
@@ -152,6 +204,8 @@ impl<K: Send + 'static> Telling<K> {
                         }
                         Batch::Whole(_) | Batch::Notices(_) => {
                             self.told = self.stream.place();
+                            let notices = batch.notices().len();
+                            self.watched.figures.noticed(Carrier::Sse, notices);
                             return Some(encoded(&batch));
                         }
                     }
@@ -180,9 +234,7 @@ mod tests {
     use crate::subscription::stream::HEARTBEAT;
     use crate::subscription::testing::{append, of_failures};
     use axum::body::BodyDataStream;
-    use std::sync::Arc;
     use taskledger_domain::testing::START;
-    use tokio::time::Instant;
 
     async fn next(body: &mut BodyDataStream) -> String {
         let bytes = body.next().await.expect("it goes on").unwrap();
@@ -209,7 +261,9 @@ mod tests {
             reset: None,
             retry: 2000,
         };
-        let mut body = Telling::body(stream, opening, &ending, ()).into_data_stream();
+        let figures = Arc::new(Figures::new([]));
+        let mut body =
+            Telling::body(stream, opening, &ending, (figures, &ending), ()).into_data_stream();
         // then
         let greeting = format!("id: {begins}\nretry: 2000\n: taskledger\n\n");
         assert_eq!(next(&mut body).await, greeting);

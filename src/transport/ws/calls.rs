@@ -8,6 +8,7 @@ use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
 use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
+use crate::transport::figures::{Entrance, Reason};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
@@ -83,14 +84,19 @@ impl<C: Send + Sync + 'static> Calls<C> {
     }
 
     /// Begins what a message asks for. To be called when there is room.
-    pub(super) async fn begin(&mut self, text: Utf8Bytes, subscriptions: &mut Subscriptions) {
+    pub(super) async fn begin(&mut self, text: Utf8Bytes, subscriptions: &mut Subscriptions<'_>) {
         let room = self.room.clone().try_acquire_owned();
         let room = room.expect("only this socket takes room, one message after the other");
         let envelope = envelope::parse(text.as_bytes());
         let envelope = match own(envelope) {
             Own::Not(envelope) => envelope,
             Own::Unsubscribe(id, params) => {
-                let answer = match unsubscribe(params, subscriptions) {
+                let begun = Instant::now();
+                let ended = unsubscribe(params, subscriptions);
+                let code = ended.as_ref().err().map(|error| error.code);
+                let dispatcher = &self.sockets.dispatcher;
+                dispatcher.count_own("unsubscribe", code, begun);
+                let answer = match ended {
                     Ok(result) => answer_body(&id, &result),
                     Err(error) => failure_body(&id, &error),
                 };
@@ -100,7 +106,11 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 let asked = read(params).and_then(|asked| Ok((asked, subscriptions.place()?)));
                 return match asked {
                     Ok((asked, place)) => self.subscribe(id, asked, place, room),
-                    Err(error) => self.out.answer(failure_body(&id, &error)).await,
+                    Err(error) => {
+                        let dispatcher = &self.sockets.dispatcher;
+                        dispatcher.count_own("subscribe", Some(error.code), Instant::now());
+                        self.out.answer(failure_body(&id, &error)).await;
+                    }
                 };
             }
         };
@@ -123,6 +133,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
         let tracker = sockets.tracker.clone();
         let calling = async move {
             let Ok(_place) = sockets.requests.clone().try_acquire_owned() else {
+                sockets.dispatcher.figures().refused(Reason::Busy);
                 let busy = RpcError::busy("the server has too many requests", RETRY_AFTER_MS);
                 for answer in refused(&envelope, &busy) {
                     out.answer(answer).await;
@@ -136,7 +147,8 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
             let dispatcher = &sockets.dispatcher;
-            let answer = dispatcher.answer_within(envelope, context, max, &mut counted);
+            let answer =
+                dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut counted);
             match (answer.await, place) {
                 (None, _) => {}
                 (Some(Body::Whole(answer)), _) => out.answer_counted(answer, counted).await,
@@ -194,7 +206,11 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 return;
             };
             let context = sockets.context();
-            match streams.watch(&context, asked.watch, asked.from).await {
+            let begun = Instant::now();
+            let watched = streams.watch(&context, asked.watch, asked.from).await;
+            let code = watched.as_ref().err().map(|error| error.code);
+            sockets.dispatcher.count_own("subscribe", code, begun);
+            match watched {
                 Err(error) => out.answer(failure_body(&id, &error)).await,
                 Ok(Watching { stream, reset }) => {
                     let begun = Opened {
@@ -278,7 +294,7 @@ fn read(params: Params) -> Result<Subscribe, RpcError> {
 
 fn unsubscribe(
     params: Params,
-    subscriptions: &mut Subscriptions,
+    subscriptions: &mut Subscriptions<'_>,
 ) -> Result<Box<RawValue>, RpcError> {
     let Unsubscribe { subscription } = Unsubscribe::read(&named(params)?)?;
     if subscriptions.close(&subscription) {

@@ -2,8 +2,10 @@
 
 use super::calls::Opened;
 use super::outbox::{Closed, Outbox};
+use crate::meters::{Population, Presence};
 use crate::subscription::live::Published;
 use crate::subscription::stream::{Batch, Item, Notices, Reset};
+use crate::transport::figures::{Carrier, Figures};
 use crate::transport::jsonrpc::{RpcError, answer_body};
 use crate::transport::sse::JsonLine;
 use axum::extract::ws::Message;
@@ -27,7 +29,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const RESET: &str = "reset";
 
 /// The subscriptions of one socket, by number. Dropping it ends all of them.
-pub(super) struct Subscriptions {
+pub(super) struct Subscriptions<'a> {
+    figures: Arc<Figures>,
+    /// Those of the socket.
+    own: &'a Population,
     out: Outbox,
     tellers: JoinSet<u64>,
     open: HashMap<u64, Open>,
@@ -43,11 +48,14 @@ pub(super) struct Place(#[expect(dead_code, reason = "it is held, not read")] Ow
 struct Open {
     teller: AbortHandle,
     _place: Place,
+    _counted: [Presence; 2],
 }
 
-impl Subscriptions {
-    pub(super) fn new(out: Outbox) -> Self {
+impl<'a> Subscriptions<'a> {
+    pub(super) fn new(figures: Arc<Figures>, own: &'a Population, out: Outbox) -> Self {
         Self {
+            figures,
+            own,
             out,
             tellers: JoinSet::new(),
             open: HashMap::new(),
@@ -86,6 +94,7 @@ impl Subscriptions {
             opened.stream,
             opened.reset.map(|reset| (reset, begins)),
             self.out.clone(),
+            self.figures.clone(),
         );
         let teller = self.tellers.spawn(async move {
             // Nobody is left who could be told.
@@ -95,6 +104,7 @@ impl Subscriptions {
         let open = Open {
             teller,
             _place: opened.place,
+            _counted: [self.figures.stream(Carrier::Socket), self.own.enter()],
         };
         self.open.insert(number, open);
     }
@@ -136,6 +146,7 @@ async fn tell(
     mut stream: Notices,
     reset: Option<(Reset, String)>,
     out: Outbox,
+    figures: Arc<Figures>,
 ) -> Result<(), Closed> {
     let mut told = stream.place();
     let reset_told = |reset: Reset, place: String| {
@@ -157,6 +168,7 @@ async fn tell(
                 for published in batch.notices() {
                     out.tell(event(&name, published)).await?;
                 }
+                figures.noticed(Carrier::Socket, batch.notices().len());
                 told = stream.place();
             }
             Ok(Item::Silence) if stream.place() == told => {}
@@ -208,7 +220,8 @@ mod tests {
         let ending = CancellationToken::new();
         let stream = of_failures(&store, &ending).await;
         let (out, mut outgoing) = Outbox::new();
-        tokio::spawn(tell("1".to_owned(), stream, None, out));
+        let figures = Arc::new(Figures::new([]));
+        tokio::spawn(tell("1".to_owned(), stream, None, out, figures));
         let begun = Instant::now();
         // when
         append(&store, 0).await;

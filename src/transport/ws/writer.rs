@@ -14,11 +14,20 @@ const WRITE_WAIT: Duration = Duration::from_secs(30);
 /// Messages that are handed over before they are pushed out together.
 const BATCH_MAX: usize = 32;
 
+/// Why nothing is written any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// There is nobody to write, or to write to.
+    Ended,
+    /// The peer takes nothing.
+    Untaken,
+}
+
 /// Writes until a close frame was written, nobody can send any more, or the peer takes nothing.
 pub(super) async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut outgoing: mpsc::Receiver<Outgoing>,
-) {
+) -> Written {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while outgoing.recv_many(&mut batch, BATCH_MAX).await > 0 {
         let mut closes = false;
@@ -30,10 +39,13 @@ pub(super) async fn write(
             }
             sink.flush().await
         };
-        if !matches!(timeout(WRITE_WAIT, writing).await, Ok(Ok(()))) || closes {
-            return;
+        match timeout(WRITE_WAIT, writing).await {
+            Err(_) => return Written::Untaken,
+            Ok(Ok(())) if !closes => {}
+            Ok(Ok(()) | Err(_)) => return Written::Ended,
         }
         // Only now are their bytes given back.
         batch.clear();
     }
+    Written::Ended
 }

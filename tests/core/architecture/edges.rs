@@ -5,7 +5,9 @@
 pub(crate) const CRATES: &[&str] = &[
     "clock",
     "egress",
+    "meters",
     "private",
+    "sealing",
     "secret_file",
     "store",
     "subscription",
@@ -19,10 +21,13 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("tls", &[]),
     ("private", &[]),
+    ("sealing", &[]),
     ("secret_file", &[]),
     ("egress", &[]),
     // Whose credentials they are, for all doors.
     ("auth", &["application", "clock"]),
+    // Counters as plain memory; `metrics` names and shows them.
+    ("meters", &[]),
     // Settings end as the options of what they configure.
     (
         "config",
@@ -41,15 +46,38 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("runtime", &[]),
     (
         "application",
-        &["store", "subscription", "clock", "webhooks", "runtime"],
+        &[
+            "store",
+            "subscription",
+            "clock",
+            "meters",
+            "webhooks",
+            "runtime",
+            "sealing",
+        ],
     ),
     (
         "engine",
-        &["application", "egress", "subscription", "store", "clock"],
+        &[
+            "application",
+            "egress",
+            "subscription",
+            "store",
+            "clock",
+            "meters",
+            "sealing",
+        ],
     ),
     (
         "transport",
-        &["application", "subscription", "clock", "runtime", "tls"],
+        &[
+            "application",
+            "subscription",
+            "clock",
+            "meters",
+            "runtime",
+            "tls",
+        ],
     ),
     ("webhooks", &[]),
     // Flows that leave the log.
@@ -58,7 +86,20 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         &["application", "clock", "private", "store", "subscription"],
     ),
     // Leases and calls between nodes, behind the ports of those who need them.
-    ("nodes", &["application", "store", "tls"]),
+    ("nodes", &["application", "meters", "store", "tls"]),
+    // Reads what everybody counts, and writes it as text. Nobody but `server` knows it.
+    (
+        "metrics",
+        &[
+            "application",
+            "engine",
+            "meters",
+            "nodes",
+            "store",
+            "transport",
+            "webhooks",
+        ],
+    ),
     (
         "server",
         &[
@@ -67,9 +108,12 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "config",
             "egress",
             "engine",
+            "meters",
+            "metrics",
             "nodes",
             "private",
             "retention",
+            "sealing",
             "store",
             "subscription",
             "transport",
@@ -85,6 +129,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "engine",
             "private",
             "retention",
+            "sealing",
             "secret_file",
             "server",
             "store",

@@ -9,8 +9,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("projections", &["domain", "sql"]),
     ("crates/clock", &["domain"]),
+    ("crates/meters", &[]),
     ("crates/net", &[]),
-    ("crates/auth", &["clock", "domain", "log", "net", "sql"]),
+    (
+        "crates/auth",
+        &["clock", "domain", "log", "net", "sealing", "sql"],
+    ),
     ("crates/sql", &["domain"]),
     ("crates/log", &["clock", "domain"]),
     (
@@ -19,8 +23,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "crates/webhooks",
-        &["clock", "domain", "log", "net", "sql", "subscription"],
+        &[
+            "clock",
+            "domain",
+            "log",
+            "meters",
+            "net",
+            "sealing",
+            "sql",
+            "subscription",
+        ],
     ),
+    ("crates/sealing", &["clock", "log"]),
     // Knows nothing of this server: everything it learns comes over HTTP.
     ("crates/conformance", &["clock", "net", "terminal"]),
     ("crates/terminal", &[]),

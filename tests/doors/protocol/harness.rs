@@ -54,6 +54,7 @@ impl Server {
             readiness: fake.clone(),
             authenticate: None,
             peers,
+            metrics: None,
         };
         let (service, handle) = Service::bind(options, dispatcher, inside, clock)
             .await

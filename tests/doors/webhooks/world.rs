@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::clock::{Clock, ManualClock, SharedClock};
+use taskledger::sealing::Keyring;
 use taskledger::store::memory::MemoryStore;
 use taskledger::store::postgres::{Options, migrate};
 use taskledger::store::{Append, EventStore, NewEvent};
@@ -12,7 +13,6 @@ use taskledger::webhooks::delivery::{
     Attempt, Deliveries, Due, Health, Lease, Leased, Next, Recorded, Secret, Told,
 };
 use taskledger::webhooks::endpoint::{EndpointId, Filter, Life, Ordering};
-use taskledger::webhooks::keys::Keyring;
 use taskledger::webhooks::outbox::Outbox;
 use taskledger::webhooks::store::{Created, DeliveryFilter, DeliveryView, New, Store};
 use taskledger_domain::flow::{

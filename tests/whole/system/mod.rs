@@ -20,6 +20,7 @@ mod past;
 mod private;
 mod read_models;
 mod retention;
+mod secrets;
 mod signals;
 mod tls;
 mod transfer;

@@ -21,16 +21,28 @@ pub const AUTH_FILE: &str = "auth.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "auth",
-    steps: &[(
-        "0001_tokens",
-        include_str!("../../../../migrations/postgres/auth/0001_tokens.sql"),
-    )],
+    steps: &[
+        (
+            "0001_tokens",
+            include_str!("../../../../migrations/postgres/auth/0001_tokens.sql"),
+        ),
+        (
+            "0002_secrets",
+            include_str!("../../../../migrations/postgres/auth/0002_secrets.sql"),
+        ),
+    ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[(
-        "0001_tokens",
-        include_str!("../../../../migrations/sqlite/auth/0001_tokens.sql"),
-    )])
+    migrator(&[
+        (
+            "0001_tokens",
+            include_str!("../../../../migrations/sqlite/auth/0001_tokens.sql"),
+        ),
+        (
+            "0002_secrets",
+            include_str!("../../../../migrations/sqlite/auth/0002_secrets.sql"),
+        ),
+    ])
 });
 
 const SCHEMA: &str = "taskledger_auth";

@@ -7,6 +7,7 @@ mod audit;
 mod changes;
 mod first;
 mod kill;
+mod secrets;
 mod world;
 
 /// Runs each of these on both engines.

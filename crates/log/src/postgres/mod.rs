@@ -132,6 +132,20 @@ impl PostgresStore {
         self.reads.close().await;
     }
 
+    /// Bytes of the whole database, whoever's they are.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn size_bytes(&self) -> Result<u64, Error> {
+        self.reads.size_bytes().await
+    }
+
+    /// Connections that read: how many are open, and how many of those nobody uses.
+    #[must_use]
+    pub fn connections(&self) -> (u64, u64) {
+        self.reads.connections()
+    }
+
     #[cfg(test)]
     /// The pool that reads; for tests that take its connections away.
     #[must_use]

@@ -102,6 +102,21 @@ impl Reads {
         answer
     }
 
+    /// Bytes of the database.
+    pub(super) async fn size_bytes(&self) -> Result<u64, Error> {
+        let rows = self.rows(|| sqlx::query(queries::SIZE)).await;
+        let size = rows.and_then(|rows| {
+            let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+            Ok(row.try_get::<i64, _>(0)?.cast_unsigned())
+        });
+        size.map_err(|error| failure::of_read(&error, 0))
+    }
+
+    /// Connections that are open, and those of them that nobody uses.
+    pub(super) fn connections(&self) -> (u64, u64) {
+        (self.pool.size().into(), self.pool.num_idle() as u64)
+    }
+
     /// The head in the database.
     pub(super) async fn head(&self) -> Result<Position, sqlx::Error> {
         let rows = self.rows(|| sqlx::query(queries::HEAD)).await?;

@@ -1,7 +1,6 @@
 //! Connections to the tables of webhooks, and their schema.
 
 use super::{Error, Store};
-use crate::keys::{Keyring, KeysError};
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
@@ -14,6 +13,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use taskledger_clock::SharedClock;
 use taskledger_log::{postgres as log, private};
+use taskledger_sealing::{Keyring, KeysError};
 use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::{sleep, timeout};

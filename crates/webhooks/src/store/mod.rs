@@ -30,11 +30,11 @@ pub use shown::{AttemptView, DeliveryFilter, DeliveryView, WaitsFor};
 pub use sweep::{KEPT_DAYS, KEPT_PER_ENDPOINT, Swept};
 pub use wants::{Wanted, WantedNow};
 
-use super::keys::{Keyring, KeysError};
 use connect::{Connections, Listener};
 use room::Room;
 use std::time::Duration;
 use taskledger_clock::SharedClock;
+use taskledger_sealing::{Keyring, KeysError};
 use taskledger_sql::{Tx, with_sources};
 use tokio::sync::Notify;
 use tokio::time::timeout;

@@ -4,11 +4,11 @@ use super::row::{header_row, key_row};
 use super::{Error, Store};
 use crate::delivery::{Key, Secret};
 use crate::endpoint::EndpointId;
-use crate::keys::Sealed;
 use crate::secret::public;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::Timestamp;
+use taskledger_sealing::Sealed;
 use taskledger_sql::{Columns, MultiRow, Row, Tx};
 
 /// Values that one transaction seals anew.

@@ -7,7 +7,9 @@ use crate::endpoint::EndpointId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use taskledger_domain::Timestamp;
+use taskledger_meters::{Buckets, Counter, Histogram};
 
 /// Breakers that are remembered, only to be counted.
 const OPEN_MAX: usize = 20_000;
@@ -27,12 +29,51 @@ pub struct Counts {
     pub open_breakers: usize,
 }
 
-#[derive(Debug, Default)]
+/// What attempts are counted by: `delivered`, the classes of errors, and `other` for the rest.
+pub const CLASSES: [&str; 11] = [
+    "delivered",
+    "status",
+    "redirect",
+    "timeout",
+    "dns",
+    "connect",
+    "tls",
+    "blocked_address",
+    "protocol",
+    "reset",
+    "other",
+];
+
+#[derive(Debug)]
 pub(super) struct Counters {
     delivered: AtomicU64,
     failed: AtomicU64,
     dead: AtomicU64,
     open: Mutex<HashMap<EndpointId, Timestamp>>,
+    /// Attempts, in the order of [`CLASSES`].
+    classes: [Counter; CLASSES.len()],
+    /// How long they took.
+    pub(super) times: Histogram,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            delivered: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            dead: AtomicU64::default(),
+            open: Mutex::default(),
+            classes: std::array::from_fn(|_| Counter::default()),
+            times: Histogram::new(&Buckets::DELIVERIES),
+        }
+    }
+}
+
+/// The place of an attempt in [`CLASSES`].
+fn class(error: Option<&str>) -> usize {
+    let name = error.unwrap_or(CLASSES[0]);
+    let found = CLASSES.iter().position(|class| *class == name);
+    found.unwrap_or(CLASSES.len() - 1)
 }
 
 impl Counters {
@@ -50,6 +91,9 @@ impl Counters {
         outcome: Outcome,
         now: Timestamp,
     ) {
+        self.classes[class(told.attempt.error)].increment();
+        let took = Duration::from_millis(told.attempt.duration_ms.into());
+        self.times.observe_time(took);
         match outcome {
             Outcome::Arrived => &self.delivered,
             Outcome::Failed { .. } | Outcome::Gone => &self.failed,
@@ -71,6 +115,11 @@ impl Counters {
             }
             Some(_) | None => _ = open.remove(&endpoint),
         }
+    }
+
+    /// Attempts by class, in the order of [`CLASSES`].
+    pub(super) fn by_class(&self) -> [u64; CLASSES.len()] {
+        std::array::from_fn(|class| self.classes[class].get())
     }
 
     pub(super) fn counts(&self) -> Counts {

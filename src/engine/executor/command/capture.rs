@@ -1,6 +1,9 @@
 //! Output of a program, kept within bounds: the beginning up to a cap, the last few bytes for
-//! error texts, and a count of everything.
+//! error texts, and a count of everything. Shown without the secrets of the attempt, those that would be cut
+//! included: a little more is kept than shown.
 
+use crate::engine::secrets::Scrubber;
+use std::borrow::Cow;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Bytes of the end of the output that are kept for an error text.
@@ -14,15 +17,17 @@ pub(super) struct Captured {
     end: Vec<u8>,
     total: u64,
     bytes_max: usize,
+    scrubber: Scrubber,
 }
 
 impl Captured {
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(super) fn new(bytes_max: usize, scrubber: Scrubber) -> Self {
         Self {
             kept: Vec::new(),
             end: Vec::new(),
             total: 0,
             bytes_max,
+            scrubber,
         }
     }
 
@@ -38,10 +43,11 @@ impl Captured {
 
     fn take(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let room = self.bytes_max - self.kept.len();
+        let room = self.bytes_max + self.scrubber.reach() - self.kept.len();
         self.kept.extend_from_slice(&bytes[..room.min(bytes.len())]);
         self.end.extend_from_slice(bytes);
-        let surplus = self.end.len().saturating_sub(END_BYTES_MAX);
+        let end_bytes_max = END_BYTES_MAX + self.scrubber.reach();
+        let surplus = self.end.len().saturating_sub(end_bytes_max);
         self.end.drain(..surplus);
     }
 
@@ -50,18 +56,20 @@ impl Captured {
         self.total
     }
 
+    /// The beginning as it came, secrets included.
     pub(super) fn kept(&self) -> &[u8] {
-        &self.kept
+        &self.kept[..self.kept.len().min(self.bytes_max)]
     }
 
     pub(super) fn is_truncated(&self) -> bool {
-        self.total > self.kept.len() as u64
+        self.total > self.kept().len() as u64
     }
 
     /// The beginning, as text that takes at most `json_bytes_max` bytes in JSON, and whether
     /// something is missing. Bytes that are no UTF-8 become U+FFFD.
     pub(super) fn text(&self, json_bytes_max: usize) -> (String, bool) {
-        let mut text = String::from_utf8_lossy(&self.kept).into_owned();
+        let kept = self.scrubber.part(&self.kept, 0..self.kept().len());
+        let mut text = String::from_utf8_lossy(&kept).into_owned();
         let mut truncated = self.is_truncated();
         if truncated && text.ends_with('\u{fffd}') {
             text.pop(); // a character that was cut in two
@@ -80,8 +88,10 @@ impl Captured {
 
     /// The last bytes as text without surrounding blanks.
     pub(super) fn end_text(&self) -> String {
-        let text = String::from_utf8_lossy(&self.end);
-        let whole = self.total <= self.end.len() as u64;
+        let start = self.end.len().saturating_sub(END_BYTES_MAX);
+        let end = self.scrubber.part(&self.end, start..self.end.len());
+        let text: Cow<'_, str> = String::from_utf8_lossy(&end);
+        let whole = self.total <= END_BYTES_MAX as u64;
         let text = if whole {
             &text[..]
         } else {
@@ -102,10 +112,10 @@ fn json_length(character: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Captured, END_BYTES_MAX};
+    use super::{Captured, END_BYTES_MAX, Scrubber};
 
     async fn captured(bytes: &[u8], bytes_max: usize) -> Captured {
-        let mut captured = Captured::new(bytes_max);
+        let mut captured = Captured::new(bytes_max, Scrubber::default());
         captured.fill(Some(bytes)).await;
         captured
     }

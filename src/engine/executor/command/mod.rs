@@ -27,6 +27,7 @@ pub use process::{DRAIN_GRACE, TERMINATE_GRACE};
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job};
 use crate::application::api::COMMAND_EXECUTOR;
+use crate::engine::secrets::{Places, Scrubber};
 use async_trait::async_trait;
 use capture::Captured;
 use options::Resolved;
@@ -35,16 +36,23 @@ use request::Request;
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
+use taskledger_auth::SecretName;
+use taskledger_domain::Violation;
 use tokio::process::Command;
 use tokio::time::Instant;
 
+/// Where inputs may name secrets.
+const PLACES: Places = Places {
+    members: &[("env", None)],
+    told: "as the value of a variable in `env`",
+};
 /// Bytes of JSON text that stdout, stderr and the parsed JSON may each take in a result, so that
 /// together they fit into one.
 const TEXT_BYTES_MAX: usize = 320 * 1024;
 
 /// Runs a program from the allow-list.
 ///
-/// Inputs: `program`, `args` (texts), `env` (texts by name), `cwd`, `stdin` (text), `parse_json`.
+/// Inputs: `program`, `args` (texts), `env` (texts or references to secrets, by name), `cwd`, `stdin` (text), `parse_json`.
 /// Result: `{exit_code: 0, stdout, stderr, stdout_bytes, stderr_bytes, stdout_truncated,
 /// stderr_truncated, duration_ms}`, and `json` when `parse_json` is true; then stdout that is no
 /// JSON object fails the attempt. Any exit code but 0, and any signal, fails the attempt; the
@@ -89,8 +97,22 @@ impl Executor for CommandExecutor {
         Some(Vec::new())
     }
 
+    fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
+        PLACES.check(inputs)
+    }
+
+    fn secrets(&self, inputs: &Map<String, Value>) -> Vec<SecretName> {
+        PLACES.names(inputs)
+    }
+
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
-        let request = Request::read(&job.inputs)?;
+        let inputs = PLACES.filled(&job.inputs, |name| job.secrets.get(name));
+        let inputs = inputs.map_err(|name| {
+            ExecutorError::new(format!("the attempt was not given the secret `{name}`"))
+        })?;
+        let mut request = Request::read(&inputs)?;
+        let stdin = request.stdin.take();
+        let scrubber = job.secrets.scrubber();
         let path = self.options.programs.get(&request.program).ok_or_else(|| {
             let known: Vec<_> = self
                 .options
@@ -125,8 +147,8 @@ impl Executor for CommandExecutor {
         let started = Instant::now();
         let ended = process::run(
             command,
-            request.stdin,
-            self.options.output_bytes_max,
+            stdin,
+            || Captured::new(self.options.output_bytes_max, scrubber.clone()),
             &job.cancel,
         )
         .await
@@ -134,7 +156,7 @@ impl Executor for CommandExecutor {
             ExecutorError::new(format!("cannot run program `{}`: {error}", request.program))
         })?;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        result(&request.program, &ended, duration_ms, request.parse_json)
+        result(&request, &ended, duration_ms, scrubber)
     }
 }
 
@@ -161,11 +183,12 @@ impl CommandExecutor {
 }
 
 fn result(
-    program: &str,
+    request: &Request,
     ended: &Ended,
     duration_ms: u64,
-    parse_json: bool,
+    scrubber: &Scrubber,
 ) -> Result<Value, ExecutorError> {
+    let program = &request.program;
     if ended.stopped {
         return Err(ExecutorError::new(format!(
             "program `{program}` was stopped"
@@ -197,13 +220,13 @@ fn result(
         "stderr_truncated": stderr_cut,
         "duration_ms": duration_ms,
     });
-    if parse_json {
-        result["json"] = Value::Object(json_of(program, &ended.stdout)?);
+    if request.parse_json {
+        result["json"] = json_of(program, &ended.stdout, scrubber)?;
     }
     Ok(result)
 }
 
-fn json_of(program: &str, stdout: &Captured) -> Result<Map<String, Value>, ExecutorError> {
+fn json_of(program: &str, stdout: &Captured, scrubber: &Scrubber) -> Result<Value, ExecutorError> {
     let fail = |what: &str| {
         ExecutorError::new(format!(
             "stdout of program `{program}` {what}, but `parse_json` asks for a JSON object"
@@ -214,6 +237,7 @@ fn json_of(program: &str, stdout: &Captured) -> Result<Map<String, Value>, Execu
     }
     let parsed: Map<String, Value> = serde_json::from_slice(stdout.kept())
         .map_err(|error| fail(&format!("is no JSON object ({error})")))?;
+    let parsed = scrubber.value(Value::Object(parsed));
     if serde_json::to_string(&parsed).map_or(usize::MAX, |text| text.len()) > TEXT_BYTES_MAX {
         return Err(fail("is too large as JSON"));
     }

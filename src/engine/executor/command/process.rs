@@ -37,7 +37,7 @@ pub(super) struct Ended {
 pub(super) async fn run(
     mut command: Command,
     stdin: Option<String>,
-    output_bytes_max: usize,
+    capture: impl Fn() -> Captured,
     cancel: &CancellationToken,
 ) -> io::Result<Ended> {
     command
@@ -53,8 +53,7 @@ pub(super) async fn run(
     let group = Group::of(&child)?;
     let mut watch = Watch::on(&group);
     let (to, from, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let mut stdout = Captured::new(output_bytes_max);
-    let mut stderr = Captured::new(output_bytes_max);
+    let (mut stdout, mut stderr) = (capture(), capture());
 
     let mut stopped = false;
     let status = {

@@ -1,6 +1,7 @@
 //! What the inputs of `command_executor` ask for.
 
 use crate::engine::executor::ExecutorError;
+use crate::engine::secrets::Places;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ const ENV_RESERVED_PREFIXES: [&str; 2] = ["LD_", "TASKLEDGER_"];
 /// The schema of the inputs, with the allow-list in it.
 pub(super) fn schema(programs: &[&String]) -> Value {
     let text = json!({"type": "string"});
+    let variable = Places::schema_of(&text);
     json!({
         "type": "object",
         "required": ["program"],
@@ -29,7 +31,7 @@ pub(super) fn schema(programs: &[&String]) -> Value {
         "properties": {
             "program": {"enum": programs},
             "args": {"type": "array", "items": text, "maxItems": ARGS_MAX},
-            "env": {"type": "object", "additionalProperties": text, "maxProperties": ENV_MAX},
+            "env": {"type": "object", "additionalProperties": variable, "maxProperties": ENV_MAX},
             "cwd": {"type": "string", "minLength": 1},
             "stdin": text,
             "parse_json": {"type": "boolean"}

@@ -3,6 +3,7 @@
 use super::request::Request;
 use crate::egress::Incoming;
 use crate::engine::executor::ExecutorError;
+use crate::engine::secrets::Scrubber;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use base64::Engine as _;
@@ -13,8 +14,15 @@ use taskledger_domain::limits::PAYLOAD_BYTES_MAX;
 /// Characters of an unexpected answer's body that an error shows.
 const SHOWN_CHARS_MAX: usize = 500;
 
-pub(super) fn result(request: &Request, incoming: Incoming) -> Result<Value, ExecutorError> {
+/// `scrubber` is for the body, which is cut and may be encoded; the rest of the result follows later.
+pub(super) fn result(
+    request: &Request,
+    incoming: Incoming,
+    scrubber: &Scrubber,
+) -> Result<Value, ExecutorError> {
     let name = request.name();
+    let truncated = incoming.truncated || incoming.body.len() > request.response_bytes_max;
+    let kept = 0..incoming.body.len().min(request.response_bytes_max);
     let status = incoming.status.as_u16();
     if !request.expected.holds(incoming.status) {
         if let Some(host) = redirected_to(request, &incoming) {
@@ -22,7 +30,8 @@ pub(super) fn result(request: &Request, incoming: Incoming) -> Result<Value, Exe
                 "{name} answered {status} and points to `{host}`; redirects are not followed"
             )));
         }
-        let shown = String::from_utf8_lossy(&incoming.body);
+        let shown = scrubber.part(&incoming.body, kept);
+        let shown = String::from_utf8_lossy(&shown);
         let shown: String = shown.chars().take(SHOWN_CHARS_MAX).collect();
         let expected = request.expected.text();
         let colon = if shown.is_empty() { "" } else { ": " };
@@ -30,13 +39,13 @@ pub(super) fn result(request: &Request, incoming: Incoming) -> Result<Value, Exe
             "{name} answered {status}, expected {expected}{colon}{shown}"
         )));
     }
-    if incoming.truncated && !request.truncate {
+    if truncated && !request.truncate {
         return Err(ExecutorError::new(format!(
             "{name} answered {status} with more than {} bytes, the limit of `response_bytes_max`",
             request.response_bytes_max
         )));
     }
-    if incoming.cut {
+    if incoming.cut && !truncated {
         return Err(ExecutorError::new(format!(
             "{name} answered {status}, and the answer broke off after {} bytes",
             incoming.body.len()
@@ -45,9 +54,16 @@ pub(super) fn result(request: &Request, incoming: Incoming) -> Result<Value, Exe
     let mut result = Map::new();
     result.insert("status".to_owned(), status.into());
     result.insert("headers".to_owned(), headers(&incoming.headers));
-    let (field, body) = body(&incoming);
+    let whole_json = is_json(&incoming.headers) && !(truncated && !scrubber.is_idle());
+    let parsed = whole_json
+        .then(|| serde_json::from_slice(&incoming.body[kept.clone()]).ok())
+        .flatten();
+    let (field, body) = match parsed {
+        Some(value) => ("json", value),
+        None => body(&scrubber.part(&incoming.body, kept), truncated),
+    };
     result.insert(field.to_owned(), body);
-    result.insert("truncated".to_owned(), incoming.truncated.into());
+    result.insert("truncated".to_owned(), truncated.into());
     let ms = u64::try_from(incoming.duration.as_millis()).unwrap_or(u64::MAX);
     result.insert("duration_ms".to_owned(), ms.into());
     let result = Value::Object(result);
@@ -95,20 +111,15 @@ fn headers(headers: &HeaderMap) -> Value {
         .into()
 }
 
-/// JSON if it says so and is, else text if it is, else bytes.
-fn body(incoming: &Incoming) -> (&'static str, Value) {
-    if is_json(&incoming.headers)
-        && let Ok(value) = serde_json::from_slice(&incoming.body)
-    {
-        return ("json", value);
-    }
-    let text_end = match std::str::from_utf8(&incoming.body) {
+/// What is no JSON: text if it is, else bytes.
+fn body(body: &[u8], truncated: bool) -> (&'static str, Value) {
+    let text_end = match std::str::from_utf8(body) {
         Ok(text) => text.len(),
         // A cut may go through a character.
-        Err(error) if incoming.truncated && error.error_len().is_none() => error.valid_up_to(),
-        Err(_) => return ("body_base64", STANDARD.encode(&incoming.body).into()),
+        Err(error) if truncated && error.error_len().is_none() => error.valid_up_to(),
+        Err(_) => return ("body_base64", STANDARD.encode(body).into()),
     };
-    let text = String::from_utf8_lossy(&incoming.body[..text_end]);
+    let text = String::from_utf8_lossy(&body[..text_end]);
     ("body", text.into())
 }
 

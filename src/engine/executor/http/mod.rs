@@ -2,8 +2,9 @@
 //!
 //! What it promises: one request for each attempt, to an address that the rules for receivers allow
 //! (`crates/net`), no redirect followed, no more read than the task asks for. What it does not promise:
-//! secrecy of what a task names. Inputs are recorded, with their headers and credentials, and whoever may
-//! read the task may read them.
+//! secrecy of what a task holds. Inputs are recorded, with their headers and credentials, and whoever may
+//! read the task may read them. A header or credential that must not be read is named by a reference,
+//! `{"$secret": "name"}`; its text comes with the attempt.
 //!
 //! `inputs` reads inputs into a `request`, `schema` describes them, `answer` makes a result or a failure.
 
@@ -16,17 +17,33 @@ mod tests;
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job};
 use crate::egress::{Egress, Error};
+use crate::engine::secrets::Places;
 use async_trait::async_trait;
 use request::Request;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
+use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::violation::PathSegment;
 
 /// Its name in `schemas.method`.
 const NAME: &str = "http_executor";
 /// Its other name.
 const ALIAS: &str = "rest_executor";
+/// Where inputs may name secrets.
+pub(super) const PLACES: Places = Places {
+    members: &[
+        ("headers", None),
+        ("auth", Some("username")),
+        ("auth", Some("password")),
+        ("auth", Some("token")),
+        ("auth", Some("value")),
+    ],
+    told: "as the value of a header, and as `username`, `password`, `token` or `value` in `auth`",
+};
+/// Stands for a secret while inputs are checked.
+const UNKNOWN_SECRET: &str = "secret";
 
 /// Sends HTTP requests.
 ///
@@ -55,7 +72,7 @@ impl Executor for HttpExecutor {
             aliases: vec![ALIAS.to_owned()],
             summary:
                 "Sends an HTTP request; its answer is the result. Credentials in the inputs are \
-                      recorded with the task."
+                      recorded with the task, unless they are references to secrets."
                     .to_owned(),
             // A request may have arrived before the server was interrupted, and most methods do
             // something.
@@ -71,13 +88,36 @@ impl Executor for HttpExecutor {
     }
 
     fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
-        let read = Request::read(inputs, self.egress.policy());
-        read.err().unwrap_or_default()
+        let mut faults = PLACES.check(inputs);
+        let filled = PLACES.filled(inputs, |_| Some(UNKNOWN_SECRET));
+        let filled = filled.expect("there is a text for each secret");
+        let read = Request::read(&filled, self.egress.policy());
+        // A reference that stands at a wrong place is told as that and as nothing else.
+        let more = read.err().into_iter().flatten();
+        let more =
+            more.filter(|fault| !faults.iter().any(|f| f.path.first() == fault.path.first()));
+        let more: Vec<_> = more.collect();
+        faults.extend(more);
+        faults.truncate(VIOLATIONS_MAX);
+        faults
+    }
+
+    fn secrets(&self, inputs: &Map<String, Value>) -> Vec<SecretName> {
+        PLACES.names(inputs)
     }
 
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
-        let request = Request::read(&job.inputs, self.egress.policy());
-        let request = request.map_err(|faults| ExecutorError::new(told(&faults)))?;
+        let misplaced = PLACES.check(&job.inputs);
+        if !misplaced.is_empty() {
+            return Err(ExecutorError::new(told(&misplaced)));
+        }
+        let filled = PLACES.filled(&job.inputs, |name| job.secrets.get(name));
+        let filled = filled.map_err(|name| {
+            ExecutorError::new(format!("the attempt was not given the secret `{name}`"))
+        })?;
+        let request = Request::read(&filled, self.egress.policy());
+        let mut request = request.map_err(|faults| ExecutorError::new(told(&faults)))?;
+        request.hide_references(&job.inputs);
         let outgoing = request.outgoing(&job);
         let sending = self.egress.send(outgoing);
         let answered = tokio::select! {
@@ -88,7 +128,7 @@ impl Executor for HttpExecutor {
             answered = sending => answered,
         };
         match answered {
-            Ok(incoming) => answer::result(&request, incoming),
+            Ok(incoming) => answer::result(&request, incoming, job.secrets.scrubber()),
             Err(error) => Err(unanswered(&request, &error)),
         }
     }

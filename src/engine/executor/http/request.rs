@@ -4,6 +4,7 @@ use super::inputs::Reader;
 use crate::egress::{Outgoing, Policy, Target};
 use crate::engine::executor::Job;
 use axum::body::Bytes;
+use axum::http::header::Entry;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
@@ -89,6 +90,22 @@ impl Request {
         })
     }
 
+    /// Keeps headers whose values were references to secrets out of `Debug` and out of tables that HTTP/2
+    /// shares between requests.
+    pub(super) fn hide_references(&mut self, inputs: &Map<String, Value>) {
+        let members = inputs.get("headers").and_then(Value::as_object);
+        for (name, value) in members.into_iter().flatten() {
+            if value.is_object()
+                && let Ok(name) = HeaderName::try_from(name.as_str())
+                && let Entry::Occupied(mut values) = self.headers.entry(name)
+            {
+                values
+                    .iter_mut()
+                    .for_each(|value| value.set_sensitive(true));
+            }
+        }
+    }
+
     /// What is sent for an attempt.
     pub(super) fn outgoing(&self, job: &Job) -> Outgoing {
         let mut headers = self.headers.clone();
@@ -107,7 +124,8 @@ impl Request {
             headers,
             body: self.body.clone(),
             timeout: self.timeout,
-            response_bytes_max: self.response_bytes_max,
+            // A secret at the end of what is kept must be seen whole.
+            response_bytes_max: self.response_bytes_max + job.secrets.scrubber().reach(),
         }
     }
 

@@ -5,6 +5,7 @@ use super::request::{
     PARAMETERS_MAX, RESPONSE_BYTES_MAX, TIMEOUT_SECONDS_MAX,
 };
 use crate::egress::URL_CHARS_MAX;
+use crate::engine::secrets::Places;
 use serde_json::{Value, json};
 
 pub(super) fn schema() -> Value {
@@ -26,12 +27,14 @@ pub(super) fn schema() -> Value {
     let header_value = json!({
         "type": "string", "maxLength": HEADER_BYTES_MAX, "pattern": "^[^\\r\\n\\u0000]*$"
     });
+    let header_value = Places::schema_of(&header_value);
     let text = json!({"type": "string"});
+    let credential = Places::schema_of(&text);
     let auth = json!({"oneOf": [
         {
             "type": "object", "additionalProperties": false,
             "required": ["type", "username", "password"],
-            "properties": {"type": {"const": "basic"}, "username": text, "password": text}
+            "properties": {"type": {"const": "basic"}, "username": credential, "password": credential}
         },
         {
             "type": "object", "additionalProperties": false, "required": ["type", "token"],

@@ -20,6 +20,7 @@ pub mod list;
 pub mod nothing;
 pub mod resubscribe;
 pub mod retry;
+pub mod secrets;
 pub mod subscribe;
 pub mod tokens;
 pub mod tree;

@@ -4,7 +4,7 @@
 //! file seals, all of them open, so a new one is put before the old ones. May not: know SQL.
 //! A sealed value is bound to the row it was made for: in another row it does not open.
 
-use super::delivery::Secret;
+use super::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chacha20poly1305::aead::{Aead, Payload};

@@ -1,0 +1,215 @@
+//! What the application counts: appends, flows in memory, runs and attempts.
+//!
+//! Counted where the fact is known, with atomic additions; read by `crate::metrics`. What is counted of
+//! events is counted once they are durable, by the node that decided them.
+
+use super::batch::Batch;
+use super::mailbox::Order;
+use crate::meters::{Buckets, Counter, FirstUse, Histogram};
+use crate::store::Outcome;
+use std::array::from_fn;
+use std::sync::Arc;
+use taskledger_domain::codec::{self, KINDS};
+use taskledger_domain::flow::{Capacity, Command, Event, FailureReason, Flow, RunState};
+use taskledger_domain::{Recorded, TaskId};
+
+/// Why an append was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflict {
+    /// The flow had another version.
+    Version,
+    /// Something that it claims was taken.
+    Claim,
+    /// Another server has the flow.
+    Fence,
+}
+
+impl Conflict {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Version, Self::Claim, Self::Fence];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Claim => "claim",
+            Self::Fence => "fence",
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// With a result.
+    Completed,
+    /// With an error.
+    Failed,
+    /// Its time limit or its deadline passed.
+    TimedOut,
+    /// The server stopped, or its worker fell silent.
+    Interrupted,
+    /// Its worker gave it back.
+    Released,
+    /// Its task was cancelled.
+    Cancelled,
+}
+
+impl AttemptEnd {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Completed,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Interrupted,
+        Self::Released,
+        Self::Cancelled,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Interrupted => "interrupted",
+            Self::Released => "released",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The verdicts of runs that have ended.
+pub const RUN_ENDS: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::Cancelled];
+
+/// Ends of attempts of one executor, in the order of [`AttemptEnd::ALL`].
+pub type Ends = [Counter; AttemptEnd::ALL.len()];
+
+/// An attempt that ended: the number of its executor, and how.
+pub(super) type Ended = (usize, AttemptEnd);
+
+/// What the application counts. One per server.
+#[derive(Debug)]
+pub struct Figures {
+    /// Events that were appended, in the order of [`KINDS`].
+    pub events: [Counter; KINDS.len()],
+    /// From the sending of an append to its outcome.
+    pub append: Histogram,
+    /// Events in an append.
+    pub batch: Histogram,
+    /// Appends that were not written, in the order of [`Conflict::ALL`].
+    pub conflicts: [Counter; Conflict::ALL.len()],
+    /// Appends whose outcome was not known at first.
+    pub unknown_outcomes: Counter,
+    /// What it took to bring a flow into memory.
+    pub load: Histogram,
+    /// What commands waited in the mailbox of their flow.
+    pub mailbox_wait: Histogram,
+    /// Runs that ended, in the order of [`RUN_ENDS`].
+    pub runs: [Counter; RUN_ENDS.len()],
+    /// Attempts that ended, by executor.
+    pub attempts: FirstUse<Ends>,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self {
+            events: from_fn(|_| Counter::default()),
+            append: Histogram::new(&Buckets::CALLS),
+            batch: Histogram::new(&Buckets::EVENTS),
+            conflicts: from_fn(|_| Counter::default()),
+            unknown_outcomes: Counter::default(),
+            load: Histogram::new(&Buckets::CALLS),
+            mailbox_wait: Histogram::new(&Buckets::CALLS),
+            runs: from_fn(|_| Counter::default()),
+            attempts: FirstUse::new(|| from_fn(|_| Counter::default())),
+        }
+    }
+}
+
+impl Figures {
+    /// The store has answered an append.
+    pub(super) fn answered(&self, batch: &Batch, outcome: &Outcome) {
+        if let Some(sent) = batch.sent_at {
+            self.append.observe_time(sent.elapsed());
+        }
+        let conflict = match outcome {
+            Outcome::Appended(_) => return,
+            Outcome::Unknown => return self.unknown_outcomes.increment(),
+            Outcome::Conflict { .. } => Conflict::Version,
+            Outcome::Exists { .. } => Conflict::Claim,
+            Outcome::Fenced => Conflict::Fence,
+        };
+        self.conflicts[conflict as usize].increment();
+    }
+
+    /// Events have become durable, and with them these ends of attempts.
+    pub(super) fn appended(&self, recorded: &[Arc<Recorded>], ended: &[Ended]) {
+        self.batch.observe(recorded.len() as u64);
+        for event in recorded {
+            self.events[codec::ordinal(&event.event)].increment();
+            if let Event::RunEnded(end) = &*event.event
+                && let Some(state) = RUN_ENDS.iter().position(|state| *state == end.state)
+            {
+                self.runs[state].increment();
+            }
+        }
+        for (executor, end) in ended {
+            self.attempts.at(*executor)[*end as usize].increment();
+        }
+    }
+
+    /// Adds the attempts that end with `events`, which `order` has led to and after which the flow is
+    /// `flow`.
+    pub(super) fn note_ends(
+        &self,
+        flow: &Flow,
+        order: &Order,
+        events: &[Event],
+        executors: &dyn Capacity,
+        ended: &mut Vec<Ended>,
+    ) {
+        for event in events {
+            let Some((task, end)) = end_of(order, event) else {
+                continue;
+            };
+            // A group has no executor, and no attempts.
+            if let Some(method) = flow.method(task) {
+                let name = executors.canonical_name(method);
+                ended.push((self.attempts.position(name), end));
+            }
+        }
+    }
+}
+
+/// The attempt that an event ends. A task may also fail, or be cancelled, without one.
+fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
+    if let Event::TaskCompleted(e) = event {
+        return Some((e.task_id, AttemptEnd::Completed));
+    }
+    if let Event::TaskCancelled(e) = event {
+        return e.attempt.map(|_| (e.task_id, AttemptEnd::Cancelled));
+    }
+    let Event::TaskFailed(e) = event else {
+        return None;
+    };
+    let end = match e.reason {
+        FailureReason::Timeout | FailureReason::Deadline => AttemptEnd::TimedOut,
+        FailureReason::Interrupted => AttemptEnd::Interrupted,
+        FailureReason::Released => AttemptEnd::Released,
+        // Waiting for an executor can end a task that no attempt was begun of.
+        FailureReason::ExecutorNotFound if !reports_failure(order) => return None,
+        FailureReason::Group => return None,
+        FailureReason::Executor
+        | FailureReason::ExecutorNotFound
+        | FailureReason::InvalidInputs
+        | FailureReason::InvalidResult => AttemptEnd::Failed,
+    };
+    Some((e.task_id, end))
+}
+
+fn reports_failure(order: &Order) -> bool {
+    matches!(order.command, Some(Command::Fail { .. }))
+}

@@ -1,0 +1,146 @@
+//! Secrets that tasks name in their inputs: set, listed, deleted, and never shown. They lie beside the log, so
+//! any node answers.
+
+use super::Service;
+use super::auth::origin;
+use crate::application::api::Error;
+use crate::application::authorize::{UseCase, authorize};
+use crate::application::context::Context;
+use crate::application::error::Failure;
+use crate::sealing::{KeysError, Secret};
+use serde_json::Value;
+use std::sync::Arc;
+use taskledger_auth::store::{SecretOwner, SecretRow};
+use taskledger_auth::{By, Kind, Scope, SecretName, VaultError};
+use taskledger_domain::Violation;
+
+impl Service {
+    /// Sets a secret, in the place of the one before if there is one. `owner`: whose; absent: the caller's
+    /// own, and without authentication that of flows without a user; empty: of those flows too.
+    ///
+    /// # Errors
+    /// [`Error`]; `Forbidden` for a secret of somebody else without `users:any`.
+    pub async fn set_secret(
+        &self,
+        context: &Context,
+        owner: Option<Arc<str>>,
+        name: &SecretName,
+        value: &Secret,
+    ) -> Result<SecretRow, Error> {
+        authorize(context, UseCase::SetSecret)?;
+        let owner = owner_for(context, owner)?;
+        let by = By::call(&context.caller, &origin(context));
+        let set = self.secrets.set(by, &owner, name, value).await;
+        set.map_err(failed)
+    }
+
+    /// The secrets of an owner, by name, without their values; `owner` as in [`Self::set_secret`].
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn secrets(
+        &self,
+        context: &Context,
+        owner: Option<Arc<str>>,
+    ) -> Result<Vec<SecretRow>, Error> {
+        authorize(context, UseCase::ListSecrets)?;
+        let owner = owner_for(context, owner)?;
+        self.secrets.list(&owner).await.map_err(failed)
+    }
+
+    /// Deletes a secret; says whether there was one. `owner` as in [`Self::set_secret`].
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_secret(
+        &self,
+        context: &Context,
+        owner: Option<Arc<str>>,
+        name: &SecretName,
+    ) -> Result<bool, Error> {
+        authorize(context, UseCase::DeleteSecret)?;
+        let owner = owner_for(context, owner)?;
+        let by = By::call(&context.caller, &origin(context));
+        self.secrets.delete(by, &owner, name).await.map_err(failed)
+    }
+}
+
+/// Whose secrets are meant. A user reaches his own; others' need `users:any`.
+fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<SecretOwner, Error> {
+    let caller = &context.caller;
+    let own = match caller.kind() {
+        Kind::Anonymous => None,
+        Kind::User | Kind::Service => Some(caller.owner().clone()),
+    };
+    let user = match asked {
+        None => own.clone(),
+        Some(asked) => Some(asked).filter(|asked| !asked.is_empty()),
+    };
+    if user != own && !caller.may(Scope::UsersAny) {
+        return Err(Error::Forbidden {
+            scope: Scope::UsersAny,
+            field: Some("owner".into()),
+        });
+    }
+    Ok(SecretOwner {
+        tenant: caller.tenant().clone(),
+        user,
+    })
+}
+
+fn failed(error: VaultError) -> Error {
+    let refused = |reason: &'static str, expected: String| {
+        Error::invalid([Violation::of("value", reason, expected, &Value::Null)])
+    };
+    match error {
+        VaultError::Store(error) => error.into(),
+        VaultError::Value => refused("too short or too long", error.to_string()),
+        VaultError::Keys(none @ KeysError::None) => {
+            refused("this server cannot keep secrets", none.to_string())
+        }
+        VaultError::Full => Error::invalid([Violation::of(
+            "name",
+            "too many secrets",
+            error.to_string(),
+            &Value::Null,
+        )]),
+        VaultError::Keys(_) | VaultError::Closed { .. } | VaultError::Missing(_) => {
+            Failure::Secrets(error.to_string()).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_auth::{Caller, Name, Scopes};
+
+    fn asked(caller: Caller, owner: Option<&str>) -> Option<Option<String>> {
+        let context = Context::of(Arc::new(caller), Arc::from("c"));
+        let found = owner_for(&context, owner.map(Arc::from)).ok()?;
+        Some(found.user.map(|user| user.to_string()))
+    }
+
+    #[test]
+    fn a_user_reaches_his_own_secrets_and_users_any_those_of_all() {
+        let ann = || {
+            let name = Name::new("ann").expect("a name");
+            Caller::user(&name, Scopes::of([Scope::TasksWrite]))
+        };
+        let any = || {
+            let name = Name::new("ops").expect("a name");
+            Caller::service(&name, Scopes::of([Scope::TasksWrite, Scope::UsersAny]))
+        };
+        let own = |text: &str| Some(Some(text.to_owned()));
+        assert_eq!(asked(ann(), None), own("ann"));
+        assert_eq!(asked(ann(), Some("ann")), own("ann"));
+        assert_eq!(asked(ann(), Some("bob")), None);
+        assert_eq!(asked(ann(), Some("")), None);
+        assert_eq!(asked(any(), None), own("service:ops"));
+        assert_eq!(asked(any(), Some("bob")), own("bob"));
+        assert_eq!(asked(any(), Some("")), Some(None));
+        let anonymous = || (*Caller::anonymous()).clone();
+        assert_eq!(asked(anonymous(), None), Some(None));
+        assert_eq!(asked(anonymous(), Some("bob")), own("bob"));
+    }
+}

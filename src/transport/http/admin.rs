@@ -1,0 +1,143 @@
+//! A listener of its own for operators: metrics and probes, no calls.
+//!
+//! Whoever reaches it may read it without credentials: the operator chooses an address that only
+//! monitoring reaches. It goes on while the listener of calls drains, so that the end of a server can be
+//! watched.
+
+use super::connection::{Connections, Place, Timeouts};
+use super::health::Probe;
+use super::hosts::Hosts;
+use super::scrape::{self, Scraped};
+use super::{BindError, Inside, Options, accept, refusal, router};
+use crate::application::Context;
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::{Method, Uri};
+use axum::routing::{MethodRouter, get};
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Connections at once: some scrapers and probes. More wait until one closes.
+const CONNECTIONS_MAX: usize = 64;
+
+/// A bound listener that does not accept yet.
+pub struct Admin {
+    listener: TcpListener,
+    options: Options,
+    shared: Arc<Shared>,
+    local_addr: SocketAddr,
+}
+
+struct Shared {
+    probe: Probe,
+    metrics: Option<Arc<dyn Scraped>>,
+    draining: CancellationToken,
+}
+
+impl Admin {
+    /// Takes the address `options.listen`; of the other options the time-outs and the names count.
+    /// Probes say that the server drains once `draining` is cancelled.
+    ///
+    /// # Errors
+    /// [`BindError`]: the operator chooses another address.
+    pub async fn bind(
+        options: Options,
+        inside: impl Into<Inside>,
+        draining: CancellationToken,
+    ) -> Result<Self, BindError> {
+        let failed = |error| BindError::of(&options.listen, "--admin-listen", error);
+        let listener = TcpListener::bind(&options.listen).await.map_err(failed)?;
+        let local_addr = listener.local_addr().map_err(failed)?;
+        let inside = inside.into();
+        let shared = Shared {
+            probe: Probe::new(inside.readiness),
+            metrics: inside.metrics,
+            draining,
+        };
+        Ok(Self {
+            listener,
+            shared: Arc::new(shared),
+            options,
+            local_addr,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves until `stop` is cancelled. Scrapes that are under way end with it.
+    pub async fn run(self, stop: CancellationToken) {
+        let connections = Arc::new(Connections {
+            router: routes(self.shared),
+            hosts: Arc::new(Hosts::new(&self.options, self.local_addr)),
+            timeouts: Timeouts {
+                header: self.options.header_timeout,
+                idle: self.options.idle_timeout,
+            },
+            tls: None,
+            draining: stop.clone(),
+            cut: stop.clone(),
+            names_peers: false,
+        });
+        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let tracker = TaskTracker::new();
+        loop {
+            let (stream, permit) = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                accepted = accept(&self.listener, &room) => accepted,
+            };
+            let connections = Arc::clone(&connections);
+            tracker.spawn(async move {
+                connections.serve(stream, Place(Arc::new(permit))).await;
+            });
+        }
+        tracker.close();
+        tracker.wait().await;
+    }
+}
+
+fn routes(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route(scrape::PATH, only_reads(get(metrics)))
+        .route("/livez", only_reads(get(router::alive)))
+        .route("/readyz", only_reads(get(ready)))
+        .route("/healthz", only_reads(get(ready)))
+        .fallback(|uri: Uri| async move {
+            refusal::nothing_at(uri.path(), "GET /metrics, /livez, /readyz, /healthz")
+        })
+        .with_state(shared)
+}
+
+fn only_reads(route: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
+    route.fallback(|method: Method| async move {
+        refusal::method_not_allowed(method.as_str(), "GET, HEAD")
+    })
+}
+
+/// Whoever reaches this listener.
+fn operator() -> Context {
+    static REQUEST: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("admin listener"));
+    Context::anonymous(REQUEST.clone())
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>) -> axum::response::Response {
+    match &shared.metrics {
+        Some(scraped) => scrape::answer(&**scraped, &operator()).await,
+        None => refusal::nothing_at(scrape::PATH, "GET /livez, /readyz, /healthz"),
+    }
+}
+
+async fn ready(
+    State(shared): State<Arc<Shared>>,
+    RawQuery(query): RawQuery,
+) -> axum::response::Response {
+    router::readiness(&shared.probe, shared.draining.is_cancelled(), query).await
+}

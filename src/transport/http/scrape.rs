@@ -1,0 +1,59 @@
+//! The figures of the server, for monitoring.
+
+use super::door::{Door, context};
+use super::refusal;
+use crate::application::{Context, Service};
+use crate::transport::jsonrpc::{RpcError, refusals};
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use axum::response::Response;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// The path.
+pub(super) const PATH: &str = "/metrics";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Where the figures come from.
+pub trait Scraped: Send + Sync + 'static {
+    /// All figures as OpenMetrics text, for a caller who may see them.
+    fn scrape<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>>;
+}
+
+impl Scraped for Service {
+    fn scrape<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>> {
+        let told = |error| refusals::told(&**self.clock(), error);
+        async move { self.metrics(caller).await.map_err(told) }.boxed()
+    }
+}
+
+/// The answer to a scrape.
+pub(super) async fn answer(scraped: &dyn Scraped, caller: &Context) -> Response {
+    let text = match scraped.scrape(caller).await {
+        Ok(text) => text,
+        Err(error) => return refusal::of_call(&error),
+    };
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Answers `GET /metrics` on the listener of calls.
+    pub(super) async fn metrics(self: Arc<Self>, request: Request<Body>) -> Response {
+        let Some(scraped) = &self.metrics else {
+            return refusal::not_found(PATH);
+        };
+        let (head, _) = request.into_parts();
+        let caller = match self.admitted(&head).await {
+            Ok((caller, _)) => caller,
+            Err(refusal) => return self.counted(*refusal),
+        };
+        let (correlation, _) = self.correlation(&head.headers);
+        answer(&**scraped, &context(&head.headers, caller, correlation)).await
+    }
+}

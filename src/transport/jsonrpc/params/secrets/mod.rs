@@ -1,0 +1,6 @@
+//! The parameters of `secrets.*`.
+
+pub mod kinds;
+pub mod list;
+pub mod one;
+pub mod set;

@@ -1,0 +1,30 @@
+//! The results of `secrets.*`, in which no value is.
+
+use super::raw;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use taskledger_auth::store::SecretRow;
+
+/// A secret without its value.
+pub(in crate::transport::jsonrpc) fn secret(row: &SecretRow) -> Box<RawValue> {
+    raw(&shown(row))
+}
+
+/// All secrets of an owner.
+pub(in crate::transport::jsonrpc) fn secrets(rows: &[SecretRow]) -> Box<RawValue> {
+    let rows: Vec<_> = rows.iter().map(shown).collect();
+    raw(&json!({"secrets": rows}))
+}
+
+/// Whether there was a secret to delete.
+pub(in crate::transport::jsonrpc) fn secret_deleted(deleted: bool) -> Box<RawValue> {
+    raw(&json!({"deleted": deleted}))
+}
+
+fn shown(row: &SecretRow) -> Value {
+    json!({
+        "name": row.name,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+    })
+}
