@@ -241,11 +241,15 @@ impl Service {
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
                 let explained = Box::pin(app.explain(context, task)).await?;
+                Box::pin(self.was_read(context, task)).await;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => Ok(Reply::History(
-                Box::pin(app.history(context, history)).await?,
-            )),
+            Request::History(history) => {
+                let task = history.task;
+                let page = Box::pin(app.history(context, history)).await?;
+                Box::pin(self.was_read(context, task)).await;
+                Ok(Reply::History(page))
+            }
         }
     }
 

@@ -10,8 +10,8 @@ use crate::clock::SharedClock;
 use std::sync::Arc;
 use taskledger_auth::store::{AuditFilter, Owner, TokenRow};
 use taskledger_auth::tokens::{Created, New, Refusal};
-use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, TokenId, Tokens};
-use taskledger_domain::Violation;
+use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, Reach, TokenId, Tokens};
+use taskledger_domain::{FlowId, Violation};
 
 /// Where a call came from, as far as its context knows.
 pub(super) fn origin(context: &Context) -> Origin {
@@ -176,6 +176,24 @@ impl Access {
     pub fn whoami(&self, context: &Context) -> Result<Arc<Caller>, Error> {
         self.admit(context, UseCase::WhoAmI)?;
         Ok(context.caller.clone())
+    }
+
+    /// Whether it is noted when a caller reads a flow of somebody else: callers who see all flows, unless
+    /// authentication is off.
+    pub(super) fn notes_reads(context: &Context) -> bool {
+        let caller = &context.caller;
+        caller.kind() != Kind::Anonymous && caller.reach() == Reach::All
+    }
+
+    /// Notes that a caller read a flow of this owner, if that is somebody else. Cost: O(1).
+    pub(super) fn read(&self, context: &Context, flow: FlowId, owner: Option<&str>) {
+        let caller = &context.caller;
+        if Self::notes_reads(context) && owner != Some(&**caller.owner()) {
+            let flow = Arc::from(flow.to_string());
+            self.tokens
+                .audit()
+                .flow_read(caller, &origin(context), flow);
+        }
     }
 
     /// Writes into the audit log what the caller is about to do.
