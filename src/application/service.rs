@@ -70,7 +70,7 @@ pub struct Service {
     access: Access,
     secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
-    limits: Limits,
+    limits: Arc<Limits>,
     metrics: Option<Arc<dyn Exposition>>,
 }
 
@@ -89,8 +89,9 @@ impl Service {
             limits,
             metrics,
         } = parts;
+        let limits = Arc::new(limits);
         Self {
-            access: Access::new(tokens, app.clock.clone()),
+            access: Access::new(tokens, app.clock.clone()).limited(limits.clone()),
             app,
             executors,
             webhooks,
@@ -240,11 +241,15 @@ impl Service {
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
                 let explained = Box::pin(app.explain(context, task)).await?;
+                Box::pin(self.was_read(context, task)).await;
                 Ok(Reply::Explained(Box::new(explained)))
             }
-            Request::History(history) => Ok(Reply::History(
-                Box::pin(app.history(context, history)).await?,
-            )),
+            Request::History(history) => {
+                let task = history.task;
+                let page = Box::pin(app.history(context, history)).await?;
+                Box::pin(self.was_read(context, task)).await;
+                Ok(Reply::History(page))
+            }
         }
     }
 

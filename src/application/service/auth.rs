@@ -5,12 +5,13 @@ use super::Service;
 use crate::application::api::{AuditPage, Error, TokenPage};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
+use crate::application::limits::Limits;
 use crate::clock::SharedClock;
 use std::sync::Arc;
 use taskledger_auth::store::{AuditFilter, Owner, TokenRow};
 use taskledger_auth::tokens::{Created, New, Refusal};
-use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, TokenId, Tokens};
-use taskledger_domain::Violation;
+use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, Reach, TokenId, Tokens};
+use taskledger_domain::{FlowId, Violation};
 
 /// Where a call came from, as far as its context knows.
 pub(super) fn origin(context: &Context) -> Origin {
@@ -25,6 +26,8 @@ pub(super) fn origin(context: &Context) -> Origin {
 pub struct Access {
     tokens: Arc<Tokens>,
     clock: SharedClock,
+    /// How often callers may ask; absent where no server runs.
+    limits: Option<Arc<Limits>>,
 }
 
 /// What has them: the whole application, or they alone.
@@ -49,7 +52,27 @@ impl Access {
     /// The use cases on these tokens.
     #[must_use]
     pub const fn new(tokens: Arc<Tokens>, clock: SharedClock) -> Self {
-        Self { tokens, clock }
+        Self {
+            tokens,
+            clock,
+            limits: None,
+        }
+    }
+
+    /// The same within these limits.
+    #[must_use]
+    pub(super) fn limited(mut self, limits: Arc<Limits>) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Lets a call for this use case in, and counts it.
+    fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
+        authorize(context, use_case)?;
+        match &self.limits {
+            Some(limits) => limits.rate(context, use_case, 1),
+            None => Ok(()),
+        }
     }
 
     /// Time and the ids of failures.
@@ -63,7 +86,7 @@ impl Access {
     /// # Errors
     /// [`Error`]; `Forbidden` for a scope that the caller lacks himself.
     pub async fn create_token(&self, context: &Context, new: New) -> Result<Created, Error> {
-        authorize(context, UseCase::CreateToken)?;
+        self.admit(context, UseCase::CreateToken)?;
         let id = new.id.clone();
         let (caller, origin) = (&context.caller, origin(context));
         let created = self.tokens.create(caller, &origin, new).await?;
@@ -81,7 +104,7 @@ impl Access {
         after: i64,
         limit: usize,
     ) -> Result<TokenPage, Error> {
-        authorize(context, UseCase::ListTokens)?;
+        self.admit(context, UseCase::ListTokens)?;
         let owner = owner.map(|(kind, name)| Owner {
             kind,
             name,
@@ -107,7 +130,7 @@ impl Access {
         id: &TokenId,
         grace_s: u64,
     ) -> Result<Created, Error> {
-        authorize(context, UseCase::RotateToken)?;
+        self.admit(context, UseCase::RotateToken)?;
         let (caller, origin) = (&context.caller, origin(context));
         let rotated = self
             .tokens
@@ -121,7 +144,7 @@ impl Access {
     /// # Errors
     /// [`Error`].
     pub async fn revoke_token(&self, context: &Context, id: &TokenId) -> Result<TokenRow, Error> {
-        authorize(context, UseCase::RevokeToken)?;
+        self.admit(context, UseCase::RevokeToken)?;
         let (caller, origin) = (&context.caller, origin(context));
         let revoked = self.tokens.revoke(caller, &origin, id).await?;
         revoked.map_err(|refusal| refused(refusal, Some(id)))
@@ -138,7 +161,7 @@ impl Access {
         before: Option<i64>,
         limit: usize,
     ) -> Result<AuditPage, Error> {
-        authorize(context, UseCase::ReadAudit)?;
+        self.admit(context, UseCase::ReadAudit)?;
         let mut entries = self.tokens.audit().list(filter, before, limit + 1).await?;
         let more = entries.len() > limit;
         entries.truncate(limit);
@@ -151,8 +174,26 @@ impl Access {
     /// # Errors
     /// [`Error`].
     pub fn whoami(&self, context: &Context) -> Result<Arc<Caller>, Error> {
-        authorize(context, UseCase::WhoAmI)?;
+        self.admit(context, UseCase::WhoAmI)?;
         Ok(context.caller.clone())
+    }
+
+    /// Whether it is noted when a caller reads a flow of somebody else: callers who see all flows, unless
+    /// authentication is off.
+    pub(super) fn notes_reads(context: &Context) -> bool {
+        let caller = &context.caller;
+        caller.kind() != Kind::Anonymous && caller.reach() == Reach::All
+    }
+
+    /// Notes that a caller read a flow of this owner, if that is somebody else. Cost: O(1).
+    pub(super) fn read(&self, context: &Context, flow: FlowId, owner: Option<&str>) {
+        let caller = &context.caller;
+        if Self::notes_reads(context) && owner != Some(&**caller.owner()) {
+            let flow = Arc::from(flow.to_string());
+            self.tokens
+                .audit()
+                .flow_read(caller, &origin(context), flow);
+        }
     }
 
     /// Writes into the audit log what the caller is about to do.

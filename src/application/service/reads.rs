@@ -1,6 +1,6 @@
 //! Reads of tasks, which any node answers.
 
-use super::Service;
+use super::{Access, Service};
 use crate::application::api::{AsOf, Consistency, Encoded, Page, Then, TreeEncoder};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -20,7 +20,10 @@ impl Service {
         consistency: Consistency,
     ) -> Result<TaskView, Error> {
         self.admit(context, UseCase::GetTask)?;
-        self.app.get(context, task, consistency).await
+        let view = self.app.get(context, task, consistency).await?;
+        let (flow, owner) = (view.row.flow_id, view.row.owner.as_deref());
+        self.access.read(context, flow, owner);
+        Ok(view)
     }
 
     /// A task as it was.
@@ -34,7 +37,9 @@ impl Service {
         at: AsOf,
     ) -> Result<Then, Error> {
         self.admit(context, UseCase::GetTask)?;
-        self.app.get_as_of(context, task, at).await
+        let then = self.app.get_as_of(context, task, at).await?;
+        Box::pin(self.was_read(context, task)).await;
+        Ok(then)
     }
 
     /// Tasks that match a filter, page by page.
@@ -68,7 +73,9 @@ impl Service {
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         self.admit(context, UseCase::GetTree)?;
-        self.app.tree(context, task, consistency, encoder).await
+        let tree = self.app.tree(context, task, consistency, encoder).await?;
+        Box::pin(self.was_read(context, task)).await;
+        Ok(tree)
     }
 
     /// A task with everything below it, as they were, as `encoder` writes it.
@@ -83,7 +90,9 @@ impl Service {
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         self.admit(context, UseCase::GetTree)?;
-        self.app.tree_as_of(context, task, at, encoder).await
+        let tree = self.app.tree_as_of(context, task, at, encoder).await?;
+        Box::pin(self.was_read(context, task)).await;
+        Ok(tree)
     }
 
     /// The children of a task, as `encoder` writes them.
@@ -98,8 +107,25 @@ impl Service {
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
         self.admit(context, UseCase::GetChildren)?;
-        self.app
+        let children = self
+            .app
             .children(context, parent, consistency, encoder)
-            .await
+            .await?;
+        Box::pin(self.was_read(context, parent)).await;
+        Ok(children)
+    }
+
+    /// Notes that the flow of a task was read by somebody else than its owner. Cost: nothing for those who see
+    /// their own flows only, else a look at the read models.
+    pub(super) async fn was_read(&self, context: &Context, task: TaskId) {
+        if !Access::notes_reads(context) {
+            return;
+        }
+        let Ok(Some(flow)) = self.app.directory.flow_of(task).await else {
+            return;
+        };
+        // A flow that nobody knows the owner of is none of the caller's.
+        let owner = self.app.queries.owner_of(flow).await.ok().flatten();
+        self.access.read(context, flow, owner.flatten().as_deref());
     }
 }

@@ -1,7 +1,7 @@
 //! Where tokens are: at a server, or in its store.
 
 use crate::application::service::Access;
-use crate::cli::{Api, CliError, HttpApi, LocalApi, Remote, storage};
+use crate::cli::{Api, CliError, LocalApi, Remote, storage};
 use crate::config::DatabaseUrl;
 use crate::server::Database;
 use crate::store::lock::DataDirLock;
@@ -62,7 +62,7 @@ impl Place {
             let store = AuthStore::of_database(&database.log(clock.clone())).await;
             (store, None)
         } else {
-            let api = Box::new(HttpApi::new(&self.remote.url)?);
+            let api = Box::new(self.remote.api()?);
             return Ok(Opened { api, store: None });
         };
         let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);

@@ -182,3 +182,43 @@ async fn whoever_guesses_is_refused_and_counted() {
     );
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_of_flows_of_others_are_in_the_audit_log() {
+    let world = World::start().await;
+    let new = json!({"name": "ann", "scopes": ["tasks:read", "tasks:write"]});
+    let made = world.call(&world.first, "tokens.create", new).await;
+    let ann = made["token"].as_str().unwrap();
+    let hers = world
+        .call(ann, "tasks.create", json!({"name": "hers"}))
+        .await["id"]
+        .clone();
+    let own = json!({"name": "own"});
+    let own = world.call(&world.first, "tasks.create", own).await["id"].clone();
+
+    for method in ["tasks.get", "tasks.tree", "tasks.history", "tasks.explain"] {
+        for task in [&hers, &own] {
+            world
+                .call(&world.first, method, json!({"task_id": task}))
+                .await;
+        }
+        world.call(ann, method, json!({"task_id": hers})).await;
+    }
+
+    world.server.tokens().audit().flush().await.unwrap();
+    let filter = json!({"action": "flow.read"});
+    let audit = world.call(&world.first, "audit.list", filter).await;
+    let entries = audit["entries"].as_array().unwrap();
+    let counted: u64 = entries
+        .iter()
+        .map(|e| e["detail"]["count"].as_u64().unwrap())
+        .sum();
+    assert!((1..=4).contains(&counted), "{audit}");
+    for entry in entries {
+        assert_eq!(
+            (&entry["object"], &entry["principal"]),
+            (&hers, &json!("service:admin"))
+        );
+    }
+    world.close().await;
+}

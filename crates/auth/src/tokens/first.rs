@@ -179,7 +179,6 @@ impl Tokens {
         let stored = self.store.order(stored).await;
         self.forget();
         stored?.map_err(|refusal| Error::Damaged(refusal.to_string()))?;
-        tracing::info!(path = %path.display(), "made a token that may do everything; it is in this file");
         Ok(Some(path))
     }
 }
