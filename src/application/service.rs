@@ -14,7 +14,6 @@ pub use auth::{Access, HasAccess};
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
-use super::authentication::Authenticate;
 use super::authorize::{UseCase, authorize};
 use super::commands::ExecuteOptions;
 use super::context::Context;
@@ -52,8 +51,6 @@ pub struct Parts {
     pub tokens: Arc<Tokens>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
-    /// Who tells whose credentials they are; `None` while authentication is off.
-    pub authenticate: Option<Arc<dyn Authenticate>>,
     /// How much each caller may ask.
     pub limits: Limits,
 }
@@ -67,7 +64,6 @@ pub struct Service {
     deliveries: worker::Handle,
     access: Access,
     forward: Option<Arc<dyn Forward>>,
-    authenticate: Option<Arc<dyn Authenticate>>,
     limits: Limits,
 }
 
@@ -82,7 +78,6 @@ impl Service {
             deliveries,
             tokens,
             forward,
-            authenticate,
             limits,
         } = parts;
         Self {
@@ -92,15 +87,8 @@ impl Service {
             webhooks,
             deliveries,
             forward,
-            authenticate,
             limits,
         }
-    }
-
-    /// Who tells whose credentials they are; `None` while authentication is off.
-    #[must_use]
-    pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
-        self.authenticate.as_ref()
     }
 
     /// Lets a call for this use case in, and counts it.
