@@ -2,8 +2,10 @@
 //!
 //! Knows the forms of credentials and who checks each; may not touch tasks, the log or a protocol.
 
+mod issuers;
 mod tokens;
 
+pub use issuers::IssuerTokens;
 pub use tokens::{Audited, TokenVerifier};
 
 use crate::application::authentication::{Authenticate, Denied};
@@ -19,7 +21,7 @@ const BEARER_BYTES_MAX: usize = 8 * 1024;
 
 /// Checks bearer tokens of one form.
 pub trait Verifier: Send + Sync + fmt::Debug + 'static {
-    /// Whether a text has this form. Cost: O(1).
+    /// Whether a text has this form. Cost: at most O(length).
     fn knows(&self, bearer: &str) -> bool;
 
     /// Whose token it is.

@@ -2,15 +2,12 @@
 
 use super::{Server, StartError};
 use crate::application::authentication::{Authenticate, Denied};
-use crate::auth::{Audited, Authenticator, Failures, TokenVerifier, Verifier};
+use crate::auth::{Audited, Authenticator, Failures, IssuerTokens, TokenVerifier, Verifier};
 use crate::clock::SharedClock;
 use crate::config::AuthMode;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
-use taskledger_auth::Caller;
-use taskledger_auth::jwt::{self, Issuers};
+use taskledger_auth::jwt::Issuers;
 
 impl Server {
     /// Who tells whose credentials they are; `None`: everybody is let in. `is_reachable`: from other machines.
@@ -47,42 +44,13 @@ impl Server {
         let mut verifiers: Vec<Arc<dyn Verifier>> = vec![Arc::new(of_tokens)];
         if let Some(issuers) = issuers {
             let clock = clock.clone();
-            verifiers.push(Arc::new(OfIssuers { issuers, clock }));
+            verifiers.push(Arc::new(IssuerTokens::new(issuers, clock)));
         }
         let failures = taskledger_auth::Failures::new();
         let limits = Arc::new(ByAddress { failures, clock });
         let audited = Audited::new(self.tokens().audit().clone(), Some(limits));
         let authenticator = Authenticator::new(verifiers, Some(Arc::new(audited)));
         Ok(Some(Arc::new(authenticator)))
-    }
-}
-
-/// Access tokens of OIDC issuers.
-#[derive(Debug)]
-struct OfIssuers {
-    issuers: Issuers,
-    clock: SharedClock,
-}
-
-impl Verifier for OfIssuers {
-    /// Header, claims and signature, with dots between them.
-    fn knows(&self, bearer: &str) -> bool {
-        bearer.bytes().filter(|byte| *byte == b'.').count() == 2
-    }
-
-    fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
-        async move {
-            let now_ms = self.clock.now().0 / 1000;
-            let verified = self.issuers.verify(bearer, now_ms).await;
-            verified.map(Arc::new).map_err(|denied| match denied {
-                denied if denied.is_unavailable() => Denied::Unavailable,
-                jwt::Denied::Expired => Denied::Expired,
-                jwt::Denied::Revoked => Denied::Revoked,
-                jwt::Denied::TooLong | jwt::Denied::Malformed => Denied::Malformed,
-                _ => Denied::Unknown,
-            })
-        }
-        .boxed()
     }
 }
 
