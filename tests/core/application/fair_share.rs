@@ -256,7 +256,7 @@ async fn users_take_turns_and_explain_says_so() {
         run(name, "bob").await;
     }
     quiet().await;
-    let explained = soon(w.app.explain(id("bob 2"))).await;
+    let explained = soon(w.app.explain(&caller(), id("bob 2"))).await;
     let queue = explained.expect("it is explained").queue;
     let told = queue.map(|queue| (queue.flows_ahead, queue.fair_share));
     assert_eq!(
