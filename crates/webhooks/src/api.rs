@@ -5,6 +5,7 @@
 //! [`Webhooks::rotate`] and [`Webhooks::secret`] alone. May not: know JSON-RPC, SQL.
 
 mod checks;
+mod counts;
 mod view;
 
 pub use checks::no_such_flow;

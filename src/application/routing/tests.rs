@@ -279,7 +279,7 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
         change(&mut value);
         value.to_string()
     };
-    let later = with(cover, &|cover| cover["v"] = json!(3));
+    let later = with(cover, &|cover| cover["v"] = json!(wire::WIRE_VERSION + 1));
     let more = with(cover, &|cover| cover["region"] = json!("x"));
     let member = with(request, &|request| request["Cancel"]["force"] = json!(true));
     let unknown = json!({"Suspend": {"task": TaskId(Uuid::nil())}}).to_string();

@@ -27,6 +27,8 @@ impl Service {
     ) -> Result<WithSecret, Error> {
         self.admit(context, UseCase::CreateWebhook)?;
         if let Some(owner) = context.caller.reach().owner() {
+            let used = self.webhooks.count_of(owner).await?;
+            self.limits.one_more_webhook(context, used)?;
             new.owner = Some(owner.clone());
             new.filter.user = Some(own_user(new.filter.user, owner)?);
             if let Some(flow) = new.filter.flow {

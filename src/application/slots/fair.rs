@@ -17,8 +17,8 @@ pub(super) type Owner = Option<Arc<str>>;
 /// When a flow began to wait; equal times go by the flow.
 type Age = (Timestamp, FlowId);
 
-/// Virtual time of a start at weight 1.
-const START: u64 = 1_000_000;
+/// Virtual time of a start at weight 1: all weights up to 16 divide it, so these are exact.
+const START: u64 = 720_720;
 
 /// Those who wait within one priority, and what their owners have had.
 #[derive(Debug)]

@@ -68,12 +68,11 @@ impl Waiting {
                 let before = ranks.range(..rank);
                 before.filter(|other| other.2 != flow).take(max).count()
             }
-            Order::Fair(weights, lines) => {
+            Order::Fair(_, lines) => {
                 let more_urgent = lines.range(..priority).flat_map(|(_, line)| line.first());
                 let urgent = more_urgent.filter(|other| *other != flow).take(max).count();
-                let none = || Fair::new(weights.clone());
                 let ahead = |line: &Fair| line.ahead(owner, (since, flow), max - urgent);
-                urgent + lines.get(&priority).map_or_else(|| ahead(&none()), ahead)
+                urgent + lines.get(&priority).map_or(0, ahead)
             }
         }
     }

@@ -417,6 +417,8 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
         | Err(
             Error::Outdated(_)
             | Error::Busy { .. }
+            | Error::RateLimited { .. }
+            | Error::QuotaExceeded { .. }
             | Error::Elsewhere(_)
             | Error::OutcomeUnknown
             | Error::Unanswered { .. }

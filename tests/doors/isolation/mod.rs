@@ -6,4 +6,5 @@
 mod credentials;
 mod matrix;
 mod owners;
+mod quotas;
 mod world;

@@ -8,9 +8,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taskledger::application::authentication::{Authenticate, Denied};
+use taskledger::application::limits::{self, QuotaOptions};
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, command, with_built_ins};
-use taskledger::server::Server;
+use taskledger::server::{self, Server};
 use taskledger::transport::http::{Inside, Options, Service};
 use taskledger_auth::{Caller, Name, Scope, Scopes};
 use tempfile::TempDir;
@@ -76,7 +77,17 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// Webhooks are not limited: the matrix makes many.
     pub(crate) async fn start() -> Self {
+        Self::with(QuotaOptions {
+            webhooks: None,
+            ..QuotaOptions::default()
+        })
+        .await
+    }
+
+    /// With these quotas for each user.
+    pub(crate) async fn with(quotas: QuotaOptions) -> Self {
         let folder = TempDir::new().unwrap();
         let clock: SharedClock = Arc::new(SystemClock::default());
         let options = BuiltInOptions {
@@ -86,7 +97,14 @@ impl World {
         };
         let registry = with_built_ins(Registry::builder(), options).unwrap();
         let registry = registry.build().unwrap();
-        let server = Server::open(folder.path(), registry, clock.clone());
+        let options = server::Options {
+            limits: limits::Options {
+                quotas,
+                ..limits::Options::default()
+            },
+            ..server::Options::default()
+        };
+        let server = Server::open_with(folder.path(), registry, clock.clone(), options);
         let server = server.await.unwrap();
         let known = Arc::new(Known::default());
         known.put("ann", user("ann", usual()));

@@ -156,6 +156,22 @@ impl Store {
         .await
     }
 
+    /// How many lasting endpoints are this owner's. Cost: O(result), by the index on owners.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn count_of(&self, owner: &Arc<str>) -> Result<u64, Error> {
+        self.order(async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.text(owner.clone());
+            let row = tx.fetch_one(COUNT_OF, args).await?;
+            tx.commit().await?;
+            Ok(u64::try_from(Columns::of(&row).int()?).unwrap_or(0))
+        })
+        .await
+    }
+
     /// Whether there is such an endpoint, or was one whose deliveries are kept.
     ///
     /// # Errors
@@ -286,5 +302,9 @@ const OWNER_OF: &str = "SELECT owner FROM (
         SELECT no, owner FROM endpoints WHERE id = $1
         UNION ALL SELECT no, owner FROM removed_endpoints WHERE id = $1) AS known
     ORDER BY no DESC LIMIT 1";
+/// By the index endpoints_owner.
+const COUNT_OF: &str = "SELECT COUNT(*)
+    FROM endpoints
+    WHERE owner = $1 AND is_callback = 0";
 const KNEW: &str = "SELECT no FROM endpoints WHERE id = $1
     UNION ALL SELECT no FROM removed_endpoints WHERE id = $1";

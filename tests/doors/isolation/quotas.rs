@@ -1,0 +1,74 @@
+//! Quotas of users, through the doors.
+
+use super::world::World;
+use serde_json::{Value, json};
+use std::num::NonZeroU32;
+use taskledger::application::limits::QuotaOptions;
+
+fn quotas() -> QuotaOptions {
+    QuotaOptions {
+        open_flows: NonZeroU32::new(2),
+        webhooks: NonZeroU32::new(2),
+        streams: NonZeroU32::new(1),
+        ..QuotaOptions::default()
+    }
+}
+
+fn told(refusal: &Value) -> (i64, &str, u64, u64) {
+    let data = &refusal["data"];
+    (
+        refusal["code"].as_i64().unwrap(),
+        data["quota"].as_str().unwrap(),
+        data["limit"].as_u64().unwrap(),
+        data["used"].as_u64().unwrap(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_has_enough_is_told_of_what_and_others_are_not_limited_by_it() {
+    let world = World::with(quotas()).await;
+    let hook = || json!({"url": "https://receiver.example.com/hook"});
+    let task = || json!({"name": "a"});
+    for (method, params, quota) in [
+        ("webhooks.create", &hook as &dyn Fn() -> Value, "webhooks"),
+        ("tasks.create", &task, "open_flows"),
+    ] {
+        for _ in 0..2 {
+            world.call("ann", method, params()).await;
+            world.call("bob", method, params()).await;
+        }
+        let refusal = world.refusal("ann", method, params()).await;
+        assert_eq!(told(&refusal), (-32015, quota, 2, 2));
+        for _ in 0..3 {
+            world.call("chief", method, params()).await;
+        }
+    }
+    let hooks = world.call("ann", "webhooks.list", json!({})).await;
+    let first = json!({"id": hooks["webhooks"][0]["id"]});
+    world.call("ann", "webhooks.delete", first).await;
+    world.call("ann", "webhooks.create", hook()).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_with_as_many_streams_as_allowed_is_answered_429_until_one_ends() {
+    let world = World::with(quotas()).await;
+    let events = async |token| {
+        let request = world.client.get(format!("{}/events", world.url));
+        world.as_caller(request, Some(token)).send().await.unwrap()
+    };
+    let first = events("ann").await;
+    assert_eq!(first.status(), 200);
+    let second = events("ann").await;
+    assert_eq!(second.status(), 429);
+    let refused: Value = second.json().await.unwrap();
+    assert_eq!(told(&refused["error"]), (-32015, "streams", 1, 1));
+    let other = events("bob").await;
+    assert_eq!(other.status(), 200);
+    drop(first);
+    while events("ann").await.status() != 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    drop(other);
+    world.close().await;
+}
