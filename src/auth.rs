@@ -2,6 +2,10 @@
 //!
 //! Knows the forms of credentials and who checks each; may not touch tasks, the log or a protocol.
 
+mod tokens;
+
+pub use tokens::{Audited, TokenVerifier};
+
 use crate::application::authentication::{Authenticate, Denied};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

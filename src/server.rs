@@ -5,6 +5,7 @@
 
 mod alone;
 mod assembly;
+mod authentication;
 mod cluster;
 mod reconcile;
 mod storage;
@@ -303,7 +304,6 @@ impl Server {
             tokens: tokens.clone(),
             secrets,
             forward: forward.map(|peers| peers as Arc<dyn Forward>),
-            authenticate: None,
             limits,
         }));
         let dispatcher = Dispatcher::new(service.clone(), methods::table(), clock);
@@ -390,6 +390,11 @@ impl Server {
         &self.tokens
     }
 
+    /// Whether anybody has credentials.
+    async fn has_tokens(&self) -> Result<bool, StartError> {
+        Ok(self.tokens.any().await.map_err(FirstError::from)?)
+    }
+
     /// Makes the first token when there was never one, and says in which file it is; for a server that lets
     /// in nobody without credentials. Without a folder the operator brings it (`--admin-token-file`).
     ///
@@ -399,7 +404,7 @@ impl Server {
         if let Some(folder) = &self.storage.beside {
             return Ok(self.tokens.make_first(folder).await?);
         }
-        if !self.tokens.any().await.map_err(FirstError::from)? {
+        if !self.has_tokens().await? {
             tracing::warn!("there is no token, so nobody can be let in; see --admin-token-file");
         }
         Ok(None)

@@ -15,7 +15,6 @@ pub use auth::{Access, HasAccess};
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
-use super::authentication::Authenticate;
 use super::authorize::{UseCase, authorize};
 use super::commands::ExecuteOptions;
 use super::context::Context;
@@ -55,8 +54,6 @@ pub struct Parts {
     pub secrets: Arc<Vault>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
-    /// Who tells whose credentials they are; `None` while authentication is off.
-    pub authenticate: Option<Arc<dyn Authenticate>>,
     /// How much each caller may ask.
     pub limits: Limits,
 }
@@ -71,7 +68,6 @@ pub struct Service {
     access: Access,
     secrets: Arc<Vault>,
     forward: Option<Arc<dyn Forward>>,
-    authenticate: Option<Arc<dyn Authenticate>>,
     limits: Limits,
 }
 
@@ -87,7 +83,6 @@ impl Service {
             tokens,
             secrets,
             forward,
-            authenticate,
             limits,
         } = parts;
         Self {
@@ -98,15 +93,8 @@ impl Service {
             deliveries,
             secrets,
             forward,
-            authenticate,
             limits,
         }
-    }
-
-    /// Who tells whose credentials they are; `None` while authentication is off.
-    #[must_use]
-    pub const fn authenticate(&self) -> Option<&Arc<dyn Authenticate>> {
-        self.authenticate.as_ref()
     }
 
     /// Lets a call for this use case in, and counts it.

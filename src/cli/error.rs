@@ -4,6 +4,7 @@ use super::api::ApiError;
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
+use taskledger_terminal::Ending;
 
 /// A command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -35,10 +36,10 @@ impl CliError {
         }
         Self::Failed(text)
     }
+}
 
-    /// The exit code.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
+impl Ending for CliError {
+    fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,
             Self::Failed(_) | Self::Output(_) => 1,
@@ -51,8 +52,7 @@ impl CliError {
 
     /// The error as JSON: `{"error": {"message", "code", "data"}}`, the latter two from the server;
     /// `{"error": {"message", "status"}}` when it wants other credentials.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut error = json!({"message": self.to_string()});
         if let Self::Api(ApiError::Refused {
             code,
@@ -68,9 +68,7 @@ impl CliError {
         json!({ "error": error })
     }
 
-    /// Whether the reader of the output has gone away, which is no error of ours: `| head`.
-    #[must_use]
-    pub fn is_broken_pipe(&self) -> bool {
+    fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }

@@ -9,12 +9,13 @@ use crate::engine::executor::RegistryBuilder;
 use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Server, Storage};
-use crate::transport::http;
+use crate::transport::http::{self, Inside};
 use std::net::ToSocketAddrs as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::AdminTokens;
+use taskledger_auth::jwt::DeniedTokens;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -58,12 +59,20 @@ async fn start_server(
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
     let clock: SharedClock = Arc::new(SystemClock::default());
     let renewal = Renewal::begin(&config.tls, &clock)?;
+    // Told before anything is opened.
     let issuers = config.oidc.issuers();
-    issuers.map_err(|error| CliError::Usage(error.to_string()))?;
+    let issuers = issuers.map_err(|error| CliError::Usage(error.to_string()))?;
     // A name that means nothing is told when the door opens.
     let own = config.listen.to_socket_addrs().map(Iterator::collect);
     config.engine.egress.own = own.unwrap_or_default();
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
+    let issuers = if issuers.is_empty() {
+        None
+    } else {
+        let nobody = Arc::new(DeniedTokens::default());
+        let issuers = server::oidc_issuers(&config.oidc, &egress, nobody);
+        Some(issuers.map_err(|error| CliError::Usage(error.to_string()))?)
+    };
     let mut webhooks = server::webhooks(&config.engine, &egress);
     webhooks.worker.grace = config.shutdown_grace;
     let registry =
@@ -105,10 +114,23 @@ async fn start_server(
     let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| CliError::failed(&e))?;
-    let service = server.service().clone();
+    let is_reachable = config.is_reachable();
+    let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
+    let authenticate = match authenticate.await {
+        Ok(authenticate) => authenticate,
+        Err(error) => {
+            server.close().await;
+            return Err(CliError::failed(&error));
+        }
+    };
+    let is_authenticated = authenticate.is_some();
+    let inside = Inside {
+        authenticate,
+        ..Inside::from(server.service().clone())
+    };
     let dispatcher = server.dispatcher().clone();
     let options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
-    let bound = http::Service::bind(options, dispatcher, service, clock).await;
+    let bound = http::Service::bind(options, dispatcher, inside, clock).await;
     let (service, handle) = match bound {
         Ok(bound) => bound,
         Err(error) => {
@@ -124,7 +146,13 @@ async fn start_server(
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
     let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
-    tracing::info!(address = %handle.local_addr, url = handle.url, data = place, "listening");
+    tracing::info!(
+        address = %handle.local_addr,
+        url = handle.url,
+        data = place,
+        authentication = is_authenticated,
+        "listening"
+    );
     service.run(shutdown).await;
     let taken_over = server.stopped().is_cancelled();
     server.close().await;

@@ -97,7 +97,7 @@ fn cut(line: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::tests::Buffer;
+    use taskledger_terminal::testing::Buffer;
 
     fn draw(canvas: &mut Canvas, lines: &[&str], columns: usize, rows: usize) -> String {
         let buffer = Buffer::default();

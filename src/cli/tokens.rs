@@ -12,9 +12,9 @@ mod place;
 mod time;
 mod whoami;
 
+use super::CliError;
 use super::output::{Output, member};
 use super::tasks::{Params, Request};
-use super::CliError;
 use clap::Subcommand;
 use place::Place;
 use serde_json::Value;

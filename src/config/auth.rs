@@ -1,11 +1,33 @@
 //! Who may call.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Settings of tokens.
+/// Whether callers must authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum AuthMode {
+    /// If there is a token or an issuer, or other machines can reach the server, when it starts.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never: everybody may do everything.
+    Off,
+}
+
+/// Settings of authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct AuthConfig {
+    /// Whether callers need a token. `auto`: if there is a token or an OIDC issuer, or the server listens beyond this machine
+    #[arg(
+        long = "auth",
+        value_name = "MODE",
+        env = "TASKLEDGER_AUTH",
+        value_enum,
+        default_value_t
+    )]
+    pub mode: AuthMode,
+
     /// File with a token that may do everything, and is stored nowhere else: `taskledger tokens generate` makes one. A second line holds the token before, while they are exchanged. Others must not be able to read the file
     #[arg(
         long = "admin-token-file",

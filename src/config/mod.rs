@@ -15,7 +15,7 @@ mod storage;
 mod tls;
 mod webhooks;
 
-pub use auth::AuthConfig;
+pub use auth::{AuthConfig, AuthMode};
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit, FairShareWeight};
 pub use limits::LimitsConfig;

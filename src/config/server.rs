@@ -1,12 +1,13 @@
 //! How the server serves.
 
 use super::{
-    AuthConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig, seconds,
+    AuthConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig,
+    seconds,
 };
 use crate::tls::Certificates;
 use crate::transport::http;
 use clap::Args;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,6 +143,15 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// Whether other machines can reach it; a name that cannot be looked up counts as one that they can.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        let addresses = self.listen.to_socket_addrs();
+        addresses.map_or(true, |mut all| {
+            all.any(|address| !address.ip().is_loopback())
+        })
+    }
+
     /// Where other nodes reach this one, which listens at `listens`, a URL.
     #[must_use]
     pub fn node_url(&self, listens: &str) -> String {

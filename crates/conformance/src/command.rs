@@ -1,7 +1,6 @@
 //! What the arguments ask for: looking at a server clause by clause, or the list of clauses.
 
 use crate::error::Error;
-use crate::output::{Output, printable, table};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -13,6 +12,7 @@ use taskledger_conformance::{
     CALL_TIMEOUT, Check, Clause, Level, Options, Report, Suite, Verdict, all, failing_task,
     markdown,
 };
+use taskledger_terminal::{Output, printable, table};
 
 /// The address of a server when none is given.
 const URL_DEFAULT: &str = "http://127.0.0.1:8000";
@@ -255,7 +255,7 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
         (true, true) => "conforms: no MUST and no decided rule is broken",
         (false, _) => "does not conform",
     };
-    out.lines(&[conclusion.to_owned()])
+    out.line(conclusion)
 }
 
 fn shortened(text: &str) -> String {
@@ -271,23 +271,8 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use clap::{CommandFactory, Parser};
-    use std::io::Write;
-    use std::sync::{Arc, Mutex};
     use taskledger_conformance::Line;
-
-    /// Output that can be read while `Output` owns it.
-    #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Page {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
+    use taskledger_terminal::testing::Buffer;
 
     fn shown(verdict: Verdict, strict: bool) -> String {
         let (id, level, text) = ("a/b/1-c", Level::Decided, "t");
@@ -299,11 +284,10 @@ mod tests {
                 verdict,
             }],
         };
-        let page = Page::default();
-        let mut out = Output::to(Box::new(page.clone()));
+        let page = Buffer::default();
+        let mut out = Output::to(Box::new(page.clone()), false, false);
         show(&report, strict, &mut out).unwrap();
-        let bytes = page.0.lock().unwrap().clone();
-        String::from_utf8(bytes).unwrap()
+        page.text()
     }
 
     #[test]

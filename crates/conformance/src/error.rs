@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
+use taskledger_terminal::Ending;
 
 /// The server was not looked at, or nobody could be told.
 #[derive(Debug, thiserror::Error)]
@@ -18,9 +19,8 @@ pub(crate) enum Error {
     Output(#[from] io::Error),
 }
 
-impl Error {
-    /// The exit code.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+impl Ending for Error {
+    fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Output(_) => 1,
             Self::Usage(_) => 2,
@@ -28,13 +28,11 @@ impl Error {
         })
     }
 
-    /// The error as JSON: `{"error": {"message"}}`.
-    pub(crate) fn to_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({"error": {"message": self.to_string()}})
     }
 
-    /// Whether the reader of the output has gone away, which is no error of ours: `| head`.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
+    fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }

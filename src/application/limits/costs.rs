@@ -33,6 +33,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         UseCase::CancelTasks
         | UseCase::WatchRun
         | UseCase::ReadHealth
+        | UseCase::WhoAmI
         | UseCase::CheckReadiness => Cost::Free,
         UseCase::GetTask
         | UseCase::ListTasks
@@ -46,6 +47,9 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListWebhooks
         | UseCase::ReadWebhookSecret
         | UseCase::ListDeliveries
+        | UseCase::ListTokens
+        | UseCase::ReadAudit
+        | UseCase::ListSecrets
         | UseCase::ListExecutors => Cost::Read,
         UseCase::CreateTasks
         | UseCase::ExecuteTasks
@@ -62,6 +66,11 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::TestWebhook
         | UseCase::Redeliver
         | UseCase::RecoverDeliveries
+        | UseCase::CreateToken
+        | UseCase::RotateToken
+        | UseCase::RevokeToken
+        | UseCase::SetSecret
+        | UseCase::DeleteSecret
         | UseCase::RebuildReadModels => Cost::Write,
     }
 }

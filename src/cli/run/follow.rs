@@ -188,9 +188,9 @@ fn is_passing(error: &ApiError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::tests::Buffer;
     use async_trait::async_trait;
     use std::sync::Mutex;
+    use taskledger_terminal::testing::Buffer;
 
     /// Plays a run: each `tasks.get` moves it on by one state.
     #[derive(Default)]

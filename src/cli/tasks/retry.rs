@@ -34,8 +34,8 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::tests::Buffer;
     use serde_json::json;
+    use taskledger_terminal::testing::Buffer;
 
     #[test]
     fn the_task_is_shown_and_not_the_root_of_its_flow() {

@@ -1,10 +1,10 @@
 //! What each command line asks for, and how answers look.
 
 use super::*;
-use crate::cli::output::tests::Buffer;
 use crate::cli::{Cli, Command as Top};
 use clap::Parser;
 use serde_json::json;
+use taskledger_terminal::testing::Buffer;
 
 fn request(line: &str) -> Result<Request, CliError> {
     let words = ["taskledger", "webhooks"]

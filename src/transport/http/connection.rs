@@ -68,6 +68,7 @@ impl Connections {
         // Tokens of its own, so that connections do not meet at one lock each time they wake up.
         let draining = self.draining.child_token();
         let cut = self.cut.child_token();
+        let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
         let socket = match &self.tls {
             None => Socket::Plain(stream),
             Some(acceptor) => {
@@ -80,7 +81,6 @@ impl Connections {
             }
         };
         let activity = Arc::new(Activity::default());
-        let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
         let io = Watched {
             io: TokioIo::new(socket),
             activity: Arc::clone(&activity),

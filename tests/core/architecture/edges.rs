@@ -23,6 +23,8 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
     ("sealing", &[]),
     ("secret_file", &[]),
     ("egress", &[]),
+    // Whose credentials they are, for all doors.
+    ("auth", &["application", "clock"]),
     // Settings end as the options of what they configure.
     (
         "config",

@@ -12,6 +12,7 @@ struct Object {
     child: String,
     webhook: String,
     delivery: i64,
+    token: String,
 }
 
 impl Object {
@@ -23,6 +24,7 @@ impl Object {
             child: fresh(),
             webhook: fresh(),
             delivery: 999_999_999,
+            token: "aaaaaaaaaaaaaaaa".to_owned(),
         }
     }
 
@@ -32,6 +34,7 @@ impl Object {
         text.replace(&self.root, "ROOT")
             .replace(&self.child, "CHILD")
             .replace(&self.webhook, "WEBHOOK")
+            .replace(&self.token, "TOKEN")
             .replace(&delivery, ":DELIVERY")
     }
 }
@@ -150,9 +153,15 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             vec![Call("webhooks.redeliver", params)]
         }
         UseCase::RecoverDeliveries => of_webhook("webhooks.recover", json!({})),
+        UseCase::RotateToken => vec![Call("tokens.rotate", json!({"id": object.token}))],
+        UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
         // They name no object: `owners.rs` looks at what they show.
         UseCase::WatchRun
         | UseCase::ListWebhooks
+        | UseCase::CreateToken
+        | UseCase::ListTokens
+        | UseCase::ReadAudit
+        | UseCase::WhoAmI
         | UseCase::ReadHealth
         | UseCase::CheckReadiness
         | UseCase::ListExecutors
@@ -200,11 +209,14 @@ async fn given_object(world: &World, token: &str) -> Object {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     };
+    let new = json!({"name": token, "scopes": ["tasks:read"]});
+    let made = world.call("chief", "tokens.create", new).await;
     Object {
         root,
         child,
         webhook,
         delivery,
+        token: made["id"].as_str().unwrap().to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod admission;
 mod command_line;
 
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use crate::audit::By;
 use crate::caller::{Caller, Kind, MAIN_TENANT, Name};
 use crate::scopes::Scopes;
 use crate::store::{Error, NewToken, Owner};
-use crate::token::{Malformed, Token, TokenId};
+use crate::token::{Malformed, Token};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -134,11 +134,6 @@ impl AdminTokens {
             .iter()
             .find(|(token, _)| token.id() == shown.id() && token.digest().matches(&shown.digest()));
         found.map(|(_, caller)| caller.clone())
-    }
-
-    /// Whether one of them has this id.
-    pub(super) fn has(&self, id: &TokenId) -> bool {
-        self.0.iter().any(|(token, _)| token.id() == id)
     }
 }
 

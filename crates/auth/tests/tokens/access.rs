@@ -14,7 +14,6 @@ on_both_engines!(
     after_a_rotation_the_old_secret_lasts_for_its_grace,
     a_revoked_token_takes_both_secrets_with_it,
     a_revocation_counts_at_once_here_and_after_a_look_elsewhere,
-    a_caller_that_came_in_earlier_is_checked_again,
     without_the_store_those_who_were_let_in_stay_for_a_minute,
     the_last_use_is_noted_to_the_minute,
 );
@@ -118,24 +117,6 @@ async fn a_revocation_counts_at_once_here_and_after_a_look_elsewhere(world: Worl
     elsewhere.look().await;
     let seen = elsewhere.authenticate(text, world.now()).await;
     assert_eq!(seen, Err(Denial::Revoked));
-}
-
-async fn a_caller_that_came_in_earlier_is_checked_again(world: World) {
-    let created = world.made(user("ann", reader())).await;
-    let caller = world.shown(&created).await.unwrap();
-    let check = async || world.tokens.check(&caller, world.now()).await;
-    assert_eq!(check().await, Ok(()));
-
-    let (id, origin) = (created.token.id(), Origin::default());
-    let revoked = world.tokens.revoke(&root(), &origin, id).await;
-    revoked.unwrap().unwrap();
-    assert_eq!(check().await, Err(Denial::Revoked));
-
-    let brief = world.made(user("bea", reader())).await;
-    let caller = world.shown(&brief).await.unwrap();
-    world.clock.advance_ms(90 * DAY);
-    let checked = world.tokens.check(&caller, world.now()).await;
-    assert_eq!(checked, Err(Denial::Expired));
 }
 
 async fn without_the_store_those_who_were_let_in_stay_for_a_minute(world: World) {

@@ -13,11 +13,11 @@ pub mod tokens;
 pub mod secrets;
 pub mod webhooks;
 
-pub use past::{explain, history};
-pub use queries::{children, get, list, tree};
-pub use streams::{resubscribe, subscribe};
-pub use system::{discover, executors, health, rebuild};
-pub use tasks::{cancel, copy, create, delete, execute, retry, update};
+pub use past::*;
+pub use queries::*;
+pub use streams::*;
+pub use system::*;
+pub use tasks::*;
 
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};

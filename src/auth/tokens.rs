@@ -1,0 +1,90 @@
+//! Tokens of this server as credentials, and failed logins in the audit log.
+
+use super::{Failures, Verifier};
+use crate::application::authentication::Denied;
+use crate::clock::SharedClock;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::net::IpAddr;
+use std::sync::Arc;
+use taskledger_auth::{AuditLog, Caller, Denial, PREFIX, Tokens};
+
+/// Checks tokens that this server, or one that shares its database, has made.
+#[derive(Debug)]
+pub struct TokenVerifier {
+    tokens: Arc<Tokens>,
+    clock: SharedClock,
+}
+
+impl TokenVerifier {
+    /// A verifier of these tokens.
+    #[must_use]
+    pub const fn new(tokens: Arc<Tokens>, clock: SharedClock) -> Self {
+        Self { tokens, clock }
+    }
+}
+
+impl Verifier for TokenVerifier {
+    fn knows(&self, bearer: &str) -> bool {
+        bearer.starts_with(PREFIX)
+    }
+
+    fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
+        async move {
+            let found = self.tokens.authenticate(bearer, self.clock.now()).await;
+            found.map_err(|denial| match denial {
+                Denial::Malformed(_) => Denied::Malformed,
+                Denial::Unknown => Denied::Unknown,
+                Denial::Expired => Denied::Expired,
+                Denial::Revoked => Denied::Revoked,
+                Denial::Unavailable => Denied::Unavailable,
+            })
+        }
+        .boxed()
+    }
+}
+
+/// Writes failed logins into the audit log, one row a minute for each address, and asks somebody else how
+/// many there may be.
+#[derive(Debug)]
+pub struct Audited {
+    log: Arc<AuditLog>,
+    limits: Option<Arc<dyn Failures>>,
+}
+
+impl Audited {
+    /// Failures in this log, within these limits.
+    #[must_use]
+    pub const fn new(log: Arc<AuditLog>, limits: Option<Arc<dyn Failures>>) -> Self {
+        Self { log, limits }
+    }
+}
+
+impl Failures for Audited {
+    fn check(&self, from: IpAddr) -> Result<(), u64> {
+        match &self.limits {
+            Some(limits) => limits.check(from),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, from: IpAddr, why: Denied) {
+        self.log.login_failed(from, reason(why), None);
+        if let Some(limits) = &self.limits {
+            limits.failed(from, why);
+        }
+    }
+}
+
+/// How the audit log names it.
+const fn reason(why: Denied) -> &'static str {
+    match why {
+        Denied::Missing => "missing",
+        Denied::Malformed => "malformed",
+        Denied::Unknown => "unknown",
+        Denied::Expired => "expired",
+        Denied::Revoked => "revoked",
+        Denied::Limited { .. } => "limited",
+        Denied::Unavailable => "unavailable",
+    }
+}

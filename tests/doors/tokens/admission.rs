@@ -1,0 +1,184 @@
+//! A server that lets in whoever shows one of its tokens.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use taskledger::auth::{Audited, Authenticator, TokenVerifier};
+use taskledger::clock::{SharedClock, SystemClock};
+use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
+use taskledger::server::Server;
+use taskledger::transport::http::{Inside, Options, Service};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+struct World {
+    url: String,
+    client: reqwest::Client,
+    server: Server,
+    stop: CancellationToken,
+    running: JoinHandle<()>,
+    /// The token of the first start.
+    first: String,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let clock: SharedClock = Arc::new(SystemClock::default());
+        let options = BuiltInOptions {
+            disk_path: None,
+            command: None,
+            egress: None,
+        };
+        let registry = with_built_ins(Registry::builder(), options).unwrap();
+        let registry = registry.build().unwrap();
+        let server = Server::open(folder.path(), registry, clock.clone());
+        let server = server.await.unwrap();
+        let path = server.make_first_token().await.unwrap().unwrap();
+        assert_eq!(server.make_first_token().await.unwrap(), None);
+        let tokens = server.tokens().clone();
+        let audited = Audited::new(tokens.audit().clone(), None);
+        let verifier = TokenVerifier::new(tokens, clock.clone());
+        let authenticator = Authenticator::new(vec![Arc::new(verifier)], Some(Arc::new(audited)));
+        let inside = Inside {
+            authenticate: Some(Arc::new(authenticator)),
+            ..Inside::from(server.service().clone())
+        };
+        let options = Options {
+            listen: "127.0.0.1:0".to_owned(),
+            ..Options::default()
+        };
+        let dispatcher = server.dispatcher().clone();
+        let bound = Service::bind(options, dispatcher, inside, clock).await;
+        let (service, handle) = bound.unwrap();
+        let stop = CancellationToken::new();
+        Self {
+            url: format!("http://{}", handle.local_addr),
+            client: taskledger::tls::client().build().unwrap(),
+            server,
+            running: tokio::spawn(service.run(stop.clone())),
+            stop,
+            first: std::fs::read_to_string(path).unwrap().trim().to_owned(),
+            _folder: folder,
+        }
+    }
+
+    async fn close(self) {
+        self.stop.cancel();
+        self.running.await.unwrap();
+        self.server.close().await;
+    }
+
+    async fn ask(&self, token: &str, method: &str, params: Value) -> (u16, Value) {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let request = self.client.post(&self.url).json(&body).bearer_auth(token);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
+    async fn call(&self, token: &str, method: &str, params: Value) -> Value {
+        let (status, mut answer) = self.ask(token, method, params).await;
+        assert!(
+            status == 200 && answer["error"].is_null(),
+            "{method}: {answer}"
+        );
+        answer["result"].take()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn from_the_first_start_to_a_user_whose_token_is_revoked() {
+    let world = World::start().await;
+    let new = json!({"name": "ann", "scopes": ["tasks:read", "tasks:write"]});
+    let made = world.call(&world.first, "tokens.create", new).await;
+    let ann = made["token"].as_str().unwrap();
+
+    let who = world.call(ann, "system.whoami", json!({})).await;
+    assert_eq!(
+        (&who["principal"], &who["user_id"]),
+        (&json!("user:ann"), &json!("ann"))
+    );
+    assert_eq!(who["credential"], made["id"]);
+    assert!(who["expires_at"].is_string());
+    let own = world.call(ann, "tokens.list", json!({})).await;
+    assert_eq!(own["tokens"].as_array().unwrap().len(), 1);
+
+    let more = json!({"name": "ann", "scopes": ["admin"]});
+    let (status, refused) = world.ask(ann, "tokens.create", more).await;
+    assert_eq!(
+        (status, &refused["error"]["data"]["scope"]),
+        (200, &json!("admin"))
+    );
+    let (status, refused) = world.ask(ann, "audit.list", json!({})).await;
+    assert_eq!((status, &refused["error"]["code"]), (200, &json!(-32004)));
+
+    let rotated = world
+        .call(
+            ann,
+            "tokens.rotate",
+            json!({"id": made["id"], "grace_seconds": 0}),
+        )
+        .await;
+    let (status, _) = world.ask(ann, "system.whoami", json!({})).await;
+    assert_eq!(status, 401);
+    let fresh = rotated["token"].as_str().unwrap();
+    world
+        .call(fresh, "tokens.revoke", json!({"id": made["id"]}))
+        .await;
+    let (status, refused) = world.ask(fresh, "system.whoami", json!({})).await;
+    assert_eq!((status, &refused["error"]["code"]), (401, &json!(-32004)));
+
+    let done = json!({"object": made["id"]});
+    let audit = world.call(&world.first, "audit.list", done).await;
+    let told: Vec<_> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| {
+            (
+                e["principal"].as_str().unwrap(),
+                e["action"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("user:ann", "token.revoke"),
+            ("user:ann", "token.rotate"),
+            ("service:admin", "token.create")
+        ]
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_guesses_is_refused_and_counted() {
+    let world = World::start().await;
+    let (all_but_one, last) = world.first.split_at(world.first.len() - 1);
+    let other = format!("{all_but_one}{}", if last == "a" { "b" } else { "a" });
+    let long = "x".repeat(9_000);
+    for token in ["tl_", "x", &other, &long, "eyJhbGciOiJub25lIn0.e30."] {
+        let (status, _) = world.ask(token, "system.whoami", json!({})).await;
+        assert_eq!(status, 401, "{token}");
+    }
+    world.server.tokens().audit().flush().await.unwrap();
+    let filter = taskledger_auth::store::AuditFilter {
+        action: Some(Arc::from("login.failed")),
+        ..Default::default()
+    };
+    let rows = world
+        .server
+        .tokens()
+        .audit()
+        .list(&filter, None, 10)
+        .await
+        .unwrap();
+    assert!(!rows.is_empty());
+    assert!(
+        rows.iter()
+            .all(|row| row.address.as_deref() == Some("127.0.0.1"))
+    );
+    world.close().await;
+}
