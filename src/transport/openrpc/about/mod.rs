@@ -83,11 +83,11 @@ pub fn set_up() -> Value {
             "id": webhooks::HOOK, "url": "https://receiver.example.com/hook", "description": "for the examples",
         }},
         {"method": "webhooks.test", "params": {"id": webhooks::HOOK}},
-        {"method": "secrets.set", "params": {"name": secrets::NAME, "value": "an-example-of-a-secret"}},
         {"method": "tokens.create", "params": {
             "name": "ci", "kind": "service", "scopes": ["tasks:read", "tasks:run"], "note": "for the examples",
             "id": tokens::TOKEN,
         }},
+        {"method": "secrets.set", "params": {"name": secrets::NAME, "value": "an-example-of-a-secret"}},
     ])
 }
 
