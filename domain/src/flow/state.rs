@@ -294,13 +294,6 @@ impl Flow {
         self.tasks.len()
     }
 
-    /// Whom the flow belongs to: the `user_id` of its root, as it is now; also when the root was deleted.
-    /// Cost: O(1).
-    #[must_use]
-    pub fn owner(&self) -> Option<&str> {
-        self.users.text(self.tasks.first()?.user)
-    }
-
     /// Whether a run is active: the flow has work, or waits for some.
     #[must_use]
     pub fn has_active_run(&self) -> bool {

@@ -424,8 +424,6 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::Unanswered { .. }
             | Error::OutOfTime { .. }
             | Error::Forbidden { .. }
-            | Error::RateLimited { .. }
-            | Error::QuotaExceeded { .. }
             | Error::UnknownWebhook { .. }
             | Error::Failed(_),
         )) => {
