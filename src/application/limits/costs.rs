@@ -72,8 +72,6 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::CreateToken
         | UseCase::RotateToken
         | UseCase::RevokeToken
-        | UseCase::SetSecret
-        | UseCase::DeleteSecret
         | UseCase::RebuildReadModels => Cost::Write,
     }
 }
