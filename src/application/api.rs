@@ -24,6 +24,7 @@ pub use super::pieces::{Cut, PIECE_TIME_MAX, PieceSender, Pieces, Unsent, in_tim
 pub use super::queries::{Consistency, Page};
 pub use super::readings::Encoded;
 pub use super::routing::PATH as PEER_CALLS;
+pub use super::service::{Access, HasAccess};
 pub use crate::sealing::Secret;
 pub use auth::{AuditPage, TokenPage};
 pub use replies::{

@@ -160,6 +160,11 @@ async fn start_server(
     let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
     let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
+    let admin_stop = CancellationToken::new();
+    let admin = admin.map(|admin| {
+        tracing::info!(address = %admin.local_addr(), "metrics and probes are served");
+        tokio::spawn(admin.run(admin_stop.clone()))
+    });
     tracing::info!(
         address = %handle.local_addr,
         url = handle.url,
@@ -167,11 +172,6 @@ async fn start_server(
         authentication = is_authenticated,
         "listening"
     );
-    let admin_stop = CancellationToken::new();
-    let admin = admin.map(|admin| {
-        tracing::info!(address = %admin.local_addr(), "metrics and probes are served");
-        tokio::spawn(admin.run(admin_stop.clone()))
-    });
     service.run(shutdown).await;
     admin_stop.cancel();
     if let Some(admin) = admin {

@@ -13,7 +13,7 @@ mod system_info;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
-mod with_secrets;
+mod tests;
 
 pub use aggregate_results::AggregateResultsExecutor;
 pub use built_in::{BuiltInError, BuiltInOptions, with_built_ins};

@@ -19,7 +19,7 @@ use super::task_json::{PageJson, TaskJson, ThenJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::{Cancel, Copy, Delete, Error, Request, Subscribe, Update};
-use crate::application::service::Access;
+use crate::application::api::Access;
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;

@@ -8,6 +8,7 @@ const ALWAYS: &[ErrorKind] = &[
     ErrorKind::InvalidParams,
     ErrorKind::Internal,
     ErrorKind::Busy,
+    ErrorKind::Unauthorized,
 ];
 
 /// All errors of a method: its own, and those of every method.
@@ -68,6 +69,10 @@ fn data(kind: ErrorKind) -> Value {
                 "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
             }),
         ),
+        ErrorKind::Unauthorized => (
+            false,
+            json!({"scope": text("What the credentials must allow; absent when there are none that hold.")}),
+        ),
         ErrorKind::Internal => (
             false,
             json!({
@@ -86,7 +91,6 @@ fn data(kind: ErrorKind) -> Value {
         | ErrorKind::InvalidParams
         | ErrorKind::TaskNotFound
         | ErrorKind::WebhookNotFound
-        | ErrorKind::Unauthorized
         | ErrorKind::InvalidTransition
         | ErrorKind::AlreadyExecuting
         | ErrorKind::InvalidParent

@@ -104,6 +104,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
         "server",
         &[
             "application",
+            "auth",
             "clock",
             "config",
             "egress",

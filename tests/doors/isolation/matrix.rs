@@ -121,7 +121,7 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         UseCase::ExplainTask => both("tasks.explain", "task_id", json!({})),
         UseCase::SubscribeTask => {
             let mut row = both("tasks.subscribe", "task_id", json!({}));
-            let behind = json!({"cursor": "x"});
+            let behind = json!({"last_event_id": "x"});
             row.extend(both("tasks.resubscribe", "task_id", behind));
             row
         }
@@ -152,7 +152,10 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             let params = json!({"delivery_id": object.delivery});
             vec![Call("webhooks.redeliver", params)]
         }
-        UseCase::RecoverDeliveries => of_webhook("webhooks.recover", json!({})),
+        UseCase::RecoverDeliveries => {
+            let since = json!({"since": "2026-01-31T12:00:00Z"});
+            of_webhook("webhooks.recover", since)
+        }
         UseCase::RotateToken => vec![Call("tokens.rotate", json!({"id": object.token}))],
         UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
         // They name no object: `owners.rs` looks at what they show.

@@ -153,7 +153,7 @@ async fn programs_are_started_only_for_those_who_may() {
         .known
         .put("operator", user("ann", usual().with(Scope::ExecLocal)));
     let created = world.call("operator", "tasks.create", tasks.clone()).await;
-    let stored = json!({"task_id": created["task_ids"]["a"]});
+    let stored = json!({"task_id": created["id"]});
     for method in ["tasks.execute", "tasks.copy"] {
         let refused = world.refusal("ann", method, stored.clone()).await;
         assert_eq!(

@@ -178,7 +178,7 @@ impl World {
         method: &str,
         params: &Value,
     ) -> (u16, String) {
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let body = json!({"jsonrpc": "2.0", "id": "call", "method": method, "params": params});
         let request = self.client.post(&self.url).json(&body);
         self.send(self.as_caller(request, token)).await
     }

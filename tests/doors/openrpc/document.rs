@@ -4,7 +4,7 @@ use crate::openrpc::support::{Document, World};
 use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::methods;
+use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::jsonrpc::streaming::OF_SOCKETS;
 use taskledger::transport::openrpc::{DISCOVER, document};
 
@@ -106,7 +106,7 @@ fn every_method_is_fully_described() {
         .unwrap()
         .keys()
         .collect();
-    assert_eq!(error_names.len(), 17);
+    assert_eq!(error_names.len(), ErrorKind::ALL.len());
     for method in document.methods() {
         let name = &method["name"];
         for member in ["summary", "description"] {

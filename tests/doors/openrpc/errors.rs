@@ -9,7 +9,8 @@ use taskledger::transport::jsonrpc::{ErrorKind, RpcError};
 const UNKNOWN: &str = "990e8400-e29b-41d4-a716-446655440000";
 
 /// Nobody can provoke them by a call; their form is checked as the server makes it.
-const NOT_BY_A_CALL: [ErrorKind; 2] = [ErrorKind::Internal, ErrorKind::Busy];
+const NOT_BY_A_CALL: [ErrorKind; 3] =
+    [ErrorKind::Internal, ErrorKind::Busy, ErrorKind::Unauthorized];
 
 /// Quotas are for callers with credentials, which this server does not ask for.
 const WITH_QUOTAS: [&str; 6] = [
@@ -251,6 +252,8 @@ async fn every_documented_error_is_given_in_the_documented_form_and_no_other() {
             RpcError::internal(&clock, &"a cause"),
             RpcError::internal_answer("the answer is too large").with("limit_bytes", 1),
             RpcError::busy("later", 5),
+            RpcError::unauthorized("no credentials"),
+            RpcError::forbidden("tasks:read", "credentials"),
         ] {
             check_error(&document, name, &json!(error));
         }

@@ -185,6 +185,8 @@ async fn a_page_whose_name_was_made_to_lead_here_learns_and_changes_nothing() {
         "0.0.0.0:0",
         "--node-url",
         "http://127.0.0.1:1",
+        "--auth",
+        "off",
     ];
     let mut open = taskledger_testkit::program::command();
     open.args(command).args(folder.storage());

@@ -86,7 +86,7 @@ async fn a_store_is_worked_on_without_a_token(folder: Folder) {
     ];
     let made = parsed(&run(with(&new)).await.done());
 
-    let server = Server::start(&folder).await;
+    let server = Server::start_with(&folder, &["--auth", "off"]).await;
     let listed = server.api.call("tokens.list", json!({})).await;
     assert_eq!(listed["tokens"][0]["id"], made["id"]);
     assert_eq!(listed["tokens"][0]["scopes"].as_array().unwrap().len(), 9);
@@ -134,10 +134,11 @@ async fn a_token_of_the_operator_is_read_at_start(folder: Folder) {
 
     write(&token, 0o600);
     let server = Server::start_with(&folder, &["--admin-token-file", file]).await;
-    assert_eq!(
-        server.api.call("tokens.list", json!({})).await,
-        json!({"tokens": []})
-    );
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tokens.list"});
+    let request = server.api.http.post(&server.api.url).json(&call);
+    let answer = request.bearer_auth(token.trim()).send().await.unwrap();
+    let answer: Value = answer.json().await.unwrap();
+    assert_eq!(answer["result"], json!({"tokens": []}));
     let log = server.stop().await;
     assert!(!log.contains(&token[20..40]), "{log}");
 }

@@ -8,7 +8,7 @@ use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::boxed;
 use crate::application::api::Error;
-use crate::application::service::{Access, HasAccess};
+use crate::application::api::{Access, HasAccess};
 use crate::transport::openrpc::about;
 
 /// For whatever has these use cases.

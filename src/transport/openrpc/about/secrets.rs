@@ -2,14 +2,12 @@
 
 use super::super::schemas::object;
 use super::{About, Example};
-use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
 use taskledger_auth::SecretName;
 
 /// The secret of the examples.
 pub(super) const NAME: &str = "github-token";
 const TIME: &str = "2026-01-15T10:30:00.000000Z";
-const UNAUTHORIZED: &[ErrorKind] = &[ErrorKind::Unauthorized];
 
 fn secret() -> Value {
     object(json!({
@@ -33,7 +31,7 @@ fn about(
         description,
         result,
         schema,
-        errors: UNAUTHORIZED,
+        errors: &[],
         examples: vec![Example {
             name,
             description: "On a server as it was set up.",
