@@ -13,6 +13,9 @@ COPY --from=build /source/target/release/taskledger /usr/local/bin/taskledger
 USER taskledger
 WORKDIR /var/lib/taskledger
 # The data folder, unless there is a database: ./taskledger-data.
+# Other machines can reach this address, so callers need a token: the first start writes one to
+# taskledger-data/admin.token, with a database it comes from TASKLEDGER_ADMIN_TOKEN_FILE or `taskledger tokens create`.
+# TASKLEDGER_AUTH=off lets everybody in.
 ENV TASKLEDGER_LISTEN=0.0.0.0:8000
 EXPOSE 8000
 # SIGTERM answers the calls that are under way and hands the work over to the other nodes.
