@@ -3,6 +3,7 @@
 # workflow on it and leaves the server running. Needs a Rust toolchain from rustup; on Debian and
 # Ubuntu it also installs a C compiler (SQLite is compiled in).
 #   TASKLEDGER_LISTEN    another address                      (127.0.0.1:8000)
+#                        beyond this machine with TASKLEDGER_AUTH=off: else callers need a token
 #   TASKLEDGER_DATA_DIR  another folder for the data          (./taskledger-data)
 set -euo pipefail
 cd "$(dirname "$0")"
