@@ -82,7 +82,7 @@ struct Elsewhere {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Run(run::Args),
     Tasks(tasks::Args),
     Events(events::Args),
@@ -124,7 +124,7 @@ impl Cli {
     pub async fn run_with(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
         let mut out = Output::standard(self.json);
         match self.command {
-            Command::Serve(args) => serve::serve(args, executors).await,
+            Command::Serve(args) => serve::serve(*args, executors).await,
             Command::Run(args) => run::run(args, executors, &mut out).await,
             Command::Tasks(args) => tasks::tasks(args, &mut out).await,
             Command::Events(args) => events::events(args, &mut out).await,

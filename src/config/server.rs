@@ -38,7 +38,7 @@ pub struct ServerConfig {
     #[command(flatten)]
     pub tls: TlsConfig,
 
-    /// Address of this server as the other nodes of its database reach it: http[s]://HOST:PORT; where it listens unless given
+    /// Address of this server as the other nodes of its database reach it: http://HOST:PORT or https://HOST:PORT; where it listens unless given
     #[arg(
         long,
         value_name = "URL",

@@ -217,7 +217,7 @@ fn list(clauses: &[Clause], out: &mut Output) -> std::io::Result<()> {
         vec![id, level, clause.text.to_owned()]
     };
     let rows: Vec<_> = clauses.iter().map(row).collect();
-    out.lines(&table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
+    out.lines(table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
 }
 
 fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> {
@@ -236,7 +236,7 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
             ]
         })
         .collect();
-    out.lines(&table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
+    out.lines(table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
     out.bytes(b"\n")?;
     let count = |(level, counts): (Level, [usize; 4])| {
         std::iter::once(level.name().to_owned())
@@ -249,7 +249,7 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
         "not testable" => "not-testable",
         other => other,
     }));
-    out.lines(&table(&head, &counts))?;
+    out.lines(table(&head, &counts))?;
     let conclusion = match (report.conforms(strict), strict) {
         (true, false) => "conforms: no MUST is broken",
         (true, true) => "conforms: no MUST and no decided rule is broken",

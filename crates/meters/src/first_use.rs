@@ -7,11 +7,14 @@ pub const NAMES_MAX: usize = 64;
 /// The name under which all others are shown.
 pub const OTHER: &str = "_other";
 
+/// A name and what is kept under it.
+type Named<T> = (Box<str>, T);
+
 /// A value for each of the first [`NAMES_MAX`] names that are used, and one for all others together.
 /// Finding one takes no lock: it compares the names in the order of their first use.
 #[derive(Debug)]
 pub struct FirstUse<T> {
-    named: Box<[OnceLock<(Box<str>, T)>]>,
+    named: Box<[OnceLock<Named<T>>]>,
     other: OnceLock<T>,
     make: fn() -> T,
 }

@@ -211,7 +211,7 @@ impl ReadModels {
         Ok((flows, last.filter(|_| is_full)))
     }
 
-    /// Runs that have not ended, of the first [`ACTIVE_FLOWS_MAX`] flows with such. Cost: O(those flows).
+    /// Runs that have not ended, of the first `ACTIVE_FLOWS_MAX` flows with such. Cost: O(those flows).
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].

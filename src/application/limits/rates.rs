@@ -127,7 +127,10 @@ impl Rates {
     /// Drops full buckets, now and then: they are as good as none.
     fn collect(&self) {
         if let Some(limiter) = &self.limiter
-            && self.calls.fetch_add(1, Ordering::Relaxed) % COLLECT_AFTER_CALLS == 0
+            && self
+                .calls
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(COLLECT_AFTER_CALLS)
         {
             limiter.retain_recent();
             let crowded = limiter.len() >= CALLERS_MAX;

@@ -4,7 +4,7 @@ use crate::application::ports::{ExecutorSnapshot, Standing};
 use std::sync::Arc;
 use taskledger_domain::flow::{Capacity, SlotRequest};
 
-/// See [`Slots::view`].
+/// See [`Slots::view`](super::Slots::view).
 #[derive(Debug)]
 pub struct View(Arc<dyn ExecutorSnapshot>);
 

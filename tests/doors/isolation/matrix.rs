@@ -3,7 +3,7 @@
 use super::world::World;
 use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
-use uuid::Uuid;
+use taskledger::clock::{Clock, SystemClock};
 
 /// Ids by which a use case may name something.
 #[derive(Debug, Clone)]
@@ -18,7 +18,8 @@ struct Object {
 impl Object {
     /// Ids that nothing has.
     fn absent() -> Self {
-        let fresh = || Uuid::new_v4().to_string();
+        let clock = SystemClock::default();
+        let fresh = || clock.uuid().to_string();
         Self {
             root: fresh(),
             child: fresh(),
@@ -30,12 +31,12 @@ impl Object {
 
     /// A text without the ids, so that answers about different objects can be compared.
     fn without(&self, text: &str) -> String {
-        let delivery = format!(":{}", self.delivery);
+        let delivery = format!(r#""actual":{}"#, self.delivery);
         text.replace(&self.root, "ROOT")
             .replace(&self.child, "CHILD")
             .replace(&self.webhook, "WEBHOOK")
             .replace(&self.token, "TOKEN")
-            .replace(&delivery, ":DELIVERY")
+            .replace(&delivery, "DELIVERY")
     }
 }
 

@@ -4,8 +4,8 @@ use crate::openrpc::support::{Document, World};
 use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::jsonrpc::streaming::OF_SOCKETS;
+use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::openrpc::{DISCOVER, document};
 
 const META_SCHEMA: &str = include_str!("data/open-rpc/meta-schema.json");

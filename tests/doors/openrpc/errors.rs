@@ -9,8 +9,11 @@ use taskledger::transport::jsonrpc::{ErrorKind, RpcError};
 const UNKNOWN: &str = "990e8400-e29b-41d4-a716-446655440000";
 
 /// Nobody can provoke them by a call; their form is checked as the server makes it.
-const NOT_BY_A_CALL: [ErrorKind; 3] =
-    [ErrorKind::Internal, ErrorKind::Busy, ErrorKind::Unauthorized];
+const NOT_BY_A_CALL: [ErrorKind; 3] = [
+    ErrorKind::Internal,
+    ErrorKind::Busy,
+    ErrorKind::Unauthorized,
+];
 
 /// Quotas are for callers with credentials, which this server does not ask for.
 const WITH_QUOTAS: [&str; 6] = [

@@ -65,7 +65,7 @@ impl AuthStore {
         Self { connections }
     }
 
-    /// Runs one order to its end or not at all, within [`ORDER_WAIT`].
+    /// Runs one order to its end or not at all, within a few seconds.
     ///
     /// # Errors
     /// Those of the order, and [`Error::Late`].

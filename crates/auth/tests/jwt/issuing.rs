@@ -87,7 +87,7 @@ impl Signer {
             Self::Rsa(pair, algorithm) => {
                 let padding: &dyn ring::signature::RsaEncoding = match algorithm {
                     Algorithm::Ps256 => &RSA_PSS_SHA256,
-                    _ => &RSA_PKCS1_SHA256,
+                    Algorithm::Rs256 | Algorithm::Es256 | Algorithm::EdDsa => &RSA_PKCS1_SHA256,
                 };
                 let mut signature = vec![0; pair.public().modulus_len()];
                 pair.sign(padding, &random, message, &mut signature)

@@ -132,7 +132,7 @@ async fn one_has_ones_own_tokens(world: World) {
     let ann = world.shown(&created).await.unwrap();
 
     let listed = world.tokens.list(&ann, None, 0, 10).await.unwrap();
-    assert_eq!(listed, [created.row.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&created.row));
     let rotated = rotate(&world, &ann, created.token.id()).await.unwrap();
     assert!(world.shown(&rotated).await.is_ok());
     assert_eq!(revoke(&world, &ann, created.token.id()).await, Ok(()));

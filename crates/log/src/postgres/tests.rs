@@ -16,6 +16,7 @@ use uuid::Uuid;
 const STATEMENTS: &[(&str, &str)] = &[
     ("append", call::APPEND),
     ("raise_epoch", link::RAISE_EPOCH),
+    ("size", queries::SIZE),
     ("head", queries::HEAD),
     ("stream", queries::STREAM),
     ("stream_events", queries::STREAM_EVENTS),

@@ -54,7 +54,7 @@ pub(super) fn result(
     let mut result = Map::new();
     result.insert("status".to_owned(), status.into());
     result.insert("headers".to_owned(), headers(&incoming.headers));
-    let whole_json = is_json(&incoming.headers) && !(truncated && !scrubber.is_idle());
+    let whole_json = (scrubber.is_idle() || !truncated) && is_json(&incoming.headers);
     let parsed = whole_json
         .then(|| serde_json::from_slice(&incoming.body[kept.clone()]).ok())
         .flatten();
