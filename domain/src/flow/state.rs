@@ -306,6 +306,12 @@ impl Flow {
         self.archived.as_deref()
     }
 
+    /// Whose flow it is: the user of its root, also when that was deleted. `None`: nobody's. Cost: O(1).
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.users.text(self.tasks.first()?.user)
+    }
+
     /// A live task. Cost: O(dependencies of the task).
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<TaskSummary> {
