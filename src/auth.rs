@@ -69,9 +69,14 @@ impl Authenticator {
         let verified = self.verified(bearer).await;
         if let (Some(failures), Some(from), Err(denied)) = (&self.failures, from, &verified) {
             match denied {
-                // Nobody guesses who shows nothing, or what held once.
-                Denied::Missing | Denied::Limited { .. } | Denied::Unavailable => {}
-                Denied::Malformed | Denied::Unknown | Denied::Expired | Denied::Revoked => {
+                // Nobody guesses who shows nothing, or what held once: such clients must not keep others of
+                // their address out.
+                Denied::Missing
+                | Denied::Expired
+                | Denied::Revoked
+                | Denied::Limited { .. }
+                | Denied::Unavailable => {}
+                Denied::Malformed | Denied::Unknown => {
                     failures.failed(from, *denied);
                 }
             }

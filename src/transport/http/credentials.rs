@@ -11,6 +11,7 @@ use axum::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::response::Response;
 use std::sync::Arc;
+use taskledger_auth::Scope;
 use tokio::time::Instant;
 
 /// The name of the scheme, before the token.
@@ -38,6 +39,12 @@ impl<C> Door<C> {
         let caller = authenticate.caller(bearer, from).await?;
         let session = bearer.map(|bearer| Session::of(authenticate.clone(), bearer));
         Ok((caller, session))
+    }
+
+    /// Whether the sender may read more than whether the server is ready.
+    pub(super) async fn tells_details(&self, head: &Parts) -> bool {
+        let caller = self.caller(head).await;
+        caller.is_ok_and(|(caller, _)| caller.may(Scope::Metrics))
     }
 
     /// The same for requests that are no calls.

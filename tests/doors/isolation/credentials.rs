@@ -83,6 +83,15 @@ async fn probes_and_the_agent_card_need_no_credentials_and_the_rest_does() {
         let request = world.client.get(format!("{}{path}", world.url));
         assert_eq!(world.send(request).await.0, status, "{path}");
     }
+    let verbose = format!("{}/readyz?verbose", world.url);
+    let (_, stranger) = world.send(world.client.get(&verbose)).await;
+    let (_, chief) = world
+        .send(world.client.get(&verbose).bearer_auth("chief"))
+        .await;
+    assert!(
+        !stranger.contains("checks") && chief.contains("checks"),
+        "{stranger} {chief}"
+    );
     world.close().await;
 }
 
