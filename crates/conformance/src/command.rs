@@ -30,6 +30,12 @@ other's tasks. Checks create tasks with names and users of their own, and leave 
 almost all by the clauses about limits in `semantics/`. `--only interface/`, `--only data-model/` and
 `--only validation/` leave those out.
 
+Where callers need tokens, that of `--header` must be good for tasks of all users (`taskledger tokens create
+conformance --service --scopes tasks:read,tasks:write,tasks:run,users:any`), and that of `--other-header`
+for those of one user. The checks make more calls than a server may allow one caller
+(`taskledger serve --rate-per-second 0` allows them), and some show tokens that nobody issued: wait a minute
+before the next run if the server turns away whoever does that often.
+
 Examples:
   taskledger-conformance
   taskledger-conformance --url http://127.0.0.1:9000 --path /tasks --executor noop --slow-executor wait

@@ -212,11 +212,33 @@ impl Probe {
     }
 
     /// Sends request objects as one batch and gives the answers, sound, in the order of the
-    /// requests; none for a request without id.
+    /// requests; none for a request without id. Those for which the server is too busy are sent again.
     ///
     /// # Errors
     /// [`Finding::Failed`]: the answer is no array of exactly the answers that are due.
     pub async fn batch(&self, requests: &[Value]) -> Result<Vec<Reply>, Finding> {
+        let deadline = Instant::now() + PATIENCE;
+        let due: Vec<&Value> = requests.iter().filter(|r| r.get("id").is_some()).collect();
+        let mut replies = self.batch_once(requests).await?;
+        loop {
+            let is_busy = |at: &usize| {
+                let outcome = &replies[*at].outcome;
+                outcome.as_ref().is_err_and(|error| error.code == TOO_BUSY)
+            };
+            let busy: Vec<usize> = (0..replies.len()).filter(is_busy).collect();
+            if busy.is_empty() || Instant::now() >= deadline {
+                return Ok(replies);
+            }
+            tokio::time::sleep(PAUSE).await;
+            let again: Vec<Value> = busy.iter().map(|at| due[*at].clone()).collect();
+            for (at, reply) in busy.into_iter().zip(self.batch_once(&again).await?) {
+                replies[at] = reply;
+            }
+        }
+    }
+
+    /// Sends them once.
+    async fn batch_once(&self, requests: &[Value]) -> Result<Vec<Reply>, Finding> {
         let answer = self
             .post(Value::from(requests.to_vec()).to_string())
             .await?;

@@ -77,6 +77,19 @@ impl Reply {
 }
 
 impl Probe {
+    /// The `user_id` of a root that was created without one: null, or the caller where callers authenticate
+    /// themselves, as nobody else could see the task then.
+    ///
+    /// # Errors
+    /// [`Finding::Failed`]: it is something else.
+    pub(super) fn expect_no_other_user(&self, task: &Value) -> Result<(), Finding> {
+        let user = task["user_id"].as_str().unwrap_or_default();
+        if !self.options().headers.is_empty() && !user.is_empty() {
+            return Ok(());
+        }
+        expect_field(task, "user_id", Value::Null)
+    }
+
     /// The tasks of this probe's user, by id, as `tasks.get` shows them.
     ///
     /// # Errors

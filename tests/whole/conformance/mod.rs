@@ -7,16 +7,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod authenticated;
 mod gateway;
 mod probe;
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use taskledger::clock::SystemClock;
 use taskledger_conformance::{Check, Clause, Options, Suite, Verdict, all, markdown};
 use taskledger_testkit::server::{Folder, Server};
 
-/// Clauses that this server does not keep yet, what is missing, and the verdict that says so. Each is
-/// proven to have it, so that an entry goes when the thing comes. What need not be there is skipped.
+/// What is missing where everybody is let in.
+const AUTHENTICATION: &str = "authentication";
+
+/// Clauses that this server does not keep yet, or not without tokens, what is missing, and the verdict that
+/// says so. Each is proven to have it, so that an entry goes when the thing comes. What need not be there is
+/// skipped.
 const NOT_YET: &[(&str, &str, &str)] = &[
     ("interface/standards/3-a2a", "A2A calls", "failed"),
     ("interface/transport.a2a/1-http", "A2A calls", "failed"),
@@ -42,44 +48,36 @@ const NOT_YET: &[(&str, &str, &str)] = &[
     ("interface/a2a-methods/4-protocol", "A2A tasks", "skipped"),
     (
         "interface/authentication/1-supported",
-        "authentication",
+        AUTHENTICATION,
         "skipped",
     ),
     (
         "interface/authentication/2-validates",
-        "authentication",
+        AUTHENTICATION,
         "skipped",
     ),
     (
         "interface/authentication/3-access",
-        "authentication",
+        AUTHENTICATION,
         "skipped",
     ),
     (
         "interface/authentication/4-errors",
-        "authentication",
+        AUTHENTICATION,
         "skipped",
     ),
     (
         "interface/authentication/5-header",
-        "authentication",
+        AUTHENTICATION,
         "skipped",
     ),
-    (
-        "interface/errors/6-unauthorized",
-        "authentication",
-        "skipped",
-    ),
+    ("interface/errors/6-unauthorized", AUTHENTICATION, "skipped"),
     ("interface/requirements/2-a2a", "A2A calls", "failed"),
-    ("semantics/trees/16-access", "authentication", "skipped"),
-    (
-        "semantics/errors/4-unauthorized",
-        "authentication",
-        "skipped",
-    ),
+    ("semantics/trees/16-access", AUTHENTICATION, "skipped"),
+    ("semantics/errors/4-unauthorized", AUTHENTICATION, "skipped"),
     (
         "semantics/errors/14-not-for-others",
-        "authentication",
+        AUTHENTICATION,
         "skipped",
     ),
 ];
@@ -90,6 +88,11 @@ const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// A server for the clauses. The receiver of callbacks is on this machine, and refuses some of them
 /// once. Callbacks have secrets, which a server on Postgres keeps only with a key.
 async fn server(folder: &Folder) -> Server {
+    server_with(folder, &[]).await
+}
+
+/// The same with more arguments.
+async fn server_with(folder: &Folder, more: &[&str]) -> Server {
     let mut arguments = vec![
         "--log-level",
         "info",
@@ -100,12 +103,18 @@ async fn server(folder: &Folder) -> Server {
     ];
     let key = folder.path().join("keys");
     if folder.url().is_some() {
-        std::fs::write(&key, SEALING_KEY).unwrap();
-        let readable_by_its_owner = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&key, readable_by_its_owner).unwrap();
+        write_private(&key, SEALING_KEY);
         arguments.extend(["--secrets-key-file", key.to_str().unwrap()]);
     }
+    arguments.extend(more);
     Server::start_with(folder, &arguments).await
+}
+
+/// Writes a file that only its owner can read.
+fn write_private(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    let readable_by_its_owner = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(path, readable_by_its_owner).unwrap();
 }
 
 /// The address that the suite takes.
@@ -124,14 +133,15 @@ fn not_yet(id: &str) -> Option<(&'static str, &'static str)> {
     entry.map(|(_, missing, verdict)| (*missing, *verdict))
 }
 
-/// What is wrong with this verdict on the clause, if anything.
-fn fault(id: &str, verdict: &Verdict) -> Option<String> {
+/// What is wrong with this verdict on the clause, if anything. `missing` says what the server does not have
+/// that the clause needs, and the verdict that says so.
+fn fault(id: &str, verdict: &Verdict, missing: Option<(&str, &str)>) -> Option<String> {
     let (verdict, evidence) = (verdict.name(), verdict.text());
     // Says nothing of the server: the check itself broke, or waited for ever.
     if verdict == "failed" && evidence.starts_with("the check ") {
         return Some(format!("{id}: {evidence}"));
     }
-    let (missing, expected) = not_yet(id).unwrap_or(("nothing", "passed"));
+    let (missing, expected) = missing.unwrap_or(("nothing", "passed"));
     let right = verdict == expected || (verdict == "not testable" && expected == "passed");
     let text = format!("{id}: {verdict}: {evidence}: expected {expected}, as {missing} is missing");
     (!right).then_some(text)
@@ -146,7 +156,7 @@ async fn faults(clauses: &[Clause], folder: Folder) -> Vec<String> {
     server.kill().await;
     let lines = report.lines.iter();
     lines
-        .filter_map(|line| fault(line.id, &line.verdict))
+        .filter_map(|line| fault(line.id, &line.verdict, not_yet(line.id)))
         .collect()
 }
 

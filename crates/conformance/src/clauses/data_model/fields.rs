@@ -190,7 +190,6 @@ async fn defaults_are_filled_in(probe: &Probe) -> Outcome {
     let task = probe.store(&bare).await?;
     for (field, default) in [
         ("parent_id", Value::Null),
-        ("user_id", Value::Null),
         ("status", json!("pending")),
         ("priority", json!(2)),
         ("inputs", json!({})),
@@ -205,6 +204,7 @@ async fn defaults_are_filled_in(probe: &Probe) -> Outcome {
     ] {
         expect_field(&task, field, default)?;
     }
+    probe.expect_no_other_user(&task)?;
     instant(&task, "created_at")?;
     instant(&task, "updated_at")?;
     seen("a task with a name alone has all defaults")
@@ -294,14 +294,9 @@ pub(in super::super) async fn progress_is_a_fraction(probe: &Probe) -> Outcome {
 
 /// Where schema and algorithm disagree (priority, progress, times), either is right.
 async fn nulls_are_checked(probe: &Probe) -> Outcome {
-    let allowed = [
-        "parent_id",
-        "user_id",
-        "schemas",
-        "params",
-        "result",
-        "error",
-    ];
+    let of_nobody = probe.task("null").with("user_id", Value::Null);
+    probe.expect_no_other_user(&probe.store(&of_nobody).await?)?;
+    let allowed = ["parent_id", "schemas", "params", "result", "error"];
     for field in allowed.into_iter().chain(["started_at", "completed_at"]) {
         let task = probe.task("null").with(field, Value::Null);
         expect_field(&probe.store(&task).await?, field, Value::Null)?;

@@ -64,7 +64,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         .same_as(&["data-model/parents/1-no-order"]),
         must(
             "data-model/task/5-user-id",
-            "`user_id` is a text that is not empty, or null or absent; null is the default",
+            "`user_id` is a text that is not empty, or null or absent; null is the default, or the caller where callers authenticate themselves",
             user_ids_are_checked,
         ),
         must(
@@ -182,13 +182,11 @@ pub(in super::super) async fn given_ids_are_checked(probe: &Probe) -> Outcome {
 
 async fn user_ids_are_checked(probe: &Probe) -> Outcome {
     let user = |user: Value| probe.task("of a user").with("user_id", user);
-    expect_field(
-        &probe.store(&user(Value::Null)).await?,
-        "user_id",
-        Value::Null,
-    )?;
+    let null = probe.store(&user(Value::Null)).await?;
+    probe.expect_no_other_user(&null)?;
     let without = probe.task("of nobody").without("user_id");
-    expect_field(&probe.store(&without).await?, "user_id", Value::Null)?;
+    let without = probe.store(&without).await?;
+    expect_field(&without, "user_id", null["user_id"].clone())?;
     let own = probe.user();
     for name in ["u", "user 123 é🦀", own.as_str()] {
         expect_field(&probe.store(&user(json!(name))).await?, "user_id", name)?;

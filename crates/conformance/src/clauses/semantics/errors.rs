@@ -69,7 +69,7 @@ pub(super) fn clauses() -> Vec<Clause> {
         ),
         decided(
             "semantics/errors/12-http-status",
-            "every answer has HTTP status 200, a request that gets none 204",
+            "every answer to a caller who is let in has HTTP status 200, a request that gets none 204",
             answers_have_status_200,
         ),
         decided(

@@ -434,7 +434,7 @@ async fn users_are_inherited(probe: &Probe) -> Outcome {
         expect(&task, &[("user_id", json!(user))])?;
     }
     let nobody = probe.create(&anonymous("nobody")).await?;
-    expect(&probe.get(&nobody).await?, &[("user_id", Value::Null)])?;
+    probe.expect_no_other_user(&probe.get(&nobody).await?)?;
     seen(format!("{own} and {other}"))
 }
 
