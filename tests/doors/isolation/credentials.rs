@@ -19,7 +19,7 @@ async fn each_call_of_a_stranger_is_answered_under_its_id_with_401() {
     let call = |id| json!({"jsonrpc": "2.0", "id": id, "method": "tasks.list"});
     let notification = json!({"jsonrpc": "2.0", "method": "tasks.list"});
     let batch = json!([call(1), notification, call(2)]);
-    let sent = world.client.post(&world.url).json(&batch).send().await;
+    let sent = world.client.post(world.url()).json(&batch).send().await;
     let response = sent.unwrap();
     assert_eq!(response.status(), 401);
     assert_eq!(
@@ -49,7 +49,7 @@ async fn the_body_of_a_stranger_is_read_up_to_a_limit() {
     let world = World::start().await;
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tasks.create",
         "params": {"name": "x".repeat(100_000)}});
-    let sent = world.client.post(&world.url).json(&call).send().await;
+    let sent = world.client.post(world.url()).json(&call).send().await;
     let response = sent.unwrap();
     assert_eq!(response.status(), 401);
     let answer: Value = response.json().await.unwrap();
@@ -62,11 +62,14 @@ async fn several_credentials_and_those_in_a_url_are_refused() {
     let world = World::start().await;
     let health = json!({"jsonrpc": "2.0", "id": 1, "method": "system.health"});
     let post = |url: &str| world.client.post(url).json(&health);
-    let twice = post(&world.url).bearer_auth("ann").bearer_auth("bob");
+    let twice = post(world.url()).bearer_auth("ann").bearer_auth("bob");
     assert_eq!(world.send(twice).await.0, 401);
-    let in_url = format!("{}/?access_token=ann", world.url);
+    let in_url = format!("{}/?access_token=ann", world.url());
     assert_eq!(world.send(post(&in_url).bearer_auth("ann")).await.0, 401);
-    assert_eq!(world.send(post(&world.url).bearer_auth("ann")).await.0, 200);
+    assert_eq!(
+        world.send(post(world.url()).bearer_auth("ann")).await.0,
+        200
+    );
     world.close().await;
 }
 
@@ -80,10 +83,10 @@ async fn probes_and_the_agent_card_need_no_credentials_and_the_rest_does() {
         ("/openrpc.json", 401),
         ("/events", 401),
     ] {
-        let request = world.client.get(format!("{}{path}", world.url));
+        let request = world.client.get(format!("{}{path}", world.url()));
         assert_eq!(world.send(request).await.0, status, "{path}");
     }
-    let verbose = format!("{}/readyz?verbose", world.url);
+    let verbose = format!("{}/readyz?verbose", world.url());
     let (_, stranger) = world.send(world.client.get(&verbose)).await;
     let (_, chief) = world
         .send(world.client.get(&verbose).bearer_auth("chief"))
@@ -106,7 +109,7 @@ async fn a_missing_scope_is_an_answer_and_not_a_status_but_for_streams() {
     assert_eq!(status, 200);
     assert_eq!(answer["error"]["code"], -32004);
     assert_eq!(answer["error"]["data"]["scope"], "tasks:read");
-    let events = world.client.get(format!("{}/events", world.url));
+    let events = world.client.get(format!("{}/events", world.url()));
     let (status, _) = world.send(events.bearer_auth("writer")).await;
     assert_eq!(status, 403);
     world.close().await;
@@ -116,7 +119,7 @@ async fn a_missing_scope_is_an_answer_and_not_a_status_but_for_streams() {
 async fn an_event_stream_ends_with_its_credentials() {
     let world = World::start().await;
     world.known.put("guest", user("guest", usual()));
-    let request = world.client.get(format!("{}/events", world.url));
+    let request = world.client.get(format!("{}/events", world.url()));
     let mut response = request.bearer_auth("guest").send().await.unwrap();
     assert_eq!(response.status(), 200);
     world.known.revoke("guest");
@@ -129,7 +132,7 @@ async fn an_event_stream_ends_with_its_credentials() {
 async fn a_socket_is_closed_with_its_credentials() {
     let world = World::start().await;
     world.known.put("guest", user("guest", usual()));
-    let url = format!("{}/ws", world.url.replace("http", "ws"));
+    let url = format!("{}/ws", world.url().replace("http", "ws"));
     let without = connect_async(url.as_str()).await;
     assert!(matches!(without, Err(Error::Http(answer)) if answer.status() == 401));
     let mut request = url.into_client_request().unwrap();

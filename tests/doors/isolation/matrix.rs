@@ -1,6 +1,6 @@
 //! The matrix: use case x caller x object. Each use case has a row; one without does not compile.
 
-use super::world::World;
+use super::world::{Callers, Nodes, World};
 use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
 use taskledger::clock::{Clock, SystemClock};
@@ -177,11 +177,11 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
     }
 }
 
-async fn answer(world: &World, token: Option<&str>, asked: &Asked) -> (u16, String) {
+async fn answer(world: &Callers, token: Option<&str>, asked: &Asked) -> (u16, String) {
     match asked {
         Asked::Call(method, params) => world.ask(token, method, params).await,
         Asked::Get(path) => {
-            let request = world.client.get(format!("{}{path}", world.url));
+            let request = world.client.get(format!("{}{path}", world.url()));
             world.send(world.as_caller(request, token)).await
         }
     }
@@ -195,7 +195,7 @@ fn shown(asked: &Asked) -> String {
 }
 
 /// A flow with a child, and a webhook with a delivery, of this caller.
-async fn given_object(world: &World, token: &str) -> Object {
+async fn given_object(world: &Callers, token: &str) -> Object {
     let tasks = json!({"tasks": [{"id": "root", "name": "root"},
         {"id": "child", "name": "child", "parent_id": "root"}]});
     let created = world.call(token, "tasks.create", tasks).await;
@@ -229,34 +229,46 @@ async fn given_object(world: &World, token: &str) -> Object {
 }
 
 /// What a caller is told of an object, without its ids.
-async fn told(world: &World, token: &str, asked: &Asked, object: &Object) -> (u16, String) {
+async fn told(world: &Callers, token: &str, asked: &Asked, object: &Object) -> (u16, String) {
     let (status, text) = answer(world, Some(token), asked).await;
     (status, object.without(&text))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case() {
-    let world = World::start().await;
-    let foreign = given_object(&world, "ann").await;
-    let own = given_object(&world, "bob").await;
-    let deleted = given_object(&world, "ann").await;
+/// Asks `bob` for what is Ann's, or was, and for what never was.
+async fn assert_foreign_is_absent(world: &Callers) {
+    let foreign = given_object(world, "ann").await;
+    let own = given_object(world, "bob").await;
+    let deleted = given_object(world, "ann").await;
     let gone = json!({"task_id": deleted.root, "cascade": true});
     world.call("ann", "tasks.delete", gone).await;
     let absent = Object::absent();
     for case in UseCase::ALL {
         let rows = row(*case, &absent, &own);
         for (n, asked) in rows.iter().enumerate() {
-            let expected = told(&world, "bob", asked, &absent).await;
+            let expected = told(world, "bob", asked, &absent).await;
             for object in [&foreign, &deleted] {
                 let before = world.head().await;
                 let asked = &row(*case, object, &own)[n];
-                let found = told(&world, "bob", asked, object).await;
+                let found = told(world, "bob", asked, object).await;
                 assert_eq!(found, expected, "{case:?}: {}", shown(asked));
                 assert_eq!(world.head().await, before, "{case:?}: {}", shown(asked));
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case() {
+    let world = World::start().await;
+    assert_foreign_is_absent(&world).await;
     world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_somebody_else_is_as_absent_through_every_node_on_postgres() {
+    let nodes = Nodes::start().await;
+    assert_foreign_is_absent(&nodes).await;
+    nodes.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

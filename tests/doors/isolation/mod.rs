@@ -7,4 +7,5 @@ mod credentials;
 mod matrix;
 mod owners;
 mod quotas;
+mod random;
 mod world;

@@ -168,7 +168,7 @@ async fn programs_are_started_only_for_those_who_may() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_tell_of_the_flows_of_the_caller_only() {
     let world = World::start().await;
-    let request = world.client.get(format!("{}/events", world.url));
+    let request = world.client.get(format!("{}/events", world.url()));
     let mut response = request.bearer_auth("ann").send().await.unwrap();
     let of_bob = given_task(&world, "bob", "b").await;
     world
@@ -192,7 +192,7 @@ async fn streams_tell_of_the_flows_of_the_caller_only() {
     assert!(!told.contains(of_bob), "{told}");
     let other = world
         .client
-        .get(format!("{}/events?user_id=bob", world.url));
+        .get(format!("{}/events?user_id=bob", world.url()));
     let (status, text) = world.send(other.bearer_auth("ann")).await;
     assert!(status == 200 && !text.contains(of_bob), "{text}");
     world.close().await;

@@ -54,7 +54,7 @@ async fn a_user_who_has_enough_is_told_of_what_and_others_are_not_limited_by_it(
 async fn a_user_with_as_many_streams_as_allowed_is_answered_429_until_one_ends() {
     let world = World::with(quotas()).await;
     let events = async |token| {
-        let request = world.client.get(format!("{}/events", world.url));
+        let request = world.client.get(format!("{}/events", world.url()));
         world.as_caller(request, Some(token)).send().await.unwrap()
     };
     let first = events("ann").await;

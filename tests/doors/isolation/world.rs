@@ -5,6 +5,9 @@ use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taskledger::application::authentication::{Authenticate, Denied};
@@ -13,7 +16,8 @@ use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, command, with_built_ins};
 use taskledger::server::{self, Server};
 use taskledger::transport::http::{Inside, Options, Service};
-use taskledger_auth::{Caller, Name, Scope, Scopes};
+use taskledger_auth::{Caller, Name, Scope, Scopes, Token};
+use taskledger_testkit::server::{Folder, Server as Process};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -67,8 +71,7 @@ pub(crate) fn usual() -> Scopes {
 /// A running server on which authentication is on. It knows `ann` and `bob` with the usual scopes, `reader`,
 /// who is Ann with nothing but `tasks:read`, and `chief`, who may do everything.
 pub(crate) struct World {
-    pub(crate) url: String,
-    pub(crate) client: reqwest::Client,
+    callers: Callers,
     pub(crate) known: Arc<Known>,
     server: Server,
     stop: CancellationToken,
@@ -124,8 +127,7 @@ impl World {
         let (service, handle) = bound.unwrap();
         let stop = CancellationToken::new();
         Self {
-            url: format!("http://{}", handle.local_addr),
-            client: taskledger::tls::client().build().unwrap(),
+            callers: Callers::of(vec![format!("http://{}", handle.local_addr)]),
             known,
             server,
             running: tokio::spawn(service.run(stop.clone())),
@@ -138,6 +140,105 @@ impl World {
         self.stop.cancel();
         self.running.await.unwrap();
         self.server.close().await;
+    }
+}
+
+impl Deref for World {
+    type Target = Callers;
+
+    fn deref(&self) -> &Callers {
+        &self.callers
+    }
+}
+
+/// The same callers at two nodes of one database, which are asked in turn: about half of the flows belong to
+/// the other one.
+pub(crate) struct Nodes {
+    callers: Callers,
+    servers: Vec<Process>,
+}
+
+impl Nodes {
+    pub(crate) async fn start() -> Self {
+        let folder = Folder::with_database().await;
+        let operator = folder.path().join("operator.token");
+        let token = Token::fresh(&SystemClock::default()).reveal().to_string();
+        std::fs::write(&operator, &token).unwrap();
+        std::fs::set_permissions(&operator, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let operator = operator.to_str().unwrap();
+        let on = ["--auth", "on", "--admin-token-file", operator];
+        let arguments = [&on[..], &["--quota-webhooks", "0"]].concat();
+        let servers = vec![
+            Process::start_with(&folder, &arguments).await,
+            Process::start_with(&folder, &arguments).await,
+        ];
+        let url = |server: &Process| server.api.url.trim_end_matches('/').to_owned();
+        let mut callers = Callers::of(servers.iter().map(url).collect());
+        callers.tokens.insert("chief".to_owned(), token);
+        while !callers.share_the_flows().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let usual: Vec<_> = usual().iter().map(Scope::as_str).collect();
+        for (name, user, scopes) in [
+            ("ann", "ann", &usual[..]),
+            ("bob", "bob", &usual[..]),
+            ("reader", "ann", &["tasks:read"][..]),
+        ] {
+            let new = json!({"kind": "user", "name": user, "scopes": scopes});
+            let made = callers.call("chief", "tokens.create", new).await;
+            let token = made["token"].as_str().unwrap().to_owned();
+            callers.tokens.insert(name.to_owned(), token);
+        }
+        Self { callers, servers }
+    }
+
+    pub(crate) async fn close(self) {
+        for server in self.servers {
+            server.stop().await;
+        }
+    }
+}
+
+impl Deref for Nodes {
+    type Target = Callers;
+
+    fn deref(&self) -> &Callers {
+        &self.callers
+    }
+}
+
+/// Requests of some callers to one or several nodes.
+pub(crate) struct Callers {
+    urls: Vec<String>,
+    /// The node that is asked next.
+    next: AtomicUsize,
+    pub(crate) client: reqwest::Client,
+    /// The tokens of callers whose tokens are not their names.
+    tokens: HashMap<String, String>,
+}
+
+impl Callers {
+    fn of(urls: Vec<String>) -> Self {
+        Self {
+            urls,
+            next: AtomicUsize::new(0),
+            client: taskledger::tls::client().build().unwrap(),
+            tokens: HashMap::new(),
+        }
+    }
+
+    /// Whether each node has about half of the flows, as the next one sees it.
+    async fn share_the_flows(&self) -> bool {
+        let health = self.call("chief", "system.health", json!({})).await;
+        let alive = health["node"]["alive"].as_array().unwrap();
+        let held = |node: &Value| node["partitions"].as_u64().unwrap();
+        alive.len() == self.urls.len() && alive.iter().all(|node| held(node) > 100)
+    }
+
+    /// Where the node is that is asked now.
+    pub(crate) fn url(&self) -> &str {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        &self.urls[turn % self.urls.len()]
     }
 
     /// Status and body of an answer; of a stream its first message.
@@ -167,7 +268,7 @@ impl World {
     ) -> reqwest::RequestBuilder {
         match token {
             None => request,
-            Some(token) => request.bearer_auth(token),
+            Some(name) => request.bearer_auth(self.tokens.get(name).map_or(name, String::as_str)),
         }
     }
 
@@ -179,7 +280,7 @@ impl World {
         params: &Value,
     ) -> (u16, String) {
         let body = json!({"jsonrpc": "2.0", "id": "call", "method": method, "params": params});
-        let request = self.client.post(&self.url).json(&body);
+        let request = self.client.post(self.url()).json(&body);
         self.send(self.as_caller(request, token)).await
     }
 
