@@ -3,6 +3,7 @@
 //! Made by a door from what its protocol says of a request, read by every use case, written into the
 //! metadata of every event. Never holds a secret.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::Caller;
 use tokio::time::Instant;
@@ -15,6 +16,9 @@ pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub struct Context {
     /// Who calls, as the credentials say. Never taken from the body of a call.
     pub caller: Arc<Caller>,
+    /// Where the request came from; absent when that is not known, or does not matter because nobody is
+    /// authenticated. Not sent to other nodes.
+    pub address: Option<IpAddr>,
     /// The id of the request; kept by everything that follows from it.
     pub correlation: Arc<str>,
     /// A valid W3C `traceparent`, if the request had one.
@@ -37,6 +41,7 @@ impl Context {
     pub const fn of(caller: Arc<Caller>, correlation: Arc<str>) -> Self {
         Self {
             caller,
+            address: None,
             correlation,
             trace: None,
             idempotency: None,

@@ -22,6 +22,7 @@ use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use outbox::Outbox;
 pub(crate) use params::{Subscribe, Unsubscribe};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use subscriptions::RESET;
@@ -52,6 +53,8 @@ pub(crate) struct Sockets<C> {
     pub(crate) clock: SharedClock,
     /// Who has opened it.
     pub(crate) caller: Arc<Caller>,
+    /// From where.
+    pub(crate) address: Option<IpAddr>,
     /// By which it lives; none while authentication is off.
     pub(crate) session: Option<Session>,
     /// Room for requests, shared with all other doors.

@@ -16,7 +16,9 @@ use taskledger_domain::{FlowId, Violation};
 /// Where a call came from, as far as its context knows.
 pub(super) fn origin(context: &Context) -> Origin {
     Origin {
-        address: None,
+        address: context
+            .address
+            .map(|address| Arc::from(address.to_string())),
         request: Some(context.correlation.clone()),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::agent_card::AgentCard;
 use super::body;
+use super::connection::Peer;
 use super::health::Probe;
 use super::hosts::Hosts;
 use super::peers::Peers;
@@ -190,7 +191,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (bytes, share) =
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
-        let context = context(headers, caller, correlation).until(Some(deadline));
+        let context = context(head, caller, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some(streams::place(&self.streams)?)
         } else {
@@ -325,13 +326,10 @@ struct Admitted {
 }
 
 /// What a use case knows of a request and its caller.
-pub(super) fn context(
-    headers: &HeaderMap,
-    caller: Arc<Caller>,
-    correlation: Arc<str>,
-) -> CallContext {
-    let trace = headers.get(TRACEPARENT);
+pub(super) fn context(head: &Parts, caller: Arc<Caller>, correlation: Arc<str>) -> CallContext {
+    let trace = head.headers.get(TRACEPARENT);
     let mut context = CallContext::of(caller, correlation);
+    context.address = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
     context.trace = trace
         .and_then(|value| value.to_str().ok())
         .and_then(valid_traceparent)

@@ -54,6 +54,6 @@ impl<C: Send + Sync + 'static> Door<C> {
             Err(refusal) => return self.counted(*refusal),
         };
         let (correlation, _) = self.correlation(&head.headers);
-        answer(&**scraped, &context(&head.headers, caller, correlation)).await
+        answer(&**scraped, &context(&head, caller, correlation)).await
     }
 }

@@ -1,6 +1,6 @@
 //! From a request to a socket.
 
-use super::connection::Place;
+use super::connection::{Peer, Place};
 use super::door::Door;
 use super::{refusal, streams};
 use crate::transport::ws::{MESSAGE_BYTES_MAX, Sockets};
@@ -37,6 +37,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             dispatcher: self.dispatcher.clone(),
             clock: self.clock.clone(),
             caller,
+            address: head.extensions.get::<Peer>().map(|peer| peer.0.ip()),
             session,
             requests: self.requests.clone(),
             answers: self.answers.clone(),

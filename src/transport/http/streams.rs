@@ -44,7 +44,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (caller, session) = self.admitted(head).await?;
         let place = place(&self.streams)?;
         let (correlation, _) = self.correlation(&head.headers);
-        let context = context(&head.headers, caller, correlation);
+        let context = context(head, caller, correlation);
         let begun = streams.watch(&context, query.watch, query.from).await;
         let Watching { stream, reset } =
             begun.map_err(|error| Box::new(refusal::of_call(&error)))?;

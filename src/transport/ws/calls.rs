@@ -58,7 +58,9 @@ impl<C> Sockets<C> {
     /// What a use case knows of one call of a socket.
     fn context(&self) -> Context {
         let correlation = Arc::from(self.clock.uuid().to_string());
-        Context::of(self.caller.clone(), correlation)
+        let mut context = Context::of(self.caller.clone(), correlation);
+        context.address = self.address;
+        context
     }
 }
 

@@ -150,6 +150,11 @@ async fn from_the_first_start_to_a_user_whose_token_is_revoked() {
             ("service:admin", "token.create")
         ]
     );
+    let mut entries = audit["entries"].as_array().unwrap().iter();
+    assert!(
+        entries.all(|entry| entry["address"] == "127.0.0.1"),
+        "{audit}"
+    );
     world.close().await;
 }
 
