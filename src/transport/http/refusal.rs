@@ -211,10 +211,17 @@ pub(super) fn of_call(error: &RpcError) -> Response {
 
 /// 401, 429 or 503: the credentials do not hold, or are not looked at.
 pub(super) fn denied(denied: Denied) -> Response {
-    denied_with(
-        denied,
-        error_body(&RpcError::unauthorized(&denied.to_string())),
-    )
+    let reason = denied.to_string();
+    let error = match denied {
+        Denied::Limited { retry_after_ms } => RpcError::busy(&reason, retry_after_ms),
+        Denied::Unavailable => RpcError::busy(&reason, RETRY_AFTER_MS),
+        Denied::Missing
+        | Denied::Malformed
+        | Denied::Unknown
+        | Denied::Expired
+        | Denied::Revoked => RpcError::unauthorized(&reason),
+    };
+    denied_with(denied, error_body(&error))
 }
 
 /// The same with another body.

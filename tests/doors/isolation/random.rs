@@ -1,7 +1,7 @@
 //! Random calls of one user: what is answered is the same whether another user exists or not.
 
 use super::world::{Callers, Nodes, World};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
 /// Calls of Bob in one script.
@@ -28,24 +28,32 @@ impl Dice {
 struct Shown(HashMap<String, usize>);
 
 impl Shown {
+    /// A text, or the number of an id.
+    fn text(&mut self, text: &str) -> String {
+        if uuid::Uuid::parse_str(text).is_err() {
+            return text.to_owned();
+        }
+        let next = self.0.len();
+        let number = *self.0.entry(text.to_owned()).or_insert(next);
+        format!("id {number}")
+    }
+
     fn of(&mut self, value: &Value) -> Value {
         match value {
-            Value::String(text) if uuid::Uuid::parse_str(text).is_ok() => {
-                let next = self.0.len();
-                let number = *self.0.entry(text.clone()).or_insert(next);
-                json!(format!("id {number}"))
-            }
+            Value::String(text) => Value::from(self.text(text)),
             Value::Object(members) => {
-                let left_out = ["position", "next_cursor", "cursor", "as_of"];
+                let left_out = ["position", "next_cursor", "cursor", "as_of", "timestamp"];
                 let shown = members.iter().filter(|(name, _)| {
                     !left_out.contains(&name.as_str()) && !name.ends_with("_at") && *name != "time"
                 });
-                shown
-                    .map(|(name, value)| (name.clone(), self.of(value)))
-                    .collect()
+                let mut known = Map::new();
+                for (name, value) in shown {
+                    known.insert(self.text(name), self.of(value));
+                }
+                Value::Object(known)
             }
             Value::Array(values) => values.iter().map(|value| self.of(value)).collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
 }

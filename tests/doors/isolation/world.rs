@@ -156,6 +156,8 @@ impl Deref for World {
 pub(crate) struct Nodes {
     callers: Callers,
     servers: Vec<Process>,
+    /// The database lives as long as it.
+    _folder: Folder,
 }
 
 impl Nodes {
@@ -166,8 +168,12 @@ impl Nodes {
         std::fs::write(&operator, &token).unwrap();
         std::fs::set_permissions(&operator, std::fs::Permissions::from_mode(0o600)).unwrap();
         let operator = operator.to_str().unwrap();
+        let sealing = folder.path().join("sealing.key");
+        std::fs::write(&sealing, format!("{}=\n", "A".repeat(43))).unwrap();
+        std::fs::set_permissions(&sealing, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let keys = ["--secrets-key-file", sealing.to_str().unwrap()];
         let on = ["--auth", "on", "--admin-token-file", operator];
-        let arguments = [&on[..], &["--quota-webhooks", "0"]].concat();
+        let arguments = [&on[..], &["--quota-webhooks", "0"], &keys].concat();
         let servers = vec![
             Process::start_with(&folder, &arguments).await,
             Process::start_with(&folder, &arguments).await,
@@ -189,7 +195,11 @@ impl Nodes {
             let token = made["token"].as_str().unwrap().to_owned();
             callers.tokens.insert(name.to_owned(), token);
         }
-        Self { callers, servers }
+        Self {
+            callers,
+            servers,
+            _folder: folder,
+        }
     }
 
     pub(crate) async fn close(self) {
