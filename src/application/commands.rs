@@ -72,12 +72,17 @@ impl App {
         let taken = taken.map(|(task, id)| Fault::IdTaken { task, id });
         let (mut resolved, names) = self.resolve(list, taken.collect()).await?;
         let flow = self.flow_for(&resolved).await?;
-        self.admit(context, &mut resolved.tasks)
-            .map_err(|error| error.with_names(&names))?;
         let foreign = match resolved.joins {
             Some(parent) => Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]),
             None => Refusal::FlowNotFound { flow },
         };
+        if resolved.joins.is_some() {
+            // Before anything else is refused, which would tell that there is such a flow.
+            let owned = self.is_owned_here(context, flow, || foreign.clone()).await;
+            owned.map_err(|error| error.with_names(&names))?;
+        }
+        self.admit(context, &mut resolved.tasks)
+            .map_err(|error| error.with_names(&names))?;
         let task = resolved.tasks[0].id;
         let task_ids = (!single).then(|| names.task_ids());
         let reply: ReplyOf = Arc::new(move |_| {
@@ -299,7 +304,9 @@ impl App {
         let Update { task, updates, .. } = &update;
         let task = *task;
         let flow = self.flow_of(Argument::Task, task).await?;
-        if flow.root() == task {
+        if flow.root() == task && updates.user_id.is_some() {
+            let foreign = || Refusal::not_found(Argument::Task, task);
+            self.is_owned_here(context, flow, foreign).await?;
             Self::keep_owner(context, updates)?;
         }
         let respecifies =

@@ -15,7 +15,7 @@ use crate::runtime::maybe_block_in_place;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_auth::Reach;
+use taskledger_auth::Kind;
 use taskledger_domain::flow::{
     Argument, Command, Dependency, Flow, ParentFault, Refusal, Specification, TaskSummary,
 };
@@ -135,7 +135,12 @@ impl App {
         let source = self.flow_of(Argument::Task, task).await?;
         let target = match parent {
             None => None,
-            Some(parent) => Some(self.flow_of_parent(parent).await?),
+            Some(parent) => {
+                let target = self.flow_of_parent(parent).await?;
+                let foreign = || Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]);
+                self.is_owned_here(context, target, foreign).await?;
+                Some(target)
+            }
         };
         let reach = context.caller.reach();
         let plan = self
@@ -173,12 +178,14 @@ impl App {
         };
         let Copies { mut tasks, dropped } =
             maybe_block_in_place(ids.len(), || plan.copies(originals, &ids, place));
-        if let (Reach::Of(owner), Some(root)) = (
-            context.caller.reach(),
-            tasks.iter_mut().find(|task| task.parent.is_none()),
-        ) {
-            // A label of the original would give the copy to somebody else.
-            root.user_id = Some(owner.to_string());
+        let is_known = match context.caller.kind() {
+            Kind::Anonymous => false,
+            Kind::User | Kind::Service => true,
+        };
+        if is_known && let Some(root) = tasks.iter_mut().find(|task| task.parent.is_none()) {
+            // A label of the original would give the copy to somebody else, and that user's secrets to
+            // whoever wrote the label.
+            root.user_id = Some(context.caller.owner().to_string());
         }
         self.admit(context, &mut tasks)?;
         let task_ids: Arc<[_]> = ids.into_iter().collect();

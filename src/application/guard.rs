@@ -56,7 +56,7 @@ impl Guard {
         let (Some(executors), Command::Execute(execute)) = (&self.executors, command) else {
             return Ok(());
         };
-        let covered = flow.copy_set(execute.task, true).unwrap_or_default();
+        let covered = flow.run_set(execute.task, execute.kind);
         if covered
             .iter()
             .any(|task| starts_programs(flow, *task, &**executors))

@@ -97,6 +97,27 @@ impl App {
         Err(foreign().into())
     }
 
+    /// The same for a command, on the node that owns the flow.
+    ///
+    /// # Errors
+    /// As [`Self::is_owned`]; `Elsewhere`.
+    pub(super) async fn is_owned_here(
+        &self,
+        context: &Context,
+        flow: FlowId,
+        foreign: impl FnOnce() -> Refusal,
+    ) -> Result<(), Error> {
+        let reach = context.caller.reach();
+        if reach == Reach::All {
+            return Ok(());
+        }
+        let look = move |state: &Flow| sees(&reach, state);
+        if self.flows.look(flow, engine_metadata(), look).await? {
+            return Ok(());
+        }
+        Err(foreign().into())
+    }
+
     /// Where a flow has gone, if it was archived. Cost: one look at the log.
     pub(super) async fn archived(&self, flow: FlowId) -> Result<Option<Archived>, Error> {
         let last = self

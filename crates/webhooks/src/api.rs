@@ -458,7 +458,7 @@ impl Webhooks {
         }
     }
 
-    /// `webhooks.redeliver`: the delivery.
+    /// `webhooks.redeliver`: the delivery. `scope`: whose the key is; keys of different callers are different.
     ///
     /// # Errors
     /// [`Error`].
@@ -466,9 +466,14 @@ impl Webhooks {
         &self,
         delivery: i64,
         request_key: Option<Arc<str>>,
+        scope: Option<&str>,
     ) -> Result<i64, Error> {
         let key = request_key.as_deref().map_or(Value::Null, Value::from);
-        let done = self.store.redeliver(delivery, request_key, self.now());
+        let scoped = request_key.map(|key| match scope {
+            Some(scope) => Arc::from(format!("{scope}\u{1f}{key}")),
+            None => key,
+        });
+        let done = self.store.redeliver(delivery, scoped, self.now());
         match done.await? {
             Redelivered::Queued(id) => Ok(id),
             Redelivered::Already(id) if id == delivery => Ok(id),

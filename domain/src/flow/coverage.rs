@@ -1,5 +1,6 @@
 //! Which tasks a run covers.
 
+use super::RunKind;
 use super::state::{Flow, NONE};
 use crate::TaskId;
 use crate::task::Status;
@@ -44,6 +45,19 @@ impl Flow {
             marks.close(|i| self.at(i).status == Status::Pending);
         }
         marks.covered()
+    }
+
+    /// The tasks that a run of this kind covers; empty for a task that does not exist. Cost: O(tasks).
+    #[must_use]
+    pub fn run_set(&self, id: TaskId, kind: RunKind) -> Vec<TaskId> {
+        let Some(asked) = self.live(id) else {
+            return Vec::new();
+        };
+        let covered = match kind {
+            RunKind::Execute => self.coverage(asked),
+            RunKind::Retry => self.retry_coverage(asked),
+        };
+        covered.into_iter().map(|i| self.at(i).id).collect()
     }
 
     /// The tasks that `tasks.copy` copies, the asked one first, parents before children.

@@ -4,7 +4,7 @@
 use super::Service;
 use super::auth::origin;
 use crate::application::api::Error;
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Failure;
 use crate::sealing::{KeysError, Secret};
@@ -27,7 +27,7 @@ impl Service {
         name: &SecretName,
         value: &Secret,
     ) -> Result<SecretRow, Error> {
-        authorize(context, UseCase::SetSecret)?;
+        self.admit(context, UseCase::SetSecret)?;
         let owner = owner_for(context, owner)?;
         let by = By::call(&context.caller, &origin(context));
         let set = self.secrets.set(by, &owner, name, value).await;
@@ -43,7 +43,7 @@ impl Service {
         context: &Context,
         owner: Option<Arc<str>>,
     ) -> Result<Vec<SecretRow>, Error> {
-        authorize(context, UseCase::ListSecrets)?;
+        self.admit(context, UseCase::ListSecrets)?;
         let owner = owner_for(context, owner)?;
         self.secrets.list(&owner).await.map_err(failed)
     }
@@ -58,7 +58,7 @@ impl Service {
         owner: Option<Arc<str>>,
         name: &SecretName,
     ) -> Result<bool, Error> {
-        authorize(context, UseCase::DeleteSecret)?;
+        self.admit(context, UseCase::DeleteSecret)?;
         let owner = owner_for(context, owner)?;
         let by = By::call(&context.caller, &origin(context));
         self.secrets.delete(by, &owner, name).await.map_err(failed)

@@ -11,7 +11,7 @@ use crate::application::context::Context;
 use crate::webhooks::api::no_such_flow;
 use std::borrow::Cow;
 use std::sync::Arc;
-use taskledger_auth::{Action, Scope};
+use taskledger_auth::{Action, Kind, Scope};
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Refusal;
 
@@ -196,7 +196,13 @@ impl Service {
         let reach = context.caller.reach();
         let is_own = self.webhooks.is_delivered_for(reach.owner(), delivery);
         is_own.await?;
-        Ok(self.webhooks.redeliver(delivery, request_key).await?)
+        let caller = &context.caller;
+        let scope = match caller.kind() {
+            Kind::Anonymous => None,
+            Kind::User | Kind::Service => Some(&**caller.actor()),
+        };
+        let done = self.webhooks.redeliver(delivery, request_key, scope);
+        Ok(done.await?)
     }
 
     /// Lets deliveries that were given up begin anew; says how many.

@@ -69,7 +69,10 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         UseCase::CreateTasks => {
             let depends = json!({"name": "x", "parent_id": own.root,
                 "dependencies": [{"id": child}]});
+            let program = json!({"name": "x", "schemas": {"method": "command_executor"},
+                "inputs": {"program": "true"}});
             let mut row = both("tasks.create", "parent_id", json!({"name": "x"}));
+            row.extend(both("tasks.create", "parent_id", program));
             row.push(Call("tasks.create", depends));
             row
         }
@@ -89,6 +92,8 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             let mut row = both("tasks.update", "task_id", json!({"updates": {"name": "y"}}));
             let inputs = json!({"updates": {"inputs": {"a": 1}}});
             row.extend(both("tasks.update", "task_id", inputs));
+            let given_away = json!({"updates": {"user_id": "zed"}});
+            row.extend(both("tasks.update", "task_id", given_away));
             row.extend([Call("tasks.update", moved), Call("tasks.update", behind)]);
             row
         }

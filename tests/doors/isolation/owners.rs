@@ -248,3 +248,49 @@ async fn webhooks_are_their_owners_and_are_about_the_owners_flows() {
     assert!(!told("ann", &own["id"]).await.contains(&of_bob));
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_starts_no_program_for_those_who_may_not() {
+    let world = World::start().await;
+    let operator = user("ann", usual().with(Scope::ExecLocal));
+    world.known.put("operator", operator);
+    let tasks = json!({"tasks": [{"id": "root", "name": "root"},
+        {"id": "first", "name": "first", "parent_id": "root",
+            "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 100_000},
+            "params": {"timeout_seconds": 0.05}},
+        {"id": "then", "name": "then", "parent_id": "root", "dependencies": [{"id": "first"}],
+            "schemas": {"method": "command_executor"}, "inputs": {"program": "true"}}]});
+    let created = world.call("operator", "tasks.create", tasks).await;
+    let first = json!({"task_id": created["task_ids"]["first"]});
+    world.call("ann", "tasks.execute", first.clone()).await;
+    loop {
+        let task = world.call("ann", "tasks.get", first.clone()).await;
+        if task["status"] == "failed" && task["run"]["state"] != "running" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refused = world.refusal("ann", "tasks.retry", first.clone()).await;
+    assert_eq!(refused["data"]["scope"], "exec:local", "{refused}");
+    world.call("operator", "tasks.retry", first).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_by_whoever_acts_for_all_does_not_go_to_whom_a_label_names() {
+    let world = World::start().await;
+    let root = given_task(&world, "bob", "b").await;
+    let child = json!({"name": "c", "parent_id": root, "user_id": "ann"});
+    let child = world.call("bob", "tasks.create", child).await["id"].take();
+    let copied = world
+        .call("chief", "tasks.copy", json!({"task_id": child}))
+        .await;
+    let copy = json!({"task_id": copied["copied_task_id"]});
+    let seen = world.call("chief", "tasks.get", copy.clone()).await;
+    assert_eq!(seen["user_id"], "chief");
+    assert_eq!(
+        world.refusal("ann", "tasks.get", copy).await["code"],
+        -32001
+    );
+    world.close().await;
+}

@@ -184,7 +184,7 @@ impl Tokens {
                 .ok_or_else(|| Error::Damaged("a rotated token is not there".to_owned()))
         };
         let changed = self.store.order(work).await;
-        self.forget();
+        self.forget_unless_refused(&changed);
         match changed? {
             Ok(row) => Ok(Ok(Created { row, token })),
             Err(refusal) => {
@@ -229,7 +229,7 @@ impl Tokens {
             Ok(Ok(held))
         };
         let changed = self.store.order(work).await;
-        self.forget();
+        self.forget_unless_refused(&changed);
         let changed = changed?;
         if let Err(refusal) = &changed {
             let object = id.as_str().clone();
@@ -237,6 +237,14 @@ impl Tokens {
                 .await;
         }
         Ok(changed)
+    }
+
+    /// Forgets what is known, unless nothing was changed for certain: else callers could slow down all others
+    /// with orders that are refused.
+    fn forget_unless_refused<T>(&self, changed: &Result<Result<T, Refusal>, Error>) {
+        if !matches!(changed, Ok(Err(_))) {
+            self.forget();
+        }
     }
 
     /// Notes what a caller was refused. Nothing changed, so the answer does not depend on it.
