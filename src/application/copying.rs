@@ -31,6 +31,8 @@ const CHUNK_TASKS: usize = 500;
 /// What is copied, without payloads.
 struct Plan {
     tasks: Vec<TaskSummary>,
+    /// Whose the originals are.
+    owner: Option<String>,
 }
 
 impl Plan {
@@ -38,6 +40,7 @@ impl Plan {
         let ids = flow.copy_set(task, copy_children)?;
         Some(Self {
             tasks: ids.into_iter().filter_map(|id| flow.task(id)).collect(),
+            owner: flow.owner().map(str::to_owned),
         })
     }
 
@@ -185,7 +188,7 @@ impl App {
         if is_known && let Some(root) = tasks.iter_mut().find(|task| task.parent.is_none()) {
             // A label of the original would give the copy to somebody else, and that user's secrets to
             // whoever wrote the label.
-            root.user_id = Some(context.caller.owner().to_string());
+            root.user_id.clone_from(&plan.owner);
         }
         self.admit(context, &mut tasks)?;
         let task_ids: Arc<[_]> = ids.into_iter().collect();

@@ -277,7 +277,7 @@ async fn a_retry_starts_no_program_for_those_who_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_by_whoever_acts_for_all_does_not_go_to_whom_a_label_names() {
+async fn a_copy_by_whoever_acts_for_all_stays_with_the_owner_of_the_original() {
     let world = World::start().await;
     let root = given_task(&world, "bob", "b").await;
     let child = json!({"name": "c", "parent_id": root, "user_id": "ann"});
@@ -287,7 +287,7 @@ async fn a_copy_by_whoever_acts_for_all_does_not_go_to_whom_a_label_names() {
         .await;
     let copy = json!({"task_id": copied["copied_task_id"]});
     let seen = world.call("chief", "tasks.get", copy.clone()).await;
-    assert_eq!(seen["user_id"], "chief");
+    assert_eq!(seen["user_id"], "bob");
     assert_eq!(
         world.refusal("ann", "tasks.get", copy).await["code"],
         -32001
