@@ -18,7 +18,7 @@ use crate::application::routing::Forward;
 use crate::application::slots::Sharing;
 use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::{EngineConfig, LimitsConfig, OidcConfig, OidcError};
+use crate::config::{EngineConfig, LimitsConfig};
 use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
@@ -39,7 +39,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::Opened;
-use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuers};
+use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuer, Issuers};
 use taskledger_auth::tokens::FirstError;
 use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
@@ -159,18 +159,16 @@ pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
 /// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all
 /// outgoing requests.
 ///
-/// # Errors
-/// [`OidcError`]: the settings cannot be.
-///
 /// # Panics
 /// Outside of a Tokio runtime.
+#[must_use]
 pub fn oidc_issuers(
-    config: &OidcConfig,
+    issuers: Vec<Issuer>,
     egress: &Arc<Egress>,
     deny_list: Arc<dyn DenyList>,
-) -> Result<Issuers, OidcError> {
+) -> Issuers {
     let documents: Arc<dyn Documents> = Arc::new(GuardedDocuments(egress.clone()));
-    Ok(Issuers::start(config.issuers()?, &documents, deny_list))
+    Issuers::start(issuers, &documents, deny_list)
 }
 
 /// The settings of webhooks.

@@ -82,19 +82,11 @@ impl App {
         flow: FlowId,
         foreign: impl FnOnce() -> Refusal,
     ) -> Result<(), Error> {
-        let reach = context.caller.reach();
-        if reach == Reach::All {
+        let Some(look) = ownership(context) else {
             return Ok(());
-        }
-        let look = move |state: &Flow| sees(&reach, state);
-        if self
-            .flows
-            .look_anywhere(flow, engine_metadata(), look)
-            .await?
-        {
-            return Ok(());
-        }
-        Err(foreign().into())
+        };
+        let seen = self.flows.look_anywhere(flow, engine_metadata(), look);
+        seen.await?.then_some(()).ok_or_else(|| foreign().into())
     }
 
     /// The same for a command, on the node that owns the flow.
@@ -107,15 +99,11 @@ impl App {
         flow: FlowId,
         foreign: impl FnOnce() -> Refusal,
     ) -> Result<(), Error> {
-        let reach = context.caller.reach();
-        if reach == Reach::All {
+        let Some(look) = ownership(context) else {
             return Ok(());
-        }
-        let look = move |state: &Flow| sees(&reach, state);
-        if self.flows.look(flow, engine_metadata(), look).await? {
-            return Ok(());
-        }
-        Err(foreign().into())
+        };
+        let seen = self.flows.look(flow, engine_metadata(), look);
+        seen.await?.then_some(()).ok_or_else(|| foreign().into())
     }
 
     /// Where a flow has gone, if it was archived. Cost: one look at the log.
@@ -164,6 +152,12 @@ impl App {
         let task = task.expect("some task joins the stored flow").id;
         Err(Refusal::InvalidParent(vec![ParentFault::NotInCall { task, parent }]).into())
     }
+}
+
+/// A look at whether a flow is within reach; `None` for callers who see all flows.
+fn ownership(context: &Context) -> Option<impl Fn(&Flow) -> bool + Clone + Send + 'static> {
+    let reach = context.caller.reach();
+    (reach != Reach::All).then_some(move |state: &Flow| sees(&reach, state))
 }
 
 /// What the last event of an archived flow says.

@@ -74,8 +74,7 @@ async fn start_server(
         None
     } else {
         let nobody = Arc::new(DeniedTokens::default());
-        let issuers = server::oidc_issuers(&config.oidc, &egress, nobody);
-        Some(issuers.map_err(|error| CliError::Usage(error.to_string()))?)
+        Some(server::oidc_issuers(issuers, &egress, nobody))
     };
     let mut webhooks = server::webhooks(&config.engine, &egress);
     webhooks.worker.grace = config.shutdown_grace;
@@ -128,10 +127,10 @@ async fn start_server(
         }
     };
     let is_authenticated = authenticate.is_some();
-    let inside_service = server.service().clone();
+    let service = server.service().clone();
     let inside = Inside {
         authenticate,
-        ..Inside::from(server.service().clone())
+        ..Inside::from(service.clone())
     };
     let dispatcher = server.dispatcher().clone();
     let options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
@@ -139,9 +138,7 @@ async fn start_server(
     let bound = async {
         let admin = match config.admin() {
             None => None,
-            Some(options) => {
-                Some(http::Admin::bind(options, inside_service.clone(), shutdown.clone()).await?)
-            }
+            Some(options) => Some(http::Admin::bind(options, service, shutdown.clone()).await?),
         };
         let bound = http::Service::bind(options, dispatcher, inside, clock).await?;
         Ok::<_, http::BindError>((bound, admin))

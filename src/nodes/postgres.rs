@@ -6,9 +6,10 @@ use crate::application::ownership::Node;
 use crate::store::postgres::{self as store, Migrated, OpenError, Options, Steps};
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
-use sqlx::{AssertSqlSafe, Connection, Executor, Row};
+use sqlx::{AssertSqlSafe, Executor, Row};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_sql::is_at_rest;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -67,7 +68,7 @@ impl PostgresLeases {
             .max_connections(CONNECTIONS)
             .acquire_timeout(BEAT_WAIT)
             .after_connect(|db, _| Box::pin(set_up(db)))
-            .after_release(|db, _| Box::pin(alive(db)))
+            .after_release(|db, _| Box::pin(is_at_rest(db, ALIVE_WAIT)))
             .connect_lazy_with(connect);
         Ok(Self { pool })
     }
@@ -108,12 +109,6 @@ async fn set_up(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     )))
     .await?;
     Ok(())
-}
-
-async fn alive(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let late = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-    timeout(ALIVE_WAIT, db.ping()).await.map_err(late)??;
-    Ok(true)
 }
 
 #[async_trait]

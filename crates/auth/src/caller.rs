@@ -143,16 +143,9 @@ pub struct Caller {
 }
 
 static ANONYMOUS_CALLER: LazyLock<Arc<Caller>> = LazyLock::new(|| {
-    Arc::new(Caller {
-        kind: Kind::Anonymous,
-        actor: Arc::from(ANONYMOUS),
-        owner: Arc::from(ANONYMOUS),
-        tenant: Arc::from(MAIN_TENANT),
-        scopes: Scopes::all(),
-        methods: None,
-        credential: None,
-        expires_ms: None,
-    })
+    let name: Arc<str> = Arc::from(ANONYMOUS);
+    let caller = Caller::known(Kind::Anonymous, name.clone(), name, Scopes::all());
+    Arc::new(caller)
 });
 
 impl Caller {
@@ -165,16 +158,8 @@ impl Caller {
     /// A user of the main tenant.
     #[must_use]
     pub fn user(name: &Name, scopes: Scopes) -> Self {
-        Self {
-            kind: Kind::User,
-            actor: Arc::from(format!("{USER}{name}")),
-            owner: name.0.clone(),
-            tenant: Arc::from(MAIN_TENANT),
-            scopes,
-            methods: None,
-            credential: None,
-            expires_ms: None,
-        }
+        let actor = Arc::from(format!("{USER}{name}"));
+        Self::known(Kind::User, actor, name.0.clone(), scopes)
     }
 
     /// A service of the main tenant. Its own flows have its actor as `user_id`, so that a service and a user
@@ -182,10 +167,14 @@ impl Caller {
     #[must_use]
     pub fn service(name: &Name, scopes: Scopes) -> Self {
         let actor: Arc<str> = Arc::from(format!("{SERVICE}{name}"));
+        Self::known(Kind::Service, actor.clone(), actor, scopes)
+    }
+
+    fn known(kind: Kind, actor: Arc<str>, owner: Arc<str>, scopes: Scopes) -> Self {
         Self {
-            kind: Kind::Service,
-            actor: actor.clone(),
-            owner: actor,
+            kind,
+            actor,
+            owner,
             tenant: Arc::from(MAIN_TENANT),
             scopes,
             methods: None,

@@ -7,6 +7,7 @@
 //! they are used.
 
 mod args;
+pub mod beside;
 mod columns;
 mod direct;
 mod engine;
@@ -15,6 +16,7 @@ pub mod migrations;
 mod multi_row;
 mod postgres;
 pub mod readers;
+mod release;
 mod row;
 mod sqlite;
 mod text;
@@ -26,6 +28,7 @@ pub use columns::{Columns, json, original};
 pub use engine::Engine;
 pub use error::{Error, with_sources};
 pub use multi_row::MultiRow;
+pub use release::is_at_rest;
 pub use row::Row;
 pub use tx::Tx;
 pub use values::Values;

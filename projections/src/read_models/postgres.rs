@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use taskledger_domain::Position;
 use taskledger_sql::migrations::migrator;
-use taskledger_sql::{Columns, Tx};
+use taskledger_sql::{Columns, Tx, is_at_rest};
 use tokio::time::timeout;
 
 /// A reader that nobody needs is closed after this time.
@@ -241,14 +241,8 @@ fn pool(place: &Place, connections: u32) -> PgPool {
         .idle_timeout(READER_IDLE)
         // The pool asks each connection that comes back whether it lives, and waits for the answer
         // without a limit, with the place taken. So it is asked here before.
-        .after_release(|db, _| Box::pin(alive(db)))
+        .after_release(|db, _| Box::pin(is_at_rest(db, GRACE)))
         .connect_lazy_with(place.reader())
-}
-
-async fn alive(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let answer = timeout(GRACE, db.ping()).await;
-    answer.map_err(|_| no_answer(GRACE))??;
-    Ok(true)
 }
 
 /// The outcome of something that a server does, unless it takes longer than `wait`.

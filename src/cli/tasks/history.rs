@@ -1,7 +1,7 @@
 //! `taskledger tasks history`
 
 use super::{CliError, Output, Params, Request};
-use crate::cli::output::{member, printable, table};
+use crate::cli::output::{member, next_page, printable, table};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -85,11 +85,7 @@ fn show(result: &Value, head: &[&str], out: &mut Output) -> io::Result<()> {
         .map(|event| head.iter().map(|column| cell(event, column)).collect())
         .collect();
     out.lines(table(head, &rows))?;
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
-        out.line(format!("next page: --cursor {cursor}"))?;
-    }
-    Ok(())
+    next_page(result, out)
 }
 
 fn cell(event: &Value, column: &str) -> String {

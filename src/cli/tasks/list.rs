@@ -1,7 +1,7 @@
 //! `taskledger tasks list`
 
 use super::{CliError, Output, Params, Read, Request};
-use crate::cli::output::{member, table};
+use crate::cli::output::{member, next_page, table};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -97,11 +97,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     let tasks = tasks.map_or(&[][..], Vec::as_slice);
     out.lines(rows(tasks))?;
     out.line(format!("{} of {}", tasks.len(), member(result, "total")))?;
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
-        out.line(format!("next page: --cursor {cursor}"))?;
-    }
-    Ok(())
+    next_page(result, out)
 }
 
 /// Tasks as a table.

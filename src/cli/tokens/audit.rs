@@ -1,7 +1,7 @@
 //! `taskledger audit`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, table};
+use crate::cli::output::{member, next_page, table};
 use serde_json::Value;
 use std::io;
 
@@ -72,9 +72,5 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         "DETAIL",
     ];
     out.lines(table(&head, &rows))?;
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
-        out.line(format!("next page: --cursor {cursor}"))?;
-    }
-    Ok(())
+    next_page(result, out)
 }

@@ -1,7 +1,7 @@
 //! `taskledger webhooks deliveries`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, table};
+use crate::cli::output::{member, next_page, table};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -85,11 +85,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     let deliveries = result.get("deliveries").and_then(Value::as_array);
     let rows: Vec<Vec<String>> = deliveries.into_iter().flatten().map(row).collect();
     out.lines(table(&HEAD, &rows))?;
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
-        out.line(format!("next page: --cursor {cursor}"))?;
-    }
-    Ok(())
+    next_page(result, out)
 }
 
 fn row(delivery: &Value) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! `taskledger webhooks list`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, printable, table};
+use crate::cli::output::{member, next_page, printable, table};
 use serde_json::Value;
 use std::io;
 
@@ -36,11 +36,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         &["ID", "STATE", "EVENTS", "URL", "DESCRIPTION"],
         &rows,
     ))?;
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
-        out.line(format!("next page: --cursor {cursor}"))?;
-    }
-    Ok(())
+    next_page(result, out)
 }
 
 fn row(webhook: &Value) -> Vec<String> {

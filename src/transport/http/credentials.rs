@@ -19,41 +19,44 @@ const BEARER: &str = "bearer";
 /// Where other protocols put a token that must not be in a URL, which is logged and kept in histories.
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
 
-/// A caller, and the session of what the request opens; none while authentication is off.
-pub(super) type Shown = (Arc<Caller>, Option<Session>);
-
 impl<C> Door<C> {
     /// Whose request it is.
     ///
     /// # Errors
     /// [`Denied`].
-    pub(super) async fn caller(&self, head: &Parts) -> Result<Shown, Denied> {
+    pub(super) async fn caller(&self, head: &Parts) -> Result<Arc<Caller>, Denied> {
         let Some(authenticate) = &self.authenticate else {
-            return Ok((Caller::anonymous(), None));
+            return Ok(Caller::anonymous());
         };
         if head.uri.query().is_some_and(holds_token) {
             return Err(Denied::Malformed);
         }
         let bearer = bearer(&head.headers)?;
         let from = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
-        let caller = authenticate.caller(bearer, from).await?;
-        let session = bearer.map(|bearer| Session::of(authenticate.clone(), bearer));
-        Ok((caller, session))
+        authenticate.caller(bearer, from).await
+    }
+
+    /// By which a stream or socket lives that this request opens, whose caller is known; none while
+    /// authentication is off.
+    pub(super) fn session(&self, head: &Parts) -> Option<Session> {
+        let authenticate = self.authenticate.as_ref()?;
+        let bearer = bearer(&head.headers).ok().flatten()?;
+        Some(Session::of(authenticate.clone(), bearer))
     }
 
     /// Whether the sender may read more than whether the server is ready.
     pub(super) async fn tells_details(&self, head: &Parts) -> bool {
         let caller = self.caller(head).await;
-        caller.is_ok_and(|(caller, _)| caller.may(Scope::Metrics))
+        caller.is_ok_and(|caller| caller.may(Scope::Metrics))
     }
 
     /// The same for requests that are no calls.
     ///
     /// # Errors
     /// The refusal: 401, 429, 503.
-    pub(super) async fn admitted(&self, head: &Parts) -> Result<Shown, Box<Response>> {
-        let shown = self.caller(head).await;
-        shown.map_err(|denied| Box::new(refusal::denied(denied)))
+    pub(super) async fn admitted(&self, head: &Parts) -> Result<Arc<Caller>, Box<Response>> {
+        let caller = self.caller(head).await;
+        caller.map_err(|denied| Box::new(refusal::denied(denied)))
     }
 }
 

@@ -156,8 +156,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(Admitted {
                 answered: (answer, kept),
                 stream,
-                session,
-            }) => self.answered(answer, kept, stream, session),
+            }) => self.answered(answer, kept, stream),
             Err(response) => self.counted(*response),
         };
         response.headers_mut().insert(REQUEST_ID, echo);
@@ -175,8 +174,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         let headers = &head.headers;
         refusal::unless_json(headers)?;
         // Before anything of the body is read.
-        let (caller, session) = match self.caller(head).await {
-            Ok(shown) => shown,
+        let caller = match self.caller(head).await {
+            Ok(caller) => caller,
             Err(denied) => {
                 return Err(Box::new(
                     self.stranger(denied, headers, body, deadline).await,
@@ -193,7 +192,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let envelope = parse(bytes).await;
         let context = context(head, caller, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
-            Some(streams::place(&self.streams)?)
+            Some((streams::place(&self.streams)?, self.session(head)))
         } else {
             None
         };
@@ -209,7 +208,6 @@ impl<C: Send + Sync + 'static> Door<C> {
             return Ok(Admitted {
                 answered: work.await,
                 stream,
-                session,
             });
         }
         let detaching = Detaching {
@@ -220,22 +218,15 @@ impl<C: Send + Sync + 'static> Door<C> {
         Ok(Admitted {
             answered: detaching.await,
             stream,
-            session,
         })
     }
 
     /// 200 with a body, 204 without one. A long answer keeps its place until it is sent; a stream has
     /// one of another kind.
-    fn answered(
-        &self,
-        answer: Option<Answer>,
-        kept: Kept,
-        stream: Option<OwnedSemaphorePermit>,
-        session: Option<Session>,
-    ) -> Response {
+    fn answered(&self, answer: Option<Answer>, kept: Kept, stream: Option<Opens>) -> Response {
         match (answer, stream) {
             (Some(Answer::Stream { id, streamed }), Some(stream)) => {
-                self.streamed(&id, *streamed, stream, session)
+                self.streamed(&id, *streamed, stream)
             }
             (answer, _) => answered(answer, kept),
         }
@@ -319,11 +310,13 @@ impl<C: Send + Sync + 'static> Door<C> {
 /// A request that was carried out.
 struct Admitted {
     answered: Answered,
-    /// Its place among the streams, if it asked for one.
-    stream: Option<OwnedSemaphorePermit>,
-    /// By which a stream lives; none while authentication is off.
-    session: Option<Session>,
+    /// For the stream, if it asked for one.
+    stream: Option<Opens>,
 }
+
+/// What a stream is opened with: its place among all, and by which it lives; the latter is none while
+/// authentication is off.
+pub(super) type Opens = (OwnedSemaphorePermit, Option<Session>);
 
 /// What a use case knows of a request and its caller.
 pub(super) fn context(head: &Parts, caller: Arc<Caller>, correlation: Arc<str>) -> CallContext {

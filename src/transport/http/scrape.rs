@@ -50,7 +50,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let (head, _) = request.into_parts();
         let caller = match self.admitted(&head).await {
-            Ok((caller, _)) => caller,
+            Ok(caller) => caller,
             Err(refusal) => return self.counted(*refusal),
         };
         let (correlation, _) = self.correlation(&head.headers);

@@ -21,8 +21,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         if !self.hosts.admits_origin(&head.headers) {
             return refusal::foreign_origin(&head.headers);
         }
-        let (caller, session) = match self.admitted(&head).await {
-            Ok(shown) => shown,
+        let caller = match self.admitted(&head).await {
+            Ok(caller) => caller,
             Err(refusal) => return *refusal,
         };
         let upgrade = match WebSocketUpgrade::from_request_parts(&mut head, &()).await {
@@ -38,7 +38,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             clock: self.clock.clone(),
             caller,
             address: head.extensions.get::<Peer>().map(|peer| peer.0.ip()),
-            session,
+            session: self.session(&head),
             requests: self.requests.clone(),
             answers: self.answers.clone(),
             request_timeout: self.request_timeout,

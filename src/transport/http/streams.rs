@@ -1,7 +1,7 @@
 //! Streams over HTTP: how many there may be, and how they become answers.
 
 use super::connection::KeptAlive;
-use super::door::{Door, context};
+use super::door::{Door, Opens, context};
 use super::refusal;
 use crate::application::api::{Session, Watching};
 use crate::subscription::stream::{Notices, Reset};
@@ -41,7 +41,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             let error = RpcError::invalid_params(faults);
             Box::new(refusal::with(StatusCode::BAD_REQUEST, &error))
         })?;
-        let (caller, session) = self.admitted(head).await?;
+        let caller = self.admitted(head).await?;
         let place = place(&self.streams)?;
         let (correlation, _) = self.correlation(&head.headers);
         let context = context(head, caller, correlation);
@@ -51,19 +51,13 @@ impl<C: Send + Sync + 'static> Door<C> {
         let reset = query.reset.or(reset);
         let retry = sse::retry_ms(self.clock.uuid().as_u128());
         let opening = Opening::Greeting { reset, retry };
-        Ok(self.stream(stream, reset, opening, (place, session)))
+        Ok(self.stream(stream, reset, opening, (place, self.session(head))))
     }
 
     /// An answer to a call with a stream behind it.
-    pub(super) fn streamed(
-        &self,
-        id: &RawValue,
-        streamed: Streamed,
-        place: OwnedSemaphorePermit,
-        session: Option<Session>,
-    ) -> Response {
+    pub(super) fn streamed(&self, id: &RawValue, streamed: Streamed, opens: Opens) -> Response {
         let opening = Opening::Answer(answer_body(id, &streamed.result));
-        self.stream(streamed.stream, None, opening, (place, session))
+        self.stream(streamed.stream, None, opening, opens)
     }
 
     fn stream(
@@ -71,7 +65,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         stream: Notices,
         reset: Option<Reset>,
         opening: Opening,
-        (place, session): (OwnedSemaphorePermit, Option<Session>),
+        (place, session): Opens,
     ) -> Response {
         let begins = stream.place();
         let alive = KeptAlive::default();

@@ -6,6 +6,7 @@
 mod faulty;
 mod fixture;
 mod postgres;
+mod postgres_connections;
 mod postgres_faults;
 mod postgres_order;
 mod postgres_tls;

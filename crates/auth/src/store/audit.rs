@@ -122,23 +122,7 @@ impl AuthStore {
     /// # Errors
     /// [`Error`]: what was removed is removed; ask again later.
     pub async fn sweep_audit(&self, old: Timestamp) -> Result<u64, Error> {
-        let mut swept = 0;
-        loop {
-            let work = async {
-                let mut tx = self.write().await?;
-                let mut args = tx.args();
-                args.time(old);
-                args.int(SLICE);
-                let removed = tx.execute(SWEEP, args).await?;
-                tx.commit().await?;
-                Ok(removed)
-            };
-            let removed = self.order(work).await?;
-            swept += removed;
-            if removed < SLICE as u64 {
-                return Ok(swept);
-            }
-        }
+        self.sweep((SWEEP, SLICE), old).await
     }
 }
 

@@ -16,8 +16,9 @@ pub use secrets::{SecretOwner, SecretRow};
 pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow};
 pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 
-use connect::Connections;
 use std::time::Duration;
+use taskledger_domain::Timestamp;
+use taskledger_sql::beside::Connections;
 use taskledger_sql::{Columns, Tx, with_sources};
 use tokio::time::timeout;
 
@@ -78,7 +79,7 @@ impl AuthStore {
     /// # Errors
     /// [`Error::Database`].
     pub async fn read(&self) -> Result<Tx<'static>, Error> {
-        self.connections.read().await
+        Ok(self.connections.read().await?)
     }
 
     /// A transaction that changes something, after all that began before it. It does not tell other servers.
@@ -123,9 +124,36 @@ impl AuthStore {
         self.order(work).await
     }
 
+    /// Removes what `statement` finds from before `old`, so many rows at a time. Returns how many.
+    async fn sweep(
+        &self,
+        (statement, slice): (&'static str, i64),
+        old: Timestamp,
+    ) -> Result<u64, Error> {
+        let mut swept = 0;
+        loop {
+            let work = async {
+                let mut tx = self.write().await?;
+                let mut args = tx.args();
+                args.time(old);
+                args.int(slice);
+                let removed = tx.execute(statement, args).await?;
+                tx.commit().await?;
+                Ok(removed)
+            };
+            let removed = self.order(work).await?;
+            swept += removed;
+            if removed < slice as u64 {
+                return Ok(swept);
+            }
+        }
+    }
+
     /// Closes all connections.
     pub async fn close(&self) {
-        self.connections.close().await;
+        if !self.connections.close().await {
+            tracing::warn!("the connections to the tokens were not closed in time");
+        }
     }
 }
 

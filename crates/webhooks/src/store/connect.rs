@@ -2,18 +2,14 @@
 
 use super::{Error, Store};
 use sqlx::migrate::Migrator;
-use sqlx::pool::PoolOptions;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{Connection, Executor, Sqlite};
+use sqlx::postgres::{PgListener, PgPool};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 use taskledger_clock::SharedClock;
 use taskledger_log::{postgres as log, private};
 use taskledger_sealing::{Keyring, KeysError};
+use taskledger_sql::beside::{Connections, FileError, Settings};
 use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::{sleep, timeout};
@@ -59,28 +55,19 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 
 /// The schema, which is also the channel on which servers hear of new deliveries.
 const SCHEMA: &str = "taskledger_webhooks";
-const APPLICATION_NAME: &str = "taskledger webhooks";
-/// Connections to PostgreSQL: outbox, worker, sweeper, calls, and one that listens.
-const CONNECTIONS: u32 = 6;
-/// Connections that read the file beside its one writer.
-const FILE_READERS: u32 = 2;
-/// How long an order waits for a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long one statement may take on PostgreSQL.
-const STATEMENT_TIMEOUT_MS: u64 = 20_000;
-/// How long a statement waits for a row that another server holds.
-const LOCK_TIMEOUT_MS: u64 = 10_000;
-/// A connection that nobody needs is closed after this time.
-const IDLE: Duration = Duration::from_secs(60);
-/// How long a connection that comes back may take to show that it lives.
-const ALIVE_WAIT: Duration = Duration::from_secs(1);
-/// How long the server may take to close connections: nothing depends on it.
-const CLOSE_WAIT: Duration = Duration::from_secs(2);
+const SETTINGS: Settings = Settings {
+    schema: SCHEMA,
+    application_name: "taskledger webhooks",
+    // Outbox, worker, sweeper, calls, and one that listens.
+    connections: 6,
+    acquire_timeout: Duration::from_secs(10),
+    statement_timeout_ms: 20_000,
+    lock_timeout_ms: 10_000,
+    statements_kept: 128,
+};
 /// How long a connection that listens may take to be made, and the pause before the next try.
 const LISTEN_WAIT: Duration = Duration::from_secs(5);
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How long a statement waits for a lock of another process on the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why the store cannot be opened; the operator can mend it.
 #[derive(Debug, thiserror::Error)]
@@ -112,16 +99,6 @@ pub enum OpenError {
     Keys(#[from] KeysError),
 }
 
-/// The way to the tables.
-pub(super) enum Connections {
-    /// SQLite has one writer, so one connection writes.
-    File {
-        writer: SqlitePool,
-        readers: SqlitePool,
-    },
-    Database(PgPool),
-}
-
 impl Store {
     /// Opens or makes the file in a data folder that no other process uses.
     ///
@@ -133,37 +110,31 @@ impl Store {
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
         let path = folder.join(WEBHOOKS_FILE);
-        let failed = |source| OpenError::File {
-            path: path.clone(),
-            source,
-        };
-        private::make_if_missing(&path).map_err(|source| failed(source.into()))?;
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(false)
-            .busy_timeout(BUSY_TIMEOUT)
-            .statement_cache_capacity(128);
-        let writer = file_pool(1).connect_lazy_with(options.clone());
-        let mut first = writer.acquire().await.map_err(failed)?;
-        MIGRATIONS
-            .run_direct(None, &mut *first, false)
-            .await
-            .map_err(|source| OpenError::Migration {
+        let failed = |error| match error {
+            FileError::File(source) => OpenError::File {
                 path: path.clone(),
                 source,
-            })?;
-        // Whoever held leases is gone: this process is the only one.
-        first
-            .execute("UPDATE endpoints SET lease_until = NULL WHERE lease_until IS NOT NULL")
-            .await
-            .map_err(failed)?;
-        drop(first);
-        let readers = file_pool(FILE_READERS).connect_lazy_with(options.read_only(true));
-        let store = Self::new(Connections::File { writer, readers }, keys, clock);
+            },
+            FileError::Migration(source) => OpenError::Migration {
+                path: path.clone(),
+                source,
+            },
+        };
+        let made = private::make_if_missing(&path).map_err(sqlx::Error::from);
+        made.map_err(|error| failed(error.into()))?;
+        let connections = Connections::of_file(&path, &SETTINGS, &MIGRATIONS).await;
+        let store = Self::new(connections.map_err(failed)?, keys, clock);
+        store.end_leases().await?;
         store.refuse_unknown_keys().await?;
         Ok(store)
+    }
+
+    /// Whoever held leases is gone: this process is the only one.
+    async fn end_leases(&self) -> Result<(), Error> {
+        let mut tx = self.write().await?;
+        let args = tx.args();
+        tx.execute(END_LEASES, args).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Opens the tables of a database, made or brought up to date if need be. The log's are there.
@@ -176,15 +147,8 @@ impl Store {
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
         log::take(options, STEPS).await?;
-        let pool = PgPoolOptions::new()
-            .min_connections(0)
-            .max_connections(CONNECTIONS)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .idle_timeout(IDLE)
-            .after_connect(|db, _| Box::pin(set_up(db)))
-            .after_release(|db, _| Box::pin(alive(db)))
-            .connect_lazy_with(connect_options(&options.connect));
-        let store = Self::new(Connections::Database(pool), keys, clock);
+        let connections = Connections::of_database(&options.connect, SETTINGS);
+        let store = Self::new(connections, keys, clock);
         store.refuse_unknown_keys().await?;
         Ok(store)
     }
@@ -235,51 +199,8 @@ impl Store {
     }
 }
 
+const END_LEASES: &str = "UPDATE endpoints SET lease_until = NULL WHERE lease_until IS NOT NULL";
 const SEALING_KEYS: &str = "SELECT DISTINCT key_id FROM (SELECT key_id FROM endpoint_keys UNION SELECT key_id FROM endpoint_headers) AS k";
-
-impl Connections {
-    /// A transaction that changes something.
-    pub(super) async fn write(&self) -> Result<Tx<'static>, Error> {
-        match self {
-            Self::File { writer, .. } => match writer.begin_with("BEGIN IMMEDIATE").await {
-                Ok(tx) => Ok(Tx::sqlite(tx)),
-                // SQLite has ended a transaction by itself (a full disk), which the connection has
-                // not noticed: it counts one that is open. A new connection does not.
-                Err(sqlx::Error::InvalidSavePointStatement) => {
-                    writer.acquire().await?.close().await?;
-                    Ok(Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
-                }
-                Err(error) => Err(error.into()),
-            },
-            Self::Database(pool) => Ok(Tx::postgres(pool.begin().await?)),
-        }
-    }
-
-    /// A transaction that reads one consistent state.
-    pub(super) async fn read(&self) -> Result<Tx<'static>, Error> {
-        Ok(match self {
-            Self::File { readers, .. } => Tx::sqlite(readers.begin().await?),
-            Self::Database(pool) => {
-                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-                Tx::postgres(pool.begin_with(begin).await?)
-            }
-        })
-    }
-
-    pub(super) async fn close(&self) {
-        match self {
-            Self::File { writer, readers } => {
-                readers.close().await;
-                writer.close().await;
-            }
-            Self::Database(pool) => {
-                if timeout(CLOSE_WAIT, pool.close()).await.is_err() {
-                    tracing::warn!("the connections of the webhooks were not closed in time");
-                }
-            }
-        }
-    }
-}
 
 /// Tells the servers of a database that something may be due, when the transaction commits.
 pub(super) async fn announce(tx: &mut Tx<'_>) -> Result<(), Error> {
@@ -325,40 +246,4 @@ async fn listen(pool: &PgPool) -> Result<PgListener, sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(SCHEMA).await?;
     Ok(listener)
-}
-
-fn file_pool(connections: u32) -> PoolOptions<Sqlite> {
-    SqlitePoolOptions::new()
-        .min_connections(0)
-        .max_connections(connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .idle_timeout(IDLE)
-}
-
-fn connect_options(connect: &PgConnectOptions) -> PgConnectOptions {
-    connect
-        .clone()
-        .application_name(APPLICATION_NAME)
-        .statement_cache_capacity(128)
-        .options([("search_path", SCHEMA)])
-}
-
-/// Every statement here has an index, which the planner would not use while a table is small, and a
-/// plan lives as long as its connection.
-async fn set_up(db: &mut PgConnection) -> Result<(), sqlx::Error> {
-    db.execute(sqlx::AssertSqlSafe(format!(
-        "SET search_path = {SCHEMA}; SET statement_timeout = {STATEMENT_TIMEOUT_MS}; \
-         SET lock_timeout = {LOCK_TIMEOUT_MS}; \
-         SET idle_in_transaction_session_timeout = {STATEMENT_TIMEOUT_MS}; \
-         SET default_transaction_isolation = 'read committed'; SET synchronous_commit = 'on'; \
-         SET enable_seqscan = off; SET jit = off"
-    )))
-    .await?;
-    Ok(())
-}
-
-async fn alive(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let late = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-    timeout(ALIVE_WAIT, db.ping()).await.map_err(late)??;
-    Ok(true)
 }

@@ -30,11 +30,12 @@ pub use shown::{AttemptView, DeliveryFilter, DeliveryView, WaitsFor};
 pub use sweep::{KEPT_DAYS, KEPT_PER_ENDPOINT, Swept};
 pub use wants::{Wanted, WantedNow};
 
-use connect::{Connections, Listener};
+use connect::Listener;
 use room::Room;
 use std::time::Duration;
 use taskledger_clock::SharedClock;
 use taskledger_sealing::{Keyring, KeysError};
+use taskledger_sql::beside::Connections;
 use taskledger_sql::{Tx, with_sources};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -130,11 +131,11 @@ impl Store {
     }
 
     async fn write(&self) -> Result<Tx<'static>, Error> {
-        self.connections.write().await
+        Ok(self.connections.write().await?)
     }
 
     async fn read(&self) -> Result<Tx<'static>, Error> {
-        self.connections.read().await
+        Ok(self.connections.read().await?)
     }
 
     /// Returns when endpoints may want something else than before. A hint.
@@ -153,7 +154,9 @@ impl Store {
 
     /// Closes all connections.
     pub async fn close(&self) {
-        self.connections.close().await;
+        if !self.connections.close().await {
+            tracing::warn!("the connections of the webhooks were not closed in time");
+        }
     }
 }
 
