@@ -1,0 +1,394 @@
+"""What both workers share: methods, what is known of a lease, and what a handler's end means.
+
+No input or output, no threads and no tasks. Times are readings of ``time.monotonic()`` in seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from ._protocol import RetryPolicy, dumps, without_none
+from .errors import (
+    Busy,
+    Final,
+    InternalError,
+    LeaseNotHeld,
+    Retryable,
+    TaskledgerError,
+    TaskNotFound,
+    TransportError,
+)
+from .types import Claim, ClaimContext, JsonObject, Lease, Renewed, Task
+
+LOG = logging.getLogger("taskledger.worker")
+
+CLAIMS_MAX = 100
+"""The most that one call may claim."""
+ERROR_BYTES_MAX = 65536
+MESSAGE_CHARS_MAX = 1000
+NAME_CHARS_MAX = 255
+PROGRESS_SECONDS = 0.5
+"""Progress is sent this often at most; what is said in between is replaced by what comes after
+it.
+"""
+INTERNAL_ERRORS_MAX = 10
+"""After so many answers that the server failed, an outcome is given up; the lease will end."""
+POLL_END_SECONDS = 2.0
+"""How long a poll that is ended may take to deliver what the server has claimed for it already."""
+RENEWAL_TIMEOUT = (1.0, 10.0)
+"""Bounds of the seconds for one renewal; a third of the lease between them."""
+
+ONCE = RetryPolicy(budget_seconds=0)
+AGAIN = RetryPolicy(initial_seconds=0.1, max_seconds=5.0)
+TRANSIENT = (TransportError, Busy, InternalError)
+"""Errors after which the same call may succeed."""
+
+# Reasons after which the server takes no outcome any more.
+_GIVEN_UP = ("cancelled", "timed_out", "deadline", "lost", "ended", "unknown")
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Method(Generic[Handler]):
+    """A method that a worker carries out; ``declaration`` holds what ``workers.declare`` is
+    told.
+    """
+
+    name: str
+    handler: Handler
+    declaration: JsonObject | None
+
+
+def declaration(
+    name: str,
+    *,
+    declare: bool,
+    description: str | None,
+    input_schema: JsonObject | None,
+    output_schema: JsonObject | None,
+    defaults: JsonObject | None,
+    limit: int | None,
+) -> JsonObject | None:
+    """What is to be declared, if anything is.
+
+    :raises ValueError: the name is empty or too long.
+    """
+    if not 1 <= len(name) <= NAME_CHARS_MAX:
+        raise ValueError(f"a method has 1 to {NAME_CHARS_MAX} characters, got {len(name)}")
+    told = without_none(
+        description=description,
+        input_schema=input_schema,
+        output_schema=output_schema,
+        defaults=defaults,
+        limit=limit,
+    )
+    return {"method": name, **told} if declare or told else None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a worker works; see ``Worker``."""
+
+    name: str
+    concurrency: int
+    lease_seconds: int
+    grace_seconds: float
+    release_seconds: float
+    poll_seconds: float
+    pollers: int
+
+    @staticmethod
+    def make(
+        *,
+        name: str | None,
+        concurrency: int,
+        lease_seconds: int,
+        grace_seconds: float,
+        release_seconds: float,
+        poll_seconds: float,
+        pollers: int | None,
+    ) -> Options:
+        """
+        :raises ValueError: a number is out of its range.
+        """
+        if name is None:
+            name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"[-NAME_CHARS_MAX:]
+        if not 1 <= len(name) <= NAME_CHARS_MAX:
+            raise ValueError(f"the name of a worker has 1 to {NAME_CHARS_MAX} characters")
+        if concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        if not 5 <= lease_seconds <= 3600:
+            raise ValueError("lease_seconds is 5 to 3600")
+        if not 0 <= poll_seconds <= 60:
+            raise ValueError("poll_seconds is 0 to 60")
+        if pollers is None:
+            # More would leave more open polls behind when a machine freezes.
+            pollers = 1 if concurrency < 16 else 2
+        if pollers < 1:
+            raise ValueError("pollers is at least 1")
+        return Options(
+            name, concurrency, lease_seconds, grace_seconds, release_seconds, poll_seconds, pollers
+        )
+
+    def share(self, free: int, pollers_waiting: int) -> int:
+        """How many of the free slots one poll asks for, so that others have some too."""
+        return max(1, min(CLAIMS_MAX, free, math.ceil(free / max(1, pollers_waiting))))
+
+    def claim_params(self, methods: Iterable[str], count: int) -> JsonObject:
+        """Parameters of ``tasks.claim``."""
+        return {
+            "worker": self.name,
+            "methods": [*methods],
+            "max": count,
+            "lease_seconds": self.lease_seconds,
+            "wait_seconds": self.poll_seconds,
+        }
+
+    @property
+    def claim_timeout(self) -> float:
+        """Seconds for one poll."""
+        return self.poll_seconds + 15
+
+
+class Hold:
+    """What is known of one lease: until when it holds, when to renew it, what to say then."""
+
+    def __init__(self, claim: Claim) -> None:
+        now = time.monotonic()
+        self.begun_at = now
+        self._lease_seconds = float(claim["lease"]["lease_seconds"])
+        timeout = claim["context"].get("timeout_seconds")
+        # A moment later: then the answer says that the time is up.
+        self._times_out_at = now + timeout + 0.05 if timeout is not None else math.inf
+        self._failures = 0
+        self._said: JsonObject | None = None
+        self._said_at = -math.inf
+        self.is_watched = True
+        self._renewed(now)
+
+    @property
+    def renewal_timeout(self) -> float:
+        """Seconds for one renewal."""
+        least, most = RENEWAL_TIMEOUT
+        return min(most, max(least, self._lease_seconds / 3))
+
+    @property
+    def due_at(self) -> float:
+        """When to renew it next; never, once that was ended."""
+        if not self.is_watched:
+            return math.inf
+        if self._said is not None:
+            return min(self._due_at, max(self._said_at + PROGRESS_SECONDS, self._not_before))
+        return self._due_at
+
+    def say(self, progress: float | None, message: str | None) -> None:
+        """Notes how far the handler is, for the next renewal.
+
+        :raises ValueError: ``progress`` is not between 0 and 1.
+        """
+        if progress is not None and not 0 <= progress <= 1:
+            raise ValueError(f"progress is 0 to 1, got {progress!r}")
+        self._said = {**(self._said or {}), **without_none(progress=progress)}
+        if message:
+            self._said["message"] = message[:MESSAGE_CHARS_MAX]
+
+    def take(self, now: float) -> JsonObject:
+        """What the renewal that is being sent says."""
+        said, self._said = self._said, None
+        if said is not None:
+            self._said_at = now
+        return said or {}
+
+    def renewed(self, sent_at: float) -> None:
+        """A renewal that was sent then has been answered."""
+        self._renewed(sent_at)
+
+    def not_renewed(self, now: float, said: JsonObject) -> bool:
+        """A renewal was not answered; whether the lease has ended meanwhile. ``said`` is said
+        again.
+        """
+        self._failures += 1
+        if said:
+            self._said = {**said, **(self._said or {})}
+        pause = min(AGAIN.pause(self._failures), self._lease_seconds / 10)
+        self._due_at = self._not_before = now + pause
+        return now >= self._expires_at
+
+    def _renewed(self, at: float) -> None:
+        self._failures = 0
+        self._not_before = -math.inf
+        self._expires_at = at + self._lease_seconds
+        # Not all at the same moment after a burst of claims.
+        self._due_at = at + self._lease_seconds / 3 * random.uniform(0.85, 1.0)
+        if self._times_out_at > at:
+            self._due_at = min(self._due_at, self._times_out_at)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ends. ``drop``: nothing is said."""
+
+    kind: Literal["complete", "fail", "release", "drop"]
+    output: JsonObject | None = None
+    error: str = ""
+    retryable: bool = True
+    is_unforeseen: bool = False
+
+    @property
+    def method(self) -> str:
+        """What is called to say it."""
+        return f"tasks.{self.kind}"
+
+    def params(self, task_id: str, lease: Lease) -> JsonObject:
+        """What it is called with."""
+        params: JsonObject = {"task_id": task_id, "lease": lease["token"]}
+        if self.kind == "complete":
+            params["output"] = self.output
+        elif self.kind == "fail":
+            params["error"] = self.error
+            params["retryable"] = self.retryable
+        return params
+
+
+RELEASED = Outcome("release")
+DROPPED = Outcome("drop")
+
+
+def of_value(value: Any) -> Outcome:
+    """What a handler's return value means; ``None`` is ``{}``."""
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        return final(f"the handler returned a value of type `{kind}`, expected a dictionary")
+    try:
+        dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        return final(f"the handler returned what JSON cannot say: {error}")
+    return Outcome("complete", output=value)
+
+
+def of_error(error: BaseException) -> Outcome:
+    """What an exception that left a handler means."""
+    if isinstance(error, Final):
+        return final(str(error))
+    if isinstance(error, Retryable):
+        return Outcome("fail", error=_text(str(error) or "Retryable"))
+    said = str(error)
+    name = type(error).__name__
+    text = f"{name}: {said}" if said else name
+    return Outcome("fail", error=_text(text), is_unforeseen=True)
+
+
+def final(error: str) -> Outcome:
+    """A failure that is not tried again."""
+    return Outcome("fail", error=_text(error or "Final"), retryable=False)
+
+
+def verdict(outcome: Outcome, reason: str | None, *, gave_in: bool) -> Outcome:
+    """What is said of an attempt that was told to stop for ``reason``; ``gave_in``: its handler
+    did.
+    """
+    if reason is None:
+        return outcome
+    if reason in _GIVEN_UP:
+        return DROPPED
+    if reason == "shutdown":
+        return RELEASED if gave_in or outcome.is_unforeseen else outcome
+    return outcome if outcome.kind == "complete" and not gave_in else DROPPED
+
+
+def _text(error: str) -> str:
+    raw = error.encode("utf-8", "replace")
+    return raw[:ERROR_BYTES_MAX].decode("utf-8", "ignore")
+
+
+class BaseContext:
+    """What a handler knows of its attempt, besides its input."""
+
+    def __init__(self, claim: Claim, worker: str) -> None:
+        self.task: Task = claim["task"]
+        """The task, as ``tasks.get`` shows it."""
+        self.task_id: str = claim["task"]["id"]
+        self.method: str = (claim["task"].get("schemas") or {}).get("method", "")
+        self.lease: Lease = claim["lease"]
+        self.attempt: int = claim["lease"]["attempt"]
+        """Counts from 1, over the life of the task."""
+        self.run: ClaimContext = claim["context"]
+        """``root_task_id``, ``run_id``, ``user_id``, ``deadline``, ``timeout_seconds``,
+        ``traceparent``.
+        """
+        self.worker = worker
+        self.reason: str | None = None
+        """Why the handler is told to stop (see ``types.CancelReason``); ``None``: it is not."""
+        extra = {
+            "task_id": self.task_id,
+            "attempt": self.attempt,
+            "method": self.method,
+            "worker": worker,
+        }
+        self.log = logging.LoggerAdapter(LOG, extra)
+        """A logger whose records have ``task_id``, ``attempt``, ``method`` and ``worker``."""
+        self._hold = Hold(claim)
+
+    def _renewal(self) -> tuple[float, JsonObject]:
+        """When a renewal that is sent now is sent, and its parameters."""
+        now = time.monotonic()
+        return now, {"task_id": self.task_id, "lease": self.lease["token"], **self._hold.take(now)}
+
+    def key(self, name: str) -> str:
+        """A key for an effect named ``name`` that stays the same over all attempts of this task.
+
+        Give it to whatever you call as its idempotency key, so that an attempt that is repeated
+        does not repeat the effect.
+        """
+        return f"{self.task_id}:{name}"
+
+
+def renewed(context: BaseContext, answer: Renewed, sent_at: float) -> str | None:
+    """Notes the answer to a renewal; the reason for which the handler is to stop, if it says
+    one.
+    """
+    context._hold.renewed(sent_at)
+    if not answer.get("cancel_requested"):
+        return None
+    context._hold.is_watched = False
+    return answer.get("reason") or "cancelled"
+
+
+def not_renewed(context: BaseContext, error: Exception, params: JsonObject) -> str | None:
+    """Notes that a renewal failed; the reason for which the handler is to stop, if that follows."""
+    hold = context._hold
+    if isinstance(error, (LeaseNotHeld, TaskNotFound)):
+        hold.is_watched = False
+        return error.reason if isinstance(error, LeaseNotHeld) else "lost"
+    foreseen = isinstance(error, TaskledgerError)
+    context.log.warning("a lease could not be renewed: %s", error, exc_info=not foreseen)
+    said: JsonObject = {name: params[name] for name in ("progress", "message") if name in params}
+    # What was refused is not said again.
+    is_over = hold.not_renewed(time.monotonic(), said if isinstance(error, TRANSIENT) else {})
+    if not is_over or context.reason is not None:
+        return None
+    context.log.warning("the lease has ended while the server could not be reached")
+    return "expired"
+
+
+def told(context: BaseContext, outcome: Outcome) -> None:
+    """Logs that the server has taken an outcome."""
+    duration_ms = round((time.monotonic() - context._hold.begun_at) * 1000, 1)
+    log, extra = context.log.logger, {**(context.log.extra or {}), "duration_ms": duration_ms}
+    if outcome.kind == "fail":
+        log.warning("the attempt has failed: %s", outcome.error[:1000], extra=extra)
+    else:
+        ends = {"complete": "completed", "release": "released"}
+        log.info("the attempt was %s", ends[outcome.kind], extra=extra)

@@ -1,0 +1,271 @@
+"""Shapes of what the server takes and gives, for type checkers.
+
+At run time all of these are plain dictionaries. Members that are not always there are marked by
+``total=False``. Times are RFC 3339 texts in UTC, ids are UUIDs v4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict
+
+from .errors import RunFailed
+
+JsonObject = dict[str, Any]
+"""An object of JSON."""
+
+JsonObjects = list[JsonObject]
+"""A list of objects of JSON."""
+
+Status = Literal["pending", "in_progress", "completed", "failed", "cancelled"]
+"""The status of a task."""
+
+CancelReason = Literal[
+    "cancelled", "timed_out", "deadline", "lost", "ended", "unknown", "expired", "shutdown"
+]
+"""Why a handler is told to stop.
+
+``cancelled``: somebody cancelled the task. ``timed_out``, ``deadline``: its time is up. ``lost``,
+``ended``, ``unknown``: the server says that the lease does not hold any more. ``expired``: the
+server could not be reached until the lease had ended. ``shutdown``: the worker stops and its grace
+is over; only then the outcome of the handler still counts.
+"""
+
+
+class Dependency(TypedDict, total=False):
+    """What a task waits for: ``required`` (the default), or at least ended; ``when: always``."""
+
+    id: str
+    required: bool
+    when: str
+
+
+class Run(TypedDict, total=False):
+    """How the last run of a task goes: ``running``, ``completed``, ``failed`` or ``cancelled``."""
+
+    id: str
+    state: str
+    counts: dict[str, int]
+
+
+class Task(TypedDict, total=False):
+    """A task as ``tasks.get`` shows it."""
+
+    id: str
+    parent_id: str | None
+    root_task_id: str
+    user_id: str | None
+    name: str
+    status: Status
+    priority: int
+    inputs: JsonObject
+    schemas: JsonObject | None
+    params: JsonObject | None
+    result: JsonObject | None
+    error: str | None
+    dependencies: list[Dependency]
+    progress: float
+    attempt: int
+    created_at: str
+    updated_at: str
+    started_at: str | None
+    completed_at: str | None
+    next_attempt_at: str
+    blocked_by: list[JsonObject]
+    run: Run
+
+
+Tasks = list[Task]
+"""A list of tasks."""
+
+
+class Tree(TypedDict):
+    """A task and what is below it."""
+
+    task: Task
+    children: list[Tree]
+
+
+class Started(TypedDict, total=False):
+    """What ``tasks.execute`` and ``tasks.retry`` answer. ``task_ids`` maps the caller's ids to
+    stored ones.
+    """
+
+    root_task_id: str
+    task_id: str
+    run_id: str
+    status: str
+    task_ids: dict[str, str]
+
+
+class Created(TypedDict, total=False):
+    """What ``tasks.create`` answers."""
+
+    id: str
+    status: Status
+    task_ids: dict[str, str]
+
+
+class Lease(TypedDict):
+    """What a worker holds a task by. ``attempt`` counts from 1, ``lease_seconds`` is its length."""
+
+    token: str
+    attempt: int
+    expires_at: str
+    lease_seconds: int
+
+
+class ClaimContext(TypedDict, total=False):
+    """What an attempt belongs to. ``timeout_seconds`` bounds the attempt, ``deadline`` the task."""
+
+    root_task_id: str
+    run_id: str
+    user_id: str | None
+    deadline: str | None
+    timeout_seconds: float | None
+    traceparent: str
+
+
+class Claim(TypedDict):
+    """A task that this worker may work on, with its input and the lease."""
+
+    task: Task
+    input: JsonObject
+    context: ClaimContext
+    lease: Lease
+
+
+class Claims(TypedDict, total=False):
+    """What ``tasks.claim`` answers. ``draining``: the worker should finish what it has, and end."""
+
+    claims: list[Claim]
+    draining: bool
+
+
+class Renewed(TypedDict, total=False):
+    """What ``tasks.renew`` answers."""
+
+    expires_at: str
+    cancel_requested: bool
+    reason: str
+
+
+class Ended(TypedDict, total=False):
+    """What ``tasks.complete``, ``tasks.fail`` and ``tasks.release`` answer."""
+
+    task_id: str
+    status: Status
+    next_attempt_at: str
+
+
+class MethodInfo(TypedDict, total=False):
+    """A method of remote tasks. ``workers`` ask for it now; ``running`` and ``waiting`` count
+    tasks.
+    """
+
+    method: str
+    declared: bool
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject
+    defaults: JsonObject
+    limit: int
+    declared_by: str
+    declared_at: str
+    workers: int
+    running: int
+    waiting: int
+    last_asked_at: str | None
+
+
+MethodInfos = list[MethodInfo]
+"""A list of methods."""
+
+
+class WorkerInfo(TypedDict, total=False):
+    """A worker that asks for tasks, or holds some. ``tasks`` has at most 100 of the ``held``."""
+
+    worker: str
+    methods: list[str]
+    connection: str
+    since: str
+    last_seen_at: str
+    draining: bool
+    held: int
+    tasks: list[JsonObject]
+    node: str
+
+
+WorkerInfos = list[WorkerInfo]
+"""A list of workers."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stream.
+
+    ``type`` is ``task_status_update``, ``task_progress_update``, ``task_completed``,
+    ``task_failed``, ``task_cancelled``, or ``reset``: the stream does not show all that happened
+    since the place that was asked for (``data["reason"]``), so read anew what you keep, and go on.
+
+    ``id`` is the place of the event; give it as ``last_event_id`` to go on behind it.
+    """
+
+    type: str
+    data: JsonObject
+    id: str | None
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that this is about; none with ``reset``."""
+        return self.data.get("task_id")
+
+    @property
+    def final(self) -> bool:
+        """Whether this is the last event of a run; ``data["run"]`` tells how it went."""
+        return self.data.get("final") is True
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run that has ended. ``task`` is what was run, as ``tasks.get`` shows it, with
+    ``result``.
+    """
+
+    run_id: str
+    root_task_id: str
+    state: str
+    task: Task
+    counts: dict[str, int] = field(default_factory=dict)
+    task_ids: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def result(self) -> JsonObject | None:
+        """The result of ``task``."""
+        return self.task.get("result")
+
+    def raise_for_state(self) -> RunResult:
+        """This run, if it has completed.
+
+        :raises RunFailed: it has failed, or was cancelled.
+        """
+        if self.state != "completed":
+            raise RunFailed(self)
+        return self
+
+
+def run_result(started: Started, task: Task) -> RunResult | None:
+    """How the run in ``started`` ended, from its root as it is now; ``None`` while it runs."""
+    run = task.get("run")
+    run_id = started.get("run_id") or (run or {}).get("id") or ""
+    root_task_id = started.get("root_task_id") or task["root_task_id"]
+    task_ids = started.get("task_ids") or {}
+    if run is not None and run.get("id") == run_id:
+        state, counts = run.get("state", "running"), run.get("counts") or {}
+        if state == "running":
+            return None
+        return RunResult(run_id, root_task_id, state, task, counts, task_ids)
+    # Another run came behind it, or none is told of: what counts is how the task is.
+    if task["status"] in ("completed", "failed", "cancelled"):
+        return RunResult(run_id, root_task_id, task["status"], task, {}, task_ids)
+    return None

@@ -1,0 +1,239 @@
+"""What needs no server: parsing, errors, settings, leases, outcomes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import time
+import unittest
+from unittest import mock
+
+import taskledger
+from taskledger import _protocol, _sse, _work
+from taskledger._calls import Calls
+from taskledger._calls_async import AsyncCalls
+
+
+def claim(**context: object) -> dict:
+    return {
+        "task": {"id": "t", "schemas": {"method": "m"}},
+        "input": {},
+        "context": context,
+        "lease": {"token": "l", "attempt": 1, "expires_at": "", "lease_seconds": 30},
+    }
+
+
+class Streams(unittest.TestCase):
+    TEXT = (
+        "\ufeffid: 1\nretry: 1500\n: a comment\n\n"
+        'id: 2\r\nevent: task_completed\r\ndata: {"a":\r\ndata:1}\r\n\r\n'
+        "data: é\u2028x\r\rid: 3\n\nid: 4\ndata: lost"
+    ).encode()
+
+    def test_messages_do_not_depend_on_how_bytes_are_cut(self) -> None:
+        for size in range(1, len(self.TEXT) + 1):
+            parser = _sse.Parser()
+            got = []
+            for k in range(0, len(self.TEXT), size):
+                got += parser.feed(self.TEXT[k : k + size])
+            self.assertEqual(
+                got,
+                [
+                    _sse.Message("task_completed", '{"a":\n1}', "2"),
+                    _sse.Message("message", "é\u2028x", "2"),
+                ],
+                size,
+            )
+            self.assertEqual((parser.last_event_id, parser.retry_seconds), ("3", 1.5))
+
+    def test_notices_that_come_again_after_a_reconnect_are_left_out(self) -> None:
+        resumption = _sse.Resumption(flow="f", types=("task_failed",), start="beginning")
+        self.assertEqual(resumption.request()[0], "/events?flow=f&types=task_failed&from=beginning")
+        one = b'id: 1\nevent: e\ndata: {"id":"a"}\n\n'
+        self.assertEqual(len([*resumption.feed(one + b"id: 2\ndata: {")]), 1)
+        path, headers = resumption.request()
+        self.assertEqual(
+            (path, headers["last-event-id"]), ("/events?flow=f&types=task_failed", "1")
+        )
+        self.assertEqual([*resumption.feed(one)], [])
+
+
+class Answers(unittest.TestCase):
+    def answer(self, status: int = 200, **members: object) -> object:
+        return _protocol.decode(status, json.dumps({"jsonrpc": "2.0", "id": 1, **members}).encode())
+
+    def test_errors_have_a_class_for_each_code(self) -> None:
+        fault = {"field": "task_id", "reason": "Invalid UUID format", "expected": "a UUID v4"}
+        for code, data, status, expected in [
+            (-32001, {}, 200, taskledger.TaskNotFound),
+            (-32602, {"errors": [fault]}, 200, taskledger.InvalidParams),
+            (-32013, {"field": "server", "retry_after_ms": 1500}, 503, taskledger.Busy),
+            (-32013, {"field": "rate", "retry_after_ms": 20}, 429, taskledger.RateLimited),
+            (-32004, {}, 200, taskledger.Unauthorized),
+            (-32004, {}, 401, taskledger.Unauthenticated),
+            (-31010, {"reason": "lost"}, 200, taskledger.LeaseNotHeld),
+            (-39999, None, 200, taskledger.RpcError),
+        ]:
+            with self.assertRaises(taskledger.RpcError) as raised:
+                self.answer(status, error={"code": code, "message": "said", "data": data})
+            error = raised.exception
+            self.assertIs(type(error), expected)
+            self.assertEqual((error.code, error.http_status), (code, status))
+        self.assertEqual(error.data, {})
+        error = taskledger.RpcError.of(-32602, "Invalid params", {"errors": [fault]})
+        self.assertEqual(error.violations, [fault])
+        self.assertIn("task_id: Invalid UUID format, expected a UUID v4", str(error))
+        self.assertEqual(
+            taskledger.RpcError.of(-32013, "", {"retry_after_ms": 1500}).retry_after, 1.5
+        )
+        self.assertEqual(taskledger.RpcError.of(-31010, "", {"reason": "lost"}).reason, "lost")
+
+    def test_what_is_no_answer_is_told_apart_from_a_proxy_without_a_server(self) -> None:
+        self.assertEqual(self.answer(result={"x": 1}), {"x": 1})
+        with self.assertRaises(taskledger.TransportError):
+            _protocol.decode(502, b"<html>Bad gateway</html>")
+        with self.assertRaises(taskledger.ProtocolError):
+            _protocol.decode(200, b"[]")
+
+
+class Requests(unittest.TestCase):
+    def test_calls_that_change_tasks_get_a_key(self) -> None:
+        for method, has in [
+            ("tasks.create", True),
+            ("webhooks.create", False),
+            ("tasks.get", False),
+            ("tasks.claim", False),
+            ("workers.declare", False),
+            ("new", False),
+        ]:
+            body = json.loads(_protocol.encode(method, {}, idempotency_key=None))
+            self.assertEqual("metadata" in body, has, method)
+
+    def test_calls_that_are_repeated(self) -> None:
+        for method, params, key, expected in [
+            ("tasks.create", {}, None, True),
+            ("tasks.claim", {}, None, True),
+            ("workers.drain", {}, None, True),
+            ("tokens.create", {}, None, False),
+            ("tokens.create", {"id": "a"}, None, True),
+            ("new", {}, None, False),
+            ("new", {}, "key", True),
+        ]:
+            self.assertIs(_protocol.is_repeatable(method, params, key), expected, method)
+
+    def test_what_json_cannot_say_is_refused_before_it_is_sent(self) -> None:
+        for value in (float("nan"), "\ud800"):
+            with self.assertRaises(ValueError):
+                _protocol.encode("m", {"x": value}, idempotency_key=None)
+        with self.assertRaises(TypeError):
+            _protocol.encode("m", {"x": object()}, idempotency_key=None)
+
+    def test_urls_and_tokens(self) -> None:
+        parse = _protocol.Endpoint.parse
+        self.assertEqual(parse("https://[::1]/x/").authority, "[::1]")
+        self.assertEqual(parse("https://[::1]/x/").prefix, "/x")
+        self.assertEqual(parse("http://host:81").authority, "host:81")
+        for wrong in ("host:8000", "ftp://host", "http://u:p@host", "http://host?x", "http://"):
+            with self.assertRaises(ValueError):
+                parse(wrong)
+        with self.assertRaisesRegex(ValueError, "insecure_token"):
+            taskledger.Client("http://example.com", token="secret")
+        taskledger.Client("http://example.com", token="secret", insecure_token=True)
+        taskledger.Client("https://example.com", token="secret")
+        with mock.patch.dict(
+            os.environ, {"TASKLEDGER_TOKEN": "t", "TASKLEDGER_URL": "http://[::1]:1"}
+        ):
+            headers = taskledger.Client()._pool._settings.request_headers({})
+        self.assertEqual((headers["authorization"], headers["host"]), ("Bearer t", "[::1]:1"))
+        with self.assertRaises(ValueError):
+            taskledger.Client(token=lambda: "a\r\nb")._pool._settings.request_headers({})
+
+    def test_pauses_double_and_respect_the_server(self) -> None:
+        policy = taskledger.RetryPolicy(initial_seconds=1, max_seconds=4)
+        for failures, most in [(1, 1), (2, 2), (3, 4), (9, 4), (10_000, 4)]:
+            self.assertTrue(most / 2 <= policy.pause(failures) <= most)
+        self.assertEqual(policy.pause(1, 30), 30)
+
+    def test_both_clients_have_the_same_methods(self) -> None:
+        def shape(of: type) -> dict[str, str]:
+            methods = inspect.getmembers(of, inspect.isfunction)
+            return {
+                name: str(inspect.signature(f)).replace("Async", "")
+                for name, f in methods
+                if not name.startswith("_")
+            }
+
+        self.assertEqual(shape(Calls), shape(AsyncCalls))
+        both = {*shape(taskledger.Client)} ^ {*shape(taskledger.AsyncClient)}
+        self.assertEqual(both, set())
+
+
+class Work(unittest.TestCase):
+    def test_leases_are_renewed_at_a_third_and_when_the_time_is_up(self) -> None:
+        hold = _work.Hold(claim())
+        self.assertTrue(8 < hold.due_at - hold.begun_at <= 10)
+        hold = _work.Hold(claim(timeout_seconds=2.0))
+        self.assertTrue(2 < hold.due_at - hold.begun_at < 3)
+        now = time.monotonic()
+        self.assertFalse(hold.not_renewed(now, {"progress": 0.5}))
+        self.assertTrue(hold.due_at <= now + 3)
+        self.assertEqual(hold.take(now), {"progress": 0.5})
+        self.assertTrue(hold.not_renewed(now + 31, {}))
+
+    def test_progress_is_bounded(self) -> None:
+        hold = _work.Hold(claim())
+        for wrong in (-0.1, 1.1, float("nan")):
+            with self.assertRaises(ValueError):
+                hold.say(wrong, None)
+        hold.say(0.1, "a")
+        hold.say(None, "b" * 2000)
+        self.assertEqual(hold.take(0), {"progress": 0.1, "message": "b" * 1000})
+
+    def test_what_handlers_return_and_raise(self) -> None:
+        self.assertEqual(_work.of_value(None), _work.Outcome("complete", output={}))
+        self.assertEqual(_work.of_value({"a": 1}).output, {"a": 1})
+        for wrong in ([], {"a": float("inf")}, {"a": object()}):
+            outcome = _work.of_value(wrong)
+            self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
+        self.assertEqual(_work.of_error(KeyError("x")).error, "KeyError: 'x'")
+        self.assertEqual(_work.of_error(ValueError()).error, "ValueError")
+        self.assertTrue(_work.of_error(taskledger.Retryable("later")).retryable)
+        self.assertFalse(_work.of_error(taskledger.Final("never")).retryable)
+        long = _work.of_error(taskledger.Final("é" * 65536)).error
+        self.assertEqual(long, "é" * 32768)
+
+    def test_outcomes_of_attempts_that_were_told_to_stop(self) -> None:
+        done, error = _work.of_value({}), _work.of_error(OSError())
+        for outcome, reason, gave_in, kind in [
+            (done, None, False, "complete"),
+            (done, "cancelled", False, "drop"),
+            (error, "lost", False, "drop"),
+            (done, "shutdown", False, "complete"),
+            (error, "shutdown", False, "release"),
+            (error, "shutdown", True, "release"),
+            (_work.final("x"), "shutdown", False, "fail"),
+            (done, "expired", False, "complete"),
+            (error, "expired", True, "drop"),
+        ]:
+            self.assertEqual(_work.verdict(outcome, reason, gave_in=gave_in).kind, kind, reason)
+
+    def test_slots_are_shared_between_polls(self) -> None:
+        options = taskledger.Worker(concurrency=64)._options
+        self.assertEqual((options.pollers, options.share(64, 4), options.share(1, 3)), (2, 16, 1))
+        self.assertEqual(options.share(500, 1), 100)
+        for wrong in ({"concurrency": 0}, {"lease_seconds": 4}, {"poll_seconds": 61}, {"name": ""}):
+            with self.assertRaises(ValueError):
+                taskledger.Worker(**wrong)
+
+    def test_records_as_json(self) -> None:
+        record = logging.makeLogRecord(
+            {"msg": "done in %d", "args": (3,), "levelname": "INFO", "name": "n", "task_id": "t"}
+        )
+        line = json.loads(taskledger.JsonFormatter().format(record))
+        self.assertEqual((line["message"], line["task_id"]), ("done in 3", "t"))
+
+
+if __name__ == "__main__":
+    unittest.main()

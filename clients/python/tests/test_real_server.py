@@ -1,0 +1,379 @@
+"""The package against the real server, which ``TASKLEDGER_BIN`` names."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import os
+import threading
+import time
+import unittest
+from typing import Any
+from unittest import mock
+
+import taskledger
+from taskledger import AsyncClient, AsyncWorker, Client, Final, RetryPolicy, Worker
+
+from .real_server import BINARY, OnServer, RealServer, remote
+
+
+class Clients(OnServer):
+    def test_a_life_of_tasks(self) -> None:
+        client = self.client
+        self.assertEqual(client.health()["status"], "ok")
+        self.assertEqual(client.whoami()["kind"], "anonymous")
+        self.assertIn("echo_executor", [e["name"] for e in client.executors()])
+        created = client.create(
+            "root",
+            children=[{"name": "a", "schemas": {"method": "echo_executor"}}],
+        )
+        root = created["id"]
+        self.assertEqual(client.tree(root)["children"][0]["task"]["name"], "a")
+        self.assertEqual([task["name"] for task in client.children(root)], ["a"])
+        client.update(root, name="renamed", priority=0)
+        self.assertEqual(client.get(root)["name"], "renamed")
+        copy = client.copy(root, copy_children=True)["copied_task_id"]
+        client.delete(copy, cascade=True)
+        with self.assertRaises(taskledger.TaskNotFound):
+            client.get(copy)
+        run = client.execute_and_wait(task_id=root, timeout=20).raise_for_state()
+        self.assertEqual(run.counts["completed"], 1)
+        self.assertIn("task_id", client.explain(root))
+        types = [event["type"] for event in client.history(root, scope="flow", page_size=2)]
+        self.assertIn("run_ended", types)
+        with self.assertRaises(taskledger.InvalidTransition):
+            client.cancel(root)
+
+    def test_faults_are_told_all_at_once(self) -> None:
+        with self.assertRaises(taskledger.InvalidParams) as raised:
+            self.client.call("tasks.create", {"name": "", "priority": 9, "x": 1})
+        fields = {fault["field"] for fault in raised.exception.violations}
+        self.assertEqual(fields, {"name", "priority", "x"})
+        with self.assertRaises(taskledger.ExecutorNotFound):
+            self.client.execute([{"name": "x", "schemas": {"method": "nobody"}}])
+
+    def test_a_key_makes_a_call_happen_once(self) -> None:
+        first = self.client.create("x", idempotency_key="one key")
+        self.assertEqual(self.client.create("x", idempotency_key="one key"), first)
+        with self.assertRaises(taskledger.InvalidParams):
+            self.client.create("y", idempotency_key="one key")
+
+    def test_lists_of_many_pages(self) -> None:
+        names = {f"page-{k}" for k in range(25)}
+        for name in names:
+            self.client.create(name, user_id="pages")
+        listed = [task["name"] for task in self.client.list(user_id="pages", page_size=10)]
+        self.assertEqual((len(listed), {*listed}), (25, names))
+
+    def test_a_run_that_fails(self) -> None:
+        task = {
+            "name": "x",
+            "schemas": {"method": "sleep_executor"},
+            "inputs": {"duration_ms": 60000},
+            "params": {"timeout_seconds": 0.1},
+        }
+        run = self.client.execute_and_wait([task], timeout=30)
+        self.assertEqual(run.state, "failed")
+        with self.assertRaises(taskledger.RunFailed):
+            run.raise_for_state()
+
+    def test_events_go_on_over_a_restart_of_the_server(self) -> None:
+        task = {"name": "x", "schemas": {"method": "echo_executor"}}
+        seen: collections.Counter[str] = collections.Counter()
+        with self.client.events(types=["task_completed"], start="beginning") as events:
+            for round in range(3):
+                started = self.client.execute([task])
+                for event in events:
+                    seen[event.data["id"]] += 1
+                    if event.task_id == started["root_task_id"]:
+                        break
+                if round < 2:
+                    self.server.restart()
+        self.assertEqual({*seen.values()}, {1})
+
+    def test_asynchronous_calls(self) -> None:
+        async def main() -> None:
+            async with AsyncClient(self.server.url) as client:
+                task = {"name": "x", "schemas": {"method": "echo_executor"}, "inputs": {"n": 1}}
+                runs = await asyncio.gather(*(client.execute_and_wait([task]) for _ in range(20)))
+                self.assertEqual([run.result for run in runs], [{"n": 1}] * 20)
+                root = runs[0].root_task_id
+                async with client.events(flow=root, start="beginning") as events:
+                    async for event in events:
+                        if event.final:
+                            break
+                names = [event["type"] async for event in client.history(root)]
+                self.assertEqual(names[0], "task_created")
+
+        asyncio.run(main())
+
+
+class Workers(OnServer):
+    def workers(self) -> list[Any]:
+        """One of each kind, with the same methods."""
+        sync = Worker(self.server.url, concurrency=4, lease_seconds=5)
+        asynchronous = AsyncWorker(self.server.url, concurrency=4, lease_seconds=5)
+        socket = AsyncWorker(self.server.url, concurrency=4, lease_seconds=60, socket=True)
+
+        @sync.method("work")
+        def work(input: Any, ctx: Any) -> Any:
+            if ctx.attempt == 1 and "first" in input:
+                raise OSError(input["first"])
+            if "final" in input:
+                raise Final(input["final"])
+            ctx.sleep(input.get("seconds", 0))
+            return {"attempt": ctx.attempt, "input": input}
+
+        @socket.method("work")
+        @asynchronous.method("work")
+        async def work_async(input: Any, ctx: Any) -> Any:
+            if ctx.attempt == 1 and "first" in input:
+                raise OSError(input["first"])
+            if "final" in input:
+                raise Final(input["final"])
+            await asyncio.sleep(input.get("seconds", 0))
+            return {"attempt": ctx.attempt, "input": input}
+
+        return [sync, asynchronous, socket]
+
+    def each(self) -> Any:
+        for worker in self.workers():
+            with self.subTest(type(worker).__name__, socket=getattr(worker, "_socket", False)):
+                thread = self.begin(worker)
+                yield worker
+                worker.stop()
+                thread.join(20)
+                self.assertFalse(thread.is_alive())
+
+    def test_results_failures_and_retries(self) -> None:
+        for _ in self.each():
+            run = self.client.execute_and_wait([remote("a", inputs={"x": "é"})], timeout=30)
+            self.assertEqual(run.raise_for_state().result, {"attempt": 1, "input": {"x": "é"}})
+            again = remote("b", inputs={"first": "no"}, params={"retry_count": 1})
+            run = self.client.execute_and_wait([again], timeout=30).raise_for_state()
+            self.assertEqual((run.result or {})["attempt"], 2)
+            never = remote("c", inputs={"final": "never"}, params={"retry_count": 5})
+            run = self.client.execute_and_wait([never], timeout=30)
+            self.assertEqual(
+                (run.state, run.task["error"], run.task["attempt"]), ("failed", "never", 1)
+            )
+
+    def test_a_workflow_of_many_tasks(self) -> None:
+        steps = [{"id": "root", "name": "root"}]
+        steps += [remote(f"s{k}", id=f"s{k}", parent_id="root") for k in range(50)]
+        gather = {"id": s["id"] for s in steps[1:2]}
+        steps.append(remote("last", id="last", parent_id="root", dependencies=[gather]))
+        for _ in self.each():
+            run = self.client.execute_and_wait(steps, timeout=60).raise_for_state()
+            self.assertEqual(run.counts["completed"], 51)
+
+    def test_cancelling_stops_the_handler(self) -> None:
+        for _ in self.each():
+            started = self.client.execute([remote("long", inputs={"seconds": 100})])
+            task = started["root_task_id"]
+            self.until_status(task, "in_progress")
+            self.client.cancel(task, reason="enough")
+            self.assertEqual(self.client.get(task)["error"], "enough")
+            # All slots are free again in the end.
+            waits = [remote(f"n{k}", inputs={"seconds": 1}, parent_id="r") for k in range(4)]
+            run = self.client.execute_and_wait([{"id": "r", "name": "r"}, *waits], timeout=30)
+            self.assertEqual(run.counts["completed"], 4)
+
+    def test_progress_and_renewals_outlive_the_lease(self) -> None:
+        worker = Worker(self.server.url, lease_seconds=5)
+
+        @worker.method("slow")
+        def slow(input: Any, ctx: Any) -> Any:
+            ctx.progress(0.25, "a quarter")
+            ctx.sleep(7)
+            return {"attempt": ctx.attempt}
+
+        self.begin(worker)
+        started = self.client.execute([remote("slow", "slow")])
+        task = started["root_task_id"]
+        ends_at = time.monotonic() + 5
+        while self.client.get(task)["progress"] != 0.25:
+            self.assertLess(time.monotonic(), ends_at)
+            time.sleep(0.05)
+        held = [w for w in self.client.workers_list() if w["worker"] == worker.name]
+        self.assertEqual([t["task_id"] for t in held[0]["tasks"]], [task])
+        self.assertEqual(self.client.wait(started, timeout=30).result, {"attempt": 1})
+
+    def test_stopping_gives_back_what_does_not_end(self) -> None:
+        first = Worker(self.server.url, grace_seconds=0.1, release_seconds=0.5)
+
+        @first.method("handed")
+        def handed(input: Any, ctx: Any) -> Any:
+            ctx.sleep(60)
+
+        thread = self.begin(first)
+        started = self.client.execute([remote("x", "handed", params={"retry_count": 0})])
+        self.until_status(started["root_task_id"], "in_progress")
+        first.stop()
+        thread.join(20)
+        self.assertFalse(thread.is_alive())
+        second = Worker(self.server.url)
+        second.method("handed")(lambda input, ctx: {"by": "the second"})
+        self.begin(second)
+        self.assertEqual(self.client.wait(started, timeout=30).result, {"by": "the second"})
+
+    def test_draining_ends_a_worker(self) -> None:
+        worker = Worker(self.server.url, poll_seconds=1)
+        worker.method("drained")(lambda input, ctx: {})
+        thread = self.begin(worker)
+        ends_at = time.monotonic() + 10
+        while worker.name not in [w["worker"] for w in self.client.workers_list()]:
+            self.assertLess(time.monotonic(), ends_at)
+            time.sleep(0.05)
+        self.client.workers_drain(worker.name)
+        thread.join(20)
+        self.assertFalse(thread.is_alive())
+
+    def test_declared_methods_wait_for_a_worker(self) -> None:
+        self.client.workers_declare("later", description="done later", limit=2)
+        shown = {m["method"]: m for m in self.client.workers_methods()}
+        self.assertTrue(shown["later"]["declared"])
+        started = self.client.execute([{"name": "x", "schemas": {"method": "later"}}])
+        claims = self.client.claim(["later"], worker="by hand", wait_seconds=5)["claims"]
+        [claim] = claims
+        self.assertEqual(claim["task"]["id"], started["root_task_id"])
+        token = claim["lease"]["token"]
+        self.client.renew(claim["task"]["id"], token, progress=0.5)
+        ended = self.client.complete(claim["task"]["id"], token, {"x": 1})
+        self.assertEqual(self.client.complete(claim["task"]["id"], token, {"x": 1}), ended)
+        with self.assertRaises(taskledger.LeaseNotHeld):
+            self.client.complete(claim["task"]["id"], token, {"x": 2})
+        with self.assertRaises(taskledger.LeaseNotHeld):
+            self.client.renew(claim["task"]["id"], token)
+        self.assertTrue(self.client.workers_undeclare("later"))
+
+    def test_500_tasks_at_once(self) -> None:
+        for socket in (False, True):
+            with self.subTest(socket=socket):
+                self.crowd(socket)
+
+    def crowd(self, socket: bool) -> None:
+        worker = AsyncWorker(self.server.url, concurrency=500, socket=socket)
+        running = most = 0
+        everyone = asyncio.Event()
+
+        @worker.method("crowd")
+        async def crowd(input: Any, ctx: Any) -> Any:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            if running == 500:
+                everyone.set()
+            await everyone.wait()
+            running -= 1
+            return input
+
+        thread = self.begin(worker)
+        tasks = [{"id": "root", "name": "root"}]
+        tasks += [remote(f"c{k}", "crowd", parent_id="root", inputs={"k": k}) for k in range(500)]
+        run = self.client.execute_and_wait(tasks, timeout=120).raise_for_state()
+        self.assertEqual((run.counts["completed"], most), (500, 500))
+        worker.stop()
+        thread.join(20)
+        self.assertFalse(thread.is_alive())
+
+
+@unittest.skipUnless(BINARY, "TASKLEDGER_BIN names the program to test with")
+class Encrypted(unittest.TestCase):
+    def setUp(self) -> None:
+        self.server = RealServer(tls=True)
+        self.addCleanup(self.server.close)
+
+    def test_calls_and_streams(self) -> None:
+        task = {"name": "x", "schemas": {"method": "echo_executor"}, "inputs": {"n": 1}}
+        url, ca_file = self.server.url, self.server.ca_file
+        with Client(url, ca_file=ca_file) as client:
+            self.assertEqual(client.execute_and_wait([task]).result, {"n": 1})
+
+        async def main() -> Any:
+            async with AsyncClient(url, ca_file=ca_file) as client:
+                return await client.execute_and_wait([task])
+
+        self.assertEqual(asyncio.run(main()).result, {"n": 1})
+
+    def test_a_stranger_is_not_trusted(self) -> None:
+        with Client(self.server.url, retry=RetryPolicy(budget_seconds=0)) as client:
+            with self.assertRaisesRegex(taskledger.TransportError, "certificate"):
+                client.health()
+
+    def test_idle_workers_stop_at_once(self) -> None:
+        url, ca_file = self.server.url, self.server.ca_file
+        worker = Worker(Client(url, ca_file=ca_file))
+        worker.method("m")(lambda input, ctx: {})
+        threading.Timer(0.5, worker.stop).start()
+        begun = time.monotonic()
+        worker.run()
+        worker.client.close()
+
+        async def main() -> None:
+            async with AsyncClient(url, ca_file=ca_file) as client:
+                other = AsyncWorker(client)
+
+                @other.method("m")
+                async def handler(input: Any, ctx: Any) -> Any:
+                    return {}
+
+                asyncio.get_running_loop().call_later(0.5, other.stop)
+                await other.run()
+
+        asyncio.run(main())
+        self.assertLess(time.monotonic() - begun, 4)
+
+
+class Authenticated(OnServer):
+    def test_tokens(self) -> None:
+        def token(name: str, scopes: list[str], **members: Any) -> str:
+            params = {"name": name, "kind": "service", "scopes": scopes, **members}
+            return str(self.client.call("tokens.create", params)["token"])
+
+        admin = token("admin", self.client.whoami()["scopes"])
+        narrow = token("narrow", ["worker", "users:any"], methods=["allowed"])
+        self.server.restart()  # from now on callers need one
+        with self.assertRaises(taskledger.Unauthenticated) as raised:
+            self.client.whoami()
+        self.assertEqual(raised.exception.http_status, 401)
+        with Client(self.server.url, token=narrow) as client:
+            with self.assertRaises(taskledger.Unauthorized):
+                client.claim(["other"])
+            with self.assertRaises(taskledger.Unauthorized):
+                client.create("x")
+            with self.assertRaises(taskledger.Unauthorized):
+                next(client.events())
+        with mock.patch.dict(os.environ, {"TASKLEDGER_TOKEN": narrow}):
+            workers = [Worker(self.server.url), AsyncWorker(self.server.url, socket=True)]
+        for worker in workers:
+            if isinstance(worker, Worker):
+                worker.method("allowed")(lambda input, ctx: {"by": ctx.worker})
+            else:
+
+                @worker.method("allowed")
+                async def allowed(input: Any, ctx: Any) -> Any:
+                    return {"by": ctx.worker}
+
+            thread = self.begin(worker)
+            with Client(self.server.url, token=lambda: admin) as client:
+                run = client.execute_and_wait([remote("x", "allowed")], timeout=30)
+                self.assertEqual(run.raise_for_state().result, {"by": worker.name})
+            worker.stop()
+            thread.join(20)
+
+
+class Guards(OnServer):
+    def test_a_client_waits_for_a_server_that_comes_back(self) -> None:
+        client = Client(self.server.url, retry=RetryPolicy(budget_seconds=30))
+        self.addCleanup(client.close)
+        client.health()
+        self.server.kill()
+        timer = threading.Timer(0.5, self.server.start)
+        timer.start()
+        self.addCleanup(timer.join)
+        self.assertEqual(client.health()["status"], "ok")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,155 @@
+/**
+ * Errors of the client: one class for each code of the server, and one for connections that failed.
+ * Every class extends {@link TaskledgerError}.
+ */
+
+/** One fault of a call: which field, why, what would be accepted, and what was found. */
+export interface Violation {
+  field: string;
+  reason: string;
+  expected: string;
+  actual: unknown;
+  path: (string | number)[];
+}
+
+/** `data` of an error of the server. Which members there are depends on the code. */
+export interface ErrorData {
+  errors?: Violation[];
+  /** Faults beyond those that `errors` lists. */
+  more?: number;
+  reason?: string;
+  field?: string;
+  /** With {@link BusyError}: milliseconds after which the call may be repeated. */
+  retry_after_ms?: number;
+  /** With {@link UnauthorizedError}: the scope that is missing. */
+  scope?: string;
+  /** With {@link InternalError}: under which the log of the server has the cause. */
+  error_id?: string;
+  [member: string]: unknown;
+}
+
+/** What all errors of this package extend. */
+export class TaskledgerError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** No answer came: the server cannot be reached, or the connection was lost. Whether the call was carried out is unknown. */
+export class ConnectionError extends TaskledgerError {
+  /** Status of HTTP, when there was an answer that is none of taskledger's. */
+  readonly status: number | undefined;
+
+  constructor(message: string, options?: ErrorOptions & { status?: number | undefined }) {
+    super(message, options);
+    this.status = options?.status;
+  }
+}
+
+/** An error that the server answered with. */
+export class RpcError extends TaskledgerError {
+  /** Code of JSON-RPC. */
+  readonly code: number;
+  /** Members that depend on the code. */
+  readonly data: ErrorData;
+  /** The method that was called, if one was. */
+  readonly method: string | undefined;
+  /** The idempotency key that the call was sent with. Repeat a call whose outcome is unknown with the same key. */
+  idempotencyKey: string | undefined;
+
+  constructor(code: number, message: string, data: ErrorData, method?: string) {
+    super(describe(code, message, data, method));
+    this.code = code;
+    this.data = data;
+    this.method = method;
+  }
+
+  /** All faults of the call, at most as many as the server lists. */
+  get violations(): Violation[] {
+    return this.data.errors ?? [];
+  }
+}
+
+/** -32700: the body is no JSON. */
+export class ParseError extends RpcError {}
+/** -32600: JSON, but no request. */
+export class InvalidRequestError extends RpcError {}
+/** -32601: the server has no such method. */
+export class MethodNotFoundError extends RpcError {}
+/** -32602: the parameters are not valid; `violations` names every fault. */
+export class InvalidParamsError extends RpcError {}
+/** -32603: the server failed; `data.error_id` finds the cause in its log. */
+export class InternalError extends RpcError {}
+/** -32001: no such task, or not for this caller. */
+export class TaskNotFoundError extends RpcError {}
+/** -32002: a dependency would close a cycle. */
+export class CircularDependencyError extends RpcError {}
+/** -32003: nothing runs the task's method. */
+export class ExecutorNotFoundError extends RpcError {}
+/** -32004: no credentials, none that hold, or `data.scope` is missing. */
+export class UnauthorizedError extends RpcError {}
+/** -32006: the status of the task does not allow this. */
+export class InvalidTransitionError extends RpcError {}
+/** -32008: an active run covers the task. */
+export class AlreadyExecutingError extends RpcError {}
+/** -32009: the task is not pending, or others depend on it. */
+export class TaskNotDeletableError extends RpcError {}
+/** -32010: the parent does not exist or cannot be one. */
+export class InvalidParentError extends RpcError {}
+/** -32011: the dependency is not in the flow. */
+export class InvalidDependencyError extends RpcError {}
+/** -32012: the tasks do not form one tree. */
+export class InvalidTreeError extends RpcError {}
+/** -32013: too busy; repeat after `data.retry_after_ms`. The client has done so already. */
+export class BusyError extends RpcError {}
+/** -32014: no such webhook, or no such delivery. */
+export class WebhookNotFoundError extends RpcError {}
+/** -32015: the caller has as much as it may; `data.limit` and `data.used`. */
+export class QuotaExceededError extends RpcError {}
+/** -31010: the lease has ended, is stale, or belongs to another worker; `data.reason` says which. */
+export class LeaseNotHeldError extends RpcError {}
+
+const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: ErrorData, method?: string) => RpcError> =
+  new Map([
+    [-32700, ParseError],
+    [-32600, InvalidRequestError],
+    [-32601, MethodNotFoundError],
+    [-32602, InvalidParamsError],
+    [-32603, InternalError],
+    [-32001, TaskNotFoundError],
+    [-32002, CircularDependencyError],
+    [-32003, ExecutorNotFoundError],
+    [-32004, UnauthorizedError],
+    [-32006, InvalidTransitionError],
+    [-32008, AlreadyExecutingError],
+    [-32009, TaskNotDeletableError],
+    [-32010, InvalidParentError],
+    [-32011, InvalidDependencyError],
+    [-32012, InvalidTreeError],
+    [-32013, BusyError],
+    [-32014, WebhookNotFoundError],
+    [-32015, QuotaExceededError],
+    [-31010, LeaseNotHeldError],
+  ]);
+
+/** The member `error` of an answer. */
+export interface ErrorObject {
+  code: number;
+  message: string;
+  data?: ErrorData;
+}
+
+/** The error object of an answer as an error of its class; {@link RpcError} itself for a code of a newer server. */
+export function toError(error: ErrorObject, method?: string): RpcError {
+  const Class = CLASSES.get(error.code) ?? RpcError;
+  return new Class(error.code, error.message, error.data ?? {}, method);
+}
+
+function describe(code: number, message: string, data: ErrorData, method?: string): string {
+  const faults = (data.errors ?? []).slice(0, 3).map((v) => (v.field ? `${v.field}: ${v.reason}` : v.reason));
+  if (faults.length === 0 && typeof data.reason === "string") faults.push(data.reason);
+  const more = (data.errors?.length ?? 0) - 3 + (data.more ?? 0);
+  const detail = faults.length > 0 ? `: ${faults.join("; ")}${more > 0 ? ` and ${more} more` : ""}` : "";
+  return `${method ? `${method}: ` : ""}${message} (${code})${detail}`;
+}

@@ -1,0 +1,123 @@
+/** One claimed task while this worker has it: what its handler sees, and where its lease and its outcome stand. */
+
+import type { Claim, ClaimContext, JsonObject, Task } from "../types.js";
+import { AttemptEnded, type EndReason } from "./errors.js";
+
+/** What a handler is given beside the input. */
+export interface Context {
+  readonly task: Task;
+  readonly taskId: string;
+  /** From 1, over all runs of the task. */
+  readonly attempt: number;
+  readonly context: ClaimContext;
+  /** Aborted when the task is taken back, the lease is lost, or the worker stops; the reason is an {@link AttemptEnded}. */
+  readonly signal: AbortSignal;
+  /** Tells how far the attempt is, 0 to 1, with a message for people. Sent with the next renewal when called often. */
+  progress(progress: number, message?: string): void;
+}
+
+/** Ends an attempt. Returns what the task produced: an object, or nothing for an empty one. */
+export type Handler<Input extends object = JsonObject, Output extends object | void = object | void> = (
+  input: Input,
+  context: Context,
+) => Output | Promise<Output>;
+
+/** Characters of a progress message that the server takes. */
+const MESSAGE_CHARS_MAX = 1000;
+
+/** The call that ends an attempt, on its way. */
+export interface Report {
+  method: "tasks.complete" | "tasks.fail" | "tasks.release";
+  /** JSON. */
+  params: string;
+  /** When it was sent; `undefined` while it waits. */
+  sentAt: number | undefined;
+  /** Not before, while it waits. */
+  tryAt: number;
+  tries: number;
+}
+
+/** A held attempt. Times are of `performance.now()`: steps of the clock do not matter. */
+export class Attempt implements Context {
+  readonly task: Task;
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly input: JsonObject;
+  readonly context: ClaimContext;
+  readonly method: string;
+  readonly token: string;
+  readonly leaseMs: number;
+  /** When the lease ends unless it is renewed. */
+  endsAt: number;
+  renewAt: number;
+  /** When the renewal was sent that is not answered; 0 if none. */
+  renewingSince = 0;
+  /** Whether the handler runs. */
+  isRunning = false;
+  /** Why the outcome of the handler does not count any more. */
+  ended: EndReason | undefined;
+  /** Whether the server knows that the lease is not held: nothing is reported. */
+  isFenced = false;
+  report: Report | undefined;
+  told: { progress: number; message: string | undefined } | undefined;
+  /** When progress was sent last. */
+  toldAt = -Infinity;
+  /** Whether it was logged that the lease is not renewed. */
+  isWarned = false;
+  #controller: AbortController | undefined;
+
+  constructor(
+    claim: Claim,
+    now: number,
+    private readonly tell: (attempt: Attempt) => void,
+  ) {
+    this.task = claim.task;
+    this.taskId = claim.task.id;
+    this.attempt = claim.lease.attempt;
+    this.input = claim.input;
+    this.context = claim.context;
+    this.method = claim.task.schemas?.method ?? "";
+    this.token = claim.lease.token;
+    this.leaseMs = claim.lease.lease_seconds * 1000;
+    this.endsAt = now + this.leaseMs;
+    this.renewAt = now + this.leaseMs / 3;
+  }
+
+  /** A property, so that handlers may take it out of their context. */
+  readonly progress = (progress: number, message?: string): void => {
+    if (this.ended !== undefined || this.report !== undefined) return;
+    if (!(progress >= 0 && progress <= 1)) throw new RangeError(`progress must be from 0 to 1, not ${progress}`);
+    this.told = { progress, message: message ? message.slice(0, MESSAGE_CHARS_MAX) : undefined };
+    this.tell(this);
+  };
+
+  get signal(): AbortSignal {
+    // Made when it is asked for: most short handlers never do.
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.ended !== undefined) this.#controller.abort(new AttemptEnded(this.ended));
+    }
+    return this.#controller.signal;
+  }
+
+  /** The lease was renewed by a call that was sent at `sentAt`. */
+  renewed(sentAt: number): void {
+    this.renewingSince = 0;
+    this.isWarned = false;
+    this.endsAt = sentAt + this.leaseMs;
+    this.renewAt = sentAt + this.leaseMs / 3;
+  }
+
+  /** Takes the attempt from its handler. The first reason counts. */
+  end(reason: EndReason): boolean {
+    if (this.ended !== undefined) return false;
+    this.ended = reason;
+    this.#controller?.abort(new AttemptEnded(reason));
+    return true;
+  }
+
+  /** Parameters that name the lease, without the closing brace. */
+  params(): string {
+    return `{"task_id":"${this.taskId}","lease":${JSON.stringify(this.token)}`;
+  }
+}

@@ -1,0 +1,154 @@
+/** Brings the outcomes of attempts to the server, until it has answered each of them. */
+
+import { jittered } from "../backoff.js";
+import type { Attempt, Report } from "./attempt.js";
+import { fitsSocket, type Call, type Outcome } from "./channels.js";
+import type { Level } from "./log.js";
+
+/** How long an answer on the socket may take before the report is sent over POST too. */
+const ANSWER_MS = 35_000;
+const RETRY_FIRST_MS = 100;
+const RETRY_MAX_MS = 5_000;
+/** Bytes of an error that the server takes. */
+const ERROR_BYTES_MAX = 65_536;
+
+/** What reports need of the worker. */
+export interface ReportHost {
+  /** Sends a call over the socket, if one is open. */
+  sendOnSocket(call: Call): boolean;
+  sendOverPost(call: Call): void;
+  /** The server has answered, or never will: the attempt is over for this worker. */
+  settled(attempt: Attempt): void;
+  note(level: Level, message: string, attempt: Attempt, fields?: Record<string, unknown>): void;
+}
+
+/** All reports of a worker. */
+export class Reports {
+  /** Those that are not answered. */
+  readonly #open = new Set<Attempt>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timerAt = Infinity;
+
+  constructor(private readonly host: ReportHost) {}
+
+  /** `output` is JSON of an object. */
+  complete(attempt: Attempt, output: string): void {
+    this.#begin(attempt, "tasks.complete", `${attempt.params()},"output":${output}}`);
+  }
+
+  fail(attempt: Attempt, error: string, retryable: boolean): void {
+    const shown = JSON.stringify(cut(error === "" ? "the handler failed without a message" : error));
+    this.#begin(attempt, "tasks.fail", `${attempt.params()},"error":${shown},"retryable":${retryable}}`);
+  }
+
+  release(attempt: Attempt): void {
+    this.#begin(attempt, "tasks.release", `${attempt.params()}}`);
+  }
+
+  /** A socket was opened: what waits goes out at once. */
+  resume(): void {
+    for (const attempt of this.#open) if (attempt.report?.sentAt === undefined) this.#send(attempt);
+  }
+
+  /** To be called now and then: looks after answers that do not come. */
+  watch(now: number): void {
+    for (const attempt of this.#open) {
+      const sentAt = attempt.report?.sentAt;
+      if (sentAt !== undefined && now - sentAt >= ANSWER_MS) this.#send(attempt, true);
+    }
+  }
+
+  #begin(attempt: Attempt, method: Report["method"], params: string): void {
+    if (attempt.report !== undefined) return;
+    attempt.report = { method, params, sentAt: undefined, tryAt: 0, tries: 0 };
+    this.#open.add(attempt);
+    this.#send(attempt);
+  }
+
+  #send(attempt: Attempt, overPost = false): void {
+    const report = attempt.report!;
+    report.sentAt = performance.now();
+    const call: Call = {
+      method: report.method,
+      params: report.params,
+      done: (outcome) => this.#answered(attempt, report, outcome),
+    };
+    if (overPost || !fitsSocket(report.params) || !this.host.sendOnSocket(call)) this.host.sendOverPost(call);
+  }
+
+  #answered(attempt: Attempt, report: Report, outcome: Outcome): void {
+    // Sent twice, answered twice; or replaced by another report.
+    if (!this.#open.has(attempt) || attempt.report !== report) return;
+    if ("result" in outcome) return this.#settle(attempt);
+    if ("lost" in outcome) return this.#again(attempt, report, 0, outcome.lost);
+    const { code, message, data } = outcome.error;
+    if (code === -32013) return this.#again(attempt, report, data?.retry_after_ms ?? 0, message);
+    // Releases are also sent of attempts that the server has taken back, which it may refuse.
+    const expected = report.method === "tasks.release" && attempt.ended !== undefined;
+    if (code === -31010 || code === -32001) {
+      if (!expected) {
+        this.host.note("warn", "the outcome was refused: the lease is not held", attempt, {
+          "lease.reason": data?.["reason"] ?? message,
+          "outcome.method": report.method,
+        });
+      }
+      return this.#settle(attempt);
+    }
+    if (code === -32602 || code === -32006) {
+      const reason = (data?.errors ?? []).map((fault) => `${fault.field}: ${fault.reason}`).join("; ") || message;
+      this.host.note("error", "the outcome was refused", attempt, { "error.message": reason, "error.code": code });
+      if (report.method !== "tasks.complete") return this.#settle(attempt);
+      attempt.report = undefined;
+      return this.fail(attempt, `the output was refused: ${reason}`, false);
+    }
+    // Credentials that do not hold, or a failure inside the server: worth repeating while the lease lives.
+    if (performance.now() >= attempt.endsAt) {
+      this.host.note("error", "the outcome could not be reported", attempt, { "error.message": message, "error.code": code });
+      return this.#settle(attempt);
+    }
+    this.#again(attempt, report, 0, message);
+  }
+
+  #settle(attempt: Attempt): void {
+    this.#open.delete(attempt);
+    this.host.settled(attempt);
+  }
+
+  #again(attempt: Attempt, report: Report, atLeastMs: number, why: string): void {
+    report.sentAt = undefined;
+    report.tryAt = performance.now() + Math.max(atLeastMs, jittered(RETRY_FIRST_MS, RETRY_MAX_MS, report.tries++));
+    if (report.tries === 1) this.host.note("debug", "the outcome is sent again", attempt, { "error.message": why });
+    this.#arm(report.tryAt);
+  }
+
+  #arm(at: number): void {
+    if (at >= this.#timerAt) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    this.#timer = setTimeout(() => this.#retry(), Math.max(1, at - performance.now()));
+  }
+
+  #retry(): void {
+    this.#timerAt = Infinity;
+    const now = performance.now();
+    for (const attempt of this.#open) {
+      const report = attempt.report;
+      if (report?.sentAt !== undefined || report === undefined) continue;
+      if (report.tryAt <= now) this.#send(attempt);
+      else this.#arm(report.tryAt);
+    }
+  }
+
+  /** Nothing is sent any more. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#open.clear();
+  }
+}
+
+/** At most as many bytes as the server takes. */
+function cut(error: string): string {
+  if (error.length * 3 <= ERROR_BYTES_MAX) return error;
+  const bytes = Buffer.from(error);
+  return bytes.length <= ERROR_BYTES_MAX ? error : new TextDecoder().decode(bytes.subarray(0, ERROR_BYTES_MAX - 3));
+}

@@ -1,0 +1,104 @@
+// The client against the real server.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { AlreadyExecutingError, Client, InvalidParamsError, TaskNotFoundError } from "taskledger";
+import { binary, Server } from "./server.mjs";
+
+const options = { skip: binary ? false : "TASKLEDGER_BIN is not set" };
+const MISSING = "0f8fad5b-d9cb-469f-a165-70867728950e";
+let server;
+let client;
+
+before(async () => {
+  if (!binary) return;
+  server = await Server.start();
+  client = new Client({ url: server.url });
+});
+after(() => server?.stop());
+
+const echo = (inputs, more = {}) => ({ name: "echo", schemas: { method: "echo_executor" }, inputs, ...more });
+
+test("create, get, update, tree, children, copy, explain, history, list and delete", options, async () => {
+  const created = await client.create([
+    { id: "root", name: "root" },
+    { id: "a", name: "a", parent_id: "root", schemas: { method: "echo_executor" }, inputs: { n: 1 } },
+  ]);
+  assert.equal(created.status, "pending");
+  const { root, a } = created.task_ids;
+  assert.equal((await client.get(root)).name, "root");
+  assert.equal((await client.update(a, { name: "renamed" })).id, a);
+  const tree = await client.tree(root);
+  assert.equal(tree.children[0].task.name, "renamed");
+  assert.equal((await client.children(root))[0].id, a);
+  const copied = await client.copy(root, { copyChildren: true });
+  assert.equal(Object.keys(copied.task_ids).length, 2);
+  assert.ok((await client.explain(a)).status);
+  const types = [];
+  for await (const event of client.history(a, { limit: 1 })) types.push(event.type);
+  assert.deepEqual(types, ["task_created", "task_renamed"]);
+  const names = [];
+  for await (const task of client.list({ root_only: true, limit: 1 })) names.push(task.name);
+  assert.deepEqual(names, ["root", "root"]);
+  assert.deepEqual(await client.delete(copied.copied_task_id, { cascade: true }), { success: true });
+});
+
+test("execute and wait", options, async () => {
+  const { started, run, task } = await client.executeAndWait(echo({ a: 1 }));
+  assert.equal(run.id, started.run_id);
+  assert.equal(run.state, "completed");
+  assert.deepEqual(task.result, { a: 1 });
+  const failed = await client.executeAndWait(echo({ duration_ms: 5000 }, { schemas: { method: "sleep_executor" }, params: { timeout_seconds: 0.05 } }));
+  assert.equal(failed.run.state, "failed");
+  assert.ok(failed.task.error);
+});
+
+test("a run is waited for across kills of the server", options, async () => {
+  const waiting = client.executeAndWait(echo({ duration_ms: 1500 }, { schemas: { method: "sleep_executor" } }));
+  for (let i = 0; i < 2; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await server.kill();
+    await server.up();
+  }
+  assert.equal((await waiting).run.state, "completed");
+});
+
+test("events are told once each, also across a kill", options, async () => {
+  const roots = [];
+  const got = [];
+  const ids = new Set();
+  const reading = (async () => {
+    for await (const event of client.events({ types: ["task_completed"], from: "beginning" })) {
+      assert.ok(!ids.has(event.data.id), "nothing comes twice");
+      ids.add(event.data.id);
+      if (event.data.result?.round !== undefined) got.push(event.data.task_id);
+      if (got.length === 3) return;
+    }
+  })();
+  for (let round = 0; round < 3; round++) {
+    const { started } = await client.executeAndWait(echo({ round }));
+    roots.push(started.root_task_id);
+    await server.kill();
+    await server.up();
+  }
+  await reading;
+  assert.deepEqual(got, roots);
+});
+
+test("retry and cancel", options, async () => {
+  const slow = await client.execute(echo({ duration_ms: 60_000 }, { schemas: { method: "sleep_executor" } }));
+  await assert.rejects(client.execute({ task_id: slow.root_task_id }), AlreadyExecutingError);
+  assert.equal((await client.cancel(slow.root_task_id, { reason: "enough" })).status, "cancelled");
+});
+
+test("one key, one task", options, async () => {
+  const [a, b] = await Promise.all([1, 2].map(() => client.create({ name: "once" }, { idempotencyKey: "k" })));
+  assert.deepEqual(a, b);
+});
+
+test("errors", options, async () => {
+  await assert.rejects(client.get(MISSING), TaskNotFoundError);
+  const caught = await client.call("tasks.list", { limit: "x", offset: -1 }).catch((e) => e);
+  assert.ok(caught instanceof InvalidParamsError);
+  assert.deepEqual(caught.violations.map((v) => v.field).sort(), ["limit", "offset"]);
+  assert.equal((await client.health()).status, "ok");
+});

@@ -1,0 +1,48 @@
+// Compiled, not run: what the types of the package promise to those who use it.
+import { Client, InvalidParamsError, type Claim, type Task, type TaskEvent, type Violation } from "taskledger";
+import { FinalError, Worker, type Context, type WorkerEnd } from "taskledger/worker";
+
+export async function client(): Promise<void> {
+  const client = new Client({ url: "http://127.0.0.1:8000", token: async () => "t", headers: { "x-a": "b" } });
+  const { task_ids } = await client.create([{ id: "a", name: "a", schemas: { method: "m", type: "remote" } }]);
+  const id: string | undefined = task_ids?.["a"];
+  const { run, task } = await client.executeAndWait({ name: "a" }, { signal: AbortSignal.timeout(1000) });
+  const state: string = run.state;
+  const result: Record<string, unknown> | null = task.result;
+  for await (const each of client.list({ status: "failed" })) each satisfies Task;
+  for await (const event of client.events({ flow: id ?? "", types: ["task_completed"] })) {
+    event satisfies TaskEvent;
+    if (event.type === "reset") event.data.reason satisfies string;
+    else event.data.status satisfies Task["status"];
+  }
+  const { claims } = await client.workers.claim({ methods: ["m"], wait_seconds: 10 });
+  claims satisfies Claim[];
+  const health = await client.call<{ status: string }>("system.health");
+  try {
+    await client.cancel(health.status + state + String(result), { cascade: true });
+  } catch (error) {
+    if (error instanceof InvalidParamsError) error.violations satisfies Violation[];
+  }
+  // @ts-expect-error: there is no such status
+  client.list({ status: "done" });
+}
+
+export async function worker(): Promise<WorkerEnd> {
+  interface Resize {
+    url: string;
+    width: number;
+  }
+  const worker = new Worker({ concurrency: 64, leaseSeconds: 30, log: (entry) => console.error(entry.message) })
+    .method<Resize>("resize", async ({ url, width }, context: Context) => {
+      context.progress(0.5, "half");
+      context.signal.throwIfAborted();
+      if (width === 0) throw new FinalError("nothing to see");
+      return { url: url.toUpperCase(), attempt: context.attempt };
+    })
+    .method("plain", (input) => ({ keys: Object.keys(input) }))
+    .method("nothing", () => {}, { description: "Does nothing.", limit: 3 })
+    .stopOn("SIGTERM");
+  // @ts-expect-error: an output is an object
+  worker.method("text", () => "text");
+  return worker.run();
+}
