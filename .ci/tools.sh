@@ -73,13 +73,27 @@ node_since() {
     command -v node >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge "$1" ]
 }
 
-# Node.js with npm, for clients that the tests do not make themselves.
+# Node.js with npm, for clients that the tests do not make themselves, and for the package of `clients/typescript`.
 need_node() {
-    if node_since 18 && command -v npm >/dev/null; then return; fi
-    need_packages "Node.js 18 or newer with npm" nodejs npm
-    if node_since 18; then return; fi
-    echo "Node.js 18 or newer is needed, this is $(node --version)" >&2
+    if node_since 20 && command -v npm >/dev/null; then return; fi
+    need_packages "Node.js 20 or newer with npm" nodejs npm
+    if node_since 20; then return; fi
+    echo "Node.js 20 or newer is needed, this is $(node --version)" >&2
     exit 1
+}
+
+# The package of `clients/typescript`, built in place. Made anew only when it or Node.js has changed.
+need_typescript_client() {
+    need_node
+    local folder=clients/typescript wanted
+    wanted=$(cat "$folder"/package.json "$folder"/package-lock.json "$folder"/tsconfig.json "$folder"/src/*.ts \
+        "$folder"/src/worker/*.ts | sha256sum && node --version)
+    if [ "$(cat "$folder/dist/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
+    echo "building $folder" >&2
+    rm -rf "$folder/dist"
+    npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+    npm run --silent --prefix "$folder" build >&2
+    echo "$wanted" > "$folder/dist/made-from"
 }
 
 # A browser without a window.
@@ -97,7 +111,7 @@ need_python() {
 # The clients of `tests/whole/clients`, at the versions that its locks name, in `target/clients`, where the
 # tests look for them. Made anew only when a lock or an interpreter has changed.
 need_clients() {
-    need_node
+    need_typescript_client
     need_chromium
     need_python
     local locks=tests/whole/clients folder=target/clients wanted

@@ -23,7 +23,7 @@ use crate::egress::{BuildError, Egress};
 use crate::engine::executor::{
     BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
 };
-use crate::engine::{Dispatcher as Engine, ExecutorDirectory};
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory, WorkerRegistry};
 use crate::metrics::{Metrics, Sources};
 use crate::retention;
 use crate::store::lock::LockError;
@@ -90,6 +90,12 @@ pub enum StartError {
     /// Tokens cannot be opened.
     #[error(transparent)]
     Tokens(#[from] taskledger_auth::store::OpenError),
+    /// What is kept of workers cannot be opened.
+    #[error(transparent)]
+    Workers(#[from] taskledger_workers::store::OpenError),
+    /// What is kept of workers cannot be read.
+    #[error(transparent)]
+    WorkersRead(#[from] taskledger_workers::store::Error),
     /// Secrets of tasks cannot be opened.
     #[error("secrets cannot be used: {0}")]
     Secrets(#[from] taskledger_auth::VaultError),
@@ -116,6 +122,7 @@ pub struct Server {
     engine: Arc<Engine>,
     webhooks: Arc<Webhooks>,
     tokens: Arc<Tokens>,
+    workers: Arc<WorkerRegistry>,
     service: Arc<Service>,
     dispatcher: Arc<Dispatcher<Service>>,
     storage: Opened,
@@ -275,6 +282,7 @@ impl Server {
         let tokens = assembly.keep_tokens(admins).await;
         let secrets = assembly.keep_secrets().await?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
+        let workers = assembly.know_workers(&catalog).await?;
         let usage = assembly.storage.queries.clone();
         let limits = Limits::new(&limits, usage, clock.clone());
         let quotas = limits.quotas();
@@ -292,6 +300,12 @@ impl Server {
             ..
         } = assembly;
         services.spawn(reconcile(app.clone(), stop.child_token()));
+        let leaving = stop.child_token();
+        let (giving, left) = (app.clone(), leaving.clone());
+        services.spawn(async move {
+            left.cancelled().await;
+            giving.give_no_more_work();
+        });
         let peers = storage
             .cluster
             .as_ref()
@@ -315,18 +329,26 @@ impl Server {
             metrics: Some(Arc::new(metrics)),
             tokens: tokens.clone(),
             secrets,
+            workers: workers.clone(),
             limits,
         }));
+        let (hinting, stopped) = (service.clone(), stop.child_token());
+        services.spawn(async move { hinting.hint(stopped).await });
         let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,
             engine,
             webhooks: sending.webhooks,
             tokens,
-            dispatcher: Arc::new(dispatcher.with_streams(service.clone())),
+            workers,
+            dispatcher: Arc::new(
+                dispatcher
+                    .with_streams(service.clone())
+                    .with_work(service.clone()),
+            ),
             service,
             storage,
-            leaving: stop.child_token(),
+            leaving,
             stop,
             services,
             sending: sending.stop,
@@ -401,6 +423,12 @@ impl Server {
         &self.tokens
     }
 
+    /// The workers outside the server, for those who look behind the doors.
+    #[must_use]
+    pub fn workers(&self) -> &Arc<WorkerRegistry> {
+        &self.workers
+    }
+
     /// Whether anybody has credentials.
     async fn has_tokens(&self) -> Result<bool, StartError> {
         Ok(self.tokens.any().await.map_err(FirstError::from)?)
@@ -432,7 +460,7 @@ impl Server {
     pub async fn close(self) {
         // It takes as long as a receiver takes to answer, so it begins first.
         self.sending.cancel();
-        self.app.flows.slots().close();
+        self.app.flows.close();
         self.engine.shut_down().await;
         self.app.flows.drain().await;
         self.app.readings.close().await;

@@ -56,6 +56,12 @@ pub(crate) struct Args {
     /// For `fanout`: seconds that readers are left alone; heartbeats come every 15
     #[arg(long, default_value_t = 32)]
     pub(crate) idle_seconds: u64,
+    /// For `workers`: the worker, which needs the client beside it to be built (`npm ci && npm run build`)
+    #[arg(long, default_value = "clients/typescript/examples/bench-worker.mjs")]
+    pub(crate) worker: PathBuf,
+    /// For `workers`: Node.js 20 or newer
+    #[arg(long, default_value = "node")]
+    pub(crate) node: PathBuf,
     /// Also write the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

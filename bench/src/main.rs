@@ -30,7 +30,7 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, workflow,
+    create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, workers, workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,6 +46,7 @@ enum Scenario {
     Chain,
     Fan,
     Independent,
+    Workers,
     Mixed,
     Trace,
     List,
@@ -72,6 +73,7 @@ const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
     ("chain", true, Scenario::Chain, "100 tasks, one after the other, to the end of the stream"),
     ("fan", true, Scenario::Fan, "500 and 10,000 tasks between two, creation included"),
     ("independent", true, Scenario::Independent, "2,000 tasks, each submitted and awaited, 64 in flight"),
+    ("workers", true, Scenario::Workers, "tasks done by a Node worker beside the engine's own; idle workers; claims (needs `clients/typescript`, built)"),
     ("mixed", true, Scenario::Mixed, "80 % reads, 20 % writes"),
     ("wfinstances", true, Scenario::Trace, "recorded workflows (--trace), or the example of the repository"),
     ("list", true, Scenario::List, "tasks.list with 1,000, 100,000 and 1,000,000 tasks: pages, filters"),
@@ -204,6 +206,7 @@ async fn one(
         Scenario::Chain => workflow::chains(args, report).await,
         Scenario::Fan => workflow::fans(args, report).await,
         Scenario::Independent => workflow::independent(args, report).await,
+        Scenario::Workers => workers::workers(args, report).await,
         Scenario::Mixed => mixed::mixed(args, report).await,
         Scenario::Trace => trace::traces(args, report).await,
         Scenario::List => list::list(args, long_log, report).await,

@@ -11,4 +11,5 @@ pub(crate) mod rebuild;
 pub(crate) mod replay;
 pub(crate) mod start;
 pub(crate) mod trace;
+pub(crate) mod workers;
 pub(crate) mod workflow;

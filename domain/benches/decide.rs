@@ -119,6 +119,7 @@ fn commands() -> Vec<(&'static str, Give)> {
                 task: head(k),
                 attempt,
                 progress: Progress::from_millionths(500_000),
+                message: None,
                 lease: None,
             }),
         ),

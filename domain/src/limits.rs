@@ -31,6 +31,14 @@ pub const VIOLATIONS_MAX: usize = 100;
 pub const RETRIES_MAX: u32 = 100;
 /// Milliseconds between two attempts, and of an attempt (`timeout_seconds`): 30 days.
 pub const DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Milliseconds that a worker may be given to stop after a cancel: an hour.
+pub const CANCEL_GRACE_MS_MAX: u64 = 3600 * 1000;
+/// Milliseconds that a worker has to stop after a cancel, unless its task says otherwise.
+pub const CANCEL_GRACE_MS_DEFAULT: u64 = 30_000;
+/// Unicode scalar values in what a worker says of its progress.
+pub const MESSAGE_CHARS_MAX: usize = 1000;
+/// Attempts that one claim begins.
+pub const CLAIMS_MAX: usize = 100;
 /// Interruptions by a restart after which an idempotent task fails, per run.
 pub const INTERRUPTIONS_PER_RUN_MAX: u8 = 3;
 /// Milliseconds that a task waits for an unknown executor when the caller allows unknown ones.

@@ -55,6 +55,9 @@ pub fn group(name: &str) -> NewTask {
             retry: None,
             timeout_ms: None,
             deadline: None,
+            remote: false,
+            start_within_ms: None,
+            cancel_grace_ms: None,
         },
         copied_from: None,
     }
@@ -121,6 +124,27 @@ impl NewTask {
     #[must_use]
     pub fn deadline_ms(mut self, ms: u64) -> Self {
         self.specification.deadline = Some(START.plus_ms(ms));
+        self
+    }
+
+    /// Carried out by workers only.
+    #[must_use]
+    pub fn by_workers(mut self) -> Self {
+        self.specification.remote = true;
+        self
+    }
+
+    /// Started within this time once it is ready.
+    #[must_use]
+    pub fn starts_within_ms(mut self, ms: u64) -> Self {
+        self.specification.start_within_ms = Some(ms);
+        self
+    }
+
+    /// An attempt takes no longer.
+    #[must_use]
+    pub fn timeout_ms(mut self, ms: u64) -> Self {
+        self.specification.timeout_ms = Some(ms);
         self
     }
 

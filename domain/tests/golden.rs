@@ -40,6 +40,9 @@ fn whole() -> Specification {
         }),
         timeout_ms: Some(1500),
         deadline: Some(TIME),
+        remote: true,
+        start_within_ms: Some(30_000),
+        cancel_grace_ms: Some(5000),
     }
 }
 
@@ -52,6 +55,9 @@ fn least() -> Specification {
         retry: None,
         timeout_ms: None,
         deadline: None,
+        remote: false,
+        start_within_ms: None,
+        cancel_grace_ms: None,
     }
 }
 
@@ -120,14 +126,17 @@ fn full() -> Vec<Event> {
             lease: Some(Lease {
                 id: LeaseId(id("lease").0),
                 worker: "worker-1".to_owned(),
+                holder: Some("user:ann".to_owned()),
                 expires_at: TIME,
                 timeout_ms: Some(90_000),
+                cancel_grace_ms: Some(5000),
             }),
         }),
         Event::TaskProgressed(TaskProgressed {
             task_id,
             attempt: 2,
             progress: Progress::from_millionths(650_000),
+            message: Some("page 65 of 100".to_owned()),
         }),
         Event::TaskCompleted(TaskCompleted {
             task_id,
@@ -340,6 +349,8 @@ fn every_name_in_an_event_keeps_its_text() {
             &F::InvalidResult,
             &F::Group,
             &F::Released,
+            &F::NotRetryable,
+            &F::NotStarted,
         ]),
         [
             "executor",
@@ -351,6 +362,8 @@ fn every_name_in_an_event_keeps_its_text() {
             "invalid_result",
             "group",
             "released",
+            "not_retryable",
+            "not_started",
         ]
         .map(quoted)
     );

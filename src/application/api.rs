@@ -11,12 +11,15 @@ mod requests;
 mod system;
 mod watching;
 pub mod webhooks;
+pub mod work;
 
 pub use super::authentication::{Authenticate, Denied, Session};
 pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
-pub use super::explain::{ATTEMPTS_MAX, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
+pub use super::explain::{
+    ATTEMPTS_MAX, AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome,
+};
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
 pub use super::naming::{CallNames, Index as NameIndex};
 pub use super::past::{AsOf, Then};

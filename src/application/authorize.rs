@@ -69,6 +69,26 @@ use_cases! {
     WatchEvents = "events.watch" needs Some(Scope::TasksRead),
     /// Follow a run to its end.
     WatchRun = "runs.watch" needs Some(Scope::TasksRead),
+    /// Claim tasks to work on them outside the server.
+    ClaimTasks = "tasks.claim" needs Some(Scope::Worker),
+    /// Hold a claimed task for longer, and say how far it is.
+    RenewLease = "tasks.renew" needs Some(Scope::Worker),
+    /// Complete a claimed task.
+    CompleteTask = "tasks.complete" needs Some(Scope::Worker),
+    /// Fail a claimed task.
+    FailTask = "tasks.fail" needs Some(Scope::Worker),
+    /// Give a claimed task back.
+    ReleaseTask = "tasks.release" needs Some(Scope::Worker),
+    /// Declare a method that workers carry out.
+    DeclareMethod = "workers.declare" needs Some(Scope::Worker),
+    /// Take the declaration of a method back.
+    UndeclareMethod = "workers.undeclare" needs Some(Scope::Worker),
+    /// Read the methods of workers.
+    ListMethods = "workers.methods" needs Some(Scope::Worker),
+    /// Read which workers there are: one's own, or with `users:any` all.
+    ListWorkers = "workers.list" needs Some(Scope::Worker),
+    /// Give a worker no more work: one's own, or any with the scope `admin`.
+    DrainWorker = "workers.drain" needs Some(Scope::Worker),
     /// Create a webhook.
     CreateWebhook = "webhooks.create" needs Some(Scope::Webhooks),
     /// Read a webhook.

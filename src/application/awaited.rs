@@ -23,10 +23,27 @@ pub(super) struct Awaited {
     flows: AtomicUsize,
 }
 
+/// How the directory stood to a method when a flow came to rest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stood {
+    standing: Standing,
+    /// All ready tasks of it say that they are remote: whether a worker asks for the method changes nothing.
+    is_said: bool,
+}
+
+impl Stood {
+    fn is_other(self, now: Standing) -> bool {
+        let seen = |standing| match standing {
+            Standing::Unknown if self.is_said => Standing::Remote,
+            Standing::Unknown | Standing::BuiltIn | Standing::Remote => standing,
+        };
+        seen(now) != seen(self.standing)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Index {
-    /// With how the directory stood to the method when the flow came to rest.
-    flows: HashMap<Box<str>, HashMap<FlowId, Standing>>,
+    flows: HashMap<Box<str>, HashMap<FlowId, Stood>>,
     methods: HashMap<FlowId, Vec<Box<str>>>,
 }
 
@@ -51,15 +68,16 @@ impl Awaited {
     }
 
     /// What the flow waits for now, in place of what it waited for before.
-    pub(super) fn set(&self, flow: FlowId, methods: Vec<(Box<str>, Standing)>) {
+    pub(super) fn set(&self, flow: FlowId, methods: Vec<(Box<str>, Stood)>) {
         if methods.is_empty() && self.flows.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut index = self.index();
         index.forget(flow);
-        for (method, standing) in &methods {
+        for (method, stood) in &methods {
             let flows = index.flows.entry(method.clone()).or_default();
-            flows.insert(flow, *standing);
+            let entered = flows.entry(flow).or_insert(*stood);
+            entered.is_said &= stood.is_said;
         }
         if !methods.is_empty() {
             let methods = methods.into_iter().map(|(method, _)| method).collect();
@@ -84,7 +102,7 @@ impl Awaited {
         let mut changed = Vec::new();
         for (method, flows) in &index.flows {
             let now = view.standing(method);
-            let other = flows.iter().filter(|(_, then)| **then != now);
+            let other = flows.iter().filter(|(_, then)| then.is_other(now));
             changed.extend(other.map(|(flow, _)| *flow));
         }
         changed
@@ -95,13 +113,17 @@ impl Flows {
     /// Enters the flow, whose last turn asked the snapshot with this number, and has it looked at again
     /// when there is another one already: whoever published that may have come too early to find it.
     pub(super) fn rests(self: &Arc<Self>, id: FlowId, flow: &Flow, asked: u64) {
+        self.offer(id, flow);
         if !schedule::has_ready(flow) {
             return self.awaited.set(id, Vec::new());
         }
         let view = self.slots.view();
         let methods = schedule::awaited(flow, &view);
-        let methods = methods.map(|m| (Box::from(m), view.standing(m))).collect();
-        self.awaited.set(id, methods);
+        let methods = methods.map(|(method, is_said)| {
+            let standing = view.standing(method);
+            (Box::from(method), Stood { standing, is_said })
+        });
+        self.awaited.set(id, methods.collect());
         let newest = self.slots.view().number();
         if asked != 0 && asked != newest {
             self.wake(id);
@@ -112,6 +134,7 @@ impl Flows {
     /// there now are woken.
     pub(super) fn executors_changed(self: &Arc<Self>) {
         self.slots.follow();
+        self.offers.limit(&self.slots.claim_limits());
         let changed = self.awaited.changed(&self.slots.view());
         changed.into_iter().for_each(|flow| self.wake(flow));
     }

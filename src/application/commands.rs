@@ -4,6 +4,7 @@ use super::App;
 use super::api::{Created, Reply, Started, Target, TaskIds};
 use super::authorize::UseCase;
 use super::context::Context;
+use super::defaults;
 use super::error::{Error, Failure};
 use super::facts;
 use super::guard::sees;
@@ -442,6 +443,8 @@ impl App {
         });
         let refusal = match resolved {
             Ok(mut resolved) if faults.is_empty() => {
+                let executors = self.validation.executors();
+                defaults::fill_in(&mut resolved.tasks, &*executors);
                 let names = names.resolved(&mut resolved);
                 return Ok((resolved, names));
             }

@@ -332,6 +332,7 @@ impl<'a> Driver<'a> {
             ..
         } = batch;
         self.keep_leases(holds, recorded);
+        self.offer();
         entries
             .into_iter()
             .for_each(|entry| entry.answer_decided(position));

@@ -1,5 +1,6 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
+use super::api::work::LeaseLoss;
 use super::limits::Quota;
 use super::naming::CallNames;
 use super::ownership::Node;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taskledger_auth::Scope;
+use taskledger_domain::TaskId;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
 
@@ -74,6 +76,14 @@ pub enum Error {
         scope: Scope,
         /// The member whose value needs it; absent when the whole call does.
         field: Option<Cow<'static, str>>,
+    },
+    /// The caller does not hold the attempt (any more); nothing was changed.
+    #[error("the lease of task {task} is not held: {reason:?}")]
+    LeaseNotHeld {
+        /// The task that was named.
+        task: TaskId,
+        /// Why.
+        reason: LeaseLoss,
     },
     /// There is no such webhook, or no such delivery.
     #[error("no such webhook or delivery: `{field}`")]
@@ -178,6 +188,7 @@ impl Error {
             | Self::Elsewhere(_)
             | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }
+            | Self::LeaseNotHeld { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.
             Self::Outdated(_)

@@ -21,7 +21,7 @@ use taskledger_auth::Reach;
 use taskledger_domain::flow::Argument;
 use taskledger_domain::flow::explain::{Explanation, Place, Reason};
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, TaskId};
+use taskledger_domain::{FlowId, TaskId, Timestamp};
 use taskledger_projections::{Attempt, RunSummary};
 
 /// Attempts shown, the latest ones.
@@ -54,6 +54,7 @@ impl App {
         let queue = self
             .queue_of(context, (flow, owner.as_deref()), &explanation)
             .await?;
+        let workers = self.workers_of(context, flow, &explanation);
         Ok(Explained {
             flow,
             explanation,
@@ -61,6 +62,7 @@ impl App {
             attempts,
             last_run,
             queue,
+            workers,
         })
     }
 
@@ -154,6 +156,38 @@ impl App {
         }))
     }
 
+    /// What this node knows of the workers that the task waits for.
+    fn workers_of(
+        &self,
+        context: &Context,
+        flow: FlowId,
+        e: &Explanation,
+    ) -> Option<AwaitedWorkers> {
+        let rank = e.reasons.iter().find_map(|reason| {
+            if let Reason::WaitsForWorker { place, .. } = reason {
+                Some((place.priority, place.since))
+            } else {
+                None
+            }
+        })?;
+        let method = e.method.as_deref()?;
+        let offers = &self.flows.offers;
+        let figures = offers.figures().get(method).copied().unwrap_or_default();
+        let ahead = offers.ahead(method, rank, flow, TASKS_AHEAD_MAX + 1);
+        let workers = AwaitedWorkers {
+            asking: 0,
+            last_asked_at: None,
+            running: figures.leased,
+            limit: self.flows.slots().claim_limits().get(method).copied(),
+            tasks_ahead: ahead.min(TASKS_AHEAD_MAX),
+            more_tasks_ahead: ahead > TASKS_AHEAD_MAX,
+        };
+        Some(match context.caller.reach() {
+            Reach::All => workers,
+            Reach::Of(_) => workers.in_steps(),
+        })
+    }
+
     /// Whether the caller sees a flow that another one waits for.
     async fn is_of_the_caller(
         &self,
@@ -203,6 +237,39 @@ pub struct Queue {
     pub fair_share: bool,
     /// Some of the attempts that run.
     pub holders: Vec<SlotHolder>,
+}
+
+/// Tasks that [`AwaitedWorkers`] counts.
+const TASKS_AHEAD_MAX: usize = 1000;
+
+/// The workers that a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitedWorkers {
+    /// Workers that ask for its method now.
+    pub asking: usize,
+    /// When one last asked, within the last day.
+    pub last_asked_at: Option<Timestamp>,
+    /// Attempts of the method under way, of the flows of the node that answers.
+    pub running: usize,
+    /// How many there may be; absent for any number.
+    pub limit: Option<usize>,
+    /// Tasks of other flows of that node that come first, as far as they were counted.
+    pub tasks_ahead: usize,
+    /// Whether there are more than those.
+    pub more_tasks_ahead: bool,
+}
+
+impl AwaitedWorkers {
+    /// The same for a caller who sees only their own flows: of the others it says none, few or many.
+    fn in_steps(mut self) -> Self {
+        (self.tasks_ahead, self.more_tasks_ahead) = match self.tasks_ahead {
+            0 => (0, false),
+            1..=FEW_FLOWS => (1, true),
+            _ => (FEW_FLOWS, true),
+        };
+        self.running = self.running.min(1);
+        self
+    }
 }
 
 /// Flows ahead up to which a caller who sees only their own flows learns `a few`; more are `many`.

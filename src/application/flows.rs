@@ -9,6 +9,7 @@ use super::error::{Error, Failure};
 use super::figures::Figures;
 use super::leases::Leases;
 use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
+use super::offers::{Offers, RemoteWork};
 use super::ownership::{Ownership, Partitions, Place};
 use super::partitions::Arrivals;
 use super::ports::{Attempts, Executors, Renewals};
@@ -51,6 +52,8 @@ pub struct Flows {
     pub(super) awaited: Awaited,
     /// Attempts outside the server, of the flows that this node owns.
     pub(super) leases: Leases,
+    /// What workers may claim of them.
+    pub(super) offers: Arc<Offers>,
     pub(super) rows: Arc<RowCache>,
     pub(super) positions: Arc<Positions>,
     /// Who decides about which flow, and the proof that every append carries.
@@ -122,10 +125,12 @@ impl Flows {
     #[must_use]
     pub fn new(parts: Parts) -> (Arc<Self>, mpsc::UnboundedReceiver<FlowId>) {
         let (slots, woken) = Slots::new(parts.executors);
+        let offers = Offers::new();
         let flows = Self {
             timers: Timers::new(parts.clock.clone()),
             awaited: Awaited::default(),
-            leases: Leases::new(parts.renewals),
+            leases: Leases::new(parts.renewals, offers.clone()),
+            offers,
             store: parts.store,
             clock: parts.clock,
             slots: Arc::new(slots),
@@ -163,6 +168,19 @@ impl Flows {
     #[must_use]
     pub const fn figures(&self) -> &Figures {
         &self.figures
+    }
+
+    /// From now on no attempt begins, in this process or outside; workers that wait are told that there is
+    /// nothing.
+    pub fn close(&self) {
+        self.slots.close();
+        self.offers.close();
+    }
+
+    /// What there is for workers outside the server, by method. Cost: O(offers).
+    #[must_use]
+    pub fn remote_work(&self) -> HashMap<Arc<str>, RemoteWork> {
+        self.offers.figures()
     }
 
     /// The slots.

@@ -1,5 +1,5 @@
 //! What must hold of a flow before the command of a caller is decided in its turn: that the flow is the
-//! caller's, and that the credentials allow the executors that would run.
+//! caller's, and that the credentials allow the executors that would run, or the method that is claimed.
 //!
 //! Checked in the turn, so that no change of owner slips in between.
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use taskledger_auth::{Reach, Scope};
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::{Command, Flow, Refusal};
+use taskledger_domain::flow::{Claimable, Command, Flow, Refusal};
 use taskledger_domain::task::Status;
 
 /// The conditions of one caller for one command.
@@ -21,6 +21,8 @@ pub(super) struct Guard {
     foreign: Refusal,
     /// The executors, when the caller may not use those that start programs.
     executors: Option<Arc<dyn ExecutorSnapshot>>,
+    /// The only methods that the caller may claim, if the credentials say so.
+    methods: Option<Arc<[Arc<str>]>>,
 }
 
 impl Guard {
@@ -32,13 +34,14 @@ impl Guard {
     ) -> Option<Box<Self>> {
         let caller = &context.caller;
         let is_local = caller.may(Scope::ExecLocal);
-        if is_local && caller.may(Scope::UsersAny) {
+        if is_local && caller.may(Scope::UsersAny) && caller.methods().is_none() {
             return None;
         }
         Some(Box::new(Self {
             reach: caller.reach(),
             foreign: foreign(),
             executors: (!is_local).then(executors),
+            methods: caller.methods().cloned(),
         }))
     }
 
@@ -52,6 +55,15 @@ impl Guard {
         // Nobody owns a flow that has left the log.
         if exists && !sees(&self.reach, flow) {
             return Err(self.foreign.clone().into());
+        }
+        if let (Some(methods), Command::Claim(claim)) = (&self.methods, command)
+            && let Claimable::Task(task) = claim.of
+            && !is_of(flow, task, methods)
+        {
+            return Err(Error::Forbidden {
+                scope: Scope::Worker,
+                field: Some(Cow::from("task_id")),
+            });
         }
         let (Some(executors), Command::Execute(execute)) = (&self.executors, command) else {
             return Ok(());
@@ -73,6 +85,14 @@ pub(super) fn sees(reach: &Reach, flow: &Flow) -> bool {
         Reach::All => true,
         Reach::Of(_) => reach.covers(flow.owner()),
     }
+}
+
+/// Whether the task names one of these methods, or there is no such task: whoever decides says that.
+fn is_of(flow: &Flow, task: TaskId, methods: &[Arc<str>]) -> bool {
+    flow.task(task).is_none_or(|task| {
+        let method = task.method.as_deref().unwrap_or_default();
+        methods.iter().any(|allowed| **allowed == *method)
+    })
 }
 
 fn starts_programs(flow: &Flow, task: TaskId, executors: &dyn ExecutorSnapshot) -> bool {

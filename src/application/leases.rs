@@ -1,11 +1,13 @@
-//! The leases of attempts outside the server, of the flows that this node owns: until when they hold, and
+//! The leases of attempts outside the server, of the flows that this node owns: who holds them until when, and
 //! the slots that they take.
 //!
 //! Filled when the start of an attempt is durable and when a flow is loaded, so it needs no store of its own
 //! to be complete; only renewals are kept beside the log ([`Renewals`]). Whoever wants to end a lease marks
 //! it here first, and from then on it cannot be renewed: a worker that was told of a renewal holds its
-//! attempt.
+//! attempt. An attempt that was taken back is remembered for as long as its worker may take to stop.
 
+use super::api::work::StopReason;
+use super::offers::Offers;
 use super::ownership::Partitions;
 use super::ports::{Renewal, Renewals};
 use super::slots::Held;
@@ -16,16 +18,66 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::schedule::Leased;
-use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp};
+use taskledger_domain::task::Progress;
+use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp, limits};
+
+/// Milliseconds between two reports of progress of an attempt that are recorded.
+const PROGRESS_EVERY_MS: u64 = 1000;
+/// Milliseconds for which it is known that a worker has lost a lease: longer than anybody waits for tasks
+/// without a word.
+const LOST_KEPT_MS: u64 = 10 * 60 * 1000;
+/// Leases of one worker that a list shows.
+pub(super) const SHOWN_MAX: usize = 100;
+
+/// A worker by its name, and its principal.
+pub(super) type WorkerKey = (Arc<str>, Option<Arc<str>>);
 
 /// An attempt outside the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Holding {
     pub(super) flow: FlowId,
     pub(super) task: TaskId,
     pub(super) attempt: u32,
     pub(super) lease: LeaseId,
+    pub(super) method: Arc<str>,
+    /// Its worker, by its name.
+    pub(super) worker: Arc<str>,
+    /// The principal that may use it; `None` for anybody.
+    pub(super) holder: Option<Arc<str>>,
     pub(super) expires_at: Timestamp,
+    /// When the attempt must have ended, as it stood at its start.
+    pub(super) deadline: Option<Timestamp>,
+    /// What was last recorded.
+    pub(super) progress: Progress,
+    /// Milliseconds that it holds after a renewal that does not say it.
+    pub(super) lease_ms: u64,
+    /// Milliseconds that the worker has to stop after a cancel.
+    pub(super) cancel_grace_ms: u64,
+}
+
+impl Holding {
+    fn of(flow: FlowId, leased: &Leased) -> Self {
+        let grace = leased.cancel_grace_ms;
+        Self {
+            flow,
+            task: leased.task,
+            attempt: leased.attempt,
+            lease: leased.lease,
+            method: Arc::from(leased.method.as_str()),
+            worker: Arc::from(leased.worker.as_str()),
+            holder: leased.holder.as_deref().map(Arc::from),
+            expires_at: leased.expires_at,
+            deadline: leased.deadline,
+            progress: Progress::ZERO,
+            lease_ms: leased.lease_ms,
+            cancel_grace_ms: grace.unwrap_or(limits::CANCEL_GRACE_MS_DEFAULT),
+        }
+    }
+
+    /// Whether this principal may use it for this task.
+    pub(super) fn is_for(&self, task: TaskId, holder: &str) -> bool {
+        self.task == task && self.holder.as_deref().is_none_or(|of| of == holder)
+    }
 }
 
 #[derive(Debug)]
@@ -35,8 +87,18 @@ struct Record {
     ending: bool,
     /// Whether something is stored beside the log.
     renewed: bool,
+    /// When progress was last recorded.
+    reported_at: Timestamp,
     /// Held for what dropping it does: the slot is free again.
     _slot: Held,
+}
+
+/// An attempt that was taken back from a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stopped {
+    pub(super) reason: StopReason,
+    /// Until then its renewals are answered.
+    pub(super) until: Timestamp,
 }
 
 #[derive(Debug, Default)]
@@ -45,37 +107,48 @@ struct Inner {
     attempts: HashMap<(TaskId, u32), LeaseId>,
     /// Those that nobody ends, by when they end.
     expiring: BTreeSet<(Timestamp, LeaseId)>,
+    stopped: HashMap<LeaseId, (Holding, Stopped)>,
+    /// When they are forgotten.
+    forgetting: BTreeSet<(Timestamp, LeaseId)>,
+    /// How many each worker holds.
+    counts: HashMap<WorkerKey, usize>,
+    /// When a worker last lost a lease that it did not renew.
+    lost: HashMap<WorkerKey, Timestamp>,
 }
 
 impl Inner {
     fn remove(&mut self, lease: LeaseId) -> Option<Record> {
         let record = self.records.remove(&lease)?;
-        let Holding {
-            task,
-            attempt,
-            expires_at,
-            ..
-        } = record.holding;
-        self.attempts.remove(&(task, attempt));
-        self.expiring.remove(&(expires_at, lease));
+        let holding = &record.holding;
+        self.attempts.remove(&(holding.task, holding.attempt));
+        self.expiring.remove(&(holding.expires_at, lease));
+        let worker = (holding.worker.clone(), holding.holder.clone());
+        if let Some(count) = self.counts.get_mut(&worker) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&worker);
+            }
+        }
         Some(record)
     }
 }
 
-/// See the module. Memory: about 500 bytes a lease.
+/// The leases that this node keeps. Memory: about 600 bytes a lease.
 #[derive(Debug)]
 pub(super) struct Leases {
     inner: Mutex<Inner>,
     /// Records, so that flows without any pass by.
     count: AtomicUsize,
+    offers: Arc<Offers>,
     pub(super) renewals: Arc<dyn Renewals>,
 }
 
 impl Leases {
-    pub(super) fn new(renewals: Arc<dyn Renewals>) -> Self {
+    pub(super) fn new(renewals: Arc<dyn Renewals>, offers: Arc<Offers>) -> Self {
         Self {
             inner: Mutex::default(),
             count: AtomicUsize::new(0),
+            offers,
             renewals,
         }
     }
@@ -96,22 +169,20 @@ impl Leases {
 
     /// Keeps a lease from now on, with the slot of its attempt. One that is kept already stays as it is.
     pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held) {
-        let holding = Holding {
-            flow,
-            task: leased.task,
-            attempt: leased.attempt,
-            lease: leased.lease,
-            expires_at: leased.expires_at,
-        };
         let mut inner = self.inner();
         if inner.records.contains_key(&leased.lease) {
             // The slot is the same one.
             return slot.keep();
         }
+        let holding = Holding::of(flow, leased);
+        let method = holding.method.clone();
+        let worker = (holding.worker.clone(), holding.holder.clone());
+        *inner.counts.entry(worker).or_default() += 1;
         let record = Record {
             holding,
             ending: false,
             renewed: false,
+            reported_at: Timestamp::default(),
             _slot: slot,
         };
         inner.records.insert(leased.lease, record);
@@ -119,11 +190,16 @@ impl Leases {
         inner.attempts.insert(attempt, leased.lease);
         inner.expiring.insert((leased.expires_at, leased.lease));
         self.counted(&inner);
+        drop(inner);
+        self.offers.began(&method);
     }
 
     pub(super) fn get(&self, lease: LeaseId) -> Option<Holding> {
         let inner = self.inner();
-        inner.records.get(&lease).map(|record| record.holding)
+        inner
+            .records
+            .get(&lease)
+            .map(|record| record.holding.clone())
     }
 
     /// Lets the lease hold until `until`, if it still holds at `now`; an earlier time changes nothing.
@@ -149,15 +225,32 @@ impl Leases {
             expiring.insert((until, lease));
         }
         record.renewed = true;
-        Some(*holding)
+        Some(record.holding.clone())
     }
 
-    /// Takes leases whose time has come, at most `limit`: they cannot be renewed any more.
-    pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Holding> {
-        if self.is_empty() {
-            return Vec::new();
-        }
+    /// Whether progress of the attempt may be recorded at `now`, which it is then.
+    pub(super) fn reports(&self, lease: LeaseId, progress: Progress, now: Timestamp) -> bool {
         let mut inner = self.inner();
+        let Some(record) = inner.records.get_mut(&lease) else {
+            return false;
+        };
+        let is_due = record.reported_at.plus_ms(PROGRESS_EVERY_MS) <= now;
+        let is_due = is_due || progress == Progress::DONE;
+        if is_due {
+            record.reported_at = now;
+            record.holding.progress = progress;
+        }
+        is_due
+    }
+
+    /// Takes leases whose time has come, at most `limit`: they cannot be renewed any more. Forgets those that
+    /// were taken back long enough ago.
+    pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Holding> {
+        let mut inner = self.inner();
+        while let Some(&(_, lease)) = inner.forgetting.first().filter(|(at, _)| *at <= now) {
+            inner.forgetting.pop_first();
+            inner.stopped.remove(&lease);
+        }
         let mut expired = Vec::new();
         while expired.len() < limit
             && let Some(&(_, lease)) = inner.expiring.first().filter(|(at, _)| *at <= now)
@@ -165,10 +258,41 @@ impl Leases {
             inner.expiring.pop_first();
             if let Some(record) = inner.records.get_mut(&lease) {
                 record.ending = true;
-                expired.push(record.holding);
+                expired.push(record.holding.clone());
             }
         }
+        inner.lost.retain(|_, at| at.plus_ms(LOST_KEPT_MS) > now);
+        for held in &expired {
+            let worker = (held.worker.clone(), held.holder.clone());
+            inner.lost.insert(worker, now);
+        }
         expired
+    }
+
+    /// How many leases of flows of this node a worker holds.
+    pub(super) fn of_worker(&self, worker: &Arc<str>, holder: &Arc<str>) -> usize {
+        let worker = (worker.clone(), Some(holder.clone()));
+        self.inner()
+            .counts
+            .get(&worker)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Whether a worker that was last heard of at `heard_at` has lost a lease since: it stands still perhaps, and
+    /// would lose whatever it gets.
+    pub(super) fn is_silent(
+        &self,
+        worker: &Arc<str>,
+        holder: &Arc<str>,
+        heard_at: Timestamp,
+    ) -> bool {
+        let inner = self.inner();
+        if inner.lost.is_empty() {
+            return false;
+        }
+        let lost = inner.lost.get(&(worker.clone(), Some(holder.clone())));
+        lost.is_some_and(|at| heard_at < *at)
     }
 
     /// The end of the lease could not be recorded: it is tried again at `at`.
@@ -179,29 +303,70 @@ impl Leases {
         }
     }
 
-    /// The attempt is over, in whatever way: its slot is free. Gives its lease when something of it is
-    /// stored beside the log.
-    pub(super) fn ended(&self, task: TaskId, attempt: u32) -> Option<LeaseId> {
+    /// The attempt is over, in whatever way: its slot is free. `stopped` says why its worker should stop, if it
+    /// does not know, and when that happened. Gives its lease when something of it is stored beside the log.
+    pub(super) fn ended(
+        &self,
+        task: TaskId,
+        attempt: u32,
+        stopped: Option<(StopReason, Timestamp)>,
+    ) -> Option<LeaseId> {
         if self.is_empty() {
             return None;
         }
         let mut inner = self.inner();
         let lease = *inner.attempts.get(&(task, attempt))?;
-        let record = inner.remove(lease);
+        let record = inner.remove(lease)?;
+        if let Some((reason, at)) = stopped {
+            let until = at.plus_ms(record.holding.cancel_grace_ms);
+            let stopped = Stopped { reason, until };
+            let holding = record.holding.clone();
+            inner.stopped.insert(lease, (holding, stopped));
+            inner.forgetting.insert((until, lease));
+        }
         self.counted(&inner);
         drop(inner);
-        record.filter(|record| record.renewed).map(|_| lease)
+        let (method, renewed) = (record.holding.method.clone(), record.renewed);
+        // The slot is free before somebody is woken for it.
+        drop(record);
+        self.offers.ended(&method);
+        renewed.then_some(lease)
+    }
+
+    /// Why the worker of a lease should stop, while it may take its time for that.
+    pub(super) fn stopped(&self, lease: LeaseId, now: Timestamp) -> Option<(Holding, Stopped)> {
+        let inner = self.inner();
+        let stopped = inner.stopped.get(&lease).cloned();
+        stopped.filter(|(_, stopped)| now < stopped.until)
+    }
+
+    /// Leases by worker and principal: how many, and the first of them. Cost: O(leases).
+    pub(super) fn by_worker(&self) -> HashMap<WorkerKey, (usize, Vec<Holding>)> {
+        let inner = self.inner();
+        let mut workers: HashMap<_, (usize, Vec<Holding>)> = HashMap::new();
+        for Record { holding, .. } in inner.records.values() {
+            let worker = (holding.worker.clone(), holding.holder.clone());
+            let (count, first) = workers.entry(worker).or_default();
+            *count += 1;
+            if first.len() < SHOWN_MAX {
+                first.push(holding.clone());
+            }
+        }
+        workers
     }
 
     /// These partitions belong to another node now, which keeps their leases from what is stored.
     pub(super) fn forget(&self, partitions: &Partitions) {
         let mut inner = self.inner();
-        let leaving = inner.records.values().map(|record| record.holding);
+        let leaving = inner.records.values().map(|record| &record.holding);
         let leaving = leaving.filter(|holding| partitions.contain(holding.flow));
         let leaving: Vec<LeaseId> = leaving.map(|holding| holding.lease).collect();
         let records: Vec<Record> = leaving.iter().filter_map(|l| inner.remove(*l)).collect();
         self.counted(&inner);
         drop(inner);
+        for record in &records {
+            self.offers.ended(&record.holding.method);
+        }
         // Frees the slots, which wakes others.
         drop(records);
     }

@@ -1,23 +1,24 @@
 //! What workers outside the server may do with tasks, and what becomes of those that fall silent: claims,
 //! renewals, outcomes, ends of leases. The only way in is a command, decided in the flow's turn.
 
+use super::api::work::{Begun, LeaseLoss, StopReason};
 use super::error::{Error, Failure};
-use super::facts;
 use super::flows::Flows;
+use super::guard::Guard;
 use super::leases::Holding;
 use super::mailbox::Answer;
+use super::offers::{Offer, Rank};
 use super::ownership::Place;
 use super::ports::Renewal;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
+use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Argument, Claim, Command, Done, Event, Flow, Outdated, Refusal};
+use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureReason, Flow};
 use taskledger_domain::schedule;
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, LeaseId, Metadata, TaskId, Timestamp};
+use taskledger_domain::{FlowId, LeaseId, Metadata, Recorded, TaskId, Timestamp};
 
-/// Times that a claim is built again because the specification changed under it.
-const CLAIM_ROUNDS_MAX: usize = 8;
 /// Leases whose ends are recorded at a time.
 const EXPIRED_BATCH: usize = 1000;
 /// Milliseconds after which the end of a lease that could not be recorded is tried again.
@@ -26,96 +27,100 @@ const END_AGAIN_MS: u64 = 1000;
 /// a move may end an attempt whose worker had nobody to renew its lease with.
 const ARRIVAL_GRACE_MS: u64 = 10_000;
 
-/// What a worker asks for.
-#[derive(Debug, Clone)]
-pub struct Wanted {
-    /// The flow of the task.
-    pub flow: FlowId,
-    /// A ready task of a method that workers claim.
-    pub task: TaskId,
+/// What a worker asks a flow for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// The flow.
+    pub(super) flow: FlowId,
+    /// Which tasks of it.
+    pub(super) of: Claimable,
+    /// At most so many.
+    pub(super) many: usize,
     /// The worker, by its name; at most `limits::KEY_CHARS_MAX` characters.
-    pub worker: String,
-    /// Milliseconds that the lease holds unless it is renewed.
-    pub lease_ms: u64,
-}
-
-/// An attempt that a worker has begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claimed {
-    /// What its outcome must present.
-    pub lease: LeaseId,
-    /// The attempt.
-    pub attempt: u32,
-    /// Until when the lease holds unless it is renewed.
-    pub expires_at: Timestamp,
+    pub(super) worker: Arc<str>,
+    /// The principal that may use the leases.
+    pub(super) holder: Arc<str>,
+    /// Milliseconds that the leases hold unless they are renewed.
+    pub(super) lease_ms: u64,
 }
 
 impl Flows {
-    /// Begins an attempt of a worker. `None`: the task is ready, and no slot of its method is free.
+    /// Begins attempts of a worker; none when nothing of it could start now.
     ///
     /// # Errors
-    /// [`Error`]; `Refused` when the task cannot be claimed, now or ever.
-    pub async fn claim(
+    /// [`Error`]; `Refused` when the task that was named cannot be claimed, now or ever.
+    pub(super) async fn claim(
         self: &Arc<Self>,
-        wanted: &Wanted,
-        metadata: &Metadata,
-    ) -> Result<Option<Claimed>, Error> {
-        let lease = LeaseId(self.clock.uuid());
-        for _ in 0..CLAIM_ROUNDS_MAX {
-            let claim = self.claim_of(wanted, lease).await?;
-            let claim = Command::Claim(claim);
-            match self.tell(wanted.flow, claim, metadata.clone()).await {
-                Ok(Done::Status(Status::InProgress)) => {
-                    // Kept before the claim is answered, unless the flow has moved to another node.
-                    let held = self.leases.get(lease).ok_or(Error::OutcomeUnknown)?;
-                    return Ok(Some(Claimed {
-                        lease,
-                        attempt: held.attempt,
-                        expires_at: held.expires_at,
-                    }));
-                }
-                Ok(_) => return Ok(None),
-                Err(Error::Outdated(Outdated::Specification)) => {}
-                Err(error) => return Err(error),
-            }
+        wanted: Wanted,
+        metadata: Metadata,
+        guard: Option<Box<Guard>>,
+    ) -> Result<Vec<Begun>, Error> {
+        let leases: Vec<LeaseId> = (0..wanted.many)
+            .map(|_| LeaseId(self.clock.uuid()))
+            .collect();
+        let claim = Claim {
+            of: wanted.of,
+            leases: leases.clone(),
+            worker: wanted.worker.as_ref().to_owned(),
+            holder: Some(wanted.holder.as_ref().to_owned()),
+            expires_at: self.clock.now().plus_ms(wanted.lease_ms),
+        };
+        let trace = metadata.trace.clone();
+        let mut order = self.order(Some(Command::Claim(claim)), None, metadata, false);
+        order.guard = guard;
+        let answer = self.ask(wanted.flow, order).await?;
+        let Answer::Done {
+            done: Done::Status(Status::InProgress),
+            ..
+        } = answer
+        else {
+            return Ok(Vec::new());
+        };
+        // Kept before the claim is answered, unless the flow has moved to another node.
+        // One that was taken back at once hides none of the others.
+        let held = leases
+            .into_iter()
+            .filter_map(|lease| self.leases.get(lease));
+        let begun: Vec<Begun> = held.map(|held| begun(held, trace.clone())).collect();
+        if begun.is_empty() {
+            return Err(Error::OutcomeUnknown);
         }
-        Err(Error::Busy {
-            reason: "the task is changed all the time".to_owned(),
-            retry_after_ms: 100,
-        })
+        Ok(begun)
     }
 
-    async fn claim_of(self: &Arc<Self>, wanted: &Wanted, lease: LeaseId) -> Result<Claim, Error> {
-        let (flow, task) = (wanted.flow, wanted.task);
-        let look = move |state: &Flow| state.task(task).map(|t| t.spec_at);
-        let spec_at = self.look(flow, engine_metadata(), look).await?;
-        let spec_at = spec_at.ok_or_else(|| Refusal::not_found(Argument::Task, task))?;
-        let mut timeout_ms = None;
-        StreamReader::of(&*self.store, flow)
-            .versions(&[spec_at], |recorded| {
-                timeout_ms = facts::specification(&recorded.event).map(|s| s.timeout_ms);
-            })
-            .await?;
-        let broken = || {
-            Failure::Broken(format!(
-                "event {spec_at} of flow {flow} holds no specification"
-            ))
-        };
-        Ok(Claim {
-            task,
-            spec_at,
-            timeout_ms: timeout_ms.ok_or_else(broken)?,
-            lease,
-            worker: wanted.worker.clone(),
-            expires_at: self.clock.now().plus_ms(wanted.lease_ms),
-        })
+    /// What a flow offers to workers now.
+    pub(super) fn offer(&self, id: FlowId, flow: &Flow) {
+        let view = self.slots.view();
+        let offered = schedule::offered(flow, self.clock.now(), &view);
+        let mut offers: Vec<Offer> = Vec::new();
+        let mut by_method: HashMap<&str, usize> = HashMap::new();
+        for offered in offered {
+            let rank: Rank = (offered.priority, offered.since);
+            // Those of its tasks that say that they are remote stand apart in the flow.
+            let known = by_method.get(offered.method);
+            match known.and_then(|at| offers.get_mut(*at)) {
+                Some(offer) => {
+                    offer.rank = offer.rank.min(rank);
+                    offer.ready += offered.ready;
+                }
+                None => {
+                    by_method.insert(offered.method, offers.len());
+                    offers.push(Offer {
+                        method: Arc::from(offered.method),
+                        rank,
+                        ready: offered.ready,
+                    });
+                }
+            }
+        }
+        self.offers.set(id, flow.owner(), offers);
     }
 
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.
     ///
     /// # Errors
     /// [`Error`]; `Outdated` when the attempt is not held under that lease any more.
-    pub async fn tell(
+    pub(super) async fn tell(
         self: &Arc<Self>,
         flow: FlowId,
         command: Command,
@@ -130,41 +135,93 @@ impl Flows {
         }
     }
 
-    /// Lets a lease hold `lease_ms` from now; gives until when it holds. Not an event.
+    /// The attempt that runs under a lease of a task, if this principal may use it. Loads the flow if that is
+    /// needed, which finds its leases.
     ///
     /// # Errors
-    /// [`Error`]; `Outdated` when the lease does not hold any more.
-    pub async fn renew(
+    /// [`Error`]; `Elsewhere`.
+    pub(super) async fn held(
         self: &Arc<Self>,
-        flow: FlowId,
-        task: TaskId,
+        (flow, task): (FlowId, TaskId),
         lease: LeaseId,
-        lease_ms: u64,
-    ) -> Result<Timestamp, Error> {
+        holder: &str,
+    ) -> Result<Option<Holding>, Error> {
         self.stay(flow)?;
-        let is_it = |held: &Holding| held.flow == flow && held.task == task;
         if self.leases.get(lease).is_none() {
-            // Nobody has asked for the flow since this process has it: loading it finds its leases.
             let look = |_: &Flow| ();
             self.look(flow, engine_metadata(), look).await?;
         }
-        let stale = || Error::Outdated(Outdated::Attempt);
-        self.leases.get(lease).filter(is_it).ok_or_else(stale)?;
+        let held = self.leases.get(lease);
+        Ok(held.filter(|held| held.flow == flow && held.is_for(task, holder)))
+    }
+
+    /// How the attempt under a lease ended that is not held any more, as far as the flow remembers: the event.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(super) async fn ended_lease(
+        self: &Arc<Self>,
+        (flow, task): (FlowId, TaskId),
+        lease: LeaseId,
+    ) -> Result<Option<Arc<Recorded>>, Error> {
+        let look = move |state: &Flow| state.lease_ended_at(task, lease);
+        let Some(version) = self.look(flow, engine_metadata(), look).await? else {
+            return Ok(None);
+        };
+        let mut found = None;
+        StreamReader::of(&*self.store, flow)
+            .versions(&[version], |recorded| {
+                found = Some(Arc::new(recorded.clone()))
+            })
+            .await?;
+        Ok(found)
+    }
+
+    /// When the task whose attempt ended with this event, and is tried again, may be claimed: as it was said
+    /// then.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(super) async fn requeued_at(&self, failed: &Recorded) -> Result<Option<Timestamp>, Error> {
+        let mut next_attempt_at = None;
+        StreamReader::of(&*self.store, failed.flow)
+            // In the same append, right behind it.
+            .versions(&[failed.version + 1], |recorded| {
+                if let Event::TaskRequeued(e) = &*recorded.event {
+                    next_attempt_at = e.next_attempt_at;
+                }
+            })
+            .await?;
+        Ok(next_attempt_at)
+    }
+
+    /// Lets a lease hold `lease_ms` from now, or as long as it was claimed for; gives until when it holds. Not an
+    /// event.
+    ///
+    /// # Errors
+    /// [`Error`]; `Elsewhere`. `None`: the lease does not hold any more.
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        held: &Holding,
+        lease_ms: Option<u64>,
+    ) -> Result<Option<Timestamp>, Error> {
         let now = self.clock.now();
-        let until = now.plus_ms(lease_ms);
+        let until = now.plus_ms(lease_ms.unwrap_or(held.lease_ms));
         // First here, so that nobody ends it meanwhile; what is not stored holds until a restart.
-        let held = self.leases.extend(lease, until, now).ok_or_else(stale)?;
+        let Some(extended) = self.leases.extend(held.lease, until, now) else {
+            return Ok(None);
+        };
         let renewal = Renewal {
-            flow,
-            task,
+            flow: held.flow,
+            task: held.task,
             attempt: held.attempt,
-            lease,
-            expires_at: held.expires_at,
+            lease: held.lease,
+            expires_at: extended.expires_at,
         };
         self.leases.renewals.renew(renewal).await?;
         // Another node may have read the renewals before this one was stored.
-        self.stay(flow)?;
-        Ok(held.expires_at)
+        self.stay(held.flow)?;
+        Ok(Some(extended.expires_at))
     }
 
     fn stay(&self, flow: FlowId) -> Result<(), Error> {
@@ -200,26 +257,32 @@ impl Flows {
     }
 
     /// An event has become durable that may end an attempt outside the server.
-    pub(super) fn attempt_ended(self: &Arc<Self>, event: &Event) {
+    pub(super) fn attempt_ended(self: &Arc<Self>, recorded: &Recorded) {
         if self.leases.is_empty() {
             return;
         }
-        let ended = if let Event::TaskCompleted(e) = event {
-            Some((e.task_id, e.attempt))
+        let event = &*recorded.event;
+        let (task, attempt, stop) = if let Event::TaskCompleted(e) = event {
+            (e.task_id, e.attempt, None)
         } else if let Event::TaskFailed(e) = event {
-            Some((e.task_id, e.attempt))
-        } else if let Event::TaskCancelled(e) = event {
-            e.attempt.map(|attempt| (e.task_id, attempt))
+            (e.task_id, e.attempt, stop_reason(e.reason))
+        } else if let Event::TaskCancelled(e) = event
+            && let Some(attempt) = e.attempt
+        {
+            (e.task_id, attempt, Some(StopReason::Cancelled))
         } else {
-            None
+            return;
         };
-        if let Some((task, attempt)) = ended {
-            self.forget_attempt(task, attempt);
-        }
+        let stopped = stop.map(|reason| (reason, recorded.time));
+        self.forget_attempt((task, attempt), stopped);
     }
 
-    fn forget_attempt(self: &Arc<Self>, task: TaskId, attempt: u32) {
-        let Some(lease) = self.leases.ended(task, attempt) else {
+    fn forget_attempt(
+        self: &Arc<Self>,
+        (task, attempt): (TaskId, u32),
+        stopped: Option<(StopReason, Timestamp)>,
+    ) {
+        let Some(lease) = self.leases.ended(task, attempt, stopped) else {
             return;
         };
         let flows = self.clone();
@@ -254,7 +317,7 @@ impl Flows {
             Ok(_) => return,
             // The attempt is over already, or never was.
             Err(Error::Refused(_) | Error::Outdated(_)) => {
-                return self.forget_attempt(held.task, held.attempt);
+                return self.forget_attempt((held.task, held.attempt), None);
             }
             // The owner of the flow ends it.
             Err(Error::Elsewhere(_)) => return,
@@ -265,4 +328,47 @@ impl Flows {
         let again = self.clock.now().plus_ms(END_AGAIN_MS);
         self.leases.end_later(held.lease, again);
     }
+}
+
+fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
+    Begun {
+        flow: held.flow,
+        task: held.task,
+        attempt: held.attempt,
+        lease: held.lease,
+        expires_at: held.expires_at,
+        lease_ms: held.lease_ms,
+        deadline: held.deadline,
+        trace,
+    }
+}
+
+/// Why a worker should stop whose attempt failed without its word; `None`: it knows, or is not to be told.
+const fn stop_reason(reason: FailureReason) -> Option<StopReason> {
+    match reason {
+        FailureReason::Timeout => Some(StopReason::TimedOut),
+        FailureReason::Deadline => Some(StopReason::Deadline),
+        FailureReason::Executor
+        | FailureReason::ExecutorNotFound
+        | FailureReason::Interrupted
+        | FailureReason::InvalidInputs
+        | FailureReason::InvalidResult
+        | FailureReason::Group
+        | FailureReason::Released
+        | FailureReason::NotRetryable
+        | FailureReason::NotStarted => None,
+    }
+}
+
+/// Why a lease does not hold any more, from the event with which its attempt ended.
+pub(super) fn loss(event: &Event) -> LeaseLoss {
+    if let Event::TaskCancelled(_) = event {
+        return LeaseLoss::Cancelled;
+    }
+    if let Event::TaskFailed(e) = event
+        && e.reason == FailureReason::Interrupted
+    {
+        return LeaseLoss::Lost;
+    }
+    LeaseLoss::Ended
 }

@@ -40,6 +40,7 @@ impl Flows {
         self.evict(partitions);
         self.timers.forget(partitions);
         self.awaited.forget(partitions);
+        self.offers.forget(partitions);
         self.leases.forget(partitions);
         self.slots.forget(partitions);
         self.rows.forget(partitions);

@@ -1,5 +1,11 @@
 //! What the application needs of the engine, which depends on it and not the other way round.
 
+mod workers;
+
+pub use workers::{
+    ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asks, DeclareRefusal, KnownMethod, Workers,
+};
+
 use super::api::ExecutorView;
 use super::ownership::Partitions;
 use crate::sealing::Secret;
@@ -14,7 +20,7 @@ use taskledger_domain::flow::{Command, Event};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{
-    EventId, FlowId, LeaseId, Metadata, TaskId, Timestamp, Version, Violation,
+    EventId, FlowId, LeaseId, Metadata, Payload, TaskId, Timestamp, Version, Violation,
 };
 use tokio::sync::watch;
 
@@ -60,8 +66,20 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn params(&self, _method: &str) -> Option<Arc<[String]>> {
         None
     }
+    /// How many attempts of methods that workers claim may be under way at once, of those that have a limit.
+    fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+        HashMap::new()
+    }
     /// What inputs must conform to.
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>>;
+    /// What outputs of its workers must conform to; `None` for one that runs in this process.
+    fn output_schema(&self, _method: &str) -> Option<Arc<CompiledSchema>> {
+        None
+    }
+    /// The members of `params` that new tasks of a declared method get when they do not say.
+    fn defaults(&self, _method: &str) -> Option<Payload> {
+        None
+    }
 }
 
 /// How a snapshot stands to a method: what decides whether a flow starts its tasks by itself.

@@ -81,6 +81,25 @@ where
     }
 }
 
+/// Has one other node carry out a request, whoever owns what it concerns.
+///
+/// # Errors
+/// [`Error`]; `Elsewhere` when that node did nothing.
+pub(super) async fn at(
+    forward: &dyn Forward,
+    context: &Context,
+    node: &Node,
+    request: &Request,
+    wait: Duration,
+) -> Result<Reply, Error> {
+    let body = wire::covered(context, wait, &wire::written(request));
+    match forward.send(node, body, wait).await {
+        Sent::Answered(answer) => wire::outcome(answer).await,
+        Sent::NotTaken => Err(Error::Elsewhere(None)),
+        Sent::Broken => Err(unanswered()),
+    }
+}
+
 /// A request that may have to be sent to another node.
 struct ForwardedCall<'a> {
     forward: &'a dyn Forward,

@@ -5,11 +5,14 @@
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
 mod auth;
+mod hints;
 mod reads;
 mod secrets;
 mod streams;
 mod system;
 mod webhooks;
+mod work;
+mod workers;
 
 pub use auth::{Access, HasAccess};
 
@@ -20,7 +23,7 @@ use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
 use super::limits::Limits;
-use super::ports::{ExecutorList, Exposition};
+use super::ports::{ExecutorList, Exposition, Workers};
 use super::routing::{self, Arrived, Forward};
 use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
@@ -52,6 +55,8 @@ pub struct Parts {
     pub tokens: Arc<Tokens>,
     /// The secrets that tasks name.
     pub secrets: Arc<Vault>,
+    /// The workers outside the server.
+    pub workers: Arc<dyn Workers>,
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
     /// How much each caller may ask.
@@ -69,6 +74,7 @@ pub struct Service {
     deliveries: worker::Handle,
     access: Access,
     secrets: Arc<Vault>,
+    workers: Arc<dyn Workers>,
     forward: Option<Arc<dyn Forward>>,
     limits: Arc<Limits>,
     metrics: Option<Arc<dyn Exposition>>,
@@ -85,6 +91,7 @@ impl Service {
             deliveries,
             tokens,
             secrets,
+            workers,
             forward,
             limits,
             metrics,
@@ -97,6 +104,7 @@ impl Service {
             webhooks,
             deliveries,
             secrets,
+            workers,
             forward,
             limits,
             metrics,
@@ -240,7 +248,8 @@ impl Service {
                 parent,
             }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
             Request::Explain(task) => {
-                let explained = Box::pin(app.explain(context, task)).await?;
+                let mut explained = Box::pin(app.explain(context, task)).await?;
+                self.knows_workers(&mut explained);
                 Box::pin(self.was_read(context, task)).await;
                 Ok(Reply::Explained(Box::new(explained)))
             }
@@ -250,6 +259,18 @@ impl Service {
                 Box::pin(self.was_read(context, task)).await;
                 Ok(Reply::History(page))
             }
+            Request::Claim(claim) => {
+                let begun = Box::pin(app.claim_here(context, &claim)).await?;
+                Ok(Reply::Claimed(begun))
+            }
+            Request::Hint(hint) => {
+                app.flows.offers.hint(hint.node, &hint.methods);
+                Ok(Reply::Hinted)
+            }
+            Request::Renew(renew) => app.renew(context, renew).await.map(Reply::Renewed),
+            Request::Complete(complete) => app.complete(context, complete).await.map(Reply::Ended),
+            Request::Fail(fail) => app.fail(context, fail).await.map(Reply::Ended),
+            Request::Release(release) => app.release(context, release).await.map(Reply::Ended),
         }
     }
 

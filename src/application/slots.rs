@@ -159,6 +159,14 @@ impl Slots {
             .entry(name.to_owned())
             .or_insert_with(|| Lane::new(limit, number, self.sharing()));
         lane.limit(limit, number);
+        if request.is_claimed {
+            // Whoever names a task gets it within the limit of its method too.
+            let is_full = executors.is_remote(name) && lane.free() == 0;
+            if !is_full {
+                lane.taken.insert((request.task, request.attempt));
+            }
+            return !is_full;
+        }
         let rank = (request.priority, request.since, flow);
         let owner = lane.waiting.account(request.owner);
         let free = lane.free();
@@ -169,10 +177,6 @@ impl Slots {
                 lane.waiting.leave(flow);
             }
             return true;
-        }
-        // A claim that finds no slot is made again by whoever made it.
-        if executors.is_remote(request.method) {
-            return false;
         }
         // Under another alias of the executor the flow may wait with a better rank already.
         if lane
@@ -224,6 +228,11 @@ impl Slots {
             // Who was woken and has not looked yet will see this change too.
             lane.waiting.wake_all(|flow| self.wake.send(flow).is_ok());
         }
+    }
+
+    /// How many attempts of methods that workers claim may be under way at once.
+    pub(super) fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+        self.executors.snapshot().claim_limits()
     }
 
     /// Takes the slot of an attempt that is under way already, free or not: what another process started

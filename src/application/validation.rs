@@ -6,6 +6,7 @@ use super::schema_cache::SchemaCache;
 use crate::runtime::maybe_block_in_place;
 use serde_json::Value;
 use std::sync::Arc;
+use taskledger_domain::Payload;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
 use taskledger_domain::task::call::TaskList;
@@ -101,6 +102,28 @@ impl Validation {
         let checked =
             tokio::task::spawn_blocking(move || this.check_now(&*executors, &list, CALL_STEPS_MAX));
         match checked.await {
+            Ok(violations) => violations,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// What is wrong with the output of a worker, by what its method declares; below `output`. Cost: O(output)
+    /// when there is a declaration, on the blocking pool unless it is small.
+    pub async fn check_output(&self, method: &str, output: &Payload) -> Vec<Violation> {
+        let Some(schema) = self.executors.snapshot().output_schema(method) else {
+            return Vec::new();
+        };
+        let output = output.clone();
+        let check = move || {
+            let output = Value::Object(output.to_map());
+            let faults = schema.check(&output).err().unwrap_or_default();
+            let place = ["output".into()];
+            faults
+                .into_iter()
+                .map(|fault| fault.below(&place))
+                .collect()
+        };
+        match tokio::task::spawn_blocking(check).await {
             Ok(violations) => violations,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }

@@ -30,7 +30,9 @@ Such a server's user needs, in the database and once `migrate` has run:
   GRANT USAGE ON ALL SEQUENCES IN SCHEMA taskledger_webhooks TO server;
   GRANT USAGE ON SCHEMA taskledger_auth TO server;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_auth TO server;
-  GRANT USAGE ON ALL SEQUENCES IN SCHEMA taskledger_auth TO server;")]
+  GRANT USAGE ON ALL SEQUENCES IN SCHEMA taskledger_auth TO server;
+  GRANT USAGE ON SCHEMA taskledger_workers TO server;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_workers TO server;")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,

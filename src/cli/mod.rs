@@ -24,6 +24,7 @@ mod retention;
 mod run;
 mod secrets;
 mod serve;
+mod signals;
 mod storage;
 mod target;
 mod tasks;
@@ -32,6 +33,8 @@ mod tokens;
 mod tree;
 mod watch;
 mod webhooks;
+mod worker;
+mod workers;
 
 pub use api::{Api, ApiError};
 pub use error::CliError;
@@ -92,6 +95,8 @@ enum Command {
     #[command(hide = true)]
     Conformance(Elsewhere),
     Watch(watch::Args),
+    Worker(worker::Args),
+    Workers(workers::Args),
     Webhooks(webhooks::Args),
     Secrets(secrets::Args),
     Tokens(tokens::Args),
@@ -133,6 +138,8 @@ impl Cli {
             Command::Migrate(args) => migrate::migrate(args, &mut out).await,
             Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
+            Command::Worker(args) => worker::worker(args, &mut out).await,
+            Command::Workers(args) => workers::workers(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
             Command::Secrets(args) => secrets::secrets(args, &mut out).await,
             Command::Tokens(args) => tokens::tokens(args, &mut out).await,
@@ -190,6 +197,15 @@ mod tests {
             "watch".to_owned(),
             format!("watch {id} --follow --output json --types task_progress_update"),
             "watch --user u --from beginning --json".to_owned(),
+            "worker --method m --concurrency 4 --progress --url http://h:1 -- sh -c x".to_owned(),
+            "worker --method a --method b --worker w --lease-seconds 5 --json -- p --json"
+                .to_owned(),
+            "workers list --json".to_owned(),
+            "workers methods --url http://h:1".to_owned(),
+            "workers drain w --off".to_owned(),
+            "workers declare m --input-schema f --limit 5 --defaults {\"retry_count\":2}"
+                .to_owned(),
+            "workers undeclare m".to_owned(),
             "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
             "secrets set github-token --url http://h:1".to_owned(),
@@ -257,6 +273,15 @@ mod tests {
             "retention --older-than 59m --archive a",
             "serve --retention-age 30d",
             "serve --retention-archive a",
+            "worker --method m",
+            "worker --method m p",
+            "worker -- p",
+            "worker --method m --concurrency 0 -- p",
+            "worker --method m --lease-seconds 4 -- p",
+            "workers",
+            "workers drain",
+            "workers declare m --limit 0",
+            "workers declare m --defaults 7",
             "secrets set",
             "secrets set name value",
             "tasks list --url nonsense",

@@ -40,7 +40,7 @@ const fn streams_beside(connections: usize) -> usize {
 }
 
 /// The limit, raised to the highest that is permitted; `None`: there is none.
-fn raised() -> Option<u64> {
+pub(super) fn raised() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let highest = Rlimit {

@@ -1,6 +1,7 @@
 //! `taskledger serve`
 
 use super::certificates::Renewal;
+use super::signals::Signals;
 use super::storage::storage;
 use super::{CliError, file_limit, open_files};
 use crate::clock::{SharedClock, SystemClock};
@@ -16,7 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::AdminTokens;
 use taskledger_auth::jwt::DeniedTokens;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// What calls that are under way get to end here, before their flows are handed over: commands take
@@ -196,28 +196,6 @@ async fn leave_after(shutdown: CancellationToken, leaving: CancellationToken) {
     shutdown.cancelled().await;
     tokio::time::sleep(HANDOVER_AFTER).await;
     leaving.cancel();
-}
-
-/// Ctrl-C and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// The first signal: stop, finishing what is under way. A second one ends the process at once,

@@ -140,9 +140,9 @@ impl Params {
 
 /// A JSON object on the command line.
 #[derive(Debug, Clone)]
-struct Object(Map<String, Value>);
+pub(super) struct Object(pub(super) Map<String, Value>);
 
-fn json_object(text: &str) -> Result<Object, String> {
+pub(super) fn json_object(text: &str) -> Result<Object, String> {
     serde_json::from_str(text)
         .map(Object)
         .map_err(|error| format!("expected a JSON object: {error}"))

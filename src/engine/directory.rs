@@ -8,7 +8,7 @@ use super::executor::{Registered, Registry};
 use crate::application::api::ExecutorView;
 use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::CompiledSchema;
@@ -17,6 +17,8 @@ use tokio::sync::watch;
 
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
 const UNKNOWN_SLOTS: usize = 0;
+/// Slots of a method without a limit: its workers bound what is under way.
+pub const UNBOUNDED: usize = usize::MAX;
 
 /// Why the contents of the directory cannot be what somebody asked for.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -41,11 +43,21 @@ pub enum DirectoryError {
     },
 }
 
-/// A method whose tasks workers claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A method whose tasks workers claim. One that nobody declared has nothing but its name.
+#[derive(Debug, Clone, Default)]
 pub struct Remote {
-    /// Attempts that may be under way at once; at least 1.
-    pub limit: usize,
+    /// For people.
+    pub description: Option<Arc<str>>,
+    /// Attempts that may be under way at once, at least 1; `None`: any number.
+    pub limit: Option<usize>,
+    /// What inputs must conform to.
+    pub input_schema: Option<Arc<CompiledSchema>>,
+    /// The same as it was declared.
+    pub declared_input_schema: Option<Payload>,
+    /// What outputs must conform to.
+    pub output_schema: Option<Arc<CompiledSchema>>,
+    /// Members of `params` that new tasks get when they do not say.
+    pub defaults: Option<Payload>,
 }
 
 /// What the directory contains.
@@ -54,7 +66,7 @@ pub struct Contents {
     /// The executors that run in this process.
     pub built_in: Registry,
     /// Methods whose tasks workers claim, by name. None of them is built in.
-    pub remote: BTreeMap<String, Remote>,
+    pub remote: BTreeMap<Arc<str>, Remote>,
 }
 
 impl Contents {
@@ -64,11 +76,11 @@ impl Contents {
                 let name = name.chars().take(KEY_CHARS_MAX).collect();
                 return Err(DirectoryError::InvalidName { name });
             }
-            let name = || name.clone();
+            let name = || name.to_string();
             if self.built_in.get(&name()).is_some() {
                 return Err(DirectoryError::BuiltIn { name: name() });
             }
-            if remote.limit == 0 {
+            if remote.limit == Some(0) {
                 return Err(DirectoryError::NoLimit { name: name() });
             }
         }
@@ -98,7 +110,7 @@ impl Snapshot {
     /// All methods whose tasks workers claim, by name.
     pub fn remote(&self) -> impl Iterator<Item = (&str, &Remote)> {
         let remote = self.contents.remote.iter();
-        remote.map(|(name, remote)| (name.as_str(), remote))
+        remote.map(|(name, remote)| (&**name, remote))
     }
 }
 
@@ -124,9 +136,14 @@ impl ExecutorSnapshot for Snapshot {
     }
     fn slot_limit(&self, method: &str) -> usize {
         match self.contents.remote.get(method) {
-            Some(remote) => remote.limit,
+            Some(remote) => remote.limit.unwrap_or(UNBOUNDED),
             None => self.get(method).map_or(UNKNOWN_SLOTS, Registered::limit),
         }
+    }
+    fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+        let remote = self.contents.remote.iter();
+        let limits = remote.filter_map(|(name, remote)| Some((name.clone(), remote.limit?)));
+        limits.collect()
     }
     fn check(&self, method: &str, inputs: &Map<String, Value>) -> Vec<Violation> {
         let executor = self.get(method).map(Registered::executor);
@@ -136,7 +153,16 @@ impl ExecutorSnapshot for Snapshot {
         self.get(method)?.params().cloned()
     }
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
-        self.get(method)?.input_schema().cloned()
+        match self.contents.remote.get(method) {
+            Some(remote) => remote.input_schema.clone(),
+            None => self.get(method)?.input_schema().cloned(),
+        }
+    }
+    fn output_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
+        self.contents.remote.get(method)?.output_schema.clone()
+    }
+    fn defaults(&self, method: &str) -> Option<Payload> {
+        self.contents.remote.get(method)?.defaults.clone()
     }
 }
 
@@ -214,18 +240,42 @@ impl ExecutorList for ExecutorDirectory {
                 pure: description.pure,
                 input_schema: schema.map(Payload::from_map),
                 params: registered.params().cloned(),
-                limit: registered.limit(),
+                limit: Some(registered.limit()),
+                remote: false,
             }
         };
-        self.newest().built_in().map(view).collect()
+        let newest = self.newest();
+        let built_in = newest.built_in().map(view);
+        let mut all: Vec<_> = built_in.chain(newest.remote().map(remote_view)).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+}
+
+fn remote_view((name, remote): (&str, &Remote)) -> ExecutorView {
+    let description = remote.description.as_deref();
+    ExecutorView {
+        name: name.to_owned(),
+        aliases: Vec::new(),
+        summary: description.unwrap_or("Done by workers.").to_owned(),
+        idempotent: false,
+        pure: false,
+        input_schema: remote.declared_input_schema.clone(),
+        params: None,
+        limit: remote.limit,
+        remote: true,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Contents, DirectoryError, ExecutorDirectory, Remote};
-    use crate::application::ports::{ExecutorSnapshot, Executors, Standing};
+    use super::{Contents, DirectoryError, ExecutorDirectory, Remote, UNBOUNDED};
+    use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors, Standing};
     use crate::engine::executor::{BuiltInOptions, Registry, with_built_ins};
+    use serde_json::json;
+    use std::sync::Arc;
+    use taskledger_domain::Payload;
+    use taskledger_domain::task::inputs::compile;
 
     fn directory() -> ExecutorDirectory {
         let builder = with_built_ins(Registry::builder(), BuiltInOptions::default());
@@ -234,10 +284,47 @@ mod tests {
     }
 
     fn remote(name: &str, limit: usize) -> impl FnOnce(&mut Contents) {
-        let name = name.to_owned();
+        let name = Arc::from(name);
+        let limit = Some(limit);
         move |contents| {
-            contents.remote.insert(name, Remote { limit });
+            let remote = Remote {
+                limit,
+                ..Remote::default()
+            };
+            contents.remote.insert(name, remote);
         }
+    }
+
+    #[test]
+    fn a_declared_method_has_its_schema_and_defaults_and_is_listed_by_name() {
+        let directory = directory();
+        let schema = json!({"type": "object", "required": ["page"]});
+        let text =
+            |value: &serde_json::Value| Payload::from_map(value.as_object().expect("an object"));
+        let declared = Remote {
+            input_schema: Some(Arc::new(compile(&schema).expect("a schema"))),
+            declared_input_schema: Some(text(&schema)),
+            defaults: Some(text(&json!({"retry_count": 2}))),
+            ..Remote::default()
+        };
+        let change = |contents: &mut Contents| {
+            contents.remote.insert(Arc::from("scrape"), declared);
+            contents.remote.insert(Arc::from("aaa"), Remote::default());
+        };
+        assert_eq!(directory.change(change), Ok(2));
+        let snapshot = directory.snapshot();
+        assert_eq!(snapshot.slot_limit("scrape"), UNBOUNDED);
+        assert!(snapshot.input_schema("scrape").is_some());
+        assert!(snapshot.input_schema("aaa").is_none());
+        let defaults = snapshot.defaults("scrape").expect("it was declared");
+        assert_eq!(defaults.as_str(), r#"{"retry_count":2}"#);
+        let listed = directory.list();
+        assert_eq!((listed[0].name.as_str(), listed[0].remote), ("aaa", true));
+        assert!(listed.is_sorted_by(|a, b| a.name < b.name));
+        let declared = listed.iter().find(|view| view.name == "scrape");
+        let declared = declared.expect("it is listed");
+        assert_eq!(declared.limit, None);
+        assert!(declared.input_schema.is_some());
     }
 
     #[test]

@@ -349,6 +349,7 @@ impl Dispatcher {
                         task,
                         attempt,
                         progress: now,
+                        message: None,
                         lease: None,
                     },
                     &self.stop,

@@ -179,6 +179,9 @@ fn specification_of(row: &TaskRow, launch: &Launch) -> Specification {
         retry: None,
         timeout_ms: row.params.as_ref().and_then(|p| timeout_ms(&p.to_map())),
         deadline: row.deadline,
+        remote: false,
+        start_within_ms: None,
+        cancel_grace_ms: None,
     }
 }
 

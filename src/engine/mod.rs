@@ -8,7 +8,9 @@ pub mod dispatcher;
 pub mod executor;
 pub mod job_source;
 pub mod secrets;
+pub mod workers;
 
 pub use directory::ExecutorDirectory;
 pub use dispatcher::Dispatcher;
 pub use job_source::JobSource;
+pub use workers::WorkerRegistry;

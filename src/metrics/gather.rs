@@ -4,10 +4,11 @@ use super::page::Page;
 use super::slow::Figures as Slow;
 use super::table as t;
 use super::{Place, Sources};
-use crate::application::App;
 use crate::application::figures::{AttemptEnd, Conflict, Figures, RUN_ENDS};
+use crate::application::ports::Standing;
+use crate::application::{App, RemoteWork};
 use crate::engine::Dispatcher as Engine;
-use crate::meters::Counter;
+use crate::meters::{Counter, OTHER};
 use crate::nodes::Peers;
 use crate::transport::figures::Figures as Doors;
 use crate::webhooks::worker::{self, CLASSES};
@@ -106,7 +107,7 @@ fn executors(page: &mut Page, app: &App, figures: &Figures, engine: &Engine) {
         let name = figures.attempts.shown(&queue.executor);
         let one = used.entry(name).or_default();
         one.running += queue.running as u64;
-        one.limit += queue.limit as u64;
+        one.limit = one.limit.saturating_add(queue.limit as u64);
         for (all, flows) in one.waiting.iter_mut().zip(queue.waiting) {
             *all += flows as u64;
         }
@@ -115,11 +116,34 @@ fn executors(page: &mut Page, app: &App, figures: &Figures, engine: &Engine) {
     }
     for (name, one) in used {
         page.add(&t::SLOTS, &[name, "running"], one.running);
-        page.add(&t::SLOTS, &[name, "limit"], one.limit);
+        // A method without a limit has as many slots as there are numbers.
+        if one.limit < u64::MAX {
+            page.add(&t::SLOTS, &[name, "limit"], one.limit);
+        }
         for (priority, flows) in Priority::ALL.iter().zip(one.waiting) {
             page.add(&t::WAITING, &[name, &priority.get().to_string()], flows);
         }
         page.add_float(&t::WAIT_OLDEST, &[name], one.oldest);
+    }
+    let mut work: BTreeMap<&str, RemoteWork> = BTreeMap::new();
+    let known = app.flows.slots().view();
+    for (method, of_method) in app.flows.remote_work() {
+        // Names that only tasks have made up must not take the places of others.
+        let is_known = known.standing(&method) == Standing::Remote || of_method.leased > 0;
+        let name = if is_known {
+            figures.attempts.shown(&method)
+        } else {
+            OTHER
+        };
+        let one = work.entry(name).or_default();
+        one.ready += of_method.ready;
+        one.leased += of_method.leased;
+        one.workers_waiting += of_method.workers_waiting;
+    }
+    for (name, one) in work {
+        page.add(&t::WORKER_TASKS, &[name, "ready"], one.ready as u64);
+        page.add(&t::WORKER_TASKS, &[name, "leased"], one.leased as u64);
+        page.add(&t::WORKERS_WAITING, &[name], one.workers_waiting as u64);
     }
     for (name, ends) in figures.attempts.iter() {
         for (end, count) in AttemptEnd::ALL.iter().zip(ends.iter().map(Counter::get)) {

@@ -125,6 +125,10 @@ table! {
         "Flows that wait for a slot, by the priority of their most urgent task.";
     WAIT_OLDEST = Gauge "taskledger_wait_oldest_seconds" ["executor"]
         "How long the flow has waited for a slot that has waited longest; 0 when none waits.";
+    WORKER_TASKS = Gauge "taskledger_worker_tasks" ["executor" "state"]
+        "Tasks for workers outside the server, of its flows: those that wait (`ready`) and those that are held (`leased`).";
+    WORKERS_WAITING = Gauge "taskledger_workers_waiting" ["executor"]
+        "Workers that wait at this server for tasks.";
     RUNS_ACTIVE = Gauge "taskledger_runs_active" []
         "Runs that have not ended, as far as the read models know; of all servers on the log.";
     RUNS = Counter "taskledger_runs_total" ["state"]

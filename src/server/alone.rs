@@ -2,11 +2,11 @@
 
 use super::StartError;
 use super::storage::{Opened, Storage};
-use crate::application::leases::MemoryRenewals;
 use crate::application::ownership::Sole;
 use crate::application::ports::{Attempts, ExecutorSnapshot, Executors, Started};
 use crate::application::{Flows, Ownership, Partitions, Positions, RowCache, flows, rows};
 use crate::clock::SharedClock;
+use crate::engine::workers::StoredRenewals;
 use crate::nodes;
 use crate::retention::{Follower, Retention, Unknown};
 use crate::store::Fence;
@@ -81,7 +81,7 @@ impl Alone {
             store: store.clone(),
             clock: clock.clone(),
             executors: Arc::new(Nothing),
-            renewals: Arc::new(MemoryRenewals::default()),
+            renewals: Arc::new(StoredRenewals(storage.workers.clone())),
             rows: Arc::new(RowCache::new(rows::BYTES_MAX)),
             positions: Arc::new(Positions::after(*store.watch().borrow())),
             ownership,

@@ -2,7 +2,6 @@
 
 use super::StartError;
 use super::storage::Opened;
-use crate::application::leases::MemoryRenewals;
 use crate::application::limits::Quotas;
 use crate::application::ownership::Sole;
 use crate::application::ports::Executors;
@@ -13,7 +12,8 @@ use crate::clock::SharedClock;
 use crate::config::EgressConfig;
 use crate::egress::Egress;
 use crate::engine::secrets::StoredSecrets;
-use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource};
+use crate::engine::workers::StoredRenewals;
+use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource, WorkerRegistry};
 use crate::store::Fence;
 use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
@@ -131,6 +131,20 @@ impl Assembly {
         Ok(Arc::new(Vault::new(store, keys, self.clock.clone()).await?))
     }
 
+    /// The workers outside the server, whose methods are in the directory from now on.
+    pub(super) async fn know_workers(
+        &self,
+        catalog: &Arc<ExecutorDirectory>,
+    ) -> Result<Arc<WorkerRegistry>, StartError> {
+        let cluster = self.storage.cluster.as_ref();
+        let node = cluster.map(|cluster| cluster.ownership.me());
+        let (store, clock) = (self.storage.workers.clone(), self.clock.clone());
+        let registry = WorkerRegistry::open(store, catalog.clone(), clock, node).await?;
+        let running = registry.clone().run(self.stop.child_token());
+        self.services.spawn(running);
+        Ok(registry)
+    }
+
     /// The flows with the engine that runs their attempts, and everything that use cases work on.
     pub(super) fn application(
         &self,
@@ -149,7 +163,7 @@ impl Assembly {
             store: store.clone(),
             clock: clock.clone(),
             executors: executors.clone(),
-            renewals: Arc::new(MemoryRenewals::default()),
+            renewals: Arc::new(StoredRenewals(self.storage.workers.clone())),
             rows: rows.clone(),
             positions: positions.clone(),
             ownership,

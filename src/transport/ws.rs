@@ -8,6 +8,7 @@ mod calls;
 mod outbox;
 mod params;
 mod subscriptions;
+mod work;
 mod writer;
 
 use crate::application::api::{Caller, Session};
@@ -17,13 +18,13 @@ use crate::transport::budget::Budget;
 use crate::transport::figures::StreamEnd;
 use crate::transport::jsonrpc::Dispatcher;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use calls::{Calls, Opened};
+use calls::{Begun, Calls};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use outbox::Outbox;
-pub(crate) use params::{Subscribe, Unsubscribe};
+pub(crate) use params::{Subscribe, Unsubscribe, Work};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 pub(crate) use subscriptions::RESET;
 use subscriptions::Subscriptions;
@@ -31,6 +32,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use work::Windows;
 use writer::Written;
 
 /// Bytes of a message, and of a frame, that is taken: a call with some inputs. Larger calls go over
@@ -57,6 +59,8 @@ pub(crate) struct Sockets<C> {
     pub(crate) address: Option<IpAddr>,
     /// By which it lives; none while authentication is off.
     pub(crate) session: Option<Session>,
+    /// When its peer last sent something.
+    pub(crate) heard: Heard,
     /// Room for requests, shared with all other doors.
     pub(crate) requests: Arc<Semaphore>,
     /// Bytes of answers, shared with all other connections.
@@ -69,6 +73,25 @@ pub(crate) struct Sockets<C> {
     pub(crate) cut: CancellationToken,
     /// Calls, which go on without their socket.
     pub(crate) tracker: TaskTracker,
+}
+
+/// When something was last heard.
+#[derive(Debug)]
+pub(crate) struct Heard(Mutex<Instant>);
+
+impl Heard {
+    /// Now.
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    fn now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn at(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why a socket ends.
@@ -135,9 +158,10 @@ impl<C: Send + Sync + 'static> Sockets<C> {
         let figures = self.dispatcher.figures();
         let draining = self.draining.child_token();
         let mut revoked = std::pin::pin!(self.revoked());
-        let (opened, mut opening) = mpsc::channel::<Opened>(1);
-        let mut calls = Calls::new(self.clone(), out.clone(), opened);
-        let mut subscriptions = Subscriptions::new(figures.clone(), own, out.clone());
+        let (opened, mut opening) = mpsc::channel::<Begun>(1);
+        let windows = Windows::default();
+        let mut calls = Calls::new(self.clone(), out.clone(), opened, windows.clone());
+        let mut subscriptions = Subscriptions::new(figures.clone(), own, out.clone(), windows);
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pong_by: Option<Instant> = None;
@@ -154,6 +178,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                 }
                 message = incoming.next(), if !calls.is_full() => {
                     pong_by = None;
+                    self.heard.now();
                     let text = match message {
                         None => return End::Gone,
                         Some(Ok(Message::Close(_))) => return End::Close(close_code::NORMAL, ""),
@@ -167,7 +192,12 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                     calls.begin(text, &mut subscriptions).await;
                 }
                 () = calls.room(), if calls.is_full() => {}
-                Some(opened) = opening.recv() => subscriptions.open(opened).await,
+                Some(begun) = opening.recv() => match begun {
+                    Begun::Stream(opened) => subscriptions.open(*opened).await,
+                    Begun::Work { id, worker, place } => {
+                        subscriptions.work(&id, *worker, place).await;
+                    }
+                },
                 () = subscriptions.ended() => {}
                 _ = pings.tick() => {
                     // Written behind what waits; a peer that takes nothing is given up by the writer.

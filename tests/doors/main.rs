@@ -8,3 +8,4 @@ mod protocol;
 mod streams;
 mod tokens;
 mod webhooks;
+mod work;

@@ -41,6 +41,18 @@ pub struct Settings {
     pub lock_timeout_ms: u64,
     /// Statements that a connection keeps prepared.
     pub statements_kept: usize,
+    /// What a commit to the file survives.
+    pub file_survives: Survives,
+}
+
+/// What a commit to a file survives once it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survives {
+    /// A power cut: each commit is synced.
+    PowerCut,
+    /// A kill of the process. A power cut may undo the newest commits, unless [`Connections::sync`] was called
+    /// after them; it never leaves half of one.
+    Kill,
 }
 
 /// Why a file cannot be opened.
@@ -81,7 +93,10 @@ impl Connections {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
+            .synchronous(match settings.file_survives {
+                Survives::PowerCut => SqliteSynchronous::Full,
+                Survives::Kill => SqliteSynchronous::Normal,
+            })
             .foreign_keys(false)
             .busy_timeout(BUSY_TIMEOUT)
             .statement_cache_capacity(settings.statements_kept);
@@ -129,6 +144,36 @@ impl Connections {
                 Err(error) => Err(error),
             },
             Self::Database(pool) => Ok(Tx::postgres(pool.begin().await?)),
+        }
+    }
+
+    /// A transaction that changes something that a power cut may undo: its commit does not wait for the disk,
+    /// on a file only where its [`Survives`] says so.
+    ///
+    /// # Errors
+    /// The database does not answer; retry.
+    pub async fn write_unsynced(&self) -> Result<Tx<'static>, sqlx::Error> {
+        match self {
+            Self::File { .. } => self.write().await,
+            Self::Database(pool) => {
+                let begin = "BEGIN; SET LOCAL synchronous_commit = 'off'";
+                Ok(Tx::postgres(pool.begin_with(begin).await?))
+            }
+        }
+    }
+
+    /// Makes what was committed survive a power cut, where commits alone do not.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn sync(&self) -> Result<(), sqlx::Error> {
+        match self {
+            // Moving the write-ahead log into the file syncs both.
+            Self::File { writer, .. } => {
+                writer.execute("PRAGMA wal_checkpoint(FULL)").await?;
+                Ok(())
+            }
+            Self::Database(_) => Ok(()),
         }
     }
 

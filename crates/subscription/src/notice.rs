@@ -10,7 +10,7 @@
 
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, RunState, StatusCounts};
+use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
@@ -93,6 +93,48 @@ impl Serialize for NoticeId {
     }
 }
 
+/// Why an attempt was taken from whoever did it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenBack {
+    /// Somebody has cancelled the task.
+    Cancelled,
+    /// The time of the attempt was up.
+    TimedOut,
+    /// The deadline has passed.
+    Deadline,
+    /// The lease of its worker ended.
+    Lost,
+}
+
+impl TakenBack {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed_out",
+            Self::Deadline => "deadline",
+            Self::Lost => "lost",
+        }
+    }
+
+    const fn by_failure(reason: FailureReason) -> Option<Self> {
+        match reason {
+            FailureReason::Timeout => Some(Self::TimedOut),
+            FailureReason::Deadline => Some(Self::Deadline),
+            FailureReason::Interrupted => Some(Self::Lost),
+            FailureReason::Executor
+            | FailureReason::ExecutorNotFound
+            | FailureReason::InvalidInputs
+            | FailureReason::InvalidResult
+            | FailureReason::Group
+            | FailureReason::Released
+            | FailureReason::NotRetryable
+            | FailureReason::NotStarted => None,
+        }
+    }
+}
+
 /// One notice, independent of the event that it was made from: cloning it copies no payload. Its JSON is
 /// the `data` of the protocol's events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -122,6 +164,9 @@ pub struct Notice {
     /// Whether another attempt follows this failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub will_retry: bool,
+    /// What the worker of the attempt says of its progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
     /// Not before this time is the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
@@ -143,6 +188,9 @@ pub struct Notice {
     /// The run that a new task has joined.
     #[serde(skip)]
     pub joins: Option<RunId>,
+    /// Why the attempt that ended was taken from whoever did it; absent when that was not so.
+    #[serde(skip)]
+    pub taken_back: Option<TakenBack>,
 }
 
 /// A run at its end.
@@ -176,6 +224,7 @@ impl Notice {
             timestamp: recorded.time,
             attempt: None,
             will_retry: false,
+            message: None,
             next_attempt_at: None,
             result: None,
             error: None,
@@ -183,6 +232,7 @@ impl Notice {
             run: None,
             is_followed: false,
             joins: None,
+            taken_back: None,
         }
     }
 
@@ -229,6 +279,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             let mut moved = Notice::of(recorded, e.task_id, Status::InProgress, e.progress);
             moved.kind = Kind::ProgressUpdate;
             moved.attempt = Some(e.attempt);
+            moved.message = e.message.as_deref().map(Arc::from);
             (Some(moved), None)
         }
         Event::TaskCompleted(e) => {
@@ -240,6 +291,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         Event::TaskFailed(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Failed, e.progress);
             update.attempt = Some(e.attempt);
+            update.taken_back = TakenBack::by_failure(e.reason);
             if e.will_retry {
                 update.will_retry = true;
                 update.error = Some(Arc::from(e.error.as_str()));
@@ -257,6 +309,10 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         Event::TaskCancelled(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Cancelled, e.progress);
             update.attempt = e.attempt;
+            update.taken_back = Some(match e.reason {
+                CancelReason::Requested => TakenBack::Cancelled,
+                CancelReason::Deadline => TakenBack::Deadline,
+            });
             let ending = update.ending(Kind::Cancelled, None, Some(&e.error));
             (Some(update), Some(ending))
         }

@@ -18,6 +18,7 @@ pub async fn append(store: &MemoryStore, version: u64) {
         task_id: id("task"),
         attempt: 1,
         progress: Progress::ZERO,
+        message: None,
     });
     append_event(store, version, event).await;
 }

@@ -4,7 +4,7 @@ use super::event::{Dependency, Specification};
 use super::event::{FailureReason, FlowArchived, RunKind};
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
-use crate::task::{Progress, Status};
+use crate::task::{Priority, Progress, Status};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp, Version};
 use hashbrown::HashSet;
 
@@ -71,10 +71,12 @@ pub enum Command {
         attempt: u32,
         /// How far.
         progress: Progress,
+        /// What the worker says of it; at most `limits::MESSAGE_CHARS_MAX` characters.
+        message: Option<String>,
         /// The lease under which the attempt runs outside the server; `None` for one of this process.
         lease: Option<LeaseId>,
     },
-    /// A worker outside the server begins an attempt.
+    /// A worker outside the server begins attempts.
     Claim(Claim),
     /// A worker gives an attempt back: it goes to somebody else, and uses up nothing.
     Release {
@@ -119,22 +121,35 @@ pub struct Archive {
     pub copy: FlowArchived,
 }
 
-/// See [`Command::Claim`]. Accepted without events, and with the status `Pending`, when the task could
-/// start and no slot is free for it.
+/// See [`Command::Claim`]. Accepted without events, and with the status `Pending`, when there is nothing that
+/// could start now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// A ready task of a method that workers claim.
-    pub task: TaskId,
-    /// Version of the event with the specification that the claim was built on.
-    pub spec_at: Version,
-    /// That specification's bound on an attempt, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// The new lease. The same claim twice is one claim.
-    pub lease: LeaseId,
+    /// What it is about.
+    pub of: Claimable,
+    /// New leases, never empty: as many attempts begin at most, the first with the first. The same claim
+    /// twice is one claim.
+    pub leases: Vec<LeaseId>,
     /// The worker, by its name; at most `limits::KEY_CHARS_MAX` characters.
     pub worker: String,
-    /// Until when the lease holds unless it is renewed.
+    /// The principal that claims, who alone may use the leases; `None` for anybody.
+    pub holder: Option<String>,
+    /// Until when the leases hold unless they are renewed.
     pub expires_at: Timestamp,
+}
+
+/// What a worker wants to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimable {
+    /// This task, which must be ready.
+    Task(TaskId),
+    /// The first ready tasks of a method, by their rank.
+    Next {
+        /// As the tasks name it.
+        method: String,
+        /// Tasks behind this rank are left, but for the first one: others have a better right to the worker.
+        until: Option<(Priority, Timestamp)>,
+    },
 }
 
 /// How much at rest a flow must be to be archived. Nothing of it may run in either case.
@@ -221,9 +236,11 @@ pub struct SlotRequest<'a> {
     /// The attempt to be.
     pub attempt: u32,
     /// Its urgency.
-    pub priority: crate::task::Priority,
+    pub priority: Priority,
     /// When it became ready.
     pub since: Timestamp,
     /// Whom its flow belongs to.
     pub owner: Option<&'a str>,
+    /// A worker outside the server claims it: whoever lets it claim has counted it.
+    pub is_claimed: bool,
 }

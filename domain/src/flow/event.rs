@@ -126,6 +126,15 @@ pub struct Specification {
     /// From `params.deadline`: the task's own; ancestors' deadlines count too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// `schemas.type` is `remote`: workers carry it out. Since version 2 of the events with it, as what follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
+    /// From `params.schedule_to_start_seconds`: milliseconds that it may wait for its start once it is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within_ms: Option<u64>,
+    /// From `params.cancel_grace_seconds`: milliseconds that a worker has to stop after a cancel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_grace_ms: Option<u64>,
 }
 
 /// See [`Event::TaskCreated`].
@@ -273,11 +282,18 @@ pub struct Lease {
     pub id: LeaseId,
     /// The worker, by its name.
     pub worker: String,
+    /// The principal that claimed it, who alone may use the lease. Absent before version 3 of `TaskStarted`:
+    /// anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
     /// Until when the lease holds at least. Renewals, which are not events, make it hold longer.
     pub expires_at: Timestamp,
     /// Milliseconds that the attempt may take, whoever renews the lease; absent for no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Milliseconds that the worker has to stop after a cancel; absent for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_grace_ms: Option<u64>,
 }
 
 /// See [`Event::TaskProgressed`].
@@ -289,6 +305,9 @@ pub struct TaskProgressed {
     pub attempt: u32,
     /// How far it is.
     pub progress: Progress,
+    /// What its worker says of it. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// See [`Event::TaskCompleted`].
@@ -324,6 +343,10 @@ pub enum FailureReason {
     Group,
     /// Its worker gave it back. Since version 2 of `TaskFailed`.
     Released,
+    /// Its worker said that another attempt would end the same way. Since version 3 of `TaskFailed`.
+    NotRetryable,
+    /// It was ready and nobody started it in time. Since version 3 of `TaskFailed`.
+    NotStarted,
 }
 
 /// See [`Event::TaskFailed`].

@@ -8,7 +8,7 @@
 use super::event::{
     Dependency, Event, Lease, RequeueReason, RunStarted, Specification, TaskCreated,
 };
-use super::state::{Archived, Edge, Flow, Held, NONE, Run, Task};
+use super::state::{Archived, Bounds, Edge, EndedLease, Flow, Held, NONE, Run, Task};
 use crate::task::{Progress, Status};
 use crate::{Recorded, TaskId, Timestamp};
 
@@ -145,6 +145,7 @@ impl Flow {
             id: e.task_id,
             parent,
             method,
+            remote: e.specification.remote,
             user,
             status: Status::Pending,
             priority: e.priority,
@@ -170,6 +171,7 @@ impl Flow {
             awaited: 0,
         });
         self.index.insert(e.task_id, i);
+        self.bound(i, &e.specification);
         if parent != NONE {
             self.at_mut(parent).children.push(i);
         }
@@ -324,8 +326,10 @@ impl Flow {
         touched.iter().for_each(|&t| self.unlink(t));
         let version = self.version;
         let was_group = self.at(i).is_group();
+        self.bound(i, specification);
         let task = self.at_mut(i);
         task.method = method;
+        task.remote = specification.remote;
         task.retry = specification.retry.map(Box::new);
         task.spec_at = version;
         task.deadline = deadline;
@@ -417,6 +421,20 @@ impl Flow {
         self.stale_runs.remove(&key);
     }
 
+    /// Keeps what a task says of times. The task must not be linked.
+    fn bound(&mut self, i: u32, specification: &Specification) {
+        let bounds = Bounds {
+            timeout_ms: specification.timeout_ms,
+            start_within_ms: specification.start_within_ms,
+            cancel_grace_ms: specification.cancel_grace_ms,
+        };
+        if bounds == Bounds::default() {
+            self.bounds.remove(&i);
+        } else {
+            self.bounds.insert(i, bounds);
+        }
+    }
+
     fn leased(&mut self, i: u32, lease: &Lease, time: Timestamp) {
         let times_out_at = lease
             .timeout_ms
@@ -424,8 +442,11 @@ impl Flow {
         let held = Held {
             id: lease.id,
             worker: lease.worker.as_str().into(),
+            holder: lease.holder.as_deref().map(Into::into),
             expires_at: lease.expires_at,
+            lease_ms: whole_seconds_ms(lease.expires_at.0.saturating_sub(time.0)),
             timeout_ms: lease.timeout_ms,
+            cancel_grace_ms: lease.cancel_grace_ms,
             times_out_at,
         };
         self.leases.insert(i, held);
@@ -436,9 +457,19 @@ impl Flow {
         let (i, version) = (self.ordinal(id), self.version);
         if let Some(held) = self.leases.remove(&i) {
             self.time_outs.remove(&(held.times_out_at, i));
+            let ended = EndedLease {
+                id: held.id,
+                outcome_at: version,
+            };
+            self.ended_leases.insert(i, ended);
         }
         self.at_mut(i).outcome_at = version;
         self.at_mut(i).next_attempt_at = Timestamp::default();
         self.set_status(i, status, time);
     }
+}
+
+/// Leases are asked for in seconds; the claim may have waited for a moment before it was decided.
+fn whole_seconds_ms(micros: i64) -> u64 {
+    u64::try_from(micros).unwrap_or(0).div_ceil(1_000_000) * 1000
 }

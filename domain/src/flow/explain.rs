@@ -9,7 +9,7 @@ mod blocked;
 
 use super::Capacity;
 use super::event::RunKind;
-use super::state::{Flow, NONE, Rank};
+use super::state::{Flow, NONE, Rank, Standing};
 use crate::schedule::gives_up_at;
 use crate::task::{Priority, Progress, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
@@ -130,8 +130,10 @@ pub enum Reason {
     },
     /// Pending: it is ready; only a worker is missing that claims it.
     WaitsForWorker {
-        /// When it became ready.
-        since: Timestamp,
+        /// Where it stands among the tasks of its method.
+        place: Place,
+        /// When it fails for that; absent when it waits without end.
+        until: Option<Timestamp>,
     },
     /// Pending: it is ready; only a slot is missing.
     WaitsForSlot(Place),
@@ -169,7 +171,7 @@ pub struct Awaited {
     pub can_satisfy: bool,
 }
 
-/// A place in the line for slots.
+/// A place in the line for slots or workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Its urgency.
@@ -311,24 +313,36 @@ impl Flow {
             since: task.ready_since,
             task: i,
         };
-        let method = self.methods.text(task.method);
-        let known = method.is_some_and(|method| capacity.knows(method));
-        let remote = method.is_some_and(|method| capacity.is_remote(method));
+        let place = || Place {
+            priority: rank.priority,
+            since: rank.since,
+            ahead_in_flow: self.ahead_of(rank, now, capacity),
+        };
+        let standing = if task.is_group() {
+            Standing::Local
+        } else {
+            self.standing(task.line(), capacity)
+        };
+        let bounds = self.bounds.get(&i);
+        let within_ms = bounds.and_then(|bounds| bounds.start_within_ms);
+        let until = within_ms.map(|within_ms| rank.since.plus_ms(within_ms));
         reasons.push(if task.next_attempt_at > now {
             Reason::WaitsForRetry {
                 at: task.next_attempt_at,
             }
-        } else if remote {
-            Reason::WaitsForWorker { since: rank.since }
-        } else if known || task.is_group() {
-            Reason::WaitsForSlot(Place {
-                priority: rank.priority,
-                since: rank.since,
-                ahead_in_flow: self.ahead_of(rank, now, capacity),
-            })
         } else {
-            Reason::WaitsForExecutor {
-                until: gives_up_at(self, rank),
+            match standing {
+                Standing::Remote => Reason::WaitsForWorker {
+                    place: place(),
+                    until,
+                },
+                Standing::Local => Reason::WaitsForSlot(place()),
+                Standing::Unknown => {
+                    let gives_up = gives_up_at(self, rank);
+                    Reason::WaitsForExecutor {
+                        until: until.map_or(gives_up, |until| until.min(gives_up)),
+                    }
+                }
             }
         });
         reasons
@@ -343,7 +357,7 @@ impl Flow {
         let own = canonical(self.at(rank.task).method);
         self.ready
             .iter()
-            .filter(|(method, _)| canonical(**method) == own)
+            .filter(|(line, _)| canonical(line.method) == own)
             .map(|(_, queue)| {
                 let before = queue.range(..rank);
                 before.filter(|other| other.since <= now).count()

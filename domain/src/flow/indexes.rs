@@ -42,10 +42,16 @@ impl Flow {
                     since: task.ready_since,
                     task: i,
                 };
-                let queue = self.ready.entry(task.method).or_default();
+                let line = task.line();
+                let queue = self.ready.entry(line).or_default();
                 put(queue, rank, present);
                 if queue.is_empty() {
-                    self.ready.remove(&task.method);
+                    self.ready.remove(&line);
+                }
+                let bounds = self.bounds.get(&i);
+                if let Some(within_ms) = bounds.and_then(|bounds| bounds.start_within_ms) {
+                    let until = rank.since.plus_ms(within_ms);
+                    put(&mut self.start_limits, (until, i), present);
                 }
             }
             Status::InProgress if task.is_group() => {

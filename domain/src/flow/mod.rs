@@ -8,12 +8,15 @@ mod event;
 mod evolve;
 pub mod explain;
 mod indexes;
+mod lines;
 mod refusal;
 mod sound;
 pub(crate) mod state;
 mod waits;
 
-pub use command::{Archive, Capacity, Claim, Command, Done, Execute, Rest, SlotRequest, Update};
+pub use command::{
+    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Rest, SlotRequest, Update,
+};
 pub use coverage::covers;
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,

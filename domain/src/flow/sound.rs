@@ -23,6 +23,8 @@ impl Flow {
             && self.is_tree()
             && self.covers_what_runs()
             && self.leases_what_runs()
+            && self.ended_leases.keys().all(|i| (*i as usize) < n)
+            && self.bounds.keys().all(|i| (*i as usize) < n)
     }
 
     fn is_sound_task(&self, task: &Task) -> bool {

@@ -4,9 +4,10 @@
 //! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
+pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing};
 use super::{FlowArchived, RunState};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
-use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
+use crate::{RunId, TaskId, Timestamp, Version};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -31,6 +32,8 @@ pub(crate) struct Task {
     pub(crate) parent: u32,
     /// Index into `methods`; `NONE` for a group.
     pub(crate) method: u32,
+    /// Only workers outside the server carry it out.
+    pub(crate) remote: bool,
     /// Index into `users`; `NONE` for no user.
     pub(crate) user: u32,
     pub(crate) status: Status,
@@ -84,18 +87,6 @@ impl Task {
     pub(crate) const fn is_group(&self) -> bool {
         self.method == NONE
     }
-}
-
-/// The lease of an attempt that runs outside the server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Held {
-    pub(crate) id: LeaseId,
-    pub(crate) worker: Box<str>,
-    /// Until when it holds at least.
-    pub(crate) expires_at: Timestamp,
-    pub(crate) timeout_ms: Option<u64>,
-    /// When the attempt times out; far in the future when it never does.
-    pub(crate) times_out_at: Timestamp,
 }
 
 /// Place of a ready task in the order of starting.
@@ -162,6 +153,11 @@ impl Names {
         n
     }
 
+    /// The number of a text that has one.
+    pub(crate) fn find(&self, text: &str) -> Option<u32> {
+        self.numbers.get(text).copied()
+    }
+
     /// Both copies of a text and what holds them.
     const fn weight(text: &str) -> usize {
         2 * (text.len() + 32)
@@ -198,6 +194,10 @@ pub struct Flow {
     pub(crate) next_run: u32,
     /// Leases of tasks in progress whose attempts run outside the server.
     pub(crate) leases: BTreeMap<u32, Held>,
+    /// The latest lease of each task that had one and has ended.
+    pub(crate) ended_leases: BTreeMap<u32, EndedLease>,
+    /// Of the tasks that have some.
+    pub(crate) bounds: BTreeMap<u32, Bounds>,
 
     // Derived.
     #[serde(skip)]
@@ -221,9 +221,12 @@ pub struct Flow {
     /// Active runs whose structure has changed.
     #[serde(skip)]
     pub(crate) stale_runs: BTreeSet<u32>,
-    /// Ready tasks by method.
+    /// Ready tasks.
     #[serde(skip)]
-    pub(crate) ready: BTreeMap<u32, BTreeSet<Rank>>,
+    pub(crate) ready: BTreeMap<Line, BTreeSet<Rank>>,
+    /// When ready tasks must have started.
+    #[serde(skip)]
+    pub(crate) start_limits: BTreeSet<(Timestamp, u32)>,
     /// Pending covered groups whose dependencies are satisfied.
     #[serde(skip)]
     pub(crate) ready_groups: BTreeSet<u32>,
@@ -353,7 +356,9 @@ impl Flow {
         let task = size_of::<Task>() + 64;
         let edge = 2 * size_of::<Edge>();
         let names = self.methods.bytes + self.users.bytes;
-        let leases = self.leases.len() * (size_of::<Held>() + 64);
+        let leases = self.leases.len() * (size_of::<Held>() + 64)
+            + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
+            + self.bounds.len() * (size_of::<Bounds>() + 16);
         self.tasks.len() * task + self.edges * edge + names + leases + size_of::<Self>() + 1024
     }
 

@@ -9,8 +9,9 @@
 mod groups;
 mod settle;
 
+use crate::flow::state::{Line, Standing};
 use crate::flow::{Capacity, Event, Flow};
-use crate::task::Status;
+use crate::task::{Priority, Status};
 use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 pub(crate) use settle::{gives_up_at, settle};
 
@@ -64,8 +65,18 @@ pub struct Leased {
     pub method: String,
     /// The lease.
     pub lease: LeaseId,
+    /// Its worker, by its name.
+    pub worker: String,
+    /// The principal that may use it; `None` for anybody.
+    pub holder: Option<String>,
     /// Until when it holds at least.
     pub expires_at: Timestamp,
+    /// When the attempt must have ended, ancestors' deadlines included.
+    pub deadline: Option<Timestamp>,
+    /// Milliseconds that it holds after a renewal that does not say it.
+    pub lease_ms: u64,
+    /// Milliseconds that the worker has to stop after a cancel; `None` for the default.
+    pub cancel_grace_ms: Option<u64>,
 }
 
 /// What `event` asks for, seen from the state right after the append that holds it: a start that
@@ -115,7 +126,12 @@ fn held(flow: &Flow, i: u32) -> Option<Leased> {
         attempt: task.attempt,
         method: flow.methods.text(task.method)?.to_owned(),
         lease: held.id,
+        worker: held.worker.as_ref().to_owned(),
+        holder: held.holder.as_deref().map(str::to_owned),
         expires_at: held.expires_at,
+        deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+        lease_ms: held.lease_ms,
+        cancel_grace_ms: held.cancel_grace_ms,
     })
 }
 
@@ -134,13 +150,49 @@ pub fn resume(flow: &Flow) -> Vec<Effect> {
 }
 
 /// Methods of ready tasks that the flow does not start by itself: nobody has them, or workers claim
-/// them. Whoever brings an executor looks for the flows that wait for it by these. Cost: O(methods with
-/// ready tasks).
-pub fn awaited<'a>(flow: &'a Flow, capacity: &'a dyn Capacity) -> impl Iterator<Item = &'a str> {
-    let methods = flow.ready.keys();
-    methods
-        .filter_map(|method| flow.methods.text(*method))
-        .filter(|method| !capacity.knows(method) || capacity.is_remote(method))
+/// them; and whether it is the tasks that say so, whoever asks for the method. Whoever brings an executor looks for
+/// the flows that wait for it by these; one may come twice. Cost: O(methods with ready tasks).
+pub fn awaited<'a>(
+    flow: &'a Flow,
+    capacity: &'a dyn Capacity,
+) -> impl Iterator<Item = (&'a str, bool)> {
+    let lines = flow.ready.keys();
+    lines
+        .filter(|line| flow.standing(**line, capacity) != Standing::Local)
+        .filter_map(|line| Some((flow.methods.text(line.method)?, line.remote)))
+}
+
+/// What workers may claim of a flow, for one method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offered<'a> {
+    /// As the tasks name it.
+    pub method: &'a str,
+    /// Of the first task.
+    pub priority: Priority,
+    /// When that became ready.
+    pub since: Timestamp,
+    /// Tasks, those included whose next attempt is not due yet.
+    pub ready: usize,
+}
+
+/// What workers may claim, and since when, by method; two with one method when only some of its tasks say
+/// that they are remote. Cost: O(methods with ready tasks).
+pub fn offered<'a>(
+    flow: &'a Flow,
+    now: Timestamp,
+    capacity: &'a dyn Capacity,
+) -> impl Iterator<Item = Offered<'a>> {
+    let lines = flow.ready.iter();
+    let lines = lines.filter(|(line, _)| flow.standing(**line, capacity) != Standing::Local);
+    lines.filter_map(move |(line, queue)| {
+        let first = settle::first_due(flow, *line, now)?;
+        Some(Offered {
+            method: flow.methods.text(line.method)?,
+            priority: first.priority,
+            since: first.since,
+            ready: queue.len(),
+        })
+    })
 }
 
 /// Whether tasks of the flow wait for nothing but an executor. Cost: O(1).
@@ -184,13 +236,12 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
 pub fn next_due(flow: &Flow, settled_at: Timestamp, capacity: &dyn Capacity) -> Option<Timestamp> {
     let deadline = flow.deadlines.first().map(|(at, _)| *at);
     let time_out = flow.time_outs.first().map(|(at, _)| *at);
-    let deadline = deadline.into_iter().chain(time_out).min();
-    let unknown = |method: &u32| {
-        let name = flow.methods.text(*method);
-        !name.is_some_and(|m| capacity.knows(m))
-    };
+    let start_limit = flow.start_limits.first().map(|(at, _)| *at);
+    let deadline = deadline.into_iter().chain(time_out).chain(start_limit);
+    let deadline = deadline.min();
+    let unknown = |line: &Line| flow.standing(*line, capacity) == Standing::Unknown;
     if settle::waits_differ(flow) {
-        let queues = flow.ready.iter().filter(|(method, _)| unknown(method));
+        let queues = flow.ready.iter().filter(|(line, _)| unknown(line));
         let gives_up =
             queues.flat_map(|(_, queue)| queue.iter().map(|r| settle::gives_up_at(flow, *r)));
         let delayed = flow
@@ -204,8 +255,8 @@ pub fn next_due(flow: &Flow, settled_at: Timestamp, capacity: &dyn Capacity) -> 
             .filter(|at| *at > settled_at)
             .min();
     }
-    let ready = flow.ready.iter().flat_map(|(method, queue)| {
-        let unknown = unknown(method);
+    let ready = flow.ready.iter().flat_map(|(line, queue)| {
+        let unknown = unknown(line);
         settle::firsts(queue).filter_map(move |rank| {
             if rank.since > settled_at {
                 Some(rank.since)

@@ -2,7 +2,7 @@
 
 use super::groups;
 use crate::flow::decide::attempt;
-use crate::flow::state::Rank;
+use crate::flow::state::{Line, Rank, Standing};
 use crate::flow::{
     CancelReason, Capacity, Event, FailureReason, Flow, RequeueReason, RootAtEnd, RunEnded,
     SlotRequest, TaskCancelled, TaskFailed, TaskStarted,
@@ -32,6 +32,7 @@ pub(crate) fn settle(
         };
         turn.pass_deadlines();
         turn.pass_time_outs();
+        turn.pass_start_limits(capacity);
         turn.begin_groups();
         turn.end_settled_groups();
         if turn.changed {
@@ -62,6 +63,12 @@ pub(super) fn firsts(queue: &BTreeSet<Rank>) -> impl Iterator<Item = Rank> + '_ 
             .copied()
             .filter(|r| r.priority == priority)
     })
+}
+
+/// The first ready task of a line whose time has come.
+pub(crate) fn first_due(flow: &Flow, line: Line, now: Timestamp) -> Option<Rank> {
+    let queue = flow.ready.get(&line)?;
+    firsts(queue).find(|rank| rank.since <= now)
 }
 
 /// Whether the oldest of a queue need not be the first to give up, because runs wait differently
@@ -178,6 +185,31 @@ impl Turn<'_> {
         }
     }
 
+    /// Ready tasks that nobody has started in time.
+    fn pass_start_limits(&mut self, capacity: &dyn Capacity) {
+        while let Some(&(_, i)) = self
+            .flow
+            .start_limits
+            .first()
+            .filter(|(at, _)| *at <= self.now)
+        {
+            let within_ms = self.flow.bounds[&i].start_within_ms.unwrap_or_default();
+            let seconds = within_ms as f64 / 1000.0;
+            let line = self.flow.at(i).line();
+            let method = self.flow.methods.text(line.method).unwrap_or_default();
+            let error = match self.flow.standing(line, capacity) {
+                Standing::Local => format!("no slot of `{method}` was free within {seconds} s"),
+                Standing::Remote | Standing::Unknown => {
+                    format!(
+                        "no worker claimed it within {seconds} s: nobody was free for `{method}`"
+                    )
+                }
+            };
+            self.begin(i);
+            self.fail(i, FailureReason::NotStarted, error);
+        }
+    }
+
     fn begin_groups(&mut self) {
         while let Some(&i) = self.flow.ready_groups.first() {
             self.begin(i);
@@ -194,53 +226,39 @@ impl Turn<'_> {
     /// Starts the ready task with the best rank among all methods, again and again: methods may be
     /// names of one executor, and then they compete for its slots.
     fn start_ready(&mut self, capacity: &mut dyn Capacity) {
-        let methods: Vec<u32> = self.flow.ready.keys().copied().collect();
         let mut names = BTreeMap::new();
         let mut heads = BTreeSet::new();
-        for method in methods {
-            let name = self
-                .flow
-                .methods
-                .text(method)
-                .expect("ready tasks have a method");
-            if capacity.knows(name) && !capacity.is_remote(name) {
-                names.insert(method, name.to_owned());
-                heads.extend(self.next_due_now(method).map(|rank| (rank, method)));
+        for &line in self.flow.ready.keys() {
+            if self.flow.standing(line, capacity) == Standing::Local {
+                let name = self.flow.methods.text(line.method);
+                let name = name.expect("ready tasks have a method");
+                names.insert(line, name.to_owned());
+                heads.extend(first_due(self.flow, line, self.now).map(|rank| (rank, line)));
             }
         }
-        while let Some((rank, method)) = heads.pop_first() {
+        while let Some((rank, line)) = heads.pop_first() {
             let task = self.flow.at(rank.task);
             let request = SlotRequest {
-                method: &names[&method],
+                method: &names[&line],
                 task: task.id,
                 attempt: task.attempt + 1,
                 priority: rank.priority,
                 since: rank.since,
                 owner: self.flow.owner(),
+                is_claimed: false,
             };
             if capacity.take_slot(&request) {
                 self.begin(rank.task);
-                heads.extend(self.next_due_now(method).map(|rank| (rank, method)));
+                heads.extend(first_due(self.flow, line, self.now).map(|rank| (rank, line)));
             }
         }
-    }
-
-    /// The first ready task of a method whose time has come.
-    fn next_due_now(&self, method: u32) -> Option<Rank> {
-        let queue = self.flow.ready.get(&method)?;
-        firsts(queue).find(|rank| rank.since <= self.now)
     }
 
     fn give_up_on_unknown_executors(&mut self, capacity: &dyn Capacity) {
         let mut differ = None;
         let mut overdue = Vec::new();
-        for (method, queue) in &self.flow.ready {
-            let name = self
-                .flow
-                .methods
-                .text(*method)
-                .expect("ready tasks have a method");
-            if capacity.knows(name) {
+        for (line, queue) in &self.flow.ready {
+            if self.flow.standing(*line, capacity) != Standing::Unknown {
                 continue;
             }
             let is_overdue = |rank: &Rank| gives_up_at(self.flow, *rank) <= self.now;

@@ -317,6 +317,7 @@ impl TaskList {
     pub fn unknown_executors(&self, knows: impl Fn(&str) -> bool) -> Vec<Violation> {
         let methods = self
             .specifications()
+            .filter(|(_, specification)| !specification.remote)
             .filter_map(|(path, specification)| Some((path, specification.method.as_deref()?)));
         let unknown = methods.filter(|(_, method)| !knows(method));
         let fault = |(path, method): (&[PathSegment], &str)| {

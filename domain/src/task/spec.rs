@@ -114,6 +114,8 @@ pub struct Schemas {
     pub raw: Payload,
     /// The executor.
     pub method: String,
+    /// `type` is `remote`.
+    pub remote: bool,
 }
 
 /// `params`, checked.
@@ -127,6 +129,10 @@ pub struct Params {
     pub timeout_ms: Option<u64>,
     /// From `deadline`.
     pub deadline: Option<Timestamp>,
+    /// From `schedule_to_start_seconds`.
+    pub start_within_ms: Option<u64>,
+    /// From `cancel_grace_seconds`.
+    pub cancel_grace_ms: Option<u64>,
 }
 
 impl Specification {
@@ -139,16 +145,19 @@ impl Specification {
     /// Puts the parts of a task together.
     #[must_use]
     pub fn assemble(inputs: Payload, schemas: Option<Schemas>, params: Option<Params>) -> Self {
-        let (schemas, method) = schemas.map_or((None, None), |s| (Some(s.raw), Some(s.method)));
         let mut specification = Self {
             inputs,
-            schemas,
+            schemas: None,
             params: None,
-            method,
+            method: None,
             retry: None,
             timeout_ms: None,
             deadline: None,
+            remote: false,
+            start_within_ms: None,
+            cancel_grace_ms: None,
         };
+        specification.set_schemas(schemas);
         specification.set_params(params);
         specification
     }
@@ -185,8 +194,7 @@ impl Specification {
             self.inputs = inputs.clone();
         }
         if let Some(schemas) = updates.schemas.clone() {
-            (self.schemas, self.method) =
-                schemas.map_or((None, None), |s| (Some(s.raw), Some(s.method)));
+            self.set_schemas(schemas);
         }
         if let Some(params) = updates.params.clone() {
             self.set_params(params);
@@ -194,7 +202,15 @@ impl Specification {
         self
     }
 
+    fn set_schemas(&mut self, schemas: Option<Schemas>) {
+        self.remote = schemas.as_ref().is_some_and(|s| s.remote);
+        (self.schemas, self.method) =
+            schemas.map_or((None, None), |s| (Some(s.raw), Some(s.method)));
+    }
+
     fn set_params(&mut self, params: Option<Params>) {
+        self.start_within_ms = params.as_ref().and_then(|p| p.start_within_ms);
+        self.cancel_grace_ms = params.as_ref().and_then(|p| p.cancel_grace_ms);
         self.retry = params.as_ref().and_then(|p| p.retry);
         self.timeout_ms = params.as_ref().and_then(|p| p.timeout_ms);
         self.deadline = params.as_ref().and_then(|p| p.deadline);

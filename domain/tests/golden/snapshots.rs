@@ -2,7 +2,7 @@
 
 use super::folder;
 use taskledger_domain::codec::snapshot;
-use taskledger_domain::flow::{Claim, Command};
+use taskledger_domain::flow::{Claim, Claimable, Command};
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
 use taskledger_domain::{LeaseId, TaskId};
@@ -39,15 +39,15 @@ fn rich() -> Scenario {
         task,
         attempt: 2,
         progress: Progress::from_millionths(250_000),
+        message: None,
         lease: None,
     };
     let far = s.flow.task(id("far")).expect("it was created");
     let claim = Claim {
-        task: far.id,
-        spec_at: far.spec_at,
-        timeout_ms: Some(90_000),
-        lease: LeaseId(id("lease").0),
+        of: Claimable::Task(far.id),
+        leases: vec![LeaseId(id("lease").0)],
         worker: "worker-1".to_owned(),
+        holder: Some("user:ann".to_owned()),
         expires_at: START.plus_ms(60_000),
     };
     let s = s.when(Command::Claim(claim)).accepted();

@@ -244,10 +244,11 @@ impl Model {
                     Some(e.attempt - 1),
                     "attempt numbers rise by one, for ever"
                 );
-                let remote = self.tasks[&e.task_id].method.as_deref() == Some(REMOTE);
-                assert_eq!(
-                    e.lease.is_some(),
-                    remote,
+                let method = self.tasks[&e.task_id].method.as_deref();
+                // What nobody has may be claimed, and fails by a start of its own.
+                let nobodys = method.is_some_and(|method| !known(method));
+                assert!(
+                    nobodys || e.lease.is_some() == (method == Some(REMOTE)),
                     "workers begin what workers claim"
                 );
                 self.move_to(e.task_id, InProgress);
@@ -301,6 +302,12 @@ impl Model {
                     FailureReason::Interrupted => {
                         let lease = self.tasks[&e.task_id].lease.as_ref();
                         assert!(lease.is_none_or(|(l, _)| l.expires_at <= now));
+                    }
+                    FailureReason::NotRetryable => {
+                        assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_some());
+                    }
+                    FailureReason::NotStarted => {
+                        assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_none());
                     }
                     FailureReason::Released => {
                         assert!(e.will_retry && self.tasks[&e.task_id].lease.is_some());

@@ -37,7 +37,7 @@ pub(crate) enum Step {
     Fail(u8, bool, u8),
     Report(u8, bool, u8),
     Recover(u8),
-    /// A worker claims a task, for an attempt of so many times 100 ms.
+    /// A worker claims a task, or so many of the method that workers claim.
     Claim(u8, Option<u8>),
     /// True for a lease that is not the current one.
     Release(u8, bool),

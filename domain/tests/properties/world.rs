@@ -5,7 +5,8 @@ use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::flow::{
-    Capacity, Claim, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind, Update,
+    Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind,
+    Update,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -155,6 +156,7 @@ impl World {
                 let schemas = method(*kind).map(|m| Schemas {
                     raw: Payload::parse(&format!(r#"{{"method":"{m}"}}"#)).expect("JSON"),
                     method: m.to_owned(),
+                    remote: false,
                 });
                 self.update(*t, |u| u.updates.schemas = Some(schemas))?
             }
@@ -162,8 +164,10 @@ impl World {
                 let params = Params {
                     raw: Payload::empty(),
                     retry: None,
-                    timeout_ms: None,
+                    timeout_ms: d.filter(|n| n % 3 == 0).map(|n| u64::from(n) * 50),
                     deadline: d.map(|n| START.plus_ms(u64::from(n) * 100)),
+                    start_within_ms: None,
+                    cancel_grace_ms: None,
                 };
                 self.update(*t, |u| u.updates.params = Some(Some(params)))?
             }
@@ -211,15 +215,24 @@ impl World {
                     task,
                     attempt,
                     progress,
+                    message: None,
                     lease: self.lease(task),
                 }
             }
-            Step::Claim(t, times_out) => {
+            Step::Claim(_, Some(many)) => {
+                let method = REMOTE.to_owned();
+                let next = Claimable::Next {
+                    method,
+                    until: None,
+                };
+                self.claim(next, usize::from(*many))
+            }
+            Step::Claim(t, None) => {
                 let ready = self.claimable();
                 let one = ready.get(usize::from(*t) % ready.len().max(1)).copied();
                 // Also what cannot be claimed.
                 let task = one.filter(|_| t % 8 > 0).or_else(|| self.any(*t))?;
-                self.claim(task, times_out.map(|n| u64::from(n) * 100))
+                self.claim(Claimable::Task(task), 1)
             }
             Step::Release(t, wrong) => {
                 let (task, attempt) = self.attempt(*t, false)?;
@@ -272,14 +285,16 @@ impl World {
         .collect()
     }
 
-    fn claim(&mut self, task: TaskId, timeout_ms: Option<u64>) -> Command {
-        self.claims += 1;
+    fn claim(&mut self, of: Claimable, many: usize) -> Command {
+        let mut lease = || {
+            self.claims += 1;
+            LeaseId(id(&format!("lease {}", self.claims)).0)
+        };
         Command::Claim(Claim {
-            task,
-            spec_at: self.model.tasks.get(&task).map_or(0, |t| t.spec_at),
-            timeout_ms,
-            lease: LeaseId(id(&format!("lease {}", self.claims)).0),
+            of,
+            leases: (0..many).map(|_| lease()).collect(),
             worker: "worker".to_owned(),
+            holder: None,
             expires_at: self.now.plus_ms(300),
         })
     }
@@ -427,7 +442,7 @@ impl World {
                 if self.server.slots > 0
                     && let Some(task) = self.claimable().first().copied()
                 {
-                    let claim = self.claim(task, None);
+                    let claim = self.claim(Claimable::Task(task), 1);
                     self.give(&claim);
                     continue;
                 }

@@ -2,13 +2,13 @@
 
 use crate::support::{cancel, error_of, starts};
 use taskledger_domain::flow::{
-    Claim, Command, Done, Event, FailureReason, Kind, Outdated, RequeueReason, TaskFailed,
-    TaskRequeued,
+    Claim, Claimable, Command, Done, Event, FailureReason, Kind, Outdated, RequeueReason,
+    TaskFailed, TaskRequeued,
 };
 use taskledger_domain::schedule::{self, Effect};
-use taskledger_domain::task::Progress;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
+use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
 use taskledger_domain::{LeaseId, Payload, Timestamp};
 
@@ -33,11 +33,10 @@ fn lease(name: &str) -> LeaseId {
 
 fn the_claim(s: &Scenario, name: &str, lease_name: &str) -> Claim {
     Claim {
-        task: id(name),
-        spec_at: s.flow.task(id(name)).expect("it exists").spec_at,
-        timeout_ms: None,
-        lease: lease(lease_name),
+        of: Claimable::Task(id(name)),
+        leases: vec![lease(lease_name)],
         worker: format!("worker of {lease_name}"),
+        holder: None,
         expires_at: s.now.plus_ms(LEASE_MS),
     }
 }
@@ -110,10 +109,7 @@ fn a_task_that_workers_claim_waits_for_its_claim() {
 #[test]
 fn the_same_claim_twice_is_one_claim_and_another_one_is_refused() {
     let s = claimed(running(vec![remote("a")]), "a", "l");
-    let claim = Claim {
-        spec_at: 1,
-        ..the_claim(&s, "a", "l")
-    };
+    let claim = the_claim(&s, "a", "l");
     let s = s.when(Command::Claim(claim)).accepted();
     let (events, done) = s.last.as_ref().unwrap();
     assert_eq!((events.len(), *done), (0, Done::Status(InProgress)));
@@ -132,7 +128,7 @@ fn only_what_is_ready_can_be_claimed() {
     let s = claims(s, "b", "l").rejects(Kind::InvalidTransition);
     let s = claims(s, "here", "l").rejects(Kind::InvalidTransition);
     let unknown = Claim {
-        task: id("nobody"),
+        of: Claimable::Task(id("nobody")),
         ..the_claim(&s, "a", "l")
     };
     let s = s.when(Command::Claim(unknown)).rejects(Kind::NotFound);
@@ -153,19 +149,6 @@ fn only_what_is_ready_can_be_claimed() {
     let mut alone = given(vec![remote("a")]);
     alone.server.remote.insert("resize".to_owned());
     let _ = claims(alone, "a", "l").rejects(Kind::InvalidTransition);
-}
-
-#[test]
-fn a_claim_on_another_specification_is_refused() {
-    let s = running(vec![remote("a")]);
-    let claim = Claim {
-        spec_at: 99,
-        ..the_claim(&s, "a", "l")
-    };
-    let s = s.when(Command::Claim(claim));
-    let _ = s
-        .is_outdated(Outdated::Specification)
-        .then(&[("a", Pending)]);
 }
 
 #[test]
@@ -197,6 +180,7 @@ fn an_outcome_must_present_the_lease_of_its_attempt() {
             task: id("a"),
             attempt,
             progress: Progress::DONE,
+            message: None,
             lease: under,
         });
         let s = s.is_outdated(Outdated::Attempt);
@@ -332,14 +316,8 @@ fn a_claim_after_the_deadline_lets_the_deadline_pass() {
 
 #[test]
 fn a_leased_attempt_times_out_in_the_turn_of_its_flow() {
-    let s = running(vec![remote("a").attempts(2, 100)]);
-    let claim = |s: Scenario, name| {
-        let claim = Claim {
-            timeout_ms: Some(1500),
-            ..the_claim(&s, "a", name)
-        };
-        s.when(Command::Claim(claim)).accepted()
-    };
+    let s = running(vec![remote("a").attempts(2, 100).timeout_ms(1500)]);
+    let claim = |s: Scenario, name| claims(s, "a", name).accepted();
     let s = claim(s, "l").then(&[("a", InProgress)]);
     let due = |s: &Scenario| schedule::next_due(&s.flow, s.now, &s.server);
     assert_eq!(due(&s), Some(START.plus_ms(1500)));
@@ -367,4 +345,123 @@ fn an_outcome_starts_what_waits_for_it_here() {
     let s = completes(s, "a", 1, Some(lease("l"))).accepted();
     assert_eq!(starts(&s, &["a", "b", "g"]), ["b"]);
     assert_eq!(s.replayed(), s.flow);
+}
+
+/// Claims the next tasks of `resize`, as many as there are names of leases.
+fn claims_next(s: Scenario, leases: &[&str], until: Option<(Priority, Timestamp)>) -> Scenario {
+    let claim = Claim {
+        of: Claimable::Next {
+            method: "resize".to_owned(),
+            until,
+        },
+        leases: leases.iter().map(|name| lease(name)).collect(),
+        ..the_claim(&s, "a", "any")
+    };
+    s.when(Command::Claim(claim)).accepted()
+}
+
+#[test]
+fn the_next_tasks_of_a_method_are_claimed_in_the_order_of_their_ranks() {
+    let urgent = Priority::new(0).expect("0 to 3");
+    let s = running(vec![
+        group("g"),
+        remote("a").under("g"),
+        remote("b").under("g").priority(0),
+        remote("c").under("g"),
+        task("other").under("g").method("crop").by_workers(),
+    ]);
+    let s = claims_next(s, &["l", "m"], None);
+    assert_eq!(starts(&s, &["a", "b", "c"]), ["b", "a"]);
+    let s = s.then(&[("a", InProgress), ("b", InProgress), ("c", Pending)]);
+    let s = claims_next(s, &["n", "o"], Some((urgent, START)));
+    assert_eq!(
+        starts(&s, &["a", "b", "c"]),
+        ["c"],
+        "the first one in any case"
+    );
+    let s = claims_next(s, &["p"], None);
+    assert_eq!(s.last.as_ref().unwrap().1, Done::Status(Pending));
+
+    let s = running(vec![
+        group("g"),
+        remote("a").under("g"),
+        remote("b").under("g").priority(0),
+    ]);
+    let s = claims_next(s, &["l", "m"], Some((urgent, START)));
+    assert_eq!(
+        starts(&s, &["a", "b"]),
+        ["b"],
+        "others have a better right than `a`"
+    );
+}
+
+#[test]
+fn a_task_that_says_that_it_is_remote_waits_for_a_worker_without_end() {
+    let s = given(vec![task("a").method("nobody has it").by_workers()]);
+    let s = s.when(execute("a")).accepted().after_ms(1_000_000_000);
+    let s = s.then(&[("a", Pending)]).runs(true);
+    let s = claimed(s, "a", "l");
+    let _ = completes(s, "a", 1, Some(lease("l"))).accepted();
+
+    // No worker can claim what the server does.
+    let s = given(vec![task("here").method("echo").by_workers()]);
+    let s = s.when(execute("here")).accepted();
+    let _ = s.then(&[("here", InProgress)]);
+}
+
+#[test]
+fn a_ready_task_that_nobody_starts_in_time_fails() {
+    let s = running(vec![remote("a").starts_within_ms(1500).attempts(3, 10)]);
+    let due = schedule::next_due(&s.flow, s.now, &s.server);
+    assert_eq!(due, Some(START.plus_ms(1500)));
+    let s = s.after_ms(1499).then(&[("a", Pending)]);
+    let s = s.after_ms(1).then(&[("a", Failed)]).runs(false);
+    let why = "no worker claimed it within 1.5 s: nobody was free for `resize`";
+    assert_eq!(error_of(&s, "a"), why);
+
+    // A claim that comes too late finds it failed.
+    let mut s = running(vec![remote("a").starts_within_ms(1500)]);
+    s.now = s.now.plus_ms(1500);
+    let s = claims(s, "a", "l").accepted().then(&[("a", Failed)]);
+    let _ = s.runs(false);
+
+    let mut s = given(vec![task("a").starts_within_ms(100)]);
+    s.server.slots = 0;
+    let s = s.when(execute("a")).accepted().after_ms(100);
+    let s = s.then(&[("a", Failed)]);
+    assert_eq!(error_of(&s, "a"), "no slot of `echo` was free within 0.1 s");
+}
+
+#[test]
+fn how_a_lease_ended_is_known_until_the_next_one_ends() {
+    let s = claimed(running(vec![remote("a").attempts(3, 0)]), "a", "l");
+    let s = s.when(Command::Fail {
+        task: id("a"),
+        attempt: 1,
+        error: "boom".to_owned(),
+        reason: FailureReason::Executor,
+        progress: Progress::ZERO,
+        lease: Some(lease("l")),
+    });
+    let s = claimed(s.accepted(), "a", "m");
+    let ended = s.flow.lease_ended_at(id("a"), lease("l"));
+    assert!(ended.is_some_and(|version| version < s.flow.version()));
+    assert_eq!(s.flow.lease_ended_at(id("a"), lease("m")), None);
+    let s = completes(s, "a", 2, Some(lease("m"))).accepted();
+    assert_eq!(s.flow.lease_ended_at(id("a"), lease("l")), None);
+    assert!(s.flow.lease_ended_at(id("a"), lease("m")).is_some());
+}
+
+#[test]
+fn a_failure_that_is_not_to_be_repeated_uses_no_retry() {
+    let s = claimed(running(vec![remote("a").attempts(3, 0)]), "a", "l");
+    let s = s.when(Command::Fail {
+        task: id("a"),
+        attempt: 1,
+        error: "the image is broken".to_owned(),
+        reason: FailureReason::NotRetryable,
+        progress: Progress::ZERO,
+        lease: Some(lease("l")),
+    });
+    let _ = s.accepted().then(&[("a", Failed)]).runs(false);
 }

@@ -70,6 +70,7 @@ pub(crate) fn report(name: &str, attempt: u32, fraction: f64) -> Command {
         task: id(name),
         attempt,
         progress: Progress::from(fraction),
+        message: None,
         lease: None,
     }
 }
@@ -159,6 +160,7 @@ impl Change {
         self.0.updates.schemas = Some(method.map(|m| Schemas {
             raw: payload(&format!(r#"{{"method":"{m}"}}"#)),
             method: m.to_owned(),
+            remote: false,
         }));
         self
     }
@@ -168,6 +170,8 @@ impl Change {
             retry: None,
             timeout_ms: None,
             deadline,
+            start_within_ms: None,
+            cancel_grace_ms: None,
         }));
         self
     }

@@ -281,6 +281,7 @@ mod tests {
                 task_id: task,
                 attempt: 1,
                 progress,
+                message: None,
             })),
         })
     }

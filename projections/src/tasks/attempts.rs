@@ -86,6 +86,8 @@ const fn failure(reason: FailureReason) -> &'static str {
         FailureReason::InvalidResult => "invalid_result",
         FailureReason::Group => "group",
         FailureReason::Released => "released",
+        FailureReason::NotRetryable => "not_retryable",
+        FailureReason::NotStarted => "not_started",
     }
 }
 

@@ -185,6 +185,9 @@ impl World {
             retry: None,
             timeout_ms: None,
             deadline: (self.dice.below(9) == 0).then_some(Timestamp(START * 2)),
+            remote: false,
+            start_within_ms: None,
+            cancel_grace_ms: None,
         }
     }
 
@@ -380,6 +383,7 @@ impl World {
                 task_id,
                 attempt,
                 progress: Progress::from_millionths(self.dice.below(1_000_001) as u32),
+                message: None,
             }),
             (Status::InProgress, 2) => Event::TaskCompleted(TaskCompleted {
                 task_id,

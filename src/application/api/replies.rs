@@ -1,6 +1,7 @@
 //! What requests that concern a flow are answered.
 
-use super::{Facts, HistoryCursor, Queue};
+use super::work::{Begun, Ended, Renewed};
+use super::{AwaitedWorkers, Facts, HistoryCursor, Queue};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::flow::explain::Explanation;
@@ -38,6 +39,14 @@ pub enum Reply {
     Explained(Box<Explained>),
     /// Events.
     History(HistoryPage),
+    /// Attempts of a worker began; none when there was nothing for it.
+    Claimed(Vec<Begun>),
+    /// A hint was taken.
+    Hinted,
+    /// A lease was extended.
+    Renewed(Renewed),
+    /// An attempt of a worker ended.
+    Ended(Ended),
 }
 
 /// Tasks that were created.
@@ -102,6 +111,8 @@ pub struct Explained {
     pub last_run: Option<RunSummary>,
     /// For a task that only lacks a slot: the line that it stands in.
     pub queue: Option<Queue>,
+    /// For a task that only lacks a worker: those that it waits for.
+    pub workers: Option<AwaitedWorkers>,
 }
 
 /// One page of a history.

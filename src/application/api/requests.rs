@@ -1,6 +1,7 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
 use super::webhooks::Callback;
+use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew};
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
@@ -28,6 +29,18 @@ pub enum Request {
     Explain(TaskId),
     /// Read the events of a task or a flow.
     History(History),
+    /// Begin an attempt of a task for a worker.
+    Claim(ClaimHere),
+    /// Extend a lease.
+    Renew(Renew),
+    /// Complete a task that a worker holds.
+    Complete(Complete),
+    /// Fail an attempt of a worker.
+    Fail(Fail),
+    /// Give a task back.
+    Release(Release),
+    /// Know that another node has tasks for workers.
+    Hint(Hint),
 }
 
 impl Request {
@@ -44,6 +57,12 @@ impl Request {
             Self::Copy(_) => UseCase::CopyTasks,
             Self::Explain(_) => UseCase::ExplainTask,
             Self::History(_) => UseCase::ReadHistory,
+            Self::Claim(_) => UseCase::ClaimTasks,
+            Self::Renew(_) => UseCase::RenewLease,
+            Self::Complete(_) => UseCase::CompleteTask,
+            Self::Fail(_) => UseCase::FailTask,
+            Self::Release(_) => UseCase::ReleaseTask,
+            Self::Hint(_) => UseCase::ClaimTasks,
         }
     }
 
@@ -63,7 +82,13 @@ impl Request {
             | Self::Cancel(_)
             | Self::Copy(_)
             | Self::Explain(_)
-            | Self::History(_) => 1,
+            | Self::History(_)
+            | Self::Claim(_)
+            | Self::Renew(_)
+            | Self::Complete(_)
+            | Self::Fail(_)
+            | Self::Release(_)
+            | Self::Hint(_) => 1,
         }
     }
 
@@ -77,8 +102,16 @@ impl Request {
             | Self::Update(_)
             | Self::Delete(_)
             | Self::Cancel(_)
-            | Self::Copy(_) => true,
-            Self::Explain(_) | Self::History(_) => false,
+            | Self::Copy(_)
+            | Self::Claim(_) => true,
+            // What a worker says of an attempt twice is heard once.
+            Self::Explain(_)
+            | Self::History(_)
+            | Self::Renew(_)
+            | Self::Complete(_)
+            | Self::Fail(_)
+            | Self::Release(_)
+            | Self::Hint(_) => false,
         }
     }
 }

@@ -147,6 +147,8 @@ pub struct ExecutorView {
     pub input_schema: Option<Payload>,
     /// The members of `params` that it reads beside the engine's own; absent when it does not say.
     pub params: Option<Arc<[String]>>,
-    /// Attempts that may run at once.
-    pub limit: usize,
+    /// Attempts that may run at once; absent: any number.
+    pub limit: Option<usize>,
+    /// Workers outside the server claim its tasks.
+    pub remote: bool,
 }

@@ -1,6 +1,7 @@
 //! The fingerprint of a request: equal if and only if two requests ask for the same, whatever the door,
 //! the order of members and the way in which references were written down.
 
+use crate::application::api::work::{Complete, Fail, Release, Renew};
 use crate::application::api::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 use crate::webhooks::callback::Callback;
 use sha2::{Digest, Sha256};
@@ -80,6 +81,12 @@ impl Canonical {
                 self.byte(u8::from(*copy_children));
                 self.option(parent.as_ref(), |hash, parent| hash.task(*parent));
             }
+            // They need no keys.
+            Request::Claim(_) | Request::Hint(_) => {}
+            Request::Renew(Renew { task, .. })
+            | Request::Complete(Complete { task, .. })
+            | Request::Fail(Fail { task, .. })
+            | Request::Release(Release { task, .. }) => self.task(*task),
             // Reads keep no keys.
             Request::Explain(task) => self.task(*task),
             Request::History(history) => self.task(history.task),
@@ -164,6 +171,9 @@ impl Canonical {
             retry: _,
             timeout_ms: _,
             deadline: _,
+            remote: _,
+            start_within_ms: _,
+            cancel_grace_ms: _,
         } = specification;
         self.payload(inputs);
         self.option(schemas.as_ref(), Self::payload);

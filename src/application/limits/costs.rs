@@ -1,4 +1,5 @@
-//! What calls cost, in units of the rate: a read 1, a change 5 and 1 for each further task.
+//! What calls cost, in units of the rate: a read 1, a change 5 and 1 for each further task. Workers call often and take
+//! load away: looking for work and ending it cost 1, holding it nothing.
 
 use crate::application::authorize::UseCase;
 
@@ -31,6 +32,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
     match use_case {
         // `WatchRun` is the stream of a call that began a run.
         UseCase::CancelTasks
+        | UseCase::RenewLease
         | UseCase::WatchRun
         | UseCase::ReadHealth
         | UseCase::WhoAmI
@@ -51,7 +53,13 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListTokens
         | UseCase::ReadAudit
         | UseCase::ListSecrets
-        | UseCase::ListExecutors => Cost::Read,
+        | UseCase::ListExecutors
+        | UseCase::ClaimTasks
+        | UseCase::CompleteTask
+        | UseCase::FailTask
+        | UseCase::ReleaseTask
+        | UseCase::ListMethods
+        | UseCase::ListWorkers => Cost::Read,
         UseCase::CreateTasks
         | UseCase::ExecuteTasks
         | UseCase::RetryTask
@@ -72,6 +80,9 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::CreateToken
         | UseCase::RotateToken
         | UseCase::RevokeToken
+        | UseCase::DeclareMethod
+        | UseCase::UndeclareMethod
+        | UseCase::DrainWorker
         | UseCase::RebuildReadModels => Cost::Write,
     }
 }

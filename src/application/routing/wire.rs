@@ -3,6 +3,7 @@
 //! The form has a version, and whoever gets a form or a member that it does not know says that the request
 //! was not taken, so that nodes of different releases never misread each other.
 
+use crate::application::api::work::LeaseLoss;
 use crate::application::api::{Reply, Request};
 use crate::application::context::{Context, Idempotency, valid_traceparent};
 use crate::application::error::{Error, Failure, Refused};
@@ -12,11 +13,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope, Scopes};
+use taskledger_domain::TaskId;
 
 /// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v3/call";
+pub const PATH: &str = "/internal/v4/call";
 /// The version of the form.
-pub const WIRE_VERSION: u32 = 3;
+pub const WIRE_VERSION: u32 = 4;
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.
@@ -170,6 +172,10 @@ enum SentError {
         scope: Scope,
         field: Option<String>,
     },
+    LeaseNotHeld {
+        task: TaskId,
+        reason: LeaseLoss,
+    },
     OutcomeUnknown,
     Unanswered {
         retry_after_ms: u64,
@@ -216,6 +222,7 @@ pub(in crate::application) fn written_outcome(
                 scope,
                 field: field.map(Cow::into_owned),
             },
+            Error::LeaseNotHeld { task, reason } => SentError::LeaseNotHeld { task, reason },
             Error::OutcomeUnknown => SentError::OutcomeUnknown,
             Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
             Error::RateLimited { retry_after_ms } => SentError::RateLimited { retry_after_ms },
@@ -261,6 +268,9 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
             scope,
             field: field.map(Cow::Owned),
         },
+        Outcome::Error(SentError::LeaseNotHeld { task, reason }) => {
+            Error::LeaseNotHeld { task, reason }
+        }
         Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
         Outcome::Error(SentError::Unanswered { retry_after_ms }) => {
             Error::Unanswered { retry_after_ms }

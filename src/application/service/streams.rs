@@ -2,7 +2,7 @@
 
 use super::Service;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
-use crate::application::authorize::UseCase;
+use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::subscription::stream::{From, Notices};
 
@@ -22,6 +22,20 @@ impl Service {
         let mut watching = self.app.watch(context, watch, from).await?;
         watching.stream.hold(place);
         Ok(watching)
+    }
+
+    /// What happens from now on to the tasks that the caller could have claimed: how it learns that something
+    /// was taken back from it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn watch_claims(&self, context: &Context) -> Result<Notices, Error> {
+        authorize(context, UseCase::ClaimTasks)?;
+        let place = self.limits.stream(context)?;
+        let everything = Watch::default();
+        let mut watching = self.app.watch(context, everything, From::Now).await?;
+        watching.stream.hold(place);
+        Ok(watching.stream)
     }
 
     /// What happens in a run, from its start to its end.

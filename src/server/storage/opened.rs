@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskledger_auth::AuthStore;
 use taskledger_projections::{self as projections, Found, ReadModels};
+use taskledger_workers::WorkerStore;
+use taskledger_workers::store::WORKERS_FILE;
 
 /// An open storage.
 pub(in crate::server) struct Opened {
@@ -34,6 +36,8 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) place: Place,
     /// Tokens, secrets of tasks, and the audit log.
     pub(in crate::server) auth: Arc<AuthStore>,
+    /// Declared methods, renewals of leases, presence of workers.
+    pub(in crate::server) workers: Arc<WorkerStore>,
     /// What secrets are sealed with.
     pub(in crate::server) keys: Keyring,
     /// The folder that holds what lies beside the log, where there is one.
@@ -108,6 +112,7 @@ impl Opened {
         let mut files = vec![
             ("read_models", read_models.join(READ_MODELS_FILE)),
             ("webhooks", beside.join(WEBHOOKS_FILE)),
+            ("workers", beside.join(WORKERS_FILE)),
         ];
         let mut written = beside;
         if let AloneLog::Folder(folder) = log {
@@ -120,6 +125,7 @@ impl Opened {
             database: None,
         };
         let auth = AuthStore::of_folder(beside).await?;
+        let workers = WorkerStore::of_folder(beside).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
                 let options = sqlite::Options::new(folder, clock);
@@ -137,6 +143,7 @@ impl Opened {
             webhooks: Arc::new(webhooks),
             place,
             auth: Arc::new(auth),
+            workers: Arc::new(workers),
             keys,
             beside: Some(beside.to_owned()),
             log,
@@ -163,9 +170,10 @@ impl Opened {
             let cluster = Cluster::open(&options, ca_file, &clock).await?;
             let webhooks = Webhooks::of_database(&options, keys.clone(), clock).await?;
             let auth = AuthStore::of_database(&options).await?;
-            Ok::<_, StartError>((read_models, cluster, webhooks, auth))
+            let workers = WorkerStore::of_database(&options).await?;
+            Ok::<_, StartError>((read_models, cluster, webhooks, auth, workers))
         };
-        let ((queries, found), cluster, webhooks, auth) = match rest.await {
+        let ((queries, found), cluster, webhooks, auth, workers) = match rest.await {
             Ok(opened) => opened,
             Err(error) => {
                 log.close().await;
@@ -180,6 +188,7 @@ impl Opened {
             webhooks: Arc::new(webhooks),
             place,
             auth: Arc::new(auth),
+            workers: Arc::new(workers),
             keys,
             beside: None,
             log,
@@ -194,6 +203,7 @@ impl Opened {
         }
         self.webhooks.close().await;
         self.auth.close().await;
+        self.workers.close().await;
         self.log.close().await;
     }
 }

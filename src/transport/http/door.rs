@@ -15,6 +15,7 @@ use crate::application::context::valid_traceparent;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
+use crate::transport::jsonrpc::working;
 use crate::transport::jsonrpc::{Body as Answer, Dispatcher, RpcError, answer_body};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
@@ -190,13 +191,14 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (bytes, share) =
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
+        let deadline = deadline + working::wait(&envelope);
         let context = context(head, caller, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some((streams::place(&self.streams)?, self.session(head)))
         } else {
             None
         };
-        let finishes_alone = self.dispatcher.changes_state(&envelope);
+        let finishes_alone = self.dispatcher.finishes_alone(&envelope);
         let door = Arc::clone(self);
         let work = async move {
             let mut room = door.answers.share();

@@ -11,6 +11,9 @@ use axum::http::Request;
 use axum::response::Response;
 use std::sync::Arc;
 
+/// Read at once. Allocated for each socket when it opens: most of what an idle one would cost.
+const READ_BUFFER_BYTES: usize = 8 * 1024;
+
 impl<C: Send + Sync + 'static> Door<C> {
     /// Answers `GET /ws`: 101, or the refusal.
     pub(super) async fn socket(self: Arc<Self>, request: Request<Body>) -> Response {
@@ -39,6 +42,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             caller,
             address: head.extensions.get::<Peer>().map(|peer| peer.0.ip()),
             session: self.session(&head),
+            heard: crate::transport::ws::Heard::new(),
             requests: self.requests.clone(),
             answers: self.answers.clone(),
             request_timeout: self.request_timeout,
@@ -53,6 +57,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             self.detached.token(),
         );
         upgrade
+            .read_buffer_size(READ_BUFFER_BYTES)
             .max_message_size(MESSAGE_BYTES_MAX)
             .max_frame_size(MESSAGE_BYTES_MAX)
             .on_upgrade(move |socket| async move {

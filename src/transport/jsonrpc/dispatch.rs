@@ -11,9 +11,10 @@ use super::error::RpcError;
 use super::prepare::{by_name, prepare};
 use super::reader::Reader;
 use super::refusals;
-use super::streaming::{self, OF_SOCKETS, StreamRequest, Streams};
+use super::streaming::{self, OF_SOCKETS, StreamRequest, Streams, WORK};
 pub use super::table::{Call, Changes, Handler, Method};
 use super::text::Text;
+use super::working::Work;
 use crate::application::Context;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
@@ -42,6 +43,8 @@ pub struct Dispatcher<C> {
     discovery: OnceLock<Discovery>,
     /// Where streams come from, when there are any.
     streams: Option<Arc<dyn Streams>>,
+    /// Where the work of sockets comes from, if it does.
+    work: Option<Arc<dyn Work>>,
     figures: Arc<Figures>,
 }
 
@@ -88,6 +91,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             failed_notifications: AtomicU64::new(0),
             discovery: OnceLock::new(),
             streams: None,
+            work: None,
         }
     }
 
@@ -102,6 +106,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     #[must_use]
     pub fn with_streams(mut self, streams: Arc<dyn Streams>) -> Self {
         self.streams = Some(streams);
+        self
+    }
+
+    /// The same dispatcher with work for sockets.
+    #[must_use]
+    pub fn with_work(mut self, work: Arc<dyn Work>) -> Self {
+        self.work = Some(work);
         self
     }
 
@@ -133,6 +144,12 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         self.streams.as_ref()
     }
 
+    /// Where the work of sockets comes from, if it does.
+    #[must_use]
+    pub fn work(&self) -> Option<&Arc<dyn Work>> {
+        self.work.as_ref()
+    }
+
     /// Whether this will be answered with a stream, unless it is refused.
     #[must_use]
     pub fn streams_asked_for(&self, envelope: &Envelope) -> bool {
@@ -158,13 +175,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         self.failed_notifications.load(Ordering::Relaxed)
     }
 
-    /// Whether one of the calls may change something.
+    /// Whether one of the calls runs to its end when the caller goes away.
     #[must_use]
-    pub fn changes_state(&self, envelope: &Envelope) -> bool {
+    pub fn finishes_alone(&self, envelope: &Envelope) -> bool {
         envelope
             .requests()
             .filter_map(|request| self.method(&request.method))
-            .any(Method::changes_state)
+            .any(Method::finishes_alone)
     }
 
     fn changes(&self, request: &Request) -> bool {
@@ -423,6 +440,9 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let names = self.methods.iter().map(|method| method.name);
         let names = names.chain([DISCOVER]);
         let accepted = match suggestion(name, names.clone()) {
+            _ if name == WORK => {
+                "a WebSocket at /ws, where this method stands alone; here: tasks.claim".to_owned()
+            }
             _ if OF_SOCKETS.contains(&name) => {
                 "a WebSocket at /ws, where this method stands alone; here: tasks.subscribe, or GET /events".to_owned()
             }

@@ -54,11 +54,14 @@ pub enum ErrorKind {
     WebhookNotFound,
     /// -32015: the caller has as much as it may; `data.limit` and `data.used` say of what there is how much.
     QuotaExceeded,
+    /// -31010: the lease under which a worker speaks does not hold any more; `data.reason` says why. Outside the
+    /// range of the protocol's own errors.
+    LeaseNotHeld,
 }
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -77,6 +80,7 @@ impl ErrorKind {
         Self::Busy,
         Self::WebhookNotFound,
         Self::QuotaExceeded,
+        Self::LeaseNotHeld,
     ];
 
     /// Code and message on the wire.
@@ -101,6 +105,7 @@ impl ErrorKind {
             Self::Busy => (-32013, "Too busy, retry later"),
             Self::WebhookNotFound => (-32014, "Webhook not found"),
             Self::QuotaExceeded => (-32015, "Quota exceeded"),
+            Self::LeaseNotHeld => (-31010, "Lease is not held"),
         }
     }
 }
@@ -324,6 +329,23 @@ impl RpcError {
         let reason = "names nothing that is there";
         let expected = "the id of a webhook, or of one of its deliveries";
         Self::of(ErrorKind::WebhookNotFound, field, reason, expected, actual)
+    }
+
+    /// -31010: nobody holds the task under this lease any more. `reason` is one word for programs, `text` says
+    /// the same to people.
+    #[must_use]
+    pub fn lease_not_held(task: TaskId, reason: &str, text: &str) -> Self {
+        let expected =
+            "the lease of a claim that has not ended; the worker stops, nothing was changed";
+        Self::of(
+            ErrorKind::LeaseNotHeld,
+            "lease",
+            text,
+            expected,
+            &Value::Null,
+        )
+        .with("task_id", task.to_string())
+        .with("reason", reason)
     }
 
     fn of(kind: ErrorKind, field: &str, reason: &str, expected: &str, actual: &Value) -> Self {

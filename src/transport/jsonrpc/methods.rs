@@ -3,6 +3,7 @@
 mod secrets;
 mod tokens;
 mod webhooks;
+mod work;
 
 use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
@@ -45,6 +46,7 @@ pub fn table() -> Vec<Method<Service>> {
     let mut methods = tasks();
     methods.extend(queries());
     methods.extend(streams());
+    methods.extend(work::methods());
     methods.extend(webhooks::methods());
     methods.extend(secrets::methods());
     methods.extend(tokens::methods());

@@ -20,6 +20,7 @@ mod table;
 pub mod task_json;
 pub mod text;
 pub mod tree_json;
+pub mod working;
 
 pub use dispatch::{Body, Call, Changes, Dispatcher, Method, Reply};
 pub use encode::WHOLE_ANSWER_BYTES_MAX;

@@ -46,7 +46,14 @@ pub(super) fn prepare<C>(
                     "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`";
                 return Err(keeps_no_keys(&key, instead));
             }
-            Changes::Secrets => {
+            Changes::Claims => {
+                return Err(keeps_no_keys(&key, "none; each claim is another one"));
+            }
+            Changes::Work => {
+                let instead = "none; the first outcome under a lease is the only one";
+                return Err(keeps_no_keys(&key, instead));
+            }
+            Changes::Secrets | Changes::Workers => {
                 return Err(keeps_no_keys(&key, "none; repeating the call does no harm"));
             }
             Changes::Tokens => {

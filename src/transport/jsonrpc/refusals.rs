@@ -12,6 +12,7 @@ mod values;
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::{ErrorKind, RpcError};
 use crate::application::api::NameIndex as Index;
+use crate::application::api::work::LeaseLoss;
 use crate::application::api::{COMMAND_EXECUTOR, CallNames, Error, Failure, Refused};
 use crate::clock::Clock;
 use serde_json::Value;
@@ -62,6 +63,7 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
             RpcError::forbidden(scope.as_str(), field.as_deref().unwrap_or("credentials"))
         }
         Error::UnknownWebhook { field } => RpcError::webhook_not_found(field, &Value::Null),
+        Error::LeaseNotHeld { task, reason } => lease_not_held(task, reason),
         Error::Failed(Failure::ShuttingDown) => {
             RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
         }
@@ -73,6 +75,17 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
             None => RpcError::internal(clock, &failure),
         },
     }
+}
+
+/// A worker speaks of a task that it does not hold.
+pub(super) fn lease_not_held(task: TaskId, reason: LeaseLoss) -> RpcError {
+    let (word, text) = match reason {
+        LeaseLoss::Ended => ("ended", "the attempt has ended"),
+        LeaseLoss::Cancelled => ("cancelled", "the task was cancelled"),
+        LeaseLoss::Lost => ("lost", "the lease ended, and the attempt was lost"),
+        LeaseLoss::Unknown => ("unknown", "the caller holds no such lease"),
+    };
+    RpcError::lease_not_held(task, word, text)
 }
 
 /// A read may simply be repeated; of a change nobody knows whether it happened.

@@ -7,11 +7,14 @@ mod secrets;
 mod subscribed;
 mod system;
 mod tokens;
+mod work;
 
 pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
 pub(super) use system::{executors, health, rebuild_started};
 pub(super) use tokens::{audit_page, created_token, token, token_page, whoami};
+pub(crate) use work::ClaimJson;
+pub(super) use work::{claims, drained, method, methods, undeclared, workers};
 
 use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
 use serde::{Serialize, Serializer};
@@ -42,6 +45,11 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::Copied(copied) => copied_task(copied),
         Reply::Explained(explained) => explained::explained(explained),
         Reply::History(page) => history::page(page),
+        // A claim is answered by `work::claims`, which shows the tasks too; a hint is between nodes.
+        Reply::Claimed(begun) => raw(begun),
+        Reply::Hinted => raw(&()),
+        Reply::Renewed(renewed) => work::renewed(renewed),
+        Reply::Ended(ended) => work::ended(ended),
     }
 }
 

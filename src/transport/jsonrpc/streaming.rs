@@ -23,7 +23,9 @@ const FOLLOWED: [&str; 2] = ["tasks.execute", "tasks.retry"];
 /// Methods that are always answered with a stream.
 const SUBSCRIPTIONS: [&str; 2] = ["tasks.subscribe", "tasks.resubscribe"];
 /// Methods that only a socket has, because they speak of its own subscriptions.
-pub const OF_SOCKETS: [&str; 2] = ["subscribe", "unsubscribe"];
+pub const OF_SOCKETS: [&str; 3] = ["subscribe", "unsubscribe", WORK];
+/// The one of them that asks for work.
+pub const WORK: &str = "work";
 
 /// The parameter that asks for a stream.
 const USE_STREAMING: &str = "use_streaming";

@@ -29,13 +29,25 @@ pub struct Method<C> {
 }
 
 impl<C> Method<C> {
-    /// Whether a call may change something: then it runs to its end when the caller goes away.
+    /// Whether a call may change something.
     #[must_use]
     pub fn changes_state(&self) -> bool {
         match self.changes {
             Changes::Nothing => false,
-            Changes::Flows | Changes::Webhooks | Changes::Tokens | Changes::Secrets => true,
+            Changes::Flows
+            | Changes::Webhooks
+            | Changes::Tokens
+            | Changes::Secrets
+            | Changes::Claims
+            | Changes::Work
+            | Changes::Workers => true,
         }
+    }
+
+    /// Whether a call runs to its end when the caller goes away. Whoever is gone can do no work.
+    #[must_use]
+    pub fn finishes_alone(&self) -> bool {
+        self.changes_state() && self.changes != Changes::Claims
     }
 }
 
@@ -52,6 +64,13 @@ pub enum Changes {
     Tokens,
     /// Secrets of tasks, which lie beside the log too.
     Secrets,
+    /// Who does a task. A claim that was lost on the way ends by itself.
+    Claims,
+    /// What came of claimed tasks, under a lease: the first outcome is the only one, so that repeating it needs no
+    /// key.
+    Work,
+    /// Which methods and workers there are. That lies beside the log.
+    Workers,
 }
 
 /// Turns a call into the text of its result.

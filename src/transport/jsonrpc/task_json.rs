@@ -4,7 +4,7 @@
 use crate::application::api::{Moment, Page, Then};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use taskledger_projections::{Blocker, RunView, TaskView};
+use taskledger_projections::{Blocker, RunView, TaskRow, TaskView};
 
 /// A task object.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +13,10 @@ pub struct TaskJson<'a>(pub &'a TaskView);
 /// A task object with the moment that it shows.
 #[derive(Debug, Clone, Copy)]
 pub struct ThenJson<'a>(pub &'a Then);
+
+/// A task object made of the task's own row alone.
+#[derive(Debug, Clone, Copy)]
+pub struct RowJson<'a>(pub &'a TaskRow);
 
 /// The result of `tasks.list`.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +51,26 @@ impl Serialize for ThenJson<'_> {
     }
 }
 
+impl Serialize for RowJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        row_members(self.0, &mut map)?;
+        map.end()
+    }
+}
+
 fn members<M: SerializeMap>(task: &TaskView, map: &mut M) -> Result<(), M::Error> {
-    let row = task.row.as_ref();
+    row_members(task.row.as_ref(), map)?;
+    if !task.blocked_by.is_empty() {
+        map.serialize_entry("blocked_by", &BlockersJson(&task.blocked_by))?;
+    }
+    if let Some(run) = &task.run {
+        map.serialize_entry("run", &RunJson(run))?;
+    }
+    Ok(())
+}
+
+fn row_members<M: SerializeMap>(row: &TaskRow, map: &mut M) -> Result<(), M::Error> {
     map.serialize_entry("id", &row.id)?;
     map.serialize_entry("parent_id", &row.parent_id)?;
     map.serialize_entry("user_id", &row.user_id)?;
@@ -70,12 +92,6 @@ fn members<M: SerializeMap>(task: &TaskView, map: &mut M) -> Result<(), M::Error
     map.serialize_entry("attempt", &row.attempt)?;
     if let Some(at) = row.next_attempt_at {
         map.serialize_entry("next_attempt_at", &at)?;
-    }
-    if !task.blocked_by.is_empty() {
-        map.serialize_entry("blocked_by", &BlockersJson(&task.blocked_by))?;
-    }
-    if let Some(run) = &task.run {
-        map.serialize_entry("run", &RunJson(run))?;
     }
     Ok(())
 }
@@ -144,7 +160,6 @@ pub(super) mod tests {
     use taskledger_domain::task::{Priority, Progress, Status};
     use taskledger_domain::testing::{START, id};
     use taskledger_domain::{Payload, RunId};
-    use taskledger_projections::TaskRow;
 
     /// A pending task with this name, at the root of a flow.
     pub(in crate::transport::jsonrpc) fn view(name: &str) -> TaskView {

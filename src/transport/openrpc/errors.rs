@@ -69,6 +69,17 @@ fn data(kind: ErrorKind) -> Value {
                 "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
             }),
         ),
+        ErrorKind::LeaseNotHeld => (
+            true,
+            json!({
+                "task_id": {"$ref": "#/components/schemas/TaskId"},
+                "reason": {
+                    "type": "string",
+                    "enum": ["ended", "cancelled", "lost", "unknown"],
+                    "description": "`ended`: the attempt has another outcome; `cancelled`: the task was cancelled; `lost`: the lease ended; `unknown`: the caller holds no such lease.",
+                },
+            }),
+        ),
         ErrorKind::Unauthorized => (
             false,
             json!({"scope": text("What the credentials must allow; absent when there are none that hold.")}),

@@ -1,6 +1,7 @@
 //! The schemas of what is answered, beside those of what callers write (`domain::task::schema`).
 //! Answers may get more members, so none of these forbids others.
 
+use super::about::work;
 use serde_json::{Map, Value, json};
 use taskledger_domain::limits::{NAME_CHARS_MAX, TASKS_PER_CALL_MAX, VIOLATIONS_MAX};
 use taskledger_domain::task::Status;
@@ -43,6 +44,7 @@ pub(super) fn components() -> Value {
         ("Run", run()),
         ("StatusCounts", counts()),
         ("TaskIds", task_ids()),
+        ("Claim", work::claim_schema()),
         ("Violation", violation()),
         ("ErrorData", error_data()),
     ];

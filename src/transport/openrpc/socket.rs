@@ -1,10 +1,11 @@
 //! What only a socket has: its methods, and the notifications that it gets.
 
 use super::document::param;
-use super::schemas::object;
+use super::schemas::{at, object, with_optional};
 use crate::subscription::notice::Kind;
 use crate::transport::jsonrpc::reader::{Parameters, Question};
-use crate::transport::ws::{PATH, RESET, Subscribe, Unsubscribe};
+use crate::transport::jsonrpc::streaming::WORK;
+use crate::transport::ws::{PATH, RESET, Subscribe, Unsubscribe, Work};
 use serde_json::{Value, json};
 
 /// The member `x-socket` of the document. Its methods cannot be among the others: they are answered
@@ -26,6 +27,12 @@ pub(super) fn described() -> Value {
                 &Unsubscribe::questions(),
                 &object(json!({"success": {"type": "boolean", "enum": [true]}})),
             ),
+            method(
+                WORK,
+                "Give the worker at this socket tasks of some methods, as long as it has room for them, until `unsubscribe`. What it holds then stays held. It ends each with a call, here or over POST: messages on a socket have at most 64 KiB, so larger outputs of `tasks.complete` go over POST",
+                &Work::questions(),
+                &object(json!({"subscription": name()})),
+            ),
         ],
         "notifications": [
             notification(
@@ -38,12 +45,51 @@ pub(super) fn described() -> Value {
                 "Nothing for this subscription has happened up to this place, which it may go on from.",
                 json!({"subscription": name(), "id": cursor()}),
             ),
+            given(),
             notification(
                 "end",
                 "The subscription has ended by itself.",
                 json!({"subscription": name()}),
             ),
         ],
+    })
+}
+
+/// The notification `work`, which says one of three things.
+fn given() -> Value {
+    let cancel = object(json!({
+        "task_id": at("TaskId"),
+        "lease": {"type": "string", "minLength": 1, "description": "The token of the lease."},
+        "reason": {"type": "string", "enum": ["cancelled", "timed_out", "deadline", "lost"]},
+    }));
+    let subscription = || object(json!({"subscription": name()}));
+    let one_of = [
+        (
+            "claim",
+            at("Claim"),
+            "A task for the worker, under a lease.",
+        ),
+        (
+            "cancel",
+            cancel,
+            "An attempt was taken back: the worker stops, and nothing that it says of it changes anything.",
+        ),
+        (
+            "draining",
+            json!({"type": "boolean", "enum": [true]}),
+            "An operator drains the worker: it gets no more work, and should end what it holds and then itself.",
+        ),
+    ];
+    let params = one_of.map(|(member, schema, description)| {
+        let mut params = with_optional(subscription(), json!({ member: schema }));
+        params["required"] = json!(["subscription", member]);
+        params["description"] = json!(description);
+        params
+    });
+    json!({
+        "name": WORK,
+        "description": "For a worker: a task, that one was taken back, or that it is drained.",
+        "params": {"anyOf": params},
     })
 }
 

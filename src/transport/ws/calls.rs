@@ -1,16 +1,19 @@
 //! The calls of one socket.
 
 use super::outbox::{ANSWERS_BYTES_MAX, Outbox};
-use super::params::{Subscribe, Unsubscribe};
+use super::params::{Subscribe, Unsubscribe, Work};
 use super::subscriptions::{Place, Subscriptions};
+use super::work::{self, Windows, Worker};
 use super::{MESSAGE_BYTES_MAX, Sockets};
 use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
 use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
 use crate::transport::figures::{Entrance, Reason};
-use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params, Request};
+use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
+use crate::transport::jsonrpc::streaming::WORK;
+use crate::transport::jsonrpc::working;
 use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
 use axum::extract::ws::Utf8Bytes;
 use futures_util::TryStreamExt;
@@ -18,11 +21,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_domain::Violation;
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
 /// Calls of one socket that run at once; the next message is read when one of them has ended.
 const CALLS_MAX: usize = 8;
+/// Calls of workers of one socket that run at once: as many outcomes as one append to the log may well hold.
+const WORKERS_CALLS_MAX: usize = 128;
 /// Bytes of an answer that is made at once, a batch's together: of lists of large tasks; POST takes more.
 /// As many as calls may be in memory before they share the room of [`Outbox`].
 const WHOLE_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -46,12 +52,29 @@ pub(super) struct Opened {
     pub(super) place: Place,
 }
 
+/// What a call has begun.
+pub(super) enum Begun {
+    /// A stream.
+    Stream(Box<Opened>),
+    /// Work.
+    Work {
+        /// The id of the call.
+        id: Box<RawValue>,
+        worker: Box<Worker>,
+        /// Its place among the subscriptions.
+        place: Place,
+    },
+}
+
 /// Carries out the calls of one socket, several at once; dropping it cancels none.
 pub(super) struct Calls<C> {
     sockets: Arc<Sockets<C>>,
     out: Outbox,
-    opened: mpsc::Sender<Opened>,
+    opened: mpsc::Sender<Begun>,
+    windows: Windows,
     room: Arc<Semaphore>,
+    /// For calls that workers make all the time: short ones, and waits for work.
+    workers_room: Arc<Semaphore>,
 }
 
 impl<C> Sockets<C> {
@@ -65,31 +88,43 @@ impl<C> Sockets<C> {
 }
 
 impl<C: Send + Sync + 'static> Calls<C> {
-    pub(super) fn new(sockets: Arc<Sockets<C>>, out: Outbox, opened: mpsc::Sender<Opened>) -> Self {
+    pub(super) fn new(
+        sockets: Arc<Sockets<C>>,
+        out: Outbox,
+        opened: mpsc::Sender<Begun>,
+        windows: Windows,
+    ) -> Self {
         Self {
             sockets,
             out,
             opened,
+            windows,
             room: Arc::new(Semaphore::new(CALLS_MAX)),
+            workers_room: Arc::new(Semaphore::new(WORKERS_CALLS_MAX)),
         }
     }
 
-    /// Whether as many run as may.
+    /// Whether as many run as may, of one kind or the other: which one comes next is not known before.
     pub(super) fn is_full(&self) -> bool {
-        self.room.available_permits() == 0
+        self.room.available_permits() == 0 || self.workers_room.available_permits() == 0
     }
 
-    /// Waits until one more may run.
+    /// Waits until one more may run, of each kind.
     pub(super) async fn room(&self) {
         // Never closed.
-        let _ = self.room.acquire().await;
+        let _ = tokio::join!(self.room.acquire(), self.workers_room.acquire());
     }
 
     /// Begins what a message asks for. To be called when there is room.
     pub(super) async fn begin(&mut self, text: Utf8Bytes, subscriptions: &mut Subscriptions<'_>) {
-        let room = self.room.clone().try_acquire_owned();
-        let room = room.expect("only this socket takes room, one message after the other");
         let envelope = envelope::parse(text.as_bytes());
+        let room = if working::is_of_worker(&envelope) {
+            &self.workers_room
+        } else {
+            &self.room
+        };
+        let room = room.clone().try_acquire_owned();
+        let room = room.expect("only this socket takes room, one message after the other");
         let envelope = match own(envelope) {
             Own::Not(envelope) => envelope,
             Own::Unsubscribe(id, params) => {
@@ -115,6 +150,18 @@ impl<C: Send + Sync + 'static> Calls<C> {
                     }
                 };
             }
+            Own::Work(id, params) => {
+                let asked = named(params).and_then(|params| Ok(Work::read(&params)?));
+                let asked = asked.and_then(|asked| Ok((asked, subscriptions.place()?)));
+                return match asked {
+                    Ok((asked, place)) => self.work(id, asked, place, room),
+                    Err(error) => {
+                        let dispatcher = &self.sockets.dispatcher;
+                        dispatcher.count_own(WORK, Some(error.code), Instant::now());
+                        self.out.answer(failure_body(&id, &error)).await;
+                    }
+                };
+            }
         };
         let streams = self.sockets.dispatcher.streams_asked_for(&envelope);
         match streams.then(|| subscriptions.place()).transpose() {
@@ -131,6 +178,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
     fn call(&self, envelope: Envelope, place: Option<Place>, room: OwnedSemaphorePermit) {
         let sockets = self.sockets.clone();
         let (out, opened) = (self.out.clone(), self.opened.clone());
+        let windows = self.windows.clone();
         let cut = sockets.cut.clone();
         let tracker = sockets.tracker.clone();
         let calling = async move {
@@ -144,7 +192,8 @@ impl<C: Send + Sync + 'static> Calls<C> {
             };
             let id = envelope.requests().next();
             let id = id.and_then(|request| request.id.clone());
-            let deadline = Instant::now() + sockets.request_timeout;
+            let deadline = Instant::now() + sockets.request_timeout + working::wait(&envelope);
+            let claim = working::ended(&envelope);
             let context = sockets.context().until(Some(deadline));
             let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
@@ -153,7 +202,12 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut counted);
             match (answer.await, place) {
                 (None, _) => {}
-                (Some(Body::Whole(answer)), _) => out.answer_counted(answer, counted).await,
+                (Some(Body::Whole(answer)), _) => {
+                    if let Some((task, lease)) = claim.filter(|_| ends_claim(&answer)) {
+                        windows.finished(task, lease);
+                    }
+                    out.answer_counted(answer, counted).await;
+                }
                 (Some(Body::Long { head, result, tail }), _) => {
                     let share = out.room().await;
                     match (whole(head, result, tail, &mut counted).await, id) {
@@ -176,7 +230,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
                         place,
                     };
                     // A socket that is gone wants no events.
-                    let _ = opened.send(begun).await;
+                    let _ = opened.send(Begun::Stream(Box::new(begun))).await;
                 }
                 (Some(Body::Stream { id, streamed }), None) => {
                     out.answer(answer_body(&id, &streamed.result)).await;
@@ -187,6 +241,47 @@ impl<C: Send + Sync + 'static> Calls<C> {
             tokio::select! {
                 () = cut.cancelled() => {}
                 () = calling => {}
+            }
+            drop(room);
+        });
+    }
+
+    /// Claims for the first time, and opens the subscription that goes on with it.
+    fn work(&self, id: Box<RawValue>, asked: Work, place: Place, room: OwnedSemaphorePermit) {
+        let sockets = self.sockets.clone();
+        let (out, opened) = (self.out.clone(), self.opened.clone());
+        let cut = sockets.cut.clone();
+        let tracker = sockets.tracker.clone();
+        let asking = async move {
+            let Some(source) = sockets.dispatcher.work().cloned() else {
+                let fault =
+                    Violation::of("method", "not supported by this server", "", &WORK.into());
+                return out.answer(failure_body(&id, &vec![fault].into())).await;
+            };
+            let begun = Instant::now();
+            let contexts = sockets.clone();
+            let heard = sockets.clone();
+            let context = Box::new(move || contexts.context());
+            let heard_at = Box::new(move || heard.heard.at());
+            let worker = work::begun(source, context, heard_at, asked).await;
+            let code = worker.as_ref().err().map(|error| error.code);
+            sockets.dispatcher.count_own(WORK, code, begun);
+            match worker {
+                Err(error) => out.answer(failure_body(&id, &error)).await,
+                Ok(worker) => {
+                    let worker = Box::new(worker);
+                    let begun = Begun::Work { id, worker, place };
+                    // A socket that is gone does no work.
+                    if let Err(SendError(Begun::Work { worker, .. })) = opened.send(begun).await {
+                        worker.untold().await;
+                    }
+                }
+            }
+        };
+        tracker.spawn(async move {
+            tokio::select! {
+                () = cut.cancelled() => {}
+                () = asking => {}
             }
             drop(room);
         });
@@ -222,7 +317,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
                         reset: asked.reset.or(reset),
                         place,
                     };
-                    let _ = opened.send(begun).await;
+                    let _ = opened.send(Begun::Stream(Box::new(begun))).await;
                 }
             }
         };
@@ -240,41 +335,33 @@ impl<C: Send + Sync + 'static> Calls<C> {
 enum Own {
     Subscribe(Box<RawValue>, Params),
     Unsubscribe(Box<RawValue>, Params),
+    Work(Box<RawValue>, Params),
     /// The dispatcher does it.
     Not(Envelope),
 }
 
 fn own(envelope: Envelope) -> Own {
-    let Envelope::Single(Element::Request(request)) = envelope else {
+    let Envelope::Single(Element::Request(mut request)) = envelope else {
         return Own::Not(envelope);
     };
-    let Request {
-        id: Some(_),
-        method,
-        ..
-    } = &*request
-    else {
-        return Own::Not(Envelope::Single(Element::Request(request)));
+    let of_socket: fn(_, _) -> Own = match request.method.as_str() {
+        "subscribe" => Own::Subscribe,
+        "unsubscribe" => Own::Unsubscribe,
+        WORK => Own::Work,
+        _ => return Own::Not(Envelope::Single(Element::Request(request))),
     };
-    let (subscribes, unsubscribes) = (method == "subscribe", method == "unsubscribe");
-    let request = match (*request, subscribes || unsubscribes) {
-        (
-            Request {
-                id: Some(id),
-                params,
-                ..
-            },
-            true,
-        ) => {
-            return if subscribes {
-                Own::Subscribe(id, params)
-            } else {
-                Own::Unsubscribe(id, params)
-            };
-        }
-        (request, _) => request,
-    };
-    Own::Not(Envelope::Single(Element::Request(Box::new(request))))
+    match request.id.take() {
+        Some(id) => of_socket(id, request.params),
+        None => Own::Not(Envelope::Single(Element::Request(request))),
+    }
+}
+
+/// Whether this is the answer to a call behind which a claim is not held any more: the call has ended it, or was
+/// told so.
+fn ends_claim(answer: &[u8]) -> bool {
+    const DONE: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
+    const NOT_HELD: &[u8] = br#"{"jsonrpc":"2.0","error":{"code":-31010,"#;
+    answer.starts_with(DONE) || answer.starts_with(NOT_HELD)
 }
 
 /// Parameters of the socket's own methods have names.
@@ -342,4 +429,33 @@ async fn whole(
     }
     head.append(&mut tail);
     Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::jsonrpc::envelope::parse;
+    use taskledger_domain::testing::id;
+
+    #[test]
+    fn the_beginning_of_an_answer_says_whether_a_claim_is_still_held() {
+        let call = RawValue::from_string("1".to_owned()).unwrap();
+        let result = RawValue::from_string("{}".to_owned()).unwrap();
+        assert!(ends_claim(&answer_body(&call, &result)));
+        let lost = RpcError::lease_not_held(id("a"), "lost", "the lease ended");
+        assert!(ends_claim(&failure_body(&call, &lost)));
+        let busy = RpcError::busy("later", 5);
+        assert!(!ends_claim(&failure_body(&call, &busy)));
+    }
+
+    #[test]
+    fn only_calls_that_get_an_answer_are_the_sockets_own() {
+        let call = |text: &str| own(parse(text.as_bytes()));
+        let work = r#"{"jsonrpc":"2.0","id":1,"method":"work","params":{}}"#;
+        assert!(matches!(call(work), Own::Work(..)));
+        let silent = r#"{"jsonrpc":"2.0","method":"subscribe","params":{}}"#;
+        assert!(matches!(call(silent), Own::Not(_)));
+        let other = r#"{"jsonrpc":"2.0","id":1,"method":"tasks.get","params":{}}"#;
+        assert!(matches!(call(other), Own::Not(Envelope::Single(_))));
+    }
 }

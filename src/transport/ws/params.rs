@@ -4,7 +4,12 @@ use crate::application::api::Watch;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind as Notice;
 use crate::subscription::stream::{From, Reset};
-use crate::transport::jsonrpc::reader::{Fault, Kind, Parameters, Reader, Refusal, TASK_ID, text};
+use crate::transport::jsonrpc::params::work::kinds::{
+    LEASE_SECONDS_DEFAULT, MethodNames, NameText, lease_seconds,
+};
+use crate::transport::jsonrpc::reader::{
+    Fault, Kind, Parameters, Reader, Refusal, TASK_ID, integer, text,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;
@@ -13,6 +18,10 @@ use taskledger_domain::Violation;
 const USER_CHARS_MAX: usize = 255;
 /// Characters of what may be meant as a cursor.
 const LAST_EVENT_ID_CHARS_MAX: usize = 1024;
+/// Unfinished claims of one subscription: as many handlers as one process may sensibly have.
+const WINDOW_MAX: u64 = 1000;
+/// The same, unless the worker says otherwise.
+const WINDOW_DEFAULT: u64 = 10;
 /// Characters of the name of a subscription: a number.
 const SUBSCRIPTION_CHARS_MAX: usize = 20;
 
@@ -51,6 +60,48 @@ impl Parameters for Subscribe {
                 kinds,
             };
             Some(Self { watch, from, reset })
+        })
+    }
+}
+
+/// What `work` asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Work {
+    /// Tasks of these methods.
+    pub(super) methods: Arc<[Arc<str>]>,
+    /// Who works; absent for the name of the caller.
+    pub(super) worker: Option<Arc<str>>,
+    /// Unfinished claims at once.
+    pub(super) window: usize,
+    /// Milliseconds that the leases hold unless they are renewed.
+    pub(super) lease_ms: u64,
+}
+
+impl Parameters for Work {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let methods = reader.required(
+            "methods",
+            MethodNames,
+            "The methods whose tasks are wanted.",
+        );
+        let about = "The name of the worker; without it the name of the caller.";
+        let worker = reader.optional("worker", NameText, about);
+        let about =
+            "Claims that may be unfinished at once; when one has ended, the next one comes.";
+        let window = reader.with_default("window", integer(1..=WINDOW_MAX), WINDOW_DEFAULT, about);
+        let lease_s = reader.with_default(
+            "lease_seconds",
+            lease_seconds(),
+            LEASE_SECONDS_DEFAULT,
+            "How long the leases hold unless they are renewed.",
+        );
+        reader.finish(|| {
+            Some(Self {
+                methods: methods?,
+                worker,
+                window: usize::try_from(window).unwrap_or(usize::MAX),
+                lease_ms: lease_s * 1000,
+            })
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::calls::Opened;
 use super::outbox::{Closed, Outbox};
+use super::work::{Windows, Worker};
 use crate::meters::{Population, Presence};
 use crate::subscription::live::Published;
 use crate::subscription::stream::{Batch, Item, Notices, Reset};
@@ -34,6 +35,8 @@ pub(super) struct Subscriptions<'a> {
     /// Those of the socket.
     own: &'a Population,
     out: Outbox,
+    /// Of those that give work.
+    windows: Windows,
     tellers: JoinSet<u64>,
     open: HashMap<u64, Open>,
     /// Numbers are not used again.
@@ -52,11 +55,17 @@ struct Open {
 }
 
 impl<'a> Subscriptions<'a> {
-    pub(super) fn new(figures: Arc<Figures>, own: &'a Population, out: Outbox) -> Self {
+    pub(super) fn new(
+        figures: Arc<Figures>,
+        own: &'a Population,
+        out: Outbox,
+        windows: Windows,
+    ) -> Self {
         Self {
             figures,
             own,
             out,
+            windows,
             tellers: JoinSet::new(),
             open: HashMap::new(),
             last: 0,
@@ -101,9 +110,30 @@ impl<'a> Subscriptions<'a> {
             let _ = telling.await;
             number
         });
+        self.opened(number, teller, opened.place);
+    }
+
+    /// Answers the call that asked for work, then gives it.
+    pub(super) async fn work(&mut self, id: &RawValue, worker: Worker, place: Place) {
+        self.last += 1;
+        let (number, name) = (self.last, self.last.to_string());
+        let result = to_raw_value(&json!({"subscription": name}));
+        let result = result.expect("texts can be written as JSON");
+        self.out.answer(answer_body(id, &result)).await;
+        let window = self.windows.open(worker.asked.window);
+        let working = worker.run(name, window, self.out.clone(), self.figures.clone());
+        let teller = self.tellers.spawn(async move {
+            // Nobody is left who could be told.
+            let _ = working.await;
+            number
+        });
+        self.opened(number, teller, place);
+    }
+
+    fn opened(&mut self, number: u64, teller: AbortHandle, place: Place) {
         let open = Open {
             teller,
-            _place: opened.place,
+            _place: place,
             _counted: [self.figures.stream(Carrier::Socket), self.own.enter()],
         };
         self.open.insert(number, open);
@@ -187,7 +217,7 @@ async fn tell(
     out.tell(notification("end", &params)).await
 }
 
-fn notification(method: &str, params: &Value) -> Message {
+pub(super) fn notification(method: &str, params: &Value) -> Message {
     let told = json!({"jsonrpc": "2.0", "method": method, "params": params});
     Message::text(told.to_string())
 }

@@ -202,6 +202,9 @@ async fn what_was_under_way_is_not_taken_for_what_another_server_wrote_there() {
             retry: None,
             timeout_ms: None,
             deadline: None,
+            remote: false,
+            start_within_ms: None,
+            cancel_grace_ms: None,
         },
     });
     let event = NewEvent::new(

@@ -176,6 +176,7 @@ fn a_turn_asks_one_snapshot_only() {
         priority: Priority::default(),
         since: START,
         owner: None,
+        is_claimed: false,
     };
     let mut turn = slots.turn(id("flow").as_flow());
     executors.add("later", "later", 1, true);

@@ -80,6 +80,7 @@ impl Floor {
                 priority: Priority::default(),
                 since,
                 owner: Some(user),
+                is_claimed: false,
             });
             if !taken {
                 break;

@@ -328,6 +328,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
             task_id: id("a"),
             attempt: 1,
             progress,
+            message: None,
         };
         event(n, Event::TaskProgressed(report))
     }));

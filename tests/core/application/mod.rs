@@ -12,6 +12,7 @@
 mod as_of;
 mod at_once;
 mod bounds;
+mod broker;
 mod claims;
 mod conflicts;
 mod directory;
@@ -39,4 +40,6 @@ mod skew;
 mod slots;
 mod streams;
 mod stress;
+mod work;
+mod workers;
 mod world;

@@ -123,6 +123,11 @@ impl ExecutorSnapshot for TestSnapshot {
     fn slot_limit(&self, method: &str) -> usize {
         self.kindred.get(method).map_or(0, |k| k.slots)
     }
+    fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+        let remote = self.kindred.iter().filter(|(_, k)| k.remote);
+        let limits = remote.map(|(name, k)| (Arc::from(name.as_str()), k.slots));
+        limits.collect()
+    }
     fn input_schema(&self, _: &str) -> Option<Arc<CompiledSchema>> {
         None
     }

@@ -239,6 +239,7 @@ async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
             priority: Priority::default(),
             since: START,
             owner: None,
+            is_claimed: false,
         };
         let mut turn = slots.turn(task.as_flow());
         if turn.take_slot(&request) {

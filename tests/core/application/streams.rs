@@ -113,6 +113,7 @@ fn nth(flow: FlowId, n: usize) -> Event {
             task_id,
             attempt: 1,
             progress: Progress::ZERO,
+            message: None,
         }),
         _ => Event::TaskRenamed(TaskRenamed {
             task_id,

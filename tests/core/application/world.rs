@@ -425,6 +425,7 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::OutOfTime { .. }
             | Error::Forbidden { .. }
             | Error::UnknownWebhook { .. }
+            | Error::LeaseNotHeld { .. }
             | Error::Failed(_),
         )) => {
             panic!("expected a refusal, got {other:?}")

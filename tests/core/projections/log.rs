@@ -70,6 +70,9 @@ impl Log {
             retry: None,
             timeout_ms: None,
             deadline: None,
+            remote: false,
+            start_within_ms: None,
+            cancel_grace_ms: None,
         };
         let event = Event::TaskCreated(TaskCreated {
             task_id,

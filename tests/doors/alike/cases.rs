@@ -1,7 +1,7 @@
 //! The cases.
 
 use super::request::Id::{Malformed, Of, Unknown};
-use super::request::Work::{Echo, Endless, Failing, Group};
+use super::request::Work::{Echo, Endless, Failing, Group, Remote};
 use super::request::{NewTask, Request, Work, task};
 
 /// What must come of a call.
@@ -68,6 +68,7 @@ fn pair(first: Work, second: Work) -> Vec<NewTask> {
 /// Every case.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = lives();
+    cases.extend(work());
     cases.extend(errors());
     cases
 }
@@ -156,6 +157,70 @@ fn lives() -> Vec<Case> {
                     Expected::Refused(-32602),
                     Request::Create(vec![task("other", Echo)]),
                 ),
+            ],
+        },
+    ]
+}
+
+/// What workers outside the server ask for and say.
+fn work() -> Vec<Case> {
+    let fail = |retryable| Request::Fail {
+        task: Of("far"),
+        retryable,
+    };
+    vec![
+        Case {
+            name: "a worker completes what it has claimed, once",
+            steps: vec![
+                done(Request::Run(pair(Remote, Echo))),
+                done(Request::ClaimNext),
+                refused(-32006, Request::Claim(Of("first"))),
+                done(Request::Renew(Of("first"))),
+                done(Request::Get(Of("first"))),
+                done(Request::Complete(Of("first"), "one")),
+                done(Request::Complete(Of("first"), "one")),
+                refused(-31010, Request::Complete(Of("first"), "two")),
+                refused(-31010, Request::Renew(Of("first"))),
+                Step::Stream("root"),
+                done(Request::History(Of("first"))),
+                done(Request::Get(Of("root"))),
+            ],
+        },
+        Case {
+            name: "a worker gives a task back, then fails it for good",
+            steps: vec![
+                done(Request::Run(vec![task("far", Remote)])),
+                done(Request::Claim(Of("far"))),
+                done(Request::Release(Of("far"))),
+                done(Request::Claim(Of("far"))),
+                done(fail(false)),
+                done(fail(false)),
+                refused(-31010, fail(true)),
+                Step::Stream("far"),
+                done(Request::Get(Of("far"))),
+            ],
+        },
+        Case {
+            name: "a claimed task is cancelled",
+            steps: vec![
+                done(Request::Run(vec![task("far", Remote)])),
+                done(Request::Claim(Of("far"))),
+                done(Request::Cancel(Of("far"))),
+                done(Request::Renew(Of("far"))),
+                refused(-31010, Request::Complete(Of("far"), "late")),
+                Step::Stream("far"),
+                done(Request::Get(Of("far"))),
+            ],
+        },
+        Case {
+            name: "what nobody can claim, and a lease that nobody has",
+            steps: vec![
+                done(Request::Create(vec![task("near", Echo)])),
+                refused(-32006, Request::Claim(Of("near"))),
+                refused(-32001, Request::Claim(Unknown)),
+                refused(-31010, Request::Release(Of("near"))),
+                refused(-31010, Request::Release(Unknown)),
+                refused(-32602, Request::Release(Malformed)),
             ],
         },
     ]

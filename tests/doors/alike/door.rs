@@ -28,6 +28,7 @@ pub(crate) trait Door {
 /// The request as a call with this id.
 fn call(request: &Request, book: &Book, key: Option<&str>, id: &Value) -> Value {
     let task = |id| json!({"task_id": book.id(id)});
+    let held = |id| json!({"task_id": book.id(id), "lease": book.lease()});
     let tasks = |tasks: &[NewTask]| {
         let tasks = tasks.iter().map(|task| new_task(task, &book.user));
         json!({"tasks": tasks.collect::<Vec<_>>()})
@@ -57,6 +58,28 @@ fn call(request: &Request, book: &Book, key: Option<&str>, id: &Value) -> Value 
         ),
         Request::Retry(id) => ("retry", task(*id)),
         Request::Executors => ("", json!({})),
+        Request::Claim(id) => ("claim", task(*id)),
+        Request::ClaimNext => (
+            "claim",
+            json!({"methods": [method_of(&book.user)], "worker": "w", "wait_seconds": 20}),
+        ),
+        Request::Renew(id) => {
+            let mut params = held(*id);
+            params["progress"] = json!(0.5);
+            ("renew", params)
+        }
+        Request::Complete(id, text) => {
+            let mut params = held(*id);
+            params["output"] = json!({"text": text});
+            ("complete", params)
+        }
+        Request::Fail { task, retryable } => {
+            let mut params = held(*task);
+            params["error"] = json!("no paper");
+            params["retryable"] = json!(retryable);
+            ("fail", params)
+        }
+        Request::Release(id) => ("release", held(*id)),
         Request::Nonsense => ("nonsense", json!({})),
     };
     let method = match method {
@@ -68,6 +91,11 @@ fn call(request: &Request, book: &Book, key: Option<&str>, id: &Value) -> Value 
         call["metadata"] = json!({"idempotency_key": key});
     }
     call
+}
+
+/// A method that no other case has.
+fn method_of(user: &str) -> String {
+    format!("method-of-{user}")
 }
 
 fn new_task(task: &NewTask, user: &str) -> Value {
@@ -88,6 +116,11 @@ fn new_task(task: &NewTask, user: &str) -> Value {
             ("sleep_executor", json!({"duration_ms": 600_000}))
         }
         Work::Unknown => ("no_such_executor", json!({})),
+        Work::Remote => {
+            made["params"] = json!({"retry_count": 1});
+            made["schemas"] = json!({"type": "remote", "method": method_of(user)});
+            return made;
+        }
     };
     made["schemas"] = json!({"method": method});
     made["inputs"] = inputs;

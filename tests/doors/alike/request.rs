@@ -22,6 +22,8 @@ pub(crate) enum Work {
     Endless,
     /// It runs into its time-out, and fails.
     Failing,
+    /// A worker outside the server does it.
+    Remote,
     /// An executor that nobody has registered.
     Unknown,
 }
@@ -82,6 +84,17 @@ pub(crate) enum Request {
     Copy(Id),
     Retry(Id),
     Executors,
+    /// A worker claims this task. What comes next in the case is said under its lease.
+    Claim(Id),
+    /// A worker claims the next task of the case's own method.
+    ClaimNext,
+    Renew(Id),
+    Complete(Id, &'static str),
+    Fail {
+        task: Id,
+        retryable: bool,
+    },
+    Release(Id),
     /// A method that nobody knows.
     Nonsense,
 }

@@ -13,6 +13,9 @@ struct Object {
     webhook: String,
     delivery: i64,
     token: String,
+    /// A task that its owner has claimed, and the lease.
+    claimed: String,
+    lease: String,
 }
 
 impl Object {
@@ -26,6 +29,8 @@ impl Object {
             webhook: fresh(),
             delivery: 999_999_999,
             token: "aaaaaaaaaaaaaaaa".to_owned(),
+            claimed: fresh(),
+            lease: fresh(),
         }
     }
 
@@ -36,6 +41,8 @@ impl Object {
             .replace(&self.child, "CHILD")
             .replace(&self.webhook, "WEBHOOK")
             .replace(&self.token, "TOKEN")
+            .replace(&self.claimed, "CLAIMED")
+            .replace(&self.lease, "LEASE")
             .replace(&delivery, "DELIVERY")
     }
 }
@@ -63,6 +70,11 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
     };
     let of_webhook = |method, mut params: Value| {
         params["id"] = json!(webhook);
+        vec![Call(method, params)]
+    };
+    let of_lease = |method, mut params: Value| {
+        params["task_id"] = json!(object.claimed);
+        params["lease"] = json!(object.lease);
         vec![Call(method, params)]
     };
     match case {
@@ -162,6 +174,11 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             let since = json!({"since": "2026-01-31T12:00:00Z"});
             of_webhook("webhooks.recover", since)
         }
+        UseCase::ClaimTasks => both("tasks.claim", "task_id", json!({})),
+        UseCase::RenewLease => of_lease("tasks.renew", json!({})),
+        UseCase::CompleteTask => of_lease("tasks.complete", json!({"output": {}})),
+        UseCase::FailTask => of_lease("tasks.fail", json!({"error": "e"})),
+        UseCase::ReleaseTask => of_lease("tasks.release", json!({})),
         UseCase::RotateToken => vec![Call("tokens.rotate", json!({"id": object.token}))],
         UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
         // They name no object: `owners.rs` looks at what they show.
@@ -170,6 +187,11 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::SetSecret
         | UseCase::ListSecrets
         | UseCase::DeleteSecret
+        | UseCase::DeclareMethod
+        | UseCase::UndeclareMethod
+        | UseCase::ListMethods
+        | UseCase::ListWorkers
+        | UseCase::DrainWorker
         | UseCase::ReadMetrics
         | UseCase::CreateToken
         | UseCase::ListTokens
@@ -224,7 +246,20 @@ async fn given_object(world: &Callers, token: &str) -> Object {
     };
     let new = json!({"name": token, "scopes": ["tasks:read"]});
     let made = world.call("chief", "tokens.create", new).await;
+    let remote =
+        json!({"tasks": [{"name": "remote", "schemas": {"type": "remote", "method": "m"}}]});
+    let started = world.call(token, "tasks.execute", remote).await;
+    let claimed = started["root_task_id"].as_str().unwrap().to_owned();
+    let claim = world
+        .call(token, "tasks.claim", json!({"task_id": claimed}))
+        .await;
+    let lease = claim["claims"][0]["lease"]["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     Object {
+        claimed,
+        lease,
         root,
         child,
         webhook,
@@ -291,11 +326,13 @@ async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
                 let refused = told(&world, token, missing, &absent).await;
                 let asked = &row(*case, &object, &own)[n];
                 let found = told(&world, token, asked, &object).await;
-                // Nothing joins two flows, whoever owns them; a list below a parent is empty for all.
+                // Nothing joins two flows, whoever owns them; a list below a parent is empty for all; a lease is
+                // good only together with the principal that claimed.
                 let is_alike = shown(asked).contains("dependencies")
                     || shown(asked).contains(r#""tasks""#)
                     || shown(asked).contains(r#""updates":{"parent_id""#)
                     || shown(asked).contains(r#""as_of":1"#)
+                    || (token == "chief" && shown(asked).contains(r#""lease""#))
                     || *case == UseCase::ListTasks;
                 assert!(
                     is_alike || found != refused,

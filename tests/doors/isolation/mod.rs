@@ -8,4 +8,4 @@ mod matrix;
 mod owners;
 mod quotas;
 mod random;
-mod world;
+pub(crate) mod world;

@@ -58,13 +58,14 @@ pub(crate) fn user(name: &str, scopes: Scopes) -> Caller {
     Caller::user(&Name::new(name).unwrap(), scopes)
 }
 
-/// What users usually have: everything about their own tasks and webhooks.
+/// What users usually have: everything about their own tasks and webhooks, and work on them.
 pub(crate) fn usual() -> Scopes {
     Scopes::of([
         Scope::TasksRead,
         Scope::TasksWrite,
         Scope::TasksRun,
         Scope::Webhooks,
+        Scope::Worker,
     ])
 }
 

@@ -18,6 +18,8 @@ async fn a_scrape_after_some_work_has_all_of_the_table_and_nothing_else(folder: 
         .call("tasks.execute", tree(&["echo_executor", "echo_executor"]))
         .await;
     api.run_of(&begun["root_task_id"]).await;
+    let remote = json!({"name": "a", "schemas": {"method": "resize", "type": "remote"}});
+    api.call("tasks.execute", json!({"tasks": [remote]})).await;
     api.refusal("tasks.get", json!({"task_id": 5})).await;
     api.refusal("no.such", json!({})).await;
     // when
@@ -63,7 +65,7 @@ async fn a_scrape_after_some_work_has_all_of_the_table_and_nothing_else(folder: 
             of("tasks.get", "-32602"),
             of("_OTHER", "-32601")
         ),
-        (1.0, 1.0, 1.0)
+        (2.0, 1.0, 1.0)
     );
     assert_eq!(
         found.sum("taskledger_log_head", &[]),

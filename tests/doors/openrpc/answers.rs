@@ -87,6 +87,29 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
         json!({"status": "completed", "order": "asc", "root_only": true}),
     )
     .await;
+    let declared = json!({"method": "m", "input_schema": {"type": "object"}, "output_schema": {},
+        "description": "d", "limit": 2});
+    call("workers.declare", declared).await;
+    let remote = json!({"name": "remote", "user_id": "u", "schemas": {"method": "m"}});
+    let remote = call("tasks.execute", json!({"tasks": [remote]})).await["root_task_id"].clone();
+    let wanted = json!({"methods": ["m"], "max": 2, "wait_seconds": 20, "worker": "w"});
+    let claimed = call("tasks.claim", wanted).await;
+    let lease = &claimed["claims"][0]["lease"]["token"];
+    let held = json!({"task_id": remote, "lease": lease, "progress": 0.5});
+    call("tasks.renew", held.clone()).await;
+    for method in ["workers.list", "workers.methods"] {
+        call(method, json!({})).await;
+    }
+    call("tasks.explain", json!({"task_id": remote})).await;
+    let mut done = held;
+    done.as_object_mut().unwrap().remove("progress");
+    done["output"] = json!({"a": 1});
+    call("tasks.complete", done.clone()).await;
+    call("tasks.complete", done).await;
+    call("workers.drain", json!({"worker": "w"})).await;
+    let drained = call("tasks.claim", json!({"methods": ["m"], "worker": "w"})).await;
+    assert_eq!(drained["draining"], true);
+    call("workers.undeclare", json!({"method": "m"})).await;
     call("system.health", json!({})).await;
     call("system.executors", json!({})).await;
     call("system.rebuild", json!({})).await;

@@ -162,7 +162,12 @@ fn what_stands_beside_params_is_told_with_the_methods_that_read_it() {
         let configuration = &beside["configuration"];
         assert_eq!(configuration.is_object(), begins_run, "{name}");
         let key = &beside["metadata"]["properties"]["idempotency_key"];
-        let keeps_keys = name.starts_with("tasks.") && method["x-changes-state"] == true;
+        let of_worker = method["tags"]
+            .as_array()
+            .unwrap()
+            .contains(&json!({"name": "worker"}));
+        let changes = method["x-changes-state"] == true;
+        let keeps_keys = name.starts_with("tasks.") && changes && !of_worker;
         assert_eq!(key.is_object(), keeps_keys, "{name}");
     }
 }
@@ -189,9 +194,10 @@ fn what_only_a_socket_has_is_told() {
         ["flow", "task", "user", "types", "from", "last_event_id"]
     );
     assert_eq!(params(1), ["subscription"]);
+    assert_eq!(params(2), ["methods", "worker", "window", "lease_seconds"]);
     let told = socket["notifications"].as_array().unwrap();
     let told: Vec<_> = told.iter().map(|n| n["name"].as_str().unwrap()).collect();
-    assert_eq!(told, ["event", "place", "end"]);
+    assert_eq!(told, ["event", "place", "work", "end"]);
 }
 
 /// The schema without what is only for people.

@@ -113,6 +113,11 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
     ]});
     let update = |task: &Value, updates: Value| json!({"task_id": task, "updates": updates});
     let unknown = json!({"task_id": UNKNOWN});
+    let lease = |mut params: Value| {
+        params["task_id"] = s.running.clone();
+        params["lease"] = json!(UNKNOWN);
+        params
+    };
     vec![
         ("tasks.subscribe", -32001, unknown.clone()),
         (
@@ -211,6 +216,12 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.history", -32001, unknown.clone()),
         ("tasks.explain", -32001, unknown),
         ("tasks.children", -32001, json!({"parent_id": UNKNOWN})),
+        ("tasks.claim", -32001, json!({"task_id": UNKNOWN})),
+        ("tasks.claim", -32006, json!({"task_id": s.first})),
+        ("tasks.renew", -31010, lease(json!({}))),
+        ("tasks.complete", -31010, lease(json!({"output": {}}))),
+        ("tasks.fail", -31010, lease(json!({"error": "e"}))),
+        ("tasks.release", -31010, lease(json!({}))),
         ("webhooks.get", -32014, json!({"id": UNKNOWN})),
         ("webhooks.update", -32014, json!({"id": UNKNOWN})),
         ("webhooks.delete", -32014, json!({"id": UNKNOWN})),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::params::{self, tokens, webhooks};
+use taskledger::transport::jsonrpc::params::{self, tokens, webhooks, work, workers};
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger_domain::Violation;
 
@@ -104,6 +104,14 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.explain", faults::<params::explain::Params>),
     ("tasks.subscribe", faults::<params::subscribe::Params>),
     ("tasks.resubscribe", faults::<params::resubscribe::Params>),
+    ("tasks.claim", faults::<work::claim::Params>),
+    ("tasks.renew", faults::<work::renew::Params>),
+    ("tasks.complete", faults::<work::complete::Params>),
+    ("tasks.fail", faults::<work::fail::Params>),
+    ("tasks.release", faults::<work::release::Params>),
+    ("workers.declare", faults::<workers::declare::Params>),
+    ("workers.undeclare", faults::<workers::undeclare::Params>),
+    ("workers.drain", faults::<workers::drain::Params>),
     ("webhooks.create", faults::<webhooks::create::Params>),
     ("webhooks.get", faults::<webhooks::one::Params>),
     ("webhooks.list", faults::<webhooks::list::Params>),

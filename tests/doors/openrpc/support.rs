@@ -110,7 +110,9 @@ impl World {
         for step in document.0["x-examples-set-up"].as_array().unwrap() {
             let method = step["method"].as_str().unwrap();
             let result = self.call(method, step["params"].clone()).await;
-            if result["status"] == "started" {
+            let task = &step["params"]["tasks"][0];
+            let waits = task["schemas"]["type"] == "remote";
+            if result["status"] == "started" && !waits {
                 self.ended(&result["root_task_id"]).await;
             }
         }

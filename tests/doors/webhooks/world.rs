@@ -338,6 +338,9 @@ impl World {
                 retry: None,
                 timeout_ms: None,
                 deadline: None,
+                remote: false,
+                start_within_ms: None,
+                cancel_grace_ms: None,
             },
             copied_from: None,
             run_id: joins,
@@ -363,6 +366,7 @@ impl World {
             task_id,
             attempt: 1,
             progress: Progress::from_millionths(of_million),
+            message: None,
         });
         self.push(task(flow).as_flow(), event).await;
     }

@@ -8,7 +8,7 @@ use tokio::process::Command;
 const INSTALLED: &str = "target/clients";
 
 /// A file of the repository that must be there.
-fn file(path: &str) -> PathBuf {
+pub(super) fn file(path: &str) -> PathBuf {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let hint = "run the tests with `./test.sh`, or `. .ci/tools.sh && need_clients` first";
     assert!(file.exists(), "{} is missing: {hint}", file.display());
@@ -24,10 +24,14 @@ pub(crate) fn node(script: &str) -> Command {
     command
 }
 
+/// Python with the installed packages.
+pub(super) fn interpreter() -> PathBuf {
+    file(&format!("{INSTALLED}/python/bin/python"))
+}
+
 /// A script beside this file, run by Python with the installed packages.
 pub(crate) fn python(script: &str) -> Command {
-    let interpreter = file(&format!("{INSTALLED}/python/bin/python"));
-    let mut command = command_of(interpreter.to_str().unwrap());
+    let mut command = command_of(interpreter().to_str().unwrap());
     command.arg(file(&format!("tests/whole/clients/{script}")));
     command
 }

@@ -87,6 +87,8 @@ impl Names {
             (Value::String(pattern), Value::String(text)) => {
                 if pattern == ANY_TEXT {
                     !text.is_empty()
+                } else if let Some(symbol) = pattern.strip_prefix("@^") {
+                    self.id(symbol).to_uppercase() == *text
                 } else if let Some(symbol) = pattern.strip_prefix('@') {
                     self.fit_id(symbol, text)
                 } else {

@@ -2,7 +2,9 @@
 
 mod spoil;
 mod tasks;
+mod work;
 
+use self::work::has_short_leases;
 use crate::differential::oracle::{Oracle, Status};
 use crate::differential::random::Random;
 use crate::differential::script::{Action, Call, Outcome, Step};
@@ -31,8 +33,9 @@ impl Generator {
     pub(crate) fn step(&mut self, number: usize, world: &Oracle) -> Step {
         let action = match self.random.below(100) {
             0..=29 if !world.slots.is_empty() => self.attempt(world),
+            0..=48 if self.has_work(world) => Action::Call(vec![self.work(world)]),
             30..=33 => self.advance(world),
-            34..=37 => Action::Restart,
+            34..=37 if !has_short_leases(world) => Action::Restart,
             38 => Action::Pages(self.filters(world, false)),
             _ => self.calls(number, world),
         };

@@ -175,3 +175,32 @@ async fn a_task_has_the_deadline_of_the_task_above_it() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_lease_outlives_a_restart_and_not_its_time() {
+    agrees(
+        r#"
+        1 tasks.execute {"tasks":[{"name":"a","schemas":{"method":"far","type":"remote"},"params":{"retry_count":1}}]}
+        2 tasks.claim {"task_id":"@1"}
+        3 restart
+        4 advance 30000
+        5 tasks.renew {"task_id":"@1","lease":"@l1-1"}
+        6 advance 50000
+        7 advance 10000
+        8 tasks.complete {"task_id":"@1","lease":"@l1-1","output":{}}
+        9 tasks.claim {"methods":["far"],"max":9}
+        10 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"once"}
+        11 restart
+        12 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"once"}
+        13 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"twice"}
+        14 advance 5000
+        15 tasks.claim {"task_id":"@1","lease_seconds":5}
+        16 tasks.cancel {"task_id":"@1"}
+        17 tasks.renew {"task_id":"@1","lease":"@l3-1"}
+        18 tasks.complete {"task_id":"@1","lease":"@l3-1","output":{}}
+        19 advance 30000
+        20 tasks.renew {"task_id":"@1","lease":"@l3-1"}
+        "#,
+    )
+    .await;
+}

@@ -12,6 +12,7 @@ mod full_disk;
 mod head_row;
 mod nodes;
 mod restarts;
+mod workers;
 
 use taskledger_testkit::model::Client;
 
@@ -19,13 +20,19 @@ const CLIENTS: usize = 8;
 /// Commands that all clients together get through before, between and after faults.
 const COMMANDS: usize = 100;
 
-/// Clients that know that something may be broken. Prints their seed.
-fn clients() -> Vec<Client> {
+/// The seed of a run, which it prints.
+fn seed() -> u64 {
     let given = std::env::var("TASKLEDGER_TEST_SEED");
     let seed = given.map_or(u64::from(std::process::id()) << 16 | 0xfa17, |text| {
         text.parse().expect("TASKLEDGER_TEST_SEED is a number")
     });
     println!("TASKLEDGER_TEST_SEED={seed}");
+    seed
+}
+
+/// Clients that know that something may be broken.
+fn clients() -> Vec<Client> {
+    let seed = seed();
     (0..CLIENTS)
         .map(|n| Client::under_faults(n, seed))
         .collect()

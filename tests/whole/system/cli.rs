@@ -284,7 +284,14 @@ async fn the_log_is_exported_in_order_and_verified(folder: Folder) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn completions_know_the_commands() {
     let script = run(["completions", "bash"]).await.done();
-    for word in ["serve", "projections", "--data-dir", "complete -F"] {
+    for word in [
+        "serve",
+        "projections",
+        "workers",
+        "--lease-seconds",
+        "--data-dir",
+        "complete -F",
+    ] {
         assert!(script.contains(word), "{word}");
     }
     assert!(
@@ -294,4 +301,25 @@ async fn completions_know_the_commands() {
             .contains("invalid value")
     );
     assert!(run(["--help"]).await.done().contains("Examples:"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_is_told_at_once_what_it_cannot_do() {
+    let absent = run(["worker", "--method", "m", "--", "no-such-program"])
+        .await
+        .refused(2);
+    assert!(absent.contains("cannot run `no-such-program`"), "{absent}");
+    let without = run(["worker", "--method", "m"]).await.refused(2);
+    assert!(without.contains("<PROGRAM>"), "{without}");
+    let help = run(["worker", "--help"]).await.done();
+    assert!(
+        help.contains("TASKLEDGER_TASK_ID") && help.contains("Exit code 65"),
+        "{help}"
+    );
+    let folder = Folder::new();
+    let missing = folder.path().join("schema.json");
+    let missing = missing.to_str().unwrap();
+    let refused = run(["workers", "declare", "m", "--input-schema", missing]).await;
+    let refused = refused.refused(2);
+    assert!(refused.contains("cannot read"), "{refused}");
 }

@@ -17,7 +17,7 @@ async fn a_database_is_migrated_once_and_then_serves() {
     let first = migrate(&folder).await;
     let second = migrate(&folder).await;
 
-    for tables in ["log", "nodes", "webhooks", "auth"] {
+    for tables in ["log", "nodes", "webhooks", "auth", "workers"] {
         assert_eq!(first[tables]["from"], 0, "{first}");
         assert_ne!(first[tables]["steps"], json!([]), "{first}");
         assert_eq!(second[tables]["steps"], json!([]), "{second}");

@@ -26,5 +26,6 @@ mod tls;
 mod transfer;
 mod watch;
 mod webhooks_cli;
+mod worker;
 mod workflow;
 mod workflows;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 use taskledger_log::{postgres as log, private};
-use taskledger_sql::beside::{Connections, FileError, Settings};
+use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
 use taskledger_sql::migrations::migrator;
 
 /// File of tokens and audit in the data folder.
@@ -47,6 +47,7 @@ const SETTINGS: Settings = Settings {
     statement_timeout_ms: 8_000,
     lock_timeout_ms: 5_000,
     statements_kept: 64,
+    file_survives: Survives::PowerCut,
 };
 
 /// Why the store cannot be opened; the operator can mend it.

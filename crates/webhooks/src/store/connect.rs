@@ -9,7 +9,7 @@ use std::time::Duration;
 use taskledger_clock::SharedClock;
 use taskledger_log::{postgres as log, private};
 use taskledger_sealing::{Keyring, KeysError};
-use taskledger_sql::beside::{Connections, FileError, Settings};
+use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
 use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::{sleep, timeout};
@@ -64,6 +64,7 @@ const SETTINGS: Settings = Settings {
     statement_timeout_ms: 20_000,
     lock_timeout_ms: 10_000,
     statements_kept: 128,
+    file_survives: Survives::PowerCut,
 };
 /// How long a connection that listens may take to be made, and the pause before the next try.
 const LISTEN_WAIT: Duration = Duration::from_secs(5);

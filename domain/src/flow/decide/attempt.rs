@@ -47,15 +47,21 @@ pub(super) fn complete(flow: &Flow, named: Named, result: &Payload) -> Decision 
     Ok((vec![event], Done::Status(Status::Completed)))
 }
 
-pub(super) fn report(flow: &Flow, named: Named, progress: Progress) -> Decision {
+pub(super) fn report(
+    flow: &Flow,
+    named: Named,
+    progress: Progress,
+    message: Option<&str>,
+) -> Decision {
     let task = current(flow, named)?;
     let (id, attempt, _) = named;
     let event = Event::TaskProgressed(TaskProgressed {
         task_id: id,
         attempt,
         progress,
+        message: message.map(str::to_owned),
     });
-    let events = if task.progress == progress {
+    let events = if task.progress == progress && message.is_none() {
         Vec::new()
     } else {
         vec![event]
@@ -82,7 +88,9 @@ pub(super) fn fail(
         | FailureReason::Interrupted
         | FailureReason::InvalidInputs
         | FailureReason::Group
-        | FailureReason::Released => None,
+        | FailureReason::Released
+        | FailureReason::NotRetryable
+        | FailureReason::NotStarted => None,
     };
     let mut events = vec![Event::TaskFailed(TaskFailed {
         task_id: id,

@@ -7,6 +7,7 @@ use crate::flow::event::{Event, RequeueReason, RunKind, RunStarted, TaskRequeued
 use crate::flow::refusal::{
     CallTask, Fault, Refusal, RunConflict, TransitionFault, UnknownExecutor,
 };
+use crate::flow::state::Standing;
 use crate::flow::state::{Flow, NONE};
 use crate::limits;
 use crate::task::Status;
@@ -121,19 +122,19 @@ fn refuse_unknown_executors<'a>(
     for &i in tasks {
         let task = flow.at(i);
         if task.is_group()
-            || known.contains(&task.method)
+            || known.contains(&task.line())
             || unknown.len() == limits::VIOLATIONS_MAX
         {
+            continue;
+        }
+        if flow.standing(task.line(), capacity) != Standing::Unknown {
+            known.insert(task.line());
             continue;
         }
         let method = flow
             .methods
             .text(task.method)
             .expect("a task with a method has its name");
-        if capacity.knows(method) {
-            known.insert(task.method);
-            continue;
-        }
         let (task, method) = (task.id, method.to_owned());
         unknown.push(UnknownExecutor { task, method });
     }

@@ -1,77 +1,146 @@
 //! Attempts outside the server: claimed by a worker, held under a lease, given back or lost.
-//! Cost: O(1).
+//! Cost: O(attempts that begin), else O(1).
 
 use super::attempt::{Named, current, requeued};
 use super::{Decision, find};
-use crate::Timestamp;
-use crate::flow::command::{Capacity, Claim, Done, SlotRequest};
+use crate::flow::command::{Capacity, Claim, Claimable, Done, SlotRequest};
 use crate::flow::event::{Event, FailureReason, Lease, RequeueReason, TaskFailed, TaskStarted};
-use crate::flow::refusal::{Outdated, Refusal, TransitionFault};
-use crate::flow::state::{Flow, Held, NONE, Task};
+use crate::flow::refusal::{Refusal, Rejection, TransitionFault};
+use crate::flow::state::{Flow, Held, NONE, Rank, Standing, Task};
 use crate::limits;
-use crate::task::Status;
+use crate::task::{Priority, Status};
+use crate::{LeaseId, TaskId, Timestamp};
 
-/// The start of a task that is ready and whose method workers claim. No events when it could not start
-/// anyhow: its deadline has passed, and the same turn cancels it; or the worker holds it already.
+/// The starts of ready tasks that workers claim. No events when there is none that could start: the deadline
+/// of the only one has passed, and the same turn cancels it; nothing of the method is ready; or the worker
+/// holds them already.
 pub(super) fn claim(
     flow: &Flow,
     claim: &Claim,
     now: Timestamp,
     capacity: &dyn Capacity,
 ) -> Decision {
-    let i = find(flow, claim.task)?;
-    let task = flow.at(i);
-    if flow
-        .leases
-        .get(&i)
-        .is_some_and(|held| held.id == claim.lease)
+    let leases = flow.leases.values();
+    if leases
+        .into_iter()
+        .any(|held| Some(&held.id) == claim.leases.first())
     {
         return Ok((Vec::new(), Done::Status(Status::InProgress)));
     }
-    let method = flow.methods.text(task.method).unwrap_or_default();
+    let claimed = match &claim.of {
+        Claimable::Task(task) => one(flow, *task, now, capacity)?,
+        Claimable::Next { method, until } => {
+            let many = claim.leases.len();
+            next(flow, (method, *until), many, now, capacity)
+        }
+    };
+    let starts = claimed.iter().zip(&claim.leases);
+    let events: Vec<Event> = starts.map(|(i, id)| start(flow, *i, *id, claim)).collect();
+    let status = if events.is_empty() {
+        Status::Pending
+    } else {
+        Status::InProgress
+    };
+    Ok((events, Done::Status(status)))
+}
+
+/// The task that was named, unless it is too late for it.
+fn one(
+    flow: &Flow,
+    id: TaskId,
+    now: Timestamp,
+    capacity: &dyn Capacity,
+) -> Result<Vec<u32>, Rejection> {
+    let i = find(flow, id)?;
+    let task = flow.at(i);
     let is_ready = task.status == Status::Pending
+        && !task.is_group()
         && task.run != NONE
         && task.unsatisfied == 0
         && task.ready_since <= now
-        && capacity.is_remote(method);
+        && flow.standing(task.line(), capacity) != Standing::Local;
     if !is_ready {
         let (task, status) = (task.id, task.status);
         let fault = TransitionFault::NotClaimable { task, status };
         return Err(Refusal::InvalidTransition(vec![fault]).into());
     }
-    if task.spec_at != claim.spec_at {
-        return Err(Outdated::Specification.into());
-    }
-    if task.effective_deadline <= now {
-        return Ok((Vec::new(), Done::Status(Status::Pending)));
-    }
-    let started = Event::TaskStarted(TaskStarted {
+    Ok(if in_time(flow, i, now) {
+        vec![i]
+    } else {
+        Vec::new()
+    })
+}
+
+/// The first `many` tasks of a method. Cost: O(`many` + tasks whose time has passed or has not come).
+fn next(
+    flow: &Flow,
+    (method, until): (&str, Option<(Priority, Timestamp)>),
+    many: usize,
+    now: Timestamp,
+    capacity: &dyn Capacity,
+) -> Vec<u32> {
+    let lines = flow.lines_of(method);
+    let lines = lines.filter(|line| flow.standing(*line, capacity) != Standing::Local);
+    let queues = lines.filter_map(|line| flow.ready.get(&line));
+    let mut due: Vec<Rank> = queues
+        .flat_map(|queue| {
+            let ranks = queue.iter().copied();
+            ranks
+                .filter(|rank| rank.since <= now && in_time(flow, rank.task, now))
+                .take(many)
+        })
+        .collect();
+    due.sort_unstable();
+    let within = |rank: &Rank| until.is_none_or(|until| (rank.priority, rank.since) <= until);
+    let places = due.into_iter().enumerate();
+    let claimed = places.take_while(|(place, rank)| *place == 0 || within(rank));
+    claimed.map(|(_, rank)| rank.task).take(many).collect()
+}
+
+/// What is overdue is ended by the same turn.
+fn in_time(flow: &Flow, i: u32, now: Timestamp) -> bool {
+    let task = flow.at(i);
+    let bounds = flow.bounds.get(&i);
+    let within_ms = bounds.and_then(|bounds| bounds.start_within_ms);
+    task.effective_deadline > now
+        && within_ms.is_none_or(|within_ms| task.ready_since.plus_ms(within_ms) > now)
+}
+
+fn start(flow: &Flow, i: u32, id: LeaseId, claim: &Claim) -> Event {
+    let task = flow.at(i);
+    let bounds = flow.bounds.get(&i).copied().unwrap_or_default();
+    Event::TaskStarted(TaskStarted {
         task_id: task.id,
         attempt: task.attempt + 1,
         run_id: flow.runs[&task.run].id,
         lease: Some(Lease {
-            id: claim.lease,
+            id,
             worker: claim.worker.clone(),
+            holder: claim.holder.clone(),
             expires_at: claim.expires_at,
-            timeout_ms: claim.timeout_ms,
+            timeout_ms: bounds.timeout_ms,
+            cancel_grace_ms: bounds.cancel_grace_ms,
         }),
-    });
-    Ok((vec![started], Done::Status(Status::InProgress)))
+    })
 }
 
-/// Takes the slot of an attempt that [`claim`] has just begun.
-pub(super) fn takes_slot(flow: &Flow, claim: &Claim, capacity: &mut dyn Capacity) -> bool {
-    let task = flow.live(claim.task).map(|i| flow.at(i));
-    let task = task.expect("the claim was accepted");
-    let method = flow.methods.text(task.method);
-    capacity.take_slot(&SlotRequest {
-        method: method.expect("a claimed task has a method"),
-        task: task.id,
-        attempt: task.attempt + 1,
-        priority: task.priority,
-        since: task.ready_since,
-        owner: flow.owner(),
-    })
+/// Takes slots for attempts that [`claim`] has just begun, in order; how many there are.
+pub(super) fn take_slots(flow: &Flow, starts: &[Event], capacity: &mut dyn Capacity) -> usize {
+    let mut took = |event: &Event| {
+        let task = event.task_id().and_then(|id| flow.live(id));
+        let task = flow.at(task.expect("the claim was accepted"));
+        let method = flow.methods.text(task.method);
+        capacity.take_slot(&SlotRequest {
+            method: method.expect("a claimed task has a method"),
+            task: task.id,
+            attempt: task.attempt + 1,
+            priority: task.priority,
+            since: task.ready_since,
+            owner: flow.owner(),
+            is_claimed: true,
+        })
+    };
+    starts.iter().take_while(|event| took(event)).count()
 }
 
 fn held<'a>(flow: &'a Flow, task: &Task) -> &'a Held {

@@ -34,11 +34,12 @@ impl Flow {
         capacity: &mut dyn Capacity,
     ) -> Result<(Vec<Event>, Done), Rejection> {
         let (mut events, mut done) = self.decide(command, now, capacity)?;
-        if let Command::Claim(claim) = command
-            && !events.is_empty()
-            && !lease::takes_slot(self, claim, capacity)
-        {
-            (events, done) = (Vec::new(), Done::Status(Status::Pending));
+        if matches!(command, Command::Claim(_)) && !events.is_empty() {
+            let begin = lease::take_slots(self, &events, capacity);
+            events.truncate(begin);
+            if begin == 0 {
+                done = Done::Status(Status::Pending);
+            }
         }
         for event in &events {
             self.apply(event, now);
@@ -51,7 +52,7 @@ impl Flow {
         Ok((events, done))
     }
 
-    /// Judges a command without changing anything. A claim is judged as if a slot were free.
+    /// Judges a command without changing anything. A claim is judged as if slots were free.
     ///
     /// # Errors
     /// [`Rejection`].
@@ -87,8 +88,12 @@ impl Flow {
                 task,
                 attempt,
                 progress,
+                message,
                 lease,
-            } => attempt::report(self, (*task, *attempt, *lease), *progress),
+            } => {
+                let named = (*task, *attempt, *lease);
+                attempt::report(self, named, *progress, message.as_deref())
+            }
             Command::Claim(claim) => lease::claim(self, claim, now, capacity),
             Command::Release {
                 task,

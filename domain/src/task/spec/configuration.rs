@@ -73,6 +73,7 @@ impl<'a> Reader<'a> {
             return Some(Some(Schemas {
                 raw,
                 method: text.to_owned(),
+                remote: object.get("type").and_then(Value::as_str) == Some("remote"),
             }));
         }
         let at = self.at(&path("method"));
@@ -98,11 +99,16 @@ impl<'a> Reader<'a> {
             violations: self.violations,
         };
         let (retry, timeout_ms, deadline) = (r.retry(), r.timeout_ms(), r.deadline());
+        let start_within_ms = r.seconds_as_ms("schedule_to_start_seconds", 0.001);
+        let grace_max = (limits::CANCEL_GRACE_MS_MAX / 1000) as f64;
+        let cancel_grace = r.number_in("cancel_grace_seconds", 0.0, grace_max, false);
         Some(Some(Params {
             raw,
             retry,
             timeout_ms,
             deadline,
+            start_within_ms,
+            cancel_grace_ms: cancel_grace.map(|seconds| (seconds * 1000.0) as u64),
         }))
     }
 
@@ -188,9 +194,14 @@ impl<'a> Reader<'a> {
     }
 
     fn timeout_ms(&mut self) -> Option<u64> {
-        let seconds_max = (limits::DELAY_MS_MAX / 1000) as f64;
-        self.number_in("timeout_seconds", 0.001, seconds_max, false)?;
+        self.seconds_as_ms("timeout_seconds", 0.001)?;
         timeout_ms(self.map)
+    }
+
+    fn seconds_as_ms(&mut self, field: &str, min: f64) -> Option<u64> {
+        let seconds_max = (limits::DELAY_MS_MAX / 1000) as f64;
+        let seconds = self.number_in(field, min, seconds_max, false)?;
+        Some((seconds * 1000.0) as u64)
     }
 
     fn deadline(&mut self) -> Option<Timestamp> {

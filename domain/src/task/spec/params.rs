@@ -10,7 +10,14 @@ use crate::violation::{PathSegment, Violation};
 use serde_json::{Map, Value};
 
 /// The members of `params` that the engine reads.
-pub const ENGINE_PARAMS: [&str; 4] = ["timeout_seconds", "retry_count", "retry", "deadline"];
+pub const ENGINE_PARAMS: [&str; 6] = [
+    "timeout_seconds",
+    "retry_count",
+    "retry",
+    "deadline",
+    "schedule_to_start_seconds",
+    "cancel_grace_seconds",
+];
 
 /// What other systems call the engine's members, in lower case and without `_` and `-`.
 const OTHER_NAMES: [(&str, &str); 28] = [
@@ -139,7 +146,8 @@ mod tests {
         let near = judged("usr_agent", Some(&["user_agent"]));
         assert_eq!(near, Some("did you mean `user_agent`?".to_owned()));
         let far = judged("tag", Some(&["user_agent"]));
-        let all = "one of: timeout_seconds, retry_count, retry, deadline, user_agent";
+        let all = "one of: timeout_seconds, retry_count, retry, deadline, schedule_to_start_seconds, \
+                   cancel_grace_seconds, user_agent";
         assert_eq!(far, Some(all.to_owned()));
     }
 }

@@ -11,8 +11,9 @@ const END_BYTES_MAX: usize = 2 * 1024;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
+/// What a program wrote.
 #[derive(Debug)]
-pub(super) struct Captured {
+pub(crate) struct Captured {
     kept: Vec<u8>,
     end: Vec<u8>,
     total: u64,
@@ -21,7 +22,8 @@ pub(super) struct Captured {
 }
 
 impl Captured {
-    pub(super) fn new(bytes_max: usize, scrubber: Scrubber) -> Self {
+    /// Keeps so many bytes of the beginning, and shows none of the secrets that `scrubber` knows.
+    pub(crate) fn new(bytes_max: usize, scrubber: Scrubber) -> Self {
         Self {
             kept: Vec::new(),
             end: Vec::new(),
@@ -32,7 +34,7 @@ impl Captured {
     }
 
     /// Reads `source` to its end. What was read stays here when the future is dropped.
-    pub(super) async fn fill(&mut self, source: Option<impl AsyncRead + Unpin>) {
+    pub(crate) async fn fill(&mut self, source: Option<impl AsyncRead + Unpin>) {
         let Some(mut source) = source else { return };
         let mut chunk = vec![0; CHUNK_BYTES];
         // A pipe that cannot be read has ended as far as we are concerned.
@@ -41,7 +43,8 @@ impl Captured {
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    /// Adds what was read elsewhere.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = self.bytes_max + self.scrubber.reach() - self.kept.len();
         self.kept.extend_from_slice(&bytes[..room.min(bytes.len())]);
@@ -57,11 +60,12 @@ impl Captured {
     }
 
     /// The beginning as it came, secrets included.
-    pub(super) fn kept(&self) -> &[u8] {
+    pub(crate) fn kept(&self) -> &[u8] {
         &self.kept[..self.kept.len().min(self.bytes_max)]
     }
 
-    pub(super) fn is_truncated(&self) -> bool {
+    /// Whether more has come than is kept.
+    pub(crate) fn is_truncated(&self) -> bool {
         self.total > self.kept().len() as u64
     }
 
@@ -87,7 +91,7 @@ impl Captured {
     }
 
     /// The last bytes as text without surrounding blanks.
-    pub(super) fn end_text(&self) -> String {
+    pub(crate) fn end_text(&self) -> String {
         let start = self.end.len().saturating_sub(END_BYTES_MAX);
         let end = self.scrubber.part(&self.end, start..self.end.len());
         let text: Cow<'_, str> = String::from_utf8_lossy(&end);

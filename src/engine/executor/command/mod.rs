@@ -12,24 +12,28 @@
 //! pipes and usually ends at its next write. After the restart its attempt counts as interrupted
 //! and is not repeated unless the task has retries left, since this executor is not idempotent.
 //!
-//! `options` holds the configuration, `request` reads inputs, `process` runs and kills, `capture`
+//! `options` holds the configuration, `request` reads inputs, `process` runs, `supervise` waits and kills, `capture`
 //! keeps output within bounds.
 
 mod capture;
 mod options;
 mod process;
 mod request;
+mod supervise;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use capture::Captured;
 pub use options::{Options, OptionsError};
-pub use process::{DRAIN_GRACE, TERMINATE_GRACE};
+pub use process::TERMINATE_GRACE;
+pub(crate) use process::feed;
+pub use supervise::DRAIN_GRACE;
+pub(crate) use supervise::{Order, supervise};
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job};
 use crate::application::api::COMMAND_EXECUTOR;
 use crate::engine::secrets::{Places, Scrubber};
 use async_trait::async_trait;
-use capture::Captured;
 use options::Resolved;
 use process::Ended;
 use request::Request;

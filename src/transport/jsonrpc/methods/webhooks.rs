@@ -349,6 +349,10 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::Cancelled { .. }
         | api::Reply::Copied(_)
         | api::Reply::Explained(_)
+        | api::Reply::Claimed(_)
+        | api::Reply::Hinted
+        | api::Reply::Renewed(_)
+        | api::Reply::Ended(_)
         | api::Reply::History(_) => result.into(),
     })
 }
@@ -370,6 +374,7 @@ fn told<T: Serialize>(
         | Error::QuotaExceeded { .. }
         | Error::Forbidden { .. }
         | Error::Elsewhere(_)
+        | Error::LeaseNotHeld { .. }
         | Error::OutcomeUnknown
         | Error::Unanswered { .. }
         | Error::OutOfTime { .. }

@@ -26,6 +26,8 @@ pub mod tokens;
 pub mod tree;
 pub mod update;
 pub mod webhooks;
+pub mod work;
+pub mod workers;
 
 use super::reader::{BOOLEAN, Choice, Reader, choice};
 use crate::application::api::Consistency;

@@ -42,6 +42,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         attempts,
         last_run,
         queue,
+        workers,
     } = explained;
     let speaker = Speaker {
         e,
@@ -49,6 +50,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         attempt: attempts.last(),
         last_run: last_run.as_ref(),
         queue: queue.as_ref(),
+        workers: workers.as_ref(),
     };
     let reasons = speaker.reasons();
     let name = facts.name(&e.task);

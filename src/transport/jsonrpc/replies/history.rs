@@ -124,10 +124,14 @@ enum Data<'a> {
         status: Transition,
         attempt: u32,
         run_id: RunId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        worker: Option<&'a str>,
     },
     Progressed {
         attempt: u32,
         progress: Progress,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<&'a str>,
     },
     Completed {
         status: Transition,
@@ -284,6 +288,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 status: change(Pending, InProgress),
                 attempt: e.attempt,
                 run_id: e.run_id,
+                worker: e.lease.as_ref().map(|lease| lease.worker.as_str()),
             },
         ),
         Event::TaskProgressed(e) => (
@@ -291,6 +296,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
             Data::Progressed {
                 attempt: e.attempt,
                 progress: e.progress,
+                message: e.message.as_deref(),
             },
         ),
         Event::TaskCompleted(e) => (

@@ -8,7 +8,9 @@ use taskledger_domain::Position;
 /// `system.health`: checks and figures. `status` is `ok` or `degraded`.
 pub(in crate::transport::jsonrpc) fn health(health: &Health) -> Box<RawValue> {
     let slots = health.slots.iter().map(|slots| {
-        let usage = json!({"running": slots.running, "limit": slots.limit});
+        // A method that workers claim may have no limit.
+        let limit = (slots.limit < usize::MAX).then_some(slots.limit);
+        let usage = json!({"running": slots.running, "limit": limit});
         (slots.executor.clone(), usage)
     });
     let slots: serde_json::Map<String, Value> = slots.collect();
@@ -70,7 +72,7 @@ pub(in crate::transport::jsonrpc) fn rebuild_started(position: Position) -> Box<
 /// `system.executors`, by name.
 pub(in crate::transport::jsonrpc) fn executors(executors: &[ExecutorView]) -> Box<RawValue> {
     let view = |it: &ExecutorView| {
-        json!({
+        let mut shown = json!({
             "name": it.name,
             "aliases": it.aliases,
             "summary": it.summary,
@@ -79,7 +81,11 @@ pub(in crate::transport::jsonrpc) fn executors(executors: &[ExecutorView]) -> Bo
             "input_schema": it.input_schema.as_ref().map(taskledger_domain::Payload::to_map),
             "params": it.params,
             "limit": it.limit,
-        })
+        });
+        if it.remote {
+            shown["remote"] = true.into();
+        }
+        shown
     };
     super::raw(&json!({"executors": executors.iter().map(view).collect::<Vec<_>>()}))
 }

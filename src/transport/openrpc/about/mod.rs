@@ -12,6 +12,7 @@ mod system;
 mod tasks;
 pub mod tokens;
 pub mod webhooks;
+pub mod work;
 
 pub use past::*;
 pub use queries::*;
@@ -65,6 +66,7 @@ const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";
 /// The calls after which every example can be sent, once each.
 #[must_use]
 pub fn set_up() -> Value {
+    let [declared, printed] = work::set_up();
     json!([
         {"method": "tasks.create", "params": {
             "id": GROUP, "name": "report", "user_id": "user-123",
@@ -88,6 +90,8 @@ pub fn set_up() -> Value {
             "id": tokens::TOKEN,
         }},
         {"method": "secrets.set", "params": {"name": secrets::NAME, "value": "an-example-of-a-secret"}},
+        declared,
+        printed,
     ])
 }
 

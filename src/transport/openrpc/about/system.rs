@@ -1,6 +1,6 @@
 //! The methods that show the server.
 
-use super::super::schemas::object;
+use super::super::schemas::{object, with_optional};
 use super::{About, Example};
 use serde_json::{Value, json};
 
@@ -43,7 +43,8 @@ pub fn health() -> About {
             "alive": {"type": "array", "items": held, "description": "All servers that live, this one included."},
         },
     });
-    let slots = object(json!({"running": number(), "limit": number()}));
+    let limit = json!({"type": ["integer", "null"], "minimum": 0, "description": "Null: as many as workers claim."});
+    let slots = object(json!({"running": number(), "limit": limit}));
     About {
         description: "Shows whether the parts of the server work, and figures about them.",
         result: "health",
@@ -98,8 +99,10 @@ pub fn executors() -> About {
         "pure": {"type": "boolean", "description": "Whether an attempt needs neither time nor anything outside: then its start and its end are one append."},
         "input_schema": {"type": ["object", "null"], "description": "What it takes as `inputs`, as JSON Schema (draft-07)."},
         "params": {"type": ["array", "null"], "items": {"type": "string"}, "description": "The members of `params` that it reads beside `timeout_seconds`, `retry_count`, `retry` and `deadline`; others are refused. Null: it does not say, and any are taken."},
-        "limit": {"type": "integer", "minimum": 0, "description": "Attempts at once."},
+        "limit": {"type": ["integer", "null"], "minimum": 0, "description": "Attempts at once; null for a method of workers without a limit."},
     }));
+    let remote = json!({"remote": {"type": "boolean", "enum": [true], "description": "Workers outside the server carry it out; `workers.methods` tells more."}});
+    let executor = with_optional(executor, remote);
     About {
         description: "Lists what can run tasks here.",
         result: "executors",

@@ -29,6 +29,9 @@ fn created(task: TaskId) -> NewEvent {
         retry: None,
         timeout_ms: None,
         deadline: None,
+        remote: false,
+        start_within_ms: None,
+        cancel_grace_ms: None,
     };
     new(Event::TaskCreated(TaskCreated {
         task_id: task,

@@ -49,6 +49,9 @@ impl Generator {
         if r.chance(4) {
             schemas["method"] = json!("ghost");
         }
+        if r.chance(20) {
+            return json!({"method": "far", "type": "remote"});
+        }
         if r.chance(10) {
             schemas["type"] = json!("local");
         }

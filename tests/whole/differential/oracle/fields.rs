@@ -31,6 +31,8 @@ const TEXT_MAX: usize = 255;
 /// Seconds in 30 days: the longest time-out.
 const SECONDS_MAX: f64 = 2_592_000.0;
 const RETRIES_MAX: f64 = 100.0;
+/// Seconds that a worker may have to stop after a cancel.
+const GRACE_SECONDS_MAX: f64 = 3600.0;
 
 /// Faults of a node of a tree: a task with `children`, or `{task, children}`, and all below it.
 pub(crate) fn node(map: &Map<String, Value>, path: &str, found: &mut BTreeSet<String>) {
@@ -197,6 +199,16 @@ fn params(map: &Map<String, Value>, path: &str, found: &mut BTreeSet<String>) {
         |member: &str, fits: &dyn Fn(&Value) -> bool| map.get(member).is_some_and(|v| !fits(v));
     if wrong("timeout_seconds", &|v| number(v, 0.001, SECONDS_MAX)) {
         found.insert(join(path, "timeout_seconds"));
+    }
+    if wrong("schedule_to_start_seconds", &|v| {
+        number(v, 0.001, SECONDS_MAX)
+    }) {
+        found.insert(join(path, "schedule_to_start_seconds"));
+    }
+    if wrong("cancel_grace_seconds", &|v| {
+        number(v, 0.0, GRACE_SECONDS_MAX)
+    }) {
+        found.insert(join(path, "cancel_grace_seconds"));
     }
     let deadline =
         |v: &Value| v.is_null() || v.as_str().is_some_and(|t| Timestamp::parse(t).is_ok());

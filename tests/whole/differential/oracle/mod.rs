@@ -14,12 +14,15 @@ mod reads;
 mod runs;
 mod slots;
 mod together;
+mod work;
 
 use crate::differential::gate;
 use crate::differential::script::{Call, Outcome};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger_domain::Timestamp;
+use work::Lease;
+pub(crate) use work::State;
 
 /// Stands for a text that the documents leave open.
 pub(crate) const ANY_TEXT: &str = "@@any";
@@ -86,6 +89,16 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn is_group(&self) -> bool {
         self.schemas.is_null()
+    }
+
+    /// Whether workers carry it out, and nobody else.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.schemas["type"] == "remote" && gate::executor(self.method()).is_none()
+    }
+
+    /// Whether nobody carries it out.
+    fn is_unknown(&self) -> bool {
+        !self.is_group() && !self.is_remote() && gate::executor(self.method()).is_none()
     }
 
     /// `schemas.method`; empty for a group.
@@ -161,6 +174,8 @@ pub(crate) struct Oracle {
     pub(crate) runs: Vec<Run>,
     /// Attempts that hold a slot.
     pub(crate) slots: Vec<Attempt>,
+    /// What workers were given, by the symbol that stands for the token.
+    pub(crate) leases: BTreeMap<Symbol, Lease>,
     /// Idempotency keys: the call and its answer.
     keys: BTreeMap<String, (String, Value, Value)>,
     /// Flows that are not looked at: after a restart, until it is their turn.
@@ -176,6 +191,7 @@ impl Oracle {
             ever: BTreeSet::new(),
             runs: Vec::new(),
             slots: Vec::new(),
+            leases: BTreeMap::new(),
             keys: BTreeMap::new(),
             asleep: BTreeSet::new(),
         }
@@ -222,6 +238,9 @@ impl Oracle {
             "tasks.tree" => self.tree(params),
             "tasks.children" => self.children_of(params),
             "tasks.list" => self.list(params),
+            "tasks.claim" => self.claim(params),
+            "tasks.renew" => self.renew(params),
+            "tasks.complete" | "tasks.fail" | "tasks.release" => self.say(method, params),
             _ => refuse(-32601),
         }
     }

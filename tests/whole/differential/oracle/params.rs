@@ -78,6 +78,31 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
             ("allow_unknown_executors", Rule::Flag),
             ("executor_wait_seconds", Rule::Seconds),
         ],
+        "tasks.claim" => &[
+            ("worker", Rule::Text(255)),
+            ("methods", Rule::Methods),
+            ("task_id", Rule::OptionalId),
+            ("max", Rule::Whole(1, 100)),
+            ("lease_seconds", Rule::Whole(5, 3600)),
+            ("wait_seconds", Rule::Wait),
+        ],
+        "tasks.renew" => &[
+            ("task_id", Rule::Id),
+            ("lease", Rule::Token),
+            ("lease_seconds", Rule::Whole(5, 3600)),
+        ],
+        "tasks.complete" => &[
+            ("task_id", Rule::Id),
+            ("lease", Rule::Token),
+            ("output", Rule::Object),
+        ],
+        "tasks.fail" => &[
+            ("task_id", Rule::Id),
+            ("lease", Rule::Token),
+            ("error", Rule::Error),
+            ("retryable", Rule::Flag),
+        ],
+        "tasks.release" => &[("task_id", Rule::Id), ("lease", Rule::Token)],
         "tasks.list" => &[
             ("limit", Rule::Whole(1, 1000)),
             ("offset", Rule::Whole(0, i64::MAX as u64)),
@@ -115,6 +140,11 @@ fn combinations(method: &str, map: &Map<String, Value>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let given = |name: &str| map.get(name).is_some_and(|v| !v.is_null());
     match method {
+        "tasks.claim" => match (given("methods"), given("task_id")) {
+            (true, true) => _ = found.insert("task_id".to_owned()),
+            (false, false) => _ = found.insert("methods".to_owned()),
+            (true, false) | (false, true) => {}
+        },
         "tasks.execute" => {
             if given("tasks") == given("task_id") {
                 found.insert("task_id".to_owned());
@@ -193,6 +223,14 @@ enum Rule {
     Tasks,
     Whole(u64, u64),
     Seconds,
+    /// Names of methods.
+    Methods,
+    /// Seconds for which a call may wait.
+    Wait,
+    /// What stands for a lease.
+    Token,
+    /// What went wrong.
+    Error,
     Status,
     Time,
     Order,
@@ -206,12 +244,18 @@ impl Rule {
         match self {
             Self::Id => text.and_then(ids::symbol).is_some(),
             Self::Object => value.is_object(),
+            Self::Token | Self::Error => text.is_some_and(|t| !t.is_empty()),
             _ if value.is_null() => true,
             Self::OptionalId => text.and_then(ids::symbol).is_some(),
             Self::Flag => value.is_boolean(),
             Self::NoFlag => *value == false,
             Self::Text(max) => text.is_some_and(|t| !t.is_empty() && t.chars().count() <= *max),
             Self::Tasks => value.is_array(),
+            Self::Methods => value.as_array().is_some_and(|names| {
+                let fits = |name: &Value| !name.is_null() && Self::Text(255).fits(name);
+                (1..=100).contains(&names.len()) && names.iter().all(fits)
+            }),
+            Self::Wait => value.as_f64().is_some_and(|n| (0.0..=60.0).contains(&n)),
             Self::Whole(min, max) => value
                 .as_f64()
                 .is_some_and(|n| n.fract() == 0.0 && n >= *min as f64 && n <= *max as f64),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taskledger_domain::Timestamp;
 
 /// Interruptions by restarts that a run forgives a task.
-const INTERRUPTIONS_MAX: u64 = 3;
+pub(super) const INTERRUPTIONS_MAX: u64 = 3;
 /// Milliseconds that a task waits for an unknown executor unless the call says otherwise.
 const EXECUTOR_WAIT_MS: f64 = 300_000.0;
 
@@ -126,9 +126,7 @@ impl Oracle {
                 paths: None,
             });
         }
-        let known = |s: &&Symbol| {
-            self.task(s).is_group() || gate::executor(self.task(s).method()).is_some()
-        };
+        let known = |s: &&Symbol| !self.task(s).is_unknown();
         let allowed = map.get("allow_unknown_executors") == Some(&Value::Bool(true));
         if !allowed && !covered.iter().filter(open).all(|s| known(&s)) {
             return refuse(-32003);
@@ -240,6 +238,7 @@ impl Oracle {
     pub(crate) fn restart(&self) -> Vec<Self> {
         let mut stopped = self.clone();
         let running = std::mem::take(&mut stopped.slots);
+        stopped.forget_stops();
         let flows = self.running_flows();
         stopped.asleep = flows.clone();
         let mut worlds = Vec::new();

@@ -26,6 +26,7 @@ impl Oracle {
     pub(super) fn settle(&mut self) {
         loop {
             let before = self.clone();
+            self.end_leases();
             for run in self.awake_runs() {
                 self.pass_deadlines(run);
                 self.open_groups(run);
@@ -38,6 +39,7 @@ impl Oracle {
                 let running = |a: &Attempt| before.task(&a.task).status == InProgress;
                 self.slots.retain(running);
             }
+            self.take_back();
             if *self == before {
                 // Only now is known everything that is ready at this time.
                 self.start_ready();
@@ -57,7 +59,7 @@ impl Oracle {
 
     /// When something happens next by itself, and in which flow.
     pub(crate) fn next_time(&self) -> Option<(i64, Symbol)> {
-        let mut found = Vec::new();
+        let mut found: Vec<_> = self.lease_ends().collect();
         for run in self.awake_runs() {
             for symbol in &self.runs[run].covered {
                 let task = self.task(symbol);
@@ -67,7 +69,7 @@ impl Oracle {
                 if let Some(at) = task.next_attempt {
                     found.push((at, task.flow.clone()));
                 }
-                if let (Some(since), None) = (task.ready, gate::executor(task.method())) {
+                if let (Some(since), true) = (task.ready, task.is_unknown()) {
                     let wait = self.runs[run].executor_wait_ms * 1000;
                     found.push((since + wait, task.flow.clone()));
                 }
@@ -137,8 +139,7 @@ impl Oracle {
         let wait = self.runs[run].executor_wait_ms * 1000;
         for symbol in self.covered(run) {
             let task = self.task(&symbol);
-            let unknown = !task.is_group() && gate::executor(task.method()).is_none();
-            if unknown && task.ready.is_some_and(|since| since + wait <= self.now) {
+            if task.is_unknown() && task.ready.is_some_and(|since| since + wait <= self.now) {
                 let text = match task.method() {
                     // Ids are symbols here, and texts are not searched for them.
                     method if method.starts_with('@') => super::ANY_TEXT.to_owned(),

@@ -2,6 +2,7 @@
 
 use super::ids::{self, Written, join, symbol, text};
 use super::{Oracle, Refusal, inputs};
+use crate::differential::gate;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use taskledger_domain::Timestamp;
@@ -37,7 +38,8 @@ impl Oracle {
                 found.insert(join(&task.path, "params.deadline"));
             }
             let method = schemas["method"].as_str();
-            if method.is_some_and(|method| crate::differential::gate::executor(method).is_none()) {
+            let is_unknown = method.is_some_and(|method| gate::executor(method).is_none());
+            if is_unknown && schemas["type"] != "remote" {
                 executors.insert(join(&task.path, "schemas.method"));
             }
         }

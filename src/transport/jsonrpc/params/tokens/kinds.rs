@@ -119,7 +119,7 @@ impl Kind for Methods {
 }
 
 /// The members of a list, or all that is wrong with them.
-fn each<T>(
+pub(in crate::transport::jsonrpc::params) fn each<T>(
     value: &Value,
     name: &'static str,
     max: usize,

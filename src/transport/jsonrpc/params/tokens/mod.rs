@@ -1,7 +1,7 @@
 //! The parameters of `tokens.*`.
 
 pub mod create;
-mod kinds;
+pub(super) mod kinds;
 pub mod list;
 pub mod one;
 pub mod rotate;

@@ -1,7 +1,9 @@
 //! The words and members of each reason. Codes and members, once released, keep their meaning.
 
+mod workers;
+
 use super::steps::{self, Steps};
-use crate::application::api::{Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
+use crate::application::api::{AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
@@ -48,6 +50,7 @@ pub(super) struct Speaker<'a> {
     pub(super) attempt: Option<&'a Attempt>,
     pub(super) last_run: Option<&'a RunSummary>,
     pub(super) queue: Option<&'a Queue>,
+    pub(super) workers: Option<&'a AwaitedWorkers>,
 }
 
 impl Speaker<'_> {
@@ -87,14 +90,7 @@ impl Speaker<'_> {
                     json!({"executor": method, "until": until}),
                 )
             }
-            Reason::WaitsForWorker { since } => {
-                let method = self.method();
-                said(
-                    "waits_for_worker",
-                    format!("waits since {since} for a worker that claims tasks of `{method}`"),
-                    json!({"executor": method, "ready_since": since}),
-                )
-            }
+            Reason::WaitsForWorker { place, until } => self.worker(place, *until),
             Reason::WaitsForSlot(_) => self.slot(),
             Reason::WaitsForDescendants(below) => self.descendants(below),
             Reason::Running => self.running(),

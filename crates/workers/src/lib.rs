@@ -1,0 +1,13 @@
+//! What lies beside the log about workers outside the server: the methods that they declared, renewals of
+//! their leases, who is there, and who is drained.
+//!
+//! Owns the types of these and their store. Decides nothing about tasks and knows no protocol: who may claim
+//! what is decided in the flow's turn, and what is asked for now is known to the server's registry.
+
+mod method;
+mod presence;
+pub mod store;
+
+pub use method::{DESCRIPTION_CHARS_MAX, LIMIT_MAX, Method, Refusal, Rights, SCHEMA_BYTES_MAX};
+pub use presence::{Connection, Drain, Worker};
+pub use store::{METHODS_BYTES_MAX, METHODS_MAX, Renewal, WorkerStore};

@@ -1,0 +1,176 @@
+//! Declared methods as rows.
+
+use super::{Error, WorkerStore};
+use crate::method::{Method, Refusal, Rights, measured};
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+use taskledger_sql::{Columns, Row, Tx};
+
+/// Declared methods in all.
+pub const METHODS_MAX: usize = 10_000;
+/// Bytes of all declared methods: every server holds them in memory.
+pub const METHODS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+impl WorkerStore {
+    /// Declares a method, in the place of the one of that name if there is one.
+    ///
+    /// # Errors
+    /// [`Error`]; within, [`Refusal`]: nothing is changed then.
+    pub async fn declare(
+        &self,
+        method: &Method,
+        rights: Rights,
+    ) -> Result<Result<(), Refusal>, Error> {
+        if let Err(refusal) = measured(method) {
+            return Ok(Err(refusal));
+        }
+        let work = async {
+            let mut tx = self.change().await?;
+            let known = declared_by(&mut tx, &method.name).await?;
+            if let Err(refusal) = allowed(&method.name, known.as_ref(), &method.declared_by, rights)
+            {
+                tx.rollback().await?;
+                return Ok(Err(refusal));
+            }
+            put(&mut tx, method).await?;
+            let args = tx.args();
+            let sums = tx.fetch_one(SUMS, args).await?;
+            let mut sums = Columns::of(&sums);
+            let (count, bytes): (usize, usize) = (sums.number()?, sums.number()?);
+            let over = if known.is_none() && count > METHODS_MAX {
+                Some(Refusal::TooMany { max: METHODS_MAX })
+            } else if bytes > METHODS_BYTES_MAX {
+                let max = METHODS_BYTES_MAX;
+                Some(Refusal::TooLarge { max })
+            } else {
+                None
+            };
+            if let Some(refusal) = over {
+                tx.rollback().await?;
+                return Ok(Err(refusal));
+            }
+            self.commit(tx).await?;
+            Ok(Ok(()))
+        };
+        self.order(work).await
+    }
+
+    /// Removes a declared method. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`Error`]; within, [`Refusal::AnotherPrincipal`].
+    pub async fn undeclare(
+        &self,
+        name: &Arc<str>,
+        by: &str,
+        rights: Rights,
+    ) -> Result<Result<bool, Refusal>, Error> {
+        let work = async {
+            let mut tx = self.change().await?;
+            let known = declared_by(&mut tx, name).await?;
+            let refused = allowed(name, known.as_ref(), by, rights).err();
+            if known.is_none() || refused.is_some() {
+                tx.rollback().await?;
+                return Ok(refused.map_or(Ok(false), Err));
+            }
+            let mut args = tx.args();
+            args.text(name.clone());
+            tx.execute(REMOVE, args).await?;
+            self.commit(tx).await?;
+            Ok(Ok(true))
+        };
+        self.order(work).await
+    }
+
+    /// All declared methods, by name. Cost: O(methods).
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn methods(&self) -> Result<Vec<Method>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let args = tx.args();
+            let rows = tx.fetch_all(LIST, args).await?;
+            let found = rows.iter().map(row).collect::<Result<Vec<_>, Error>>()?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+}
+
+/// Whether a principal may replace or remove what another one declared.
+fn allowed(
+    name: &Arc<str>,
+    declared_by: Option<&Arc<str>>,
+    by: &str,
+    rights: Rights,
+) -> Result<(), Refusal> {
+    let is_own = declared_by.is_none_or(|declared_by| **declared_by == *by);
+    match rights {
+        Rights::Own if !is_own => Err(Refusal::AnotherPrincipal { name: name.clone() }),
+        Rights::Own | Rights::All => Ok(()),
+    }
+}
+
+async fn declared_by(tx: &mut Tx<'_>, name: &Arc<str>) -> Result<Option<Arc<str>>, Error> {
+    let mut args = tx.args();
+    args.text(name.clone());
+    let row = tx.fetch_optional(DECLARED_BY, args).await?;
+    let read = |row: &Row| Ok(Columns::of(row).text()?);
+    row.as_ref().map(read).transpose()
+}
+
+async fn put(tx: &mut Tx<'_>, method: &Method) -> Result<(), Error> {
+    let mut args = tx.args();
+    args.text(method.name.clone());
+    args.text(method.description.clone());
+    args.payload(method.input_schema.as_ref());
+    args.payload(method.output_schema.as_ref());
+    args.payload(method.defaults.as_ref());
+    args.int(method.limit.map(i64::from));
+    args.text(method.declared_by.clone());
+    args.time(method.declared_at);
+    args.int(i64::try_from(method.bytes()).unwrap_or(i64::MAX));
+    tx.execute(PUT, args).await?;
+    Ok(())
+}
+
+fn row(row: &Row) -> Result<Method, Error> {
+    let mut c = Columns::of(row);
+    Ok(Method {
+        name: c.text()?,
+        description: c.opt_text()?,
+        input_schema: c.opt_payload()?,
+        output_schema: c.opt_payload()?,
+        defaults: c.opt_payload()?,
+        limit: c.opt_int()?.map(limit).transpose()?,
+        declared_by: c.text()?,
+        declared_at: Timestamp(c.int()?),
+    })
+}
+
+fn limit(stored: i64) -> Result<u32, Error> {
+    u32::try_from(stored).map_err(|_| Error::Damaged(format!("`{stored}` is no limit")))
+}
+
+const LIST: &str = "SELECT name, description, input_schema, output_schema, defaults, attempts_max,
+        declared_by, declared_at
+    FROM methods
+    ORDER BY name";
+const DECLARED_BY: &str = "SELECT declared_by FROM methods WHERE name = $1";
+const PUT: &str = "INSERT INTO methods
+    (name, description, input_schema, output_schema, defaults, attempts_max, declared_by, declared_at, bytes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (name) DO UPDATE SET
+        description = excluded.description,
+        input_schema = excluded.input_schema,
+        output_schema = excluded.output_schema,
+        defaults = excluded.defaults,
+        attempts_max = excluded.attempts_max,
+        declared_by = excluded.declared_by,
+        declared_at = excluded.declared_at,
+        bytes = excluded.bytes";
+const REMOVE: &str = "DELETE FROM methods WHERE name = $1";
+/// Of at most [`METHODS_MAX`] rows.
+const SUMS: &str = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM methods";

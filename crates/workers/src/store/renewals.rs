@@ -1,0 +1,101 @@
+//! Until when leases of attempts outside the server hold, as rows.
+
+use super::{Error, WorkerStore};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp};
+use taskledger_sql::{Args, Columns, MultiRow};
+
+/// How long a renewal is kept after its lease has ended, in milliseconds: a flow that nobody has loaded since
+/// may still have the lease.
+pub const RENEWALS_KEPT_MS: u64 = 24 * 3_600 * 1_000;
+
+/// Until when a lease holds now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewal {
+    /// The flow.
+    pub flow: FlowId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Until when it holds.
+    pub expires_at: Timestamp,
+}
+
+impl WorkerStore {
+    /// Keeps that leases hold until then; an earlier time than the one that is kept changes nothing.
+    /// Survives a kill of the process once it returns.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn renew(&self, renewals: &[Renewal]) -> Result<(), Error> {
+        let work = async {
+            let mut tx = self.write().await?;
+            RENEW.execute(&mut tx, renewals, bind).await?;
+            Ok(tx.commit().await?)
+        };
+        self.order(work).await
+    }
+
+    /// Until when leases of a flow hold, as far as they were renewed. Cost: O(renewals of the flow).
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn renewals(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.id(flow.0);
+            let rows = tx.fetch_all(OF_FLOW, args).await?;
+            let read = |row| {
+                let mut c = Columns::of(row);
+                Ok((LeaseId(c.id()?), c.time()?))
+            };
+            let found = rows.iter().map(read).collect::<Result<_, Error>>()?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// These leases are over.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn forget_renewals(&self, leases: &[LeaseId]) -> Result<(), Error> {
+        let work = async {
+            let mut tx = self.write().await?;
+            let bind = |lease: &LeaseId, args: &mut Args| args.id(lease.0);
+            FORGET.execute(&mut tx, leases, bind).await?;
+            Ok(tx.commit().await?)
+        };
+        self.order(work).await
+    }
+}
+
+fn bind(renewal: &Renewal, args: &mut Args) {
+    args.id(renewal.lease.0);
+    args.id(renewal.flow.0);
+    args.id(renewal.task.0);
+    args.int(i64::from(renewal.attempt));
+    args.time(renewal.expires_at);
+}
+
+static RENEW: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "INSERT INTO renewals (lease, flow, task, attempt, expires_at)",
+        5,
+        "ON CONFLICT (lease) DO UPDATE SET expires_at = excluded.expires_at
+            WHERE excluded.expires_at > renewals.expires_at",
+    )
+});
+/// By the index `renewals_flow`.
+const OF_FLOW: &str = "SELECT lease, expires_at FROM renewals WHERE flow = $1";
+static FORGET: LazyLock<MultiRow> =
+    LazyLock::new(|| MultiRow::new("DELETE FROM renewals WHERE lease IN (", 1, ")"));
+/// By the index `renewals_expires_at`.
+pub(super) const SWEEP: &str = "DELETE FROM renewals WHERE lease IN
+    (SELECT lease FROM renewals WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)";

@@ -1,0 +1,112 @@
+//! The part of the state that decides who starts a ready task: this process by itself, or a worker outside, under
+//! a lease.
+
+use super::Capacity;
+use super::state::{Flow, Task};
+use crate::{LeaseId, TaskId, Timestamp, Version};
+use serde::{Deserialize, Serialize};
+
+/// What a task says of how long it may take, for the few that say something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Bounds {
+    /// Of an attempt.
+    pub(crate) timeout_ms: Option<u64>,
+    /// Of the wait for a start, once it is ready.
+    pub(crate) start_within_ms: Option<u64>,
+    /// Of a worker that was told to stop.
+    pub(crate) cancel_grace_ms: Option<u64>,
+}
+
+/// Ready tasks that start by the same rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Line {
+    /// Index into `methods`.
+    pub(crate) method: u32,
+    /// Only workers outside the server start them.
+    pub(crate) remote: bool,
+}
+
+/// How the tasks of a [`Line`] start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// By themselves, in this process.
+    Local,
+    /// By claims of workers.
+    Remote,
+    /// Not at all: nobody has the executor. A worker that asks for it now may claim them.
+    Unknown,
+}
+
+/// How the latest attempt under a lease ended by the word of its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndedLease {
+    pub(crate) id: LeaseId,
+    /// Version of the event with the outcome.
+    pub(crate) outcome_at: Version,
+}
+
+/// The lease of an attempt that runs outside the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub(crate) id: LeaseId,
+    pub(crate) worker: Box<str>,
+    /// The principal that may use it; `None` for anybody.
+    pub(crate) holder: Option<Box<str>>,
+    /// Until when it holds at least.
+    pub(crate) expires_at: Timestamp,
+    /// How long it holds after a renewal that does not say it.
+    pub(crate) lease_ms: u64,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) cancel_grace_ms: Option<u64>,
+    /// When the attempt times out; far in the future when it never does.
+    pub(crate) times_out_at: Timestamp,
+}
+
+impl Task {
+    /// Where it stands when it is ready.
+    pub(crate) const fn line(&self) -> Line {
+        Line {
+            method: self.method,
+            remote: self.remote,
+        }
+    }
+}
+
+impl Flow {
+    /// The lines in which tasks of a method may be ready.
+    pub(crate) fn lines_of(&self, method: &str) -> impl Iterator<Item = Line> + use<> {
+        let method = self.methods.find(method);
+        method
+            .into_iter()
+            .flat_map(|method| [false, true].map(|remote| Line { method, remote }))
+    }
+
+    /// How ready tasks of a line start. What runs in this process runs here, whatever a task says: no worker
+    /// may claim it.
+    pub(crate) fn standing(&self, line: Line, capacity: &dyn Capacity) -> Standing {
+        let method = self.methods.text(line.method).unwrap_or_default();
+        if capacity.is_remote(method) {
+            Standing::Remote
+        } else if capacity.knows(method) {
+            Standing::Local
+        } else if line.remote {
+            Standing::Remote
+        } else {
+            Standing::Unknown
+        }
+    }
+
+    /// Milliseconds that an attempt of a task may take. Cost: O(log tasks).
+    #[must_use]
+    pub fn timeout_ms(&self, id: TaskId) -> Option<u64> {
+        self.bounds.get(&self.live(id)?)?.timeout_ms
+    }
+
+    /// The version of the event with which the attempt of a task under this lease ended, if it was the
+    /// latest one under a lease. Cost: O(log tasks).
+    #[must_use]
+    pub fn lease_ended_at(&self, id: TaskId, lease: LeaseId) -> Option<Version> {
+        let ended = self.ended_leases.get(&self.live(id)?)?;
+        (ended.id == lease).then_some(ended.outcome_at)
+    }
+}

@@ -1,0 +1,304 @@
+//! Work that is done outside the server: what workers ask for and say, and what they are told.
+
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::task::{Progress, Status};
+use taskledger_domain::{FlowId, LeaseId, Payload, TaskId, Timestamp};
+use taskledger_projections::TaskRow;
+
+/// A worker asks for tasks.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Its name; the principal's unless it is said.
+    pub worker: Option<Arc<str>>,
+    /// Which tasks.
+    pub wanted: Wanted,
+    /// At most so many, from 1 to `limits::CLAIMS_MAX`.
+    pub max: usize,
+    /// Milliseconds that the leases hold unless they are renewed.
+    pub lease_ms: u64,
+    /// How long it waits for the first one.
+    pub wait: Duration,
+    /// How it is connected.
+    pub connection: Connection,
+    /// When it was last heard of: it may have stood still since, and not know that it has lost what it held.
+    pub heard_at: tokio::time::Instant,
+}
+
+/// Which tasks a worker wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wanted {
+    /// The best ones of these methods.
+    Methods(Arc<[Arc<str>]>),
+    /// This one.
+    Task(TaskId),
+}
+
+/// How a worker is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Connection {
+    /// It asks again and again.
+    Poll,
+    /// Over a socket that stays.
+    Socket,
+}
+
+/// What a worker gets.
+#[derive(Debug, Clone, Default)]
+pub struct Claims {
+    /// Attempts that have begun; empty when there was nothing in time.
+    pub claims: Vec<Claimed>,
+    /// The worker gets nothing any more, because somebody drains it.
+    pub draining: bool,
+}
+
+/// An attempt that a worker has begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// The task as it stands.
+    pub task: Arc<TaskRow>,
+    /// What the attempt works on.
+    pub input: Payload,
+    /// When the attempt must have ended, ancestors' deadlines included.
+    pub deadline: Option<Timestamp>,
+    /// Milliseconds that the attempt may take.
+    pub timeout_ms: Option<u64>,
+    /// The trace of whoever began the run.
+    pub trace: Option<Arc<str>>,
+    /// What everything that the worker says of it must present.
+    pub lease: LeaseId,
+    /// The attempt.
+    pub attempt: u32,
+    /// Until when the lease holds unless it is renewed.
+    pub expires_at: Timestamp,
+    /// Milliseconds that it holds after each renewal, unless the renewal says otherwise.
+    pub lease_ms: u64,
+}
+
+/// What the node that owns a flow knows of a claim; the rest is read where the worker is connected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The flow.
+    pub flow: FlowId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// Its lease.
+    pub lease: LeaseId,
+    /// Until when it holds.
+    pub expires_at: Timestamp,
+    /// See [`Claimed`].
+    pub lease_ms: u64,
+    /// See [`Claimed`].
+    pub deadline: Option<Timestamp>,
+    /// See [`Claimed`].
+    pub trace: Option<Arc<str>>,
+}
+
+/// A worker asks one node, which does not wait, for tasks of flows that it owns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClaimHere {
+    /// The worker.
+    pub worker: Arc<str>,
+    /// Which tasks.
+    pub wanted: Wanted,
+    /// At most so many.
+    pub max: usize,
+    /// See [`Claim`].
+    pub lease_ms: u64,
+    /// How long ago it was last heard of, when it was sent; in milliseconds.
+    pub silent_ms: u64,
+}
+
+/// A node has tasks that no worker of its own wants.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Hint {
+    /// That node.
+    pub node: uuid::Uuid,
+    /// The methods, each with how many tasks there are, as far as they were counted.
+    pub methods: Vec<(Arc<str>, usize)>,
+}
+
+/// A worker keeps its attempt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Renew {
+    /// The task.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Milliseconds that it holds from now on; as claimed unless it is said.
+    pub lease_ms: Option<u64>,
+    /// How far it is.
+    pub progress: Option<Progress>,
+    /// What it says of that; at most `limits::MESSAGE_CHARS_MAX` characters.
+    pub message: Option<String>,
+}
+
+/// A worker has a result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Complete {
+    /// The task.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// The result.
+    pub output: Payload,
+}
+
+/// A worker could not do it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Fail {
+    /// The task.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// Why; never empty.
+    pub error: String,
+    /// Whether another attempt may end otherwise.
+    pub retryable: bool,
+}
+
+/// A worker gives an attempt back.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Release {
+    /// The task.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+}
+
+/// Why a worker should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StopReason {
+    /// Somebody cancelled the task.
+    Cancelled,
+    /// The attempt has taken as long as it may.
+    TimedOut,
+    /// The deadline has passed.
+    Deadline,
+}
+
+/// What a renewal is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewed {
+    /// Until when the lease holds, or the worker has to stop.
+    pub expires_at: Timestamp,
+    /// Why it should stop; nothing that it says changes anything then.
+    pub stop: Option<StopReason>,
+}
+
+/// How a task stands after a worker's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The task.
+    pub task: TaskId,
+    /// How it stands.
+    pub status: Status,
+    /// When it may be claimed again, if that is later than now.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// Why a lease does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LeaseLoss {
+    /// Its attempt has ended by its worker's word, or by a time-out or a deadline.
+    Ended,
+    /// The task was cancelled.
+    Cancelled,
+    /// It was not renewed in time.
+    Lost,
+    /// Nobody knows it, or it is another principal's.
+    Unknown,
+}
+
+/// A method as a caller declares it.
+#[derive(Debug, Clone)]
+pub struct Declare {
+    /// Its name.
+    pub method: Arc<str>,
+    /// For people.
+    pub description: Option<Arc<str>>,
+    /// The JSON Schema of inputs.
+    pub input_schema: Option<Payload>,
+    /// The JSON Schema of outputs.
+    pub output_schema: Option<Payload>,
+    /// Members of `params` that new tasks get when they do not say.
+    pub defaults: Option<Payload>,
+    /// Attempts at once, all nodes together.
+    pub limit: Option<u32>,
+}
+
+/// A method whose tasks workers claim.
+#[derive(Debug, Clone)]
+pub struct MethodView {
+    /// Its name.
+    pub method: Arc<str>,
+    /// As it was declared, if it was.
+    pub declared: Option<Declared>,
+    /// Workers that ask for it now.
+    pub workers: usize,
+    /// Attempts under way of the flows of this node.
+    pub running: usize,
+    /// Tasks that wait for a worker, of the flows of this node.
+    pub waiting: usize,
+    /// When one last asked.
+    pub last_asked_at: Option<Timestamp>,
+}
+
+/// A declaration, and whose it is.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// What was declared.
+    pub declare: Declare,
+    /// The principal.
+    pub by: Arc<str>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A worker that asks for work, or holds some.
+#[derive(Debug, Clone)]
+pub struct WorkerView {
+    /// Its name.
+    pub worker: Arc<str>,
+    /// What it asks for.
+    pub methods: Vec<Arc<str>>,
+    /// How it last asked.
+    pub connection: Connection,
+    /// Since when it has asked without a long pause.
+    pub since: Timestamp,
+    /// When it last asked.
+    pub last_seen_at: Timestamp,
+    /// Whether it gets no more.
+    pub draining: bool,
+    /// Attempts that it holds, of the flows of this node.
+    pub held: usize,
+    /// The first of them.
+    pub tasks: Vec<HeldTask>,
+    /// The node that it is connected to; absent for a server that is alone.
+    pub node: Option<uuid::Uuid>,
+}
+
+/// A task that a worker holds.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldTask {
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// Until when its lease holds.
+    pub expires_at: Timestamp,
+}
+
+/// Whether a worker gets work.
+#[derive(Debug, Clone)]
+pub struct Drained {
+    /// Its name.
+    pub worker: Arc<str>,
+    /// Whether it gets no more.
+    pub draining: bool,
+    /// Attempts that it holds, of the flows of this node.
+    pub held: usize,
+}

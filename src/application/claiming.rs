@@ -1,0 +1,244 @@
+//! Claims of workers on the node that owns the flows: what is on offer, who may have it, and its beginning.
+
+use super::App;
+use super::api::work::{Begun, ClaimHere, Wanted};
+use super::context::Context;
+use super::error::Error;
+use super::guard::Guard;
+use super::leasing;
+use super::offers::{Ask, Reservation, Told, Waiting};
+use super::sending::metadata;
+use futures_util::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::flow::{Argument, Claimable, Command, Refusal};
+use taskledger_domain::{FlowId, TaskId, Timestamp};
+use tokio::sync::oneshot;
+
+/// Offers in a row that turn out to be none, after which a worker that does not wait gets nothing.
+const MISSES_MAX: usize = 4;
+/// How long an offer rests whose flow could not be asked.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Milliseconds after which a worker is told to ask again when too many wait.
+const RETRY_AFTER_MS: u64 = 1000;
+/// Tasks of flows of one node that a worker may hold at once.
+const LEASES_PER_WORKER_MAX: usize = 10_000;
+
+impl App {
+    /// Begins attempts of flows of this node, without waiting for any.
+    ///
+    /// # Errors
+    /// [`Error`]; `Elsewhere` for a task of another node.
+    pub(super) async fn claim_here(
+        &self,
+        context: &Context,
+        claim: &ClaimHere,
+    ) -> Result<Vec<Begun>, Error> {
+        let methods = match &claim.wanted {
+            Wanted::Task(task) => return self.claim_task(context, claim, *task).await,
+            Wanted::Methods(methods) => methods,
+        };
+        if self.is_silent(context, claim) {
+            return Ok(Vec::new());
+        }
+        self.has_room(context, claim)?;
+        self.claim_offered(context, claim, methods, Vec::new())
+            .await
+    }
+
+    /// Begins what is reserved, and what else is on offer, without waiting for any. The flows decide at the same
+    /// time: their appends become one wait for the disk.
+    ///
+    /// # Errors
+    /// [`Error`]; not when anything has begun.
+    pub(super) async fn claim_offered(
+        &self,
+        context: &Context,
+        claim: &ClaimHere,
+        methods: &Arc<[Arc<str>]>,
+        mut reserved: Vec<Reservation>,
+    ) -> Result<Vec<Begun>, Error> {
+        let (mut begun, mut misses) = (Vec::new(), 0);
+        while begun.len() < claim.max && misses < MISSES_MAX {
+            let places: usize = reserved.iter().map(|it: &Reservation| it.many.max(1)).sum();
+            let left = (claim.max - begun.len()).saturating_sub(places);
+            match self.reserved(context, methods, left) {
+                Ok(more) => reserved.extend(more),
+                Err(error) if reserved.is_empty() && begun.is_empty() => return Err(error),
+                Err(_) => {}
+            }
+            if reserved.is_empty() {
+                break;
+            }
+            let begins = std::mem::take(&mut reserved).into_iter();
+            let begins = begins.map(|it| self.begin(context, claim, it));
+            let mut failed = None;
+            for outcome in join_all(begins).await {
+                match outcome {
+                    Ok(more) => {
+                        misses += usize::from(more.is_empty());
+                        begun.extend(more);
+                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+            match failed {
+                Some(error) if begun.is_empty() => return Err(error),
+                // What has begun is not kept from its worker.
+                Some(_) => break,
+                None => {}
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Offers for so many attempts, as far as there are any now.
+    fn reserved(
+        &self,
+        context: &Context,
+        methods: &Arc<[Arc<str>]>,
+        mut many: usize,
+    ) -> Result<Vec<Reservation>, Error> {
+        let mut reserved = Vec::new();
+        while many > 0 {
+            match self.wait_for(context, methods, many).map(|mut it| it.now()) {
+                Ok(Some(Told::Here(reservation))) => {
+                    many = many.saturating_sub(reservation.many.max(1));
+                    reserved.push(reservation);
+                }
+                Err(error) if reserved.is_empty() => return Err(error),
+                Ok(Some(Told::There(_) | Told::Look) | None) | Err(_) => break,
+            }
+        }
+        Ok(reserved)
+    }
+
+    /// Refuses a worker that holds as much as one may.
+    fn has_room(&self, context: &Context, claim: &ClaimHere) -> Result<(), Error> {
+        let (worker, holder) = (&claim.worker, context.caller.actor());
+        if self.flows.leases.of_worker(worker, holder) < LEASES_PER_WORKER_MAX {
+            return Ok(());
+        }
+        Err(Error::Busy {
+            reason: format!(
+                "worker `{worker}` holds {LEASES_PER_WORKER_MAX} tasks; some must end first"
+            ),
+            retry_after_ms: RETRY_AFTER_MS,
+        })
+    }
+
+    /// Whether the worker has lost a lease on this node since it was last heard of, so that it gets nothing until
+    /// it says something.
+    pub(super) fn is_silent(&self, context: &Context, claim: &ClaimHere) -> bool {
+        let now = self.clock.now();
+        let silent_us = i64::try_from(claim.silent_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let heard_at = Timestamp(now.0.saturating_sub(silent_us));
+        let (worker, holder) = (&claim.worker, context.caller.actor());
+        self.flows.leases.is_silent(worker, holder, heard_at)
+    }
+
+    /// Waits for offers of flows of this node.
+    ///
+    /// # Errors
+    /// `Busy`: too many wait.
+    pub(super) fn wait_for(
+        &self,
+        context: &Context,
+        methods: &Arc<[Arc<str>]>,
+        max: usize,
+    ) -> Result<Waiting, Error> {
+        let ask = Ask {
+            methods: methods.clone(),
+            reach: context.caller.reach(),
+            max,
+        };
+        self.flows.offers.ask(ask).map_err(|_| Error::Busy {
+            reason: "too many workers wait on this node".to_owned(),
+            retry_after_ms: RETRY_AFTER_MS,
+        })
+    }
+
+    /// Gives workers nothing more, because the server stops: those that wait are answered at once, so that their
+    /// calls do not hold it up.
+    pub(crate) fn give_no_more_work(&self) {
+        self.flows.offers.close();
+    }
+
+    /// Begins the attempts that were offered, also when whoever asks goes away meanwhile: then they are given
+    /// back at once. Nothing when the offer was out of date.
+    ///
+    /// # Errors
+    /// [`Error`].
+    async fn begin(
+        &self,
+        context: &Context,
+        claim: &ClaimHere,
+        reservation: Reservation,
+    ) -> Result<Vec<Begun>, Error> {
+        let next = Claimable::Next {
+            method: reservation.method.as_ref().to_owned(),
+            until: reservation.until,
+        };
+        let wanted = wanted(context, claim, (reservation.flow, next), reservation.many);
+        let foreign = || Refusal::not_found(Argument::Task, wanted.flow.root());
+        let guard = Guard::of(context, || self.validation.executors(), foreign);
+        let (flows, metadata) = (self.flows.clone(), metadata(context));
+        let (tell, told) = oneshot::channel();
+        self.flows.tasks.spawn(async move {
+            let begun = flows.claim(wanted, metadata.clone(), guard).await;
+            let begun = match begun {
+                Ok(begun) => Ok(begun),
+                // Somebody else's by now, or another node's, or there is nothing left.
+                Err(Error::Refused(_) | Error::Forbidden { .. } | Error::Elsewhere(_)) => {
+                    Ok(Vec::new())
+                }
+                Err(error) => {
+                    tokio::time::sleep(PAUSE).await;
+                    Err(error)
+                }
+            };
+            drop(reservation);
+            if let Err(Ok(untold)) = tell.send(begun) {
+                for begun in untold {
+                    let release = Command::Release {
+                        task: begun.task,
+                        attempt: begun.attempt,
+                        lease: begun.lease,
+                    };
+                    // Else its lease ends.
+                    let _ = flows.tell(begun.flow, release, metadata.clone()).await;
+                }
+            }
+        });
+        told.await.unwrap_or(Err(Error::OutcomeUnknown))
+    }
+
+    async fn claim_task(
+        &self,
+        context: &Context,
+        claim: &ClaimHere,
+        task: TaskId,
+    ) -> Result<Vec<Begun>, Error> {
+        let flow = self.flow_of(Argument::Task, task).await?;
+        let wanted = wanted(context, claim, (flow, Claimable::Task(task)), 1);
+        let foreign = || Refusal::not_found(Argument::Task, task);
+        let guard = Guard::of(context, || self.validation.executors(), foreign);
+        self.flows.claim(wanted, metadata(context), guard).await
+    }
+}
+
+fn wanted(
+    context: &Context,
+    claim: &ClaimHere,
+    (flow, of): (FlowId, Claimable),
+    many: usize,
+) -> leasing::Wanted {
+    leasing::Wanted {
+        flow,
+        of,
+        many,
+        worker: claim.worker.clone(),
+        holder: context.caller.actor().clone(),
+        lease_ms: claim.lease_ms,
+    }
+}

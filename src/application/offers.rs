@@ -1,0 +1,312 @@
+//! What workers may claim on this node, and the workers that wait for it: brought together one by one.
+//!
+//! A flow enters what it has to offer when it comes to rest and before a command is answered, by method: its
+//! best rank and how many tasks there are. A worker that asks enters the methods that it wants and whose tasks
+//! it may have. Whenever either changes, the best offer goes to the worker that has waited for the longest
+//! time, as a [`Reservation`]: nobody else is woken for it. The tasks themselves are claimed in the flow's
+//! turn, so an offer that is out of date costs a turn and nothing else.
+//!
+//! Cost of a change: O(log offers + methods of the flow); memory: about 300 bytes for each flow and method.
+
+mod matching;
+#[cfg(test)]
+mod tests;
+
+use super::ownership::Partitions;
+use matching::{Inner, Match};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taskledger_auth::Reach;
+use taskledger_domain::task::Priority;
+use taskledger_domain::{FlowId, Timestamp};
+use tokio::sync::{Notify, oneshot};
+
+/// Workers that may wait on a node at once.
+pub(super) const WAITING_MAX: usize = 20_000;
+/// Methods, and tasks of each, that other nodes are told of at a time.
+const HINTED_MAX: usize = 256;
+
+/// The number of a worker that does not wait; those that do count from 1.
+const NOBODY: u64 = 0;
+
+/// The place of an offer among others: urgency, then age.
+pub(super) type Rank = (Priority, Timestamp);
+
+/// What a flow has of one method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) method: Arc<str>,
+    pub(super) rank: Rank,
+    /// Tasks.
+    pub(super) ready: usize,
+}
+
+/// What a worker asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) methods: Arc<[Arc<str>]>,
+    /// Whose flows.
+    pub(super) reach: Reach,
+    /// At most so many tasks.
+    pub(super) max: usize,
+}
+
+/// The right to claim tasks of a flow; dropping it offers what is left to others.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    offers: Arc<Offers>,
+    pub(super) flow: FlowId,
+    pub(super) method: Arc<str>,
+    /// At most so many.
+    pub(super) many: usize,
+    /// Tasks behind this rank are for others, but for the first one.
+    pub(super) until: Option<Rank>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.offers.give_back(self.flow, &self.method, self.many);
+    }
+}
+
+/// The offers of this node.
+pub(super) struct Offers {
+    inner: Mutex<Inner>,
+    /// Flows with offers, so that others pass it by.
+    flows: AtomicUsize,
+    closed: AtomicBool,
+    /// Methods with offers that nobody here wants, for the other nodes.
+    unwanted: Notify,
+}
+
+impl fmt::Debug for Offers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Offers").finish_non_exhaustive()
+    }
+}
+
+impl Offers {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: Mutex::default(),
+            flows: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            unwanted: Notify::new(),
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // What a panic left is a set of offers still.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what a flow has to offer now, in place of what it had before.
+    pub(super) fn set(self: &Arc<Self>, flow: FlowId, owner: Option<&str>, offers: Vec<Offer>) {
+        if offers.is_empty() && self.flows.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut inner = self.inner();
+        let changed = inner.set(flow, owner, offers);
+        self.flows.store(inner.flows(), Ordering::Release);
+        let matches = self.matches(&mut inner, changed.iter());
+        drop(inner);
+        self.hand_out(matches);
+    }
+
+    /// Waits for offers, behind those who wait already. Dropping what this gives ends the wait.
+    ///
+    /// # Errors
+    /// [`TooManyWait`].
+    pub(super) fn ask(self: &Arc<Self>, ask: Ask) -> Result<Waiting, TooManyWait> {
+        let (tell, told) = oneshot::channel();
+        let mut inner = self.inner();
+        if inner.waiting() >= WAITING_MAX {
+            return Err(TooManyWait);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            // Who waited has been told already; this one is told in the same way.
+            drop(tell);
+            let (offers, id) = (self.clone(), NOBODY);
+            return Ok(Waiting { offers, id, told });
+        }
+        let methods = inner.best_first(&ask);
+        let id = inner.wait(ask, tell);
+        let matches = self.matches(&mut inner, methods.iter());
+        drop(inner);
+        self.hand_out(matches);
+        Ok(Waiting {
+            offers: self.clone(),
+            id,
+            told,
+        })
+    }
+
+    /// How many attempts of a method may be under way at once; `None`: as many as there are workers.
+    pub(super) fn limit(self: &Arc<Self>, limits: &HashMap<Arc<str>, usize>) {
+        let mut inner = self.inner();
+        let changed = inner.limit(limits);
+        let matches = self.matches(&mut inner, changed.iter());
+        drop(inner);
+        self.hand_out(matches);
+    }
+
+    /// An attempt has begun.
+    pub(super) fn began(&self, method: &Arc<str>) {
+        self.inner().began(method);
+    }
+
+    /// An attempt has ended: somebody else may begin one.
+    pub(super) fn ended(self: &Arc<Self>, method: &Arc<str>) {
+        let mut inner = self.inner();
+        if inner.ended(method) {
+            let matches = self.matches(&mut inner, [method].into_iter());
+            drop(inner);
+            self.hand_out(matches);
+        }
+    }
+
+    /// Nothing is given out any more, because the server stops; who waits is told that there is nothing.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let waiting = self.inner().dismiss();
+        drop(waiting);
+    }
+
+    /// These partitions belong to another node now.
+    pub(super) fn forget(&self, partitions: &Partitions) {
+        let mut inner = self.inner();
+        inner.forget(partitions);
+        self.flows.store(inner.flows(), Ordering::Release);
+    }
+
+    /// Tasks that wait for a worker, and workers that wait for tasks, by method.
+    pub(super) fn figures(&self) -> HashMap<Arc<str>, RemoteWork> {
+        self.inner().figures()
+    }
+
+    /// Offers of a method that go before this rank, counted up to `most`, for flows of anybody.
+    pub(super) fn ahead(&self, method: &str, rank: Rank, flow: FlowId, most: usize) -> usize {
+        self.inner().ahead(method, rank, flow, most)
+    }
+
+    /// Waits until there may be offers that nobody here wants.
+    pub(super) async fn unwanted_changed(&self) {
+        self.unwanted.notified().await;
+    }
+
+    /// Methods with offers that nobody here wants, each with how many tasks there are.
+    pub(super) fn unwanted(&self) -> Vec<(Arc<str>, usize)> {
+        self.inner().unwanted()
+    }
+
+    /// Has all workers that wait look whether they are still to have something.
+    pub(super) fn look(&self) {
+        let told = self.inner().dismiss();
+        for tell in told {
+            let _ = tell.send(Told::Look);
+        }
+    }
+
+    /// Tells workers here that another node has offers of these methods, as many as there are.
+    pub(super) fn hint(&self, elsewhere: uuid::Uuid, methods: &[(Arc<str>, usize)]) {
+        let told = self.inner().hint(methods);
+        for tell in told {
+            let _ = tell.send(Told::There(elsewhere));
+        }
+    }
+
+    fn give_back(self: &Arc<Self>, flow: FlowId, method: &Arc<str>, many: usize) {
+        let mut inner = self.inner();
+        inner.give_back(flow, method, many);
+        let matches = self.matches(&mut inner, [method].into_iter());
+        drop(inner);
+        self.hand_out(matches);
+    }
+
+    fn matches<'a>(
+        &self,
+        inner: &mut Inner,
+        methods: impl Iterator<Item = &'a Arc<str>>,
+    ) -> Vec<Match> {
+        if self.closed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut matches = Vec::new();
+        let mut left = false;
+        for method in methods {
+            left |= inner.bring_together(method, &mut matches);
+        }
+        if left {
+            self.unwanted.notify_one();
+        }
+        matches
+    }
+
+    fn hand_out(self: &Arc<Self>, matches: Vec<Match>) {
+        for matched in matches {
+            let reservation = Reservation {
+                offers: self.clone(),
+                flow: matched.flow,
+                method: matched.method,
+                many: matched.many,
+                until: matched.until,
+            };
+            // One that has gone meanwhile gives it back.
+            let _ = matched.tell.send(Told::Here(reservation));
+        }
+    }
+}
+
+/// What a worker that waits is told.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// There is something for it.
+    Here(Reservation),
+    /// Another node has something.
+    There(uuid::Uuid),
+    /// Something has changed that decides whether it may have anything.
+    Look,
+}
+
+/// As many workers wait on this node as may.
+#[derive(Debug)]
+pub(super) struct TooManyWait;
+
+/// What there is of a method, of the flows of this node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RemoteWork {
+    /// Tasks that nobody has claimed.
+    pub ready: usize,
+    /// Attempts under way.
+    pub leased: usize,
+    /// Workers that wait for tasks at this node.
+    pub workers_waiting: usize,
+}
+
+/// See [`Offers::ask`].
+#[derive(Debug)]
+pub(super) struct Waiting {
+    offers: Arc<Offers>,
+    id: u64,
+    told: oneshot::Receiver<Told>,
+}
+
+impl Waiting {
+    /// What there is already.
+    pub(super) fn now(&mut self) -> Option<Told> {
+        self.told.try_recv().ok()
+    }
+
+    /// Waits; `None` when nothing is given out any more.
+    pub(super) async fn told(&mut self) -> Option<Told> {
+        (&mut self.told).await.ok()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.offers.inner().leave(self.id);
+    }
+}

@@ -1,0 +1,394 @@
+//! Offers by method, workers by what they may have, and the one rule that brings them together.
+
+use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Told};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use taskledger_domain::FlowId;
+use tokio::sync::oneshot;
+
+/// Whom a flow belongs to; `None`: nobody.
+type Owner = Option<Arc<str>>;
+type Place = (Rank, FlowId);
+pub(super) type Tell = oneshot::Sender<Told>;
+
+/// An offer that goes to a worker.
+#[derive(Debug)]
+pub(super) struct Match {
+    pub(super) tell: Tell,
+    pub(super) flow: FlowId,
+    pub(super) method: Arc<str>,
+    pub(super) many: usize,
+    pub(super) until: Option<Rank>,
+}
+
+/// What a flow has of one method.
+#[derive(Debug)]
+struct Entry {
+    owner: Owner,
+    rank: Rank,
+    ready: usize,
+    /// Given to workers that have not claimed yet.
+    reserved: usize,
+}
+
+impl Entry {
+    const fn left(&self) -> usize {
+        self.ready.saturating_sub(self.reserved)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Method {
+    entries: HashMap<FlowId, Entry>,
+    /// Entries of which something is left.
+    open: BTreeSet<Place>,
+    /// The same by owner.
+    open_of: HashMap<Owner, BTreeSet<Place>>,
+    /// Workers by whose flows they may have, the longest waiting first.
+    workers: HashMap<Reach, BTreeSet<u64>>,
+    /// Attempts under way.
+    running: usize,
+    /// Given to workers that have not claimed yet.
+    reserved: usize,
+    limit: Option<usize>,
+}
+
+impl Method {
+    fn is_idle(&self) -> bool {
+        let gone = self.entries.is_empty() && self.workers.is_empty();
+        gone && self.running == 0 && self.reserved == 0 && self.limit.is_none()
+    }
+
+    /// Takes an entry out of what is open.
+    fn close(&mut self, flow: FlowId) {
+        let Some(entry) = self.entries.get(&flow) else {
+            return;
+        };
+        let place = (entry.rank, flow);
+        self.open.remove(&place);
+        if let Some(of_owner) = self.open_of.get_mut(&entry.owner) {
+            of_owner.remove(&place);
+            if of_owner.is_empty() {
+                self.open_of.remove(&entry.owner);
+            }
+        }
+    }
+
+    /// Puts an entry where it belongs now.
+    fn open(&mut self, flow: FlowId) {
+        let Some(entry) = self.entries.get(&flow) else {
+            return;
+        };
+        if entry.left() > 0 {
+            let (place, owner) = ((entry.rank, flow), entry.owner.clone());
+            self.open.insert(place);
+            self.open_of.entry(owner).or_default().insert(place);
+        }
+    }
+
+    /// Enters what a flow has of it now.
+    fn enter(&mut self, flow: FlowId, owner: &Owner, offer: &Offer) {
+        self.close(flow);
+        let reserved = self.entries.get(&flow).map_or(0, |entry| entry.reserved);
+        let entry = Entry {
+            owner: owner.clone(),
+            rank: offer.rank,
+            ready: offer.ready,
+            reserved,
+        };
+        self.entries.insert(flow, entry);
+        self.open(flow);
+    }
+
+    /// How many more attempts may begin.
+    fn free(&self) -> usize {
+        let under_way = self.running + self.reserved;
+        self.limit
+            .map_or(usize::MAX, |limit| limit.saturating_sub(under_way))
+    }
+
+    /// The best two offers for whoever may have these flows.
+    fn best(&self, reach: &Reach) -> [Option<Place>; 2] {
+        let open = match reach {
+            Reach::All => Some(&self.open),
+            Reach::Of(owner) => self.open_of.get(&Some(owner.clone())),
+        };
+        let mut places = open.into_iter().flatten().copied();
+        [places.next(), places.next()]
+    }
+}
+
+/// The one of a method among offers that are in its order.
+fn of<'a>(offers: &'a [Offer], method: &str) -> Option<&'a Offer> {
+    let at = offers.binary_search_by(|offer| (*offer.method).cmp(method));
+    offers.get(at.ok()?)
+}
+
+#[derive(Debug)]
+struct Worker {
+    ask: Ask,
+    tell: Tell,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    methods: HashMap<Arc<str>, Method>,
+    /// What each flow offers, by method.
+    flows: HashMap<FlowId, (Owner, Vec<Offer>)>,
+    workers: BTreeMap<u64, Worker>,
+    last: u64,
+}
+
+impl Inner {
+    pub(super) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn change<T>(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Method) -> T) -> T {
+        let method = self.methods.entry(name.clone()).or_default();
+        let changed = change(method);
+        if method.is_idle() {
+            self.methods.remove(name);
+        }
+        changed
+    }
+
+    /// Gives the methods of which the flow has something else than before. Cost: O(methods of the flow * log), and
+    /// O(log offers) for each that changed.
+    pub(super) fn set(
+        &mut self,
+        flow: FlowId,
+        owner: Option<&str>,
+        mut offers: Vec<Offer>,
+    ) -> Vec<Arc<str>> {
+        offers.sort_unstable_by(|a, b| a.method.cmp(&b.method));
+        let owner: Owner = owner.map(Arc::from);
+        let (had_owner, had) = self.flows.remove(&flow).unwrap_or_default();
+        for gone in had.iter().filter(|had| of(&offers, &had.method).is_none()) {
+            self.change(&gone.method, |method| {
+                method.close(flow);
+                // What is reserved of it is given back by whoever has it.
+                method.entries.remove(&flow);
+            });
+        }
+        let mut changed = Vec::new();
+        for offer in &offers {
+            if had_owner == owner && of(&had, &offer.method) == Some(offer) {
+                continue;
+            }
+            self.change(&offer.method, |method| method.enter(flow, &owner, offer));
+            changed.push((offer.rank, offer.method.clone()));
+        }
+        if !offers.is_empty() {
+            self.flows.insert(flow, (owner, offers));
+        }
+        // A worker that wants several of them gets the best one.
+        changed.sort_unstable();
+        changed.into_iter().map(|(_, method)| method).collect()
+    }
+
+    /// The methods that a worker asks for of which there are offers for it, the best one first.
+    /// Cost: O(methods * log).
+    pub(super) fn best_first(&self, ask: &Ask) -> Vec<Arc<str>> {
+        let best = |name: &Arc<str>| {
+            let [first, _] = self.methods.get(name)?.best(&ask.reach);
+            Some((first?, name.clone()))
+        };
+        let mut best: Vec<_> = ask.methods.iter().filter_map(best).collect();
+        best.sort_unstable();
+        best.into_iter().map(|(_, name)| name).collect()
+    }
+
+    pub(super) fn wait(&mut self, ask: Ask, tell: Tell) -> u64 {
+        self.last += 1;
+        let id = self.last;
+        for name in &*ask.methods {
+            let method = self.methods.entry(name.clone()).or_default();
+            let of_reach = method.workers.entry(ask.reach.clone()).or_default();
+            of_reach.insert(id);
+        }
+        self.workers.insert(id, Worker { ask, tell });
+        id
+    }
+
+    pub(super) fn leave(&mut self, id: u64) -> Option<Tell> {
+        let Worker { ask, tell } = self.workers.remove(&id)?;
+        for name in &*ask.methods {
+            self.change(name, |method| {
+                if let Some(of_reach) = method.workers.get_mut(&ask.reach) {
+                    of_reach.remove(&id);
+                    if of_reach.is_empty() {
+                        method.workers.remove(&ask.reach);
+                    }
+                }
+            });
+        }
+        Some(tell)
+    }
+
+    pub(super) fn dismiss(&mut self) -> Vec<Tell> {
+        let ids: Vec<u64> = self.workers.keys().copied().collect();
+        ids.into_iter().filter_map(|id| self.leave(id)).collect()
+    }
+
+    /// Gives the methods whose limit may have changed.
+    pub(super) fn limit(&mut self, limits: &HashMap<Arc<str>, usize>) -> Vec<Arc<str>> {
+        let had = self.methods.iter().filter(|(_, m)| m.limit.is_some());
+        let had = had.map(|(name, _)| name.clone());
+        let mut names: Vec<Arc<str>> = had.chain(limits.keys().cloned()).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in &names {
+            self.change(name, |method| method.limit = limits.get(name).copied());
+        }
+        names
+    }
+
+    pub(super) fn began(&mut self, name: &Arc<str>) {
+        self.change(name, |method| method.running += 1);
+    }
+
+    /// Whether that frees something.
+    pub(super) fn ended(&mut self, name: &Arc<str>) -> bool {
+        self.change(name, |method| {
+            method.running = method.running.saturating_sub(1);
+            method.limit.is_some()
+        })
+    }
+
+    pub(super) fn give_back(&mut self, flow: FlowId, name: &Arc<str>, many: usize) {
+        self.change(name, |method| {
+            method.reserved = method.reserved.saturating_sub(many);
+            method.close(flow);
+            if let Some(entry) = method.entries.get_mut(&flow) {
+                entry.reserved = entry.reserved.saturating_sub(many);
+            }
+            method.open(flow);
+        });
+    }
+
+    pub(super) fn forget(&mut self, partitions: &Partitions) {
+        let leaving = self.flows.keys().filter(|flow| partitions.contain(**flow));
+        let leaving: Vec<FlowId> = leaving.copied().collect();
+        for flow in leaving {
+            self.set(flow, None, Vec::new());
+        }
+    }
+
+    pub(super) fn figures(&self) -> HashMap<Arc<str>, RemoteWork> {
+        let figures = self.methods.iter().map(|(name, method)| {
+            let figures = RemoteWork {
+                ready: method.entries.values().map(|entry| entry.ready).sum(),
+                leased: method.running,
+                workers_waiting: method.workers.values().map(BTreeSet::len).sum(),
+            };
+            (name.clone(), figures)
+        });
+        figures.collect()
+    }
+
+    pub(super) fn ahead(&self, name: &str, rank: Rank, flow: FlowId, most: usize) -> usize {
+        let Some(method) = self.methods.get(name) else {
+            return 0;
+        };
+        let mut tasks = 0;
+        for (_, flow) in method.open.range(..(rank, flow)) {
+            tasks += method.entries.get(flow).map_or(0, |entry| entry.ready);
+            if tasks >= most {
+                return most;
+            }
+        }
+        tasks
+    }
+
+    pub(super) fn unwanted(&self) -> Vec<(Arc<str>, usize)> {
+        let left = self.methods.iter().map(|(name, method)| {
+            let open = method.open.iter().take(super::HINTED_MAX);
+            let left = open.filter_map(|(_, flow)| method.entries.get(flow));
+            let left: usize = left.map(Entry::left).sum();
+            (name.clone(), left.min(method.free()).min(super::HINTED_MAX))
+        });
+        let left = left.filter(|(_, left)| *left > 0);
+        left.take(super::HINTED_MAX).collect()
+    }
+
+    /// Takes workers out that want one of these methods, one for each task.
+    pub(super) fn hint(&mut self, methods: &[(Arc<str>, usize)]) -> Vec<Tell> {
+        let mut told = Vec::new();
+        for (name, tasks) in methods {
+            for _ in 0..*tasks {
+                let first = self.methods.get(name).and_then(|method| {
+                    let firsts = method.workers.values().filter_map(|ids| ids.first());
+                    firsts.min().copied()
+                });
+                let Some(id) = first else { break };
+                told.extend(self.leave(id));
+            }
+        }
+        told
+    }
+
+    /// Gives offers of a method to workers, the best one to the one that has waited for the longest time, until
+    /// no offer has a worker. Says whether offers are left. Cost: O(matches * (kinds of reach + log)).
+    pub(super) fn bring_together(&mut self, name: &Arc<str>, matches: &mut Vec<Match>) -> bool {
+        loop {
+            let Some(method) = self.methods.get(name) else {
+                return false;
+            };
+            let free = method.free();
+            if method.open.is_empty() || free == 0 {
+                return false;
+            }
+            let candidates = method.workers.iter().filter_map(|(reach, ids)| {
+                let [first, _] = method.best(reach);
+                Some((first?, *ids.first()?))
+            });
+            let Some(((_, flow), id)) = candidates.min() else {
+                return true;
+            };
+            let max = self.workers.get(&id).map_or(1, |worker| worker.ask.max);
+            let until = if max > 1 {
+                self.next_best(id, name)
+            } else {
+                None
+            };
+            let Some(tell) = self.leave(id) else {
+                return true;
+            };
+            let many = self.change(name, |method| {
+                method.close(flow);
+                let entry = method.entries.get_mut(&flow);
+                let many = entry.map_or(0, |entry| {
+                    let many = entry.left().min(max).min(free);
+                    entry.reserved += many;
+                    many
+                });
+                method.reserved += many;
+                method.open(flow);
+                many
+            });
+            matches.push(Match {
+                tell,
+                flow,
+                method: name.clone(),
+                many,
+                until,
+            });
+        }
+    }
+
+    /// The rank that has a better right to a worker than what stands behind it in the best offer of a method.
+    fn next_best(&self, worker: u64, name: &Arc<str>) -> Option<Rank> {
+        let ask = &self.workers.get(&worker)?.ask;
+        let ranks = ask.methods.iter().filter_map(|other| {
+            let [first, second] = self.methods.get(other)?.best(&ask.reach);
+            let place = if other == name { second } else { first };
+            place.map(|(rank, _)| rank)
+        });
+        ranks.min()
+    }
+}

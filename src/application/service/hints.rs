@@ -1,0 +1,114 @@
+//! Workers of one node get tasks of another: nodes tell each other what nobody at their own doors wants.
+//!
+//! A hint names methods and nothing else; the worker that it wakes claims at the node that gave it, in the turn
+//! of the flow. Hints may get lost: they are repeated while there is something to hint at.
+
+use super::Service;
+use crate::application::api::work::{Begun, ClaimHere, Hint};
+use crate::application::api::{Error, Reply, Request};
+use crate::application::context::Context;
+use crate::application::ownership::Node;
+use crate::application::routing;
+use futures_util::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How long another node may take for a claim or a hint.
+const PEER_WAIT: Duration = Duration::from_secs(5);
+/// The shortest time between two rounds of hints: what comes meanwhile goes with the next.
+const HINT_EVERY: Duration = Duration::from_millis(5);
+/// How often hints are repeated.
+const HINT_AGAIN: Duration = Duration::from_secs(1);
+
+impl Service {
+    /// Tells other nodes, until cancelled, what they may claim here. Ends at once for a server that is alone.
+    pub async fn hint(&self, cancel: CancellationToken) {
+        if self.forward.is_none() {
+            return;
+        }
+        let _ = cancel.run_until_cancelled(self.keep_hinting()).await;
+    }
+
+    async fn keep_hinting(&self) {
+        let offers = &self.app.flows.offers;
+        loop {
+            // Whichever comes first.
+            let _ = timeout(HINT_AGAIN, offers.unwanted_changed()).await;
+            let methods = offers.unwanted();
+            if methods.is_empty() {
+                continue;
+            }
+            let me = self.app.flows.ownership().census().map(|census| census.me);
+            let Some(node) = me else { continue };
+            let hint = Request::Hint(Hint { node, methods });
+            let context = self.of_this_node();
+            let others = self.others();
+            let told = others.iter().map(|other| self.at(&context, other, &hint));
+            for told in join_all(told).await {
+                if let Err(error) = told {
+                    tracing::debug!(%error, "a node was not told of tasks for its workers");
+                }
+            }
+            sleep(HINT_EVERY).await;
+        }
+    }
+
+    fn of_this_node(&self) -> Context {
+        Context::anonymous(Arc::from(self.app.clock.uuid().to_string()))
+    }
+
+    fn others(&self) -> Vec<Arc<Node>> {
+        let Some(census) = self.app.flows.ownership().census() else {
+            return Vec::new();
+        };
+        let nodes = census.nodes.into_iter().map(|(node, _)| node);
+        nodes.filter(|node| node.id != census.me).collect()
+    }
+
+    async fn at(&self, context: &Context, node: &Node, request: &Request) -> Result<Reply, Error> {
+        let Some(forward) = &self.forward else {
+            return Err(Error::Elsewhere(None));
+        };
+        routing::at(&**forward, context, node, request, PEER_WAIT).await
+    }
+
+    /// Asks the other nodes, one after the other, until one has something.
+    pub(super) async fn claim_of_others(&self, context: &Context, here: &ClaimHere) -> Vec<Begun> {
+        for node in self.others() {
+            let begun = self.claim_at(context, here, &node).await;
+            if !begun.is_empty() {
+                return begun;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Asks the node that has given a hint.
+    pub(super) async fn claim_there(
+        &self,
+        context: &Context,
+        here: &ClaimHere,
+        node: Uuid,
+    ) -> Vec<Begun> {
+        let others = self.others();
+        match others.iter().find(|other| other.id == node) {
+            Some(node) => self.claim_at(context, here, node).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn claim_at(&self, context: &Context, here: &ClaimHere, node: &Node) -> Vec<Begun> {
+        match self.at(context, node, &Request::Claim(here.clone())).await {
+            Ok(Reply::Claimed(begun)) => begun,
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                // What it may have begun goes to somebody else when its lease ends.
+                tracing::debug!(node.id = %node.id, %error, "a node gave no answer to a claim");
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Work for programs outside the server: claims, which wait for any flow of any node, and who works.
+
+use super::Service;
+use crate::application::App;
+use crate::application::api::work::{
+    Begun, Claim, ClaimHere, Claimed, Claims, Connection, Fail, Release, Wanted,
+};
+use crate::application::api::{Consistency, Error, Failure, Reply, Request};
+use crate::application::authorize::UseCase;
+use crate::application::context::Context;
+use crate::application::offers::{Told, Waiting};
+use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
+use crate::application::routing;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_auth::{Caller, Scope};
+use taskledger_domain::flow::Specification;
+use taskledger_domain::{Payload, Violation};
+use taskledger_projections::TaskRow;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
+const MARGIN: Duration = Duration::from_millis(100);
+
+impl Service {
+    /// Gives a worker tasks, as soon as there are any. Cost: O(claims * log offers), and a claim in the turn of
+    /// each flow.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn claim(&self, context: &Context, claim: Claim) -> Result<Claims, Error> {
+        self.admit(context, UseCase::ClaimTasks)?;
+        let worker = claim.worker.unwrap_or_else(|| name(&context.caller));
+        let principal = context.caller.actor();
+        let methods: &[Arc<str>] = match &claim.wanted {
+            Wanted::Methods(methods) => methods,
+            Wanted::Task(_) => &[],
+        };
+        allowed(&context.caller, methods, "methods")?;
+        let asks = Asks {
+            worker: &worker,
+            principal,
+            methods,
+            connection: connection(claim.connection),
+        };
+        self.workers.asked(&asks).map_err(|error| unasked(&error))?;
+        if self.workers.is_draining(&worker, principal) {
+            return Ok(draining());
+        }
+        let until = Instant::now() + claim.wait;
+        let latest = context
+            .deadline
+            .map(|deadline| deadline.checked_sub(MARGIN).unwrap_or(deadline));
+        let until = latest.map_or(until, |latest| latest.min(until));
+        let here = ClaimHere {
+            worker: worker.clone(),
+            wanted: claim.wanted.clone(),
+            max: claim.max,
+            lease_ms: claim.lease_ms,
+            silent_ms: 0,
+        };
+        let heard_at = claim.heard_at;
+        let begun = match &here.wanted {
+            Wanted::Task(_) => {
+                let claim = Request::Claim(here);
+                begun(self.anywhere(context, claim).await?)?
+            }
+            Wanted::Methods(methods) => {
+                match self
+                    .wait(context, (&here, heard_at), methods, &asks, until)
+                    .await?
+                {
+                    Some(begun) => begun,
+                    None => return Ok(draining()),
+                }
+            }
+        };
+        let mut claims = Vec::with_capacity(begun.len());
+        for begun in begun {
+            claims.extend(self.claimed(context, begun).await?);
+        }
+        Ok(Claims {
+            claims,
+            draining: false,
+        })
+    }
+
+    async fn anywhere(&self, context: &Context, request: Request) -> Result<Reply, Error> {
+        let Some(forward) = &self.forward else {
+            return self.perform(context, request).await;
+        };
+        let here = |request| self.perform(context, request);
+        Box::pin(routing::anywhere(&**forward, context, request, here)).await
+    }
+
+    /// Waits for attempts, of flows of any node; `None`: the worker is drained.
+    async fn wait(
+        &self,
+        context: &Context,
+        (here, heard_at): (&ClaimHere, Instant),
+        methods: &Arc<[Arc<str>]>,
+        asks: &Asks<'_>,
+        until: Instant,
+    ) -> Result<Option<Vec<Begun>>, Error> {
+        let app = &*self.app;
+        let now = || ClaimHere {
+            silent_ms: u64::try_from(heard_at.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..here.clone()
+        };
+        let mut begun = app.claim_here(context, &now()).await?;
+        if begun.is_empty() {
+            begun = self.claim_of_others(context, &now()).await;
+        }
+        let mut waiting: Option<Waiting> = None;
+        let again = Duration::from_millis(ASK_AGAIN_MS);
+        let mut ask_at = Instant::now() + again;
+        while begun.is_empty() && Instant::now() < until {
+            let place = match &mut waiting {
+                Some(place) => place,
+                None => waiting.insert(app.wait_for(context, methods, here.max)?),
+            };
+            let told = tokio::select! {
+                told = timeout_at(until, place.told()) => told,
+                () = sleep_until(ask_at) => {
+                    ask_at = Instant::now() + again;
+                    self.workers.asked(asks).map_err(|error| unasked(&error))?;
+                    if self.workers.is_draining(asks.worker, asks.principal) {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+            };
+            waiting = None;
+            match told {
+                // Dropping the reservation offers it to others.
+                Ok(Some(Told::Here(_)))
+                    if self.workers.is_draining(asks.worker, asks.principal) =>
+                {
+                    return Ok(None);
+                }
+                // It asks again when it goes on.
+                Ok(Some(Told::Here(_))) if app.is_silent(context, &now()) => break,
+                Ok(Some(Told::Here(reservation))) => {
+                    let first = vec![reservation];
+                    begun = app.claim_offered(context, here, methods, first).await?;
+                }
+                Ok(Some(Told::There(node))) => {
+                    begun = self.claim_there(context, &now(), node).await;
+                }
+                Ok(Some(Told::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
+                    return Ok(None);
+                }
+                Ok(Some(Told::Look)) => {}
+                // The server stops, or it is time.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Ok(Some(begun))
+    }
+
+    /// What a worker is told of an attempt that it has begun; nothing of one that has failed already.
+    async fn claimed(&self, context: &Context, begun: Begun) -> Result<Option<Claimed>, Error> {
+        let app = &*self.app;
+        let rows = app.rows.rows(begun.flow, [begun.task]);
+        let row = match rows.and_then(|mut rows| rows.pop()) {
+            Some(row) if row.attempt >= begun.attempt => row,
+            Some(_) | None => {
+                let seen = app.get(context, begun.task, Consistency::Strong).await;
+                match seen {
+                    Ok(view) => view.row,
+                    Err(error) => {
+                        self.give_back(context, &begun).await;
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        if let Some(error) = app.unfit(&row).await {
+            self.fail_unfit(context, &begun, error).await;
+            return Ok(None);
+        }
+        let params = row.params.as_ref().map(Payload::to_map);
+        let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
+        Ok(Some(Claimed {
+            input: row.inputs.clone(),
+            task: row,
+            deadline: begun.deadline,
+            timeout_ms,
+            trace: begun.trace,
+            lease: begun.lease,
+            attempt: begun.attempt,
+            expires_at: begun.expires_at,
+            lease_ms: begun.lease_ms,
+        }))
+    }
+
+    async fn give_back(&self, context: &Context, begun: &Begun) {
+        let release = Release {
+            task: begun.task,
+            lease: begun.lease,
+        };
+        if let Err(error) = self.anywhere(context, Request::Release(release)).await {
+            // Its lease ends by itself.
+            tracing::warn!(task.id = %begun.task, %error, "a claim that nobody was told of was not given back");
+        }
+    }
+
+    /// Inputs that do not conform to what the method wants by now: no worker could do anything about it.
+    async fn fail_unfit(&self, context: &Context, begun: &Begun, error: String) {
+        let fail = Fail {
+            task: begun.task,
+            lease: begun.lease,
+            error,
+            retryable: false,
+        };
+        if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {
+            tracing::warn!(task.id = %begun.task, %error, "an attempt with unfit inputs was not ended");
+        }
+    }
+}
+
+impl App {
+    /// What is wrong with the inputs of an attempt by now, if anything is. Cost: O(inputs) when there is a schema.
+    async fn unfit(&self, row: &TaskRow) -> Option<String> {
+        let method = row.method.as_deref()?.to_owned();
+        let specification = Specification {
+            inputs: row.inputs.clone(),
+            schemas: row.schemas.clone(),
+            params: row.params.clone(),
+            method: Some(method),
+            retry: None,
+            timeout_ms: None,
+            deadline: row.deadline,
+            remote: true,
+            start_within_ms: None,
+            cancel_grace_ms: None,
+        };
+        let faults = self
+            .validation
+            .check(vec![(Vec::new(), specification)])
+            .await;
+        if faults.is_empty() {
+            return None;
+        }
+        let list = faults.iter().map(|v| {
+            let (field, reason, expected) = (&v.field, &v.reason, &v.expected);
+            format!("`{field}`: {reason}, expected {expected}")
+        });
+        let list: Vec<String> = list.collect();
+        Some(format!("inputs do not conform: {}", list.join("; ")))
+    }
+}
+
+/// What a worker is called that does not say it: its principal's name.
+fn name(caller: &Caller) -> Arc<str> {
+    let actor = caller.actor();
+    actor
+        .split_once(':')
+        .map_or_else(|| actor.clone(), |(_, name)| Arc::from(name))
+}
+
+const fn draining() -> Claims {
+    Claims {
+        claims: Vec::new(),
+        draining: true,
+    }
+}
+
+const fn connection(connection: Connection) -> taskledger_workers::Connection {
+    match connection {
+        Connection::Poll => taskledger_workers::Connection::Poll,
+        Connection::Socket => taskledger_workers::Connection::Socket,
+    }
+}
+
+fn begun(reply: Reply) -> Result<Vec<Begun>, Error> {
+    if let Reply::Claimed(begun) = reply {
+        Ok(begun)
+    } else {
+        Err(Failure::Broken(format!("a claim was answered {reply:?}")).into())
+    }
+}
+
+/// Whether the credentials allow these methods, which this member names.
+pub(super) fn allowed(
+    caller: &Caller,
+    methods: &[Arc<str>],
+    field: &'static str,
+) -> Result<(), Error> {
+    let Some(narrowed) = caller.methods() else {
+        return Ok(());
+    };
+    if methods.iter().all(|method| narrowed.contains(method)) {
+        return Ok(());
+    }
+    Err(Error::Forbidden {
+        scope: Scope::Worker,
+        field: Some(Cow::from(field)),
+    })
+}
+
+pub(super) fn invalid(field: &str, reason: &str, expected: &str, actual: &str) -> Error {
+    let actual = serde_json::Value::from(actual);
+    Error::invalid([Violation::of(field, reason, expected, &actual)])
+}
+
+fn unasked(refusal: &AskRefusal) -> Error {
+    let reason = refusal.to_string();
+    match refusal {
+        AskRefusal::BuiltIn { method } => {
+            let expected =
+                "methods that do not run in the server; `system.executors` lists those that do";
+            invalid("methods", &reason, expected, method)
+        }
+        AskRefusal::InvalidName { method } => {
+            invalid("methods", &reason, "names of 1 to 255 characters", method)
+        }
+        AskRefusal::TooMany { .. } => Error::Busy {
+            reason,
+            retry_after_ms: ASK_AGAIN_MS,
+        },
+    }
+}

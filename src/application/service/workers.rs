@@ -1,0 +1,274 @@
+//! Who works outside the server, and at what: declared methods, workers, drains.
+
+use super::Service;
+use super::work::{allowed, invalid};
+use crate::application::api::work::{
+    Connection, Declare, Declared, Drained, HeldTask, MethodView, WorkerView,
+};
+use crate::application::api::{Error, Explained, Failure};
+use crate::application::authorize::UseCase;
+use crate::application::context::Context;
+use crate::application::leases::Holding;
+use crate::application::offers;
+use crate::application::ports::{DeclareRefusal, KnownMethod};
+use std::collections::HashMap;
+use std::sync::Arc;
+use taskledger_auth::{Caller, Reach, Scope};
+use taskledger_workers::{Method, Refusal, Rights, Worker};
+
+impl Service {
+    /// Declares a method.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn declare(&self, context: &Context, declare: Declare) -> Result<MethodView, Error> {
+        self.admit(context, UseCase::DeclareMethod)?;
+        let declared = std::slice::from_ref(&declare.method);
+        allowed(&context.caller, declared, "method")?;
+        let name = declare.method.clone();
+        let method = Method {
+            name: declare.method,
+            description: declare.description,
+            input_schema: declare.input_schema,
+            output_schema: declare.output_schema,
+            defaults: declare.defaults,
+            limit: declare.limit,
+            declared_by: context.caller.actor().clone(),
+            declared_at: self.app.clock.now(),
+        };
+        let kept = self.workers.declare(method, rights(&context.caller)).await;
+        kept.map_err(Failure::from)?.map_err(undeclared)?;
+        let known = self.workers.method(&name);
+        let known = known.ok_or_else(|| {
+            Error::from(Failure::Broken("a declared method is not known".to_owned()))
+        })?;
+        Ok(self.method_view(known, &self.app.flows.offers.figures()))
+    }
+
+    /// Takes the declaration of a method back; says whether there was one.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn undeclare(&self, context: &Context, method: &str) -> Result<bool, Error> {
+        self.admit(context, UseCase::UndeclareMethod)?;
+        allowed(&context.caller, &[Arc::from(method)], "method")?;
+        let by = context.caller.actor();
+        let rights = rights(&context.caller);
+        let removed = self.workers.undeclare(method, by, rights).await;
+        let removed = removed.map_err(Failure::from)?;
+        removed.map_err(|refusal| undeclared(DeclareRefusal::Kept(refusal)))
+    }
+
+    /// The methods of workers, by name.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
+        self.admit(context, UseCase::ListMethods)?;
+        let figures = self.app.flows.offers.figures();
+        let known = self.workers.methods().into_iter();
+        Ok(known
+            .map(|known| self.method_view(known, &figures))
+            .collect())
+    }
+
+    /// Workers that ask for work, or hold some: one's own, or with `users:any` all.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn workers(&self, context: &Context) -> Result<Vec<WorkerView>, Error> {
+        self.admit(context, UseCase::ListWorkers)?;
+        let own = context.caller.actor();
+        let all = context.caller.reach() == Reach::All;
+        let mut held = self.app.flows.leases.by_worker();
+        let mut views = Vec::new();
+        for worker in self.workers.workers() {
+            let key = (worker.worker.clone(), Some(worker.principal.clone()));
+            let (count, tasks) = held.remove(&key).unwrap_or_default();
+            if all || worker.principal == *own {
+                let is_draining = self.workers.is_draining(&worker.worker, &worker.principal);
+                views.push(worker_view(
+                    worker,
+                    is_draining,
+                    count,
+                    tasks.iter().map(task_view),
+                ));
+            }
+        }
+        // Those that work and ask for nothing more.
+        for ((worker, principal), (count, tasks)) in held {
+            let principal = principal.unwrap_or_else(|| Arc::from("anonymous"));
+            if !all && principal != *own {
+                continue;
+            }
+            let now = self.app.clock.now();
+            let is_draining = self.workers.is_draining(&worker, &principal);
+            let silent = Worker {
+                worker,
+                principal,
+                node: None,
+                methods: Arc::from([]),
+                connection: taskledger_workers::Connection::Poll,
+                since: now,
+                last_seen_at: now,
+            };
+            views.push(worker_view(
+                silent,
+                is_draining,
+                count,
+                tasks.iter().map(task_view),
+            ));
+        }
+        views.sort_by(|a, b| (&a.worker, a.node).cmp(&(&b.worker, b.node)));
+        Ok(views)
+    }
+
+    /// Gives a worker no more work, or work again: one's own, or with `admin` that of any principal.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn drain(
+        &self,
+        context: &Context,
+        worker: &str,
+        is_drained: bool,
+    ) -> Result<Drained, Error> {
+        self.admit(context, UseCase::DrainWorker)?;
+        let mut principals = vec![context.caller.actor().clone()];
+        if context.caller.may(Scope::Admin) {
+            let known = self.workers.workers().into_iter();
+            let known = known.filter(|known| &*known.worker == worker);
+            principals.extend(known.map(|known| known.principal));
+            principals.sort_unstable();
+            principals.dedup();
+        }
+        for principal in &principals {
+            let drained = self.workers.drain(worker, principal, is_drained).await;
+            drained.map_err(Failure::from)?.map_err(|error| {
+                let expected = "fewer drained workers; `drain: false` lets one work again";
+                invalid("worker", &error.to_string(), expected, worker)
+            })?;
+        }
+        self.app.flows.offers.look();
+        let held = self.app.flows.leases.by_worker();
+        let of_worker = held.iter().filter(|((name, of), _)| {
+            let own = of.as_ref().is_some_and(|of| principals.contains(of));
+            &**name == worker && own
+        });
+        Ok(Drained {
+            worker: Arc::from(worker),
+            draining: is_drained,
+            held: of_worker.map(|(_, (count, _))| count).sum(),
+        })
+    }
+
+    /// Adds what is known of the workers that a task waits for.
+    pub(super) fn knows_workers(&self, explained: &mut Explained) {
+        let method = explained.explanation.method.as_deref();
+        if let (Some(workers), Some(method)) = (&mut explained.workers, method) {
+            let known = self.workers.method(method);
+            workers.asking = known.map_or(0, |known| known.workers);
+            workers.last_asked_at = self.workers.last_asked_at(method);
+        }
+    }
+
+    fn method_view(
+        &self,
+        known: KnownMethod,
+        figures: &HashMap<Arc<str>, offers::RemoteWork>,
+    ) -> MethodView {
+        let figures = figures.get(&known.name).copied().unwrap_or_default();
+        MethodView {
+            method: known.name,
+            declared: known.declared.map(|method| Declared {
+                by: method.declared_by.clone(),
+                at: method.declared_at,
+                declare: Declare {
+                    method: method.name.clone(),
+                    description: method.description.clone(),
+                    input_schema: method.input_schema.clone(),
+                    output_schema: method.output_schema.clone(),
+                    defaults: method.defaults.clone(),
+                    limit: method.limit,
+                },
+            }),
+            workers: known.workers,
+            running: figures.leased,
+            waiting: figures.ready,
+            last_asked_at: known.last_asked_at,
+        }
+    }
+}
+
+fn rights(caller: &Caller) -> Rights {
+    if caller.may(Scope::Admin) {
+        Rights::All
+    } else {
+        Rights::Own
+    }
+}
+
+fn undeclared(refusal: DeclareRefusal) -> Error {
+    let reason = refusal.to_string();
+    match refusal {
+        DeclareRefusal::BuiltIn { method } => {
+            let expected =
+                "a name that no executor of the server has; `system.executors` lists them";
+            invalid("method", &reason, expected, &method)
+        }
+        DeclareRefusal::InvalidName { method } => {
+            invalid("method", &reason, "1 to 255 characters", &method)
+        }
+        DeclareRefusal::Limit { max } => {
+            invalid("limit", &reason, &format!("an integer in 1-{max}"), "")
+        }
+        DeclareRefusal::Schema { member, violations } => {
+            let violations = violations.into_iter().map(|mut violation| {
+                violation.path.insert(0, member.into());
+                violation.field = member.into();
+                violation
+            });
+            Error::invalid(violations)
+        }
+        DeclareRefusal::Kept(Refusal::AnotherPrincipal { name }) => {
+            let expected = "a method of your own, or credentials with the scope `admin`";
+            invalid("method", &reason, expected, &name)
+        }
+        DeclareRefusal::Kept(Refusal::TooLong { member, max, .. }) => {
+            invalid(member, &reason, &format!("at most {max}"), "")
+        }
+        DeclareRefusal::Kept(Refusal::TooMany { max } | Refusal::TooLarge { max }) => {
+            invalid("method", &reason, &format!("at most {max}"), "")
+        }
+    }
+}
+
+fn task_view(held: &Holding) -> HeldTask {
+    HeldTask {
+        task: held.task,
+        attempt: held.attempt,
+        expires_at: held.expires_at,
+    }
+}
+
+fn worker_view(
+    worker: Worker,
+    is_draining: bool,
+    held: usize,
+    tasks: impl Iterator<Item = HeldTask>,
+) -> WorkerView {
+    WorkerView {
+        worker: worker.worker,
+        methods: worker.methods.to_vec(),
+        connection: match worker.connection {
+            taskledger_workers::Connection::Poll => Connection::Poll,
+            taskledger_workers::Connection::Socket => Connection::Socket,
+        },
+        since: worker.since,
+        last_seen_at: worker.last_seen_at,
+        draining: is_draining,
+        held,
+        tasks: tasks.collect(),
+        node: worker.node,
+    }
+}

@@ -1,0 +1,285 @@
+//! What workers say of their attempts, on the node that owns the flow: renewals and outcomes.
+//!
+//! A lease counts together with the principal that claimed it, whoever owns the flow by now. The first outcome
+//! of an attempt wins: the same one again is answered as the first was, another one changes nothing.
+
+use super::App;
+use super::api::work::{Complete, Ended, Fail, LeaseLoss, Release, Renew, Renewed};
+use super::context::Context;
+use super::error::Error;
+use super::leases::Holding;
+use super::leasing::loss;
+use super::sending::metadata;
+use taskledger_domain::flow::{Argument, Command, Done, Event, FailureReason, Kind, Outdated};
+use taskledger_domain::task::{Progress, Status};
+use taskledger_domain::{FlowId, LeaseId, Payload, Recorded, TaskId, limits};
+
+/// An outcome, to be compared with the one that was recorded.
+enum Said<'a> {
+    Complete(&'a Payload),
+    Fail(&'a Fail),
+    Release,
+}
+
+impl App {
+    /// Lets a lease hold for longer, and records how far its attempt is.
+    ///
+    /// # Errors
+    /// [`Error`]; `LeaseNotHeld`.
+    pub(super) async fn renew(&self, context: &Context, renew: Renew) -> Result<Renewed, Error> {
+        let (task, lease) = (renew.task, renew.lease);
+        let holder = context.caller.actor();
+        let Some(flow) = self.flow_of_lease(task).await? else {
+            return Err(not_held(task, LeaseLoss::Unknown));
+        };
+        if let Some(held) = self.flows.held((flow, task), lease, holder).await?
+            && let Some(expires_at) = self.flows.renew(&held, renew.lease_ms).await?
+        {
+            self.report(context, &held, &renew).await?;
+            let stop = None;
+            return Ok(Renewed { expires_at, stop });
+        }
+        let stopped = self.flows.leases.stopped(lease, self.clock.now());
+        match stopped.filter(|(held, _)| held.is_for(task, holder)) {
+            Some((_, stopped)) => Ok(Renewed {
+                expires_at: stopped.until,
+                stop: Some(stopped.reason),
+            }),
+            None => Err(self.lost(flow, task, lease).await),
+        }
+    }
+
+    async fn report(&self, context: &Context, held: &Holding, renew: &Renew) -> Result<(), Error> {
+        let Some(progress) = renew
+            .progress
+            .or(renew.message.is_some().then_some(held.progress))
+        else {
+            return Ok(());
+        };
+        if !self
+            .flows
+            .leases
+            .reports(held.lease, progress, self.clock.now())
+        {
+            return Ok(());
+        }
+        let report = Command::Report {
+            task: held.task,
+            attempt: held.attempt,
+            progress,
+            message: renew.message.clone(),
+            lease: Some(held.lease),
+        };
+        match self.flows.tell(held.flow, report, metadata(context)).await {
+            // The next renewal says so.
+            Ok(_) | Err(Error::Outdated(Outdated::Attempt)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The result of an attempt.
+    ///
+    /// # Errors
+    /// [`Error`]; `LeaseNotHeld`.
+    pub(super) async fn complete(
+        &self,
+        context: &Context,
+        complete: Complete,
+    ) -> Result<Ended, Error> {
+        let Complete {
+            task,
+            lease,
+            output,
+        } = complete;
+        let result = output.clone();
+        let command = |attempt| Command::Complete {
+            task,
+            attempt,
+            result,
+            lease: Some(lease),
+        };
+        let said = Said::Complete(&output);
+        self.end(context, (task, lease), command, said).await
+    }
+
+    /// Refuses an output that its method does not declare so. The attempt goes on, and may be completed with
+    /// another one.
+    async fn fits(&self, held: &Holding, said: &Said<'_>) -> Result<(), Error> {
+        let Said::Complete(output) = said else {
+            return Ok(());
+        };
+        let violations = self.validation.check_output(&held.method, output).await;
+        if violations.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid(violations))
+    }
+
+    /// The failure of an attempt.
+    ///
+    /// # Errors
+    /// [`Error`]; `LeaseNotHeld`.
+    pub(super) async fn fail(&self, context: &Context, fail: Fail) -> Result<Ended, Error> {
+        let (task, lease) = (fail.task, fail.lease);
+        let command = |attempt| Command::Fail {
+            task,
+            attempt,
+            error: fail.error.clone(),
+            reason: reason(fail.retryable),
+            progress: Progress::ZERO,
+            lease: Some(lease),
+        };
+        let said = Said::Fail(&fail);
+        self.end(context, (task, lease), command, said).await
+    }
+
+    /// Gives an attempt back.
+    ///
+    /// # Errors
+    /// [`Error`]; `LeaseNotHeld`.
+    pub(super) async fn release(
+        &self,
+        context: &Context,
+        release: Release,
+    ) -> Result<Ended, Error> {
+        let Release { task, lease } = release;
+        let command = |attempt| Command::Release {
+            task,
+            attempt,
+            lease,
+        };
+        let said = Said::Release;
+        self.end(context, (task, lease), command, said).await
+    }
+
+    async fn end(
+        &self,
+        context: &Context,
+        (task, lease): (TaskId, LeaseId),
+        command: impl FnOnce(u32) -> Command,
+        said: Said<'_>,
+    ) -> Result<Ended, Error> {
+        let holder = context.caller.actor();
+        let Some(flow) = self.flow_of_lease(task).await? else {
+            return Err(not_held(task, LeaseLoss::Unknown));
+        };
+        let held = self.flows.held((flow, task), lease, holder).await?;
+        // One whose time has come is lost, whether that is recorded yet or not.
+        let held = held.filter(|held| held.expires_at > self.clock.now());
+        if let Some(held) = held {
+            self.fits(&held, &said).await?;
+            let command = command(held.attempt);
+            match self.flows.tell(flow, command, metadata(context)).await {
+                // When it is tried again is in the log, like the answer to a repetition.
+                Ok(Done::Status(Status::Pending)) if matches!(said, Said::Fail(_)) => {
+                    let recorded = self.flows.ended_lease((flow, task), lease).await?;
+                    return match recorded {
+                        Some(recorded) => self.again(task, &recorded).await,
+                        None => Ok(ended(task, Status::Pending)),
+                    };
+                }
+                Ok(Done::Status(status)) => return Ok(ended(task, status)),
+                Ok(Done::Ok) | Err(Error::Outdated(Outdated::Attempt)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match self.flows.ended_lease((flow, task), lease).await? {
+            Some(recorded) if said.is(&recorded, holder) => self.again(task, &recorded).await,
+            Some(recorded) => Err(not_held(task, loss(&recorded.event))),
+            None => Err(self.lost(flow, task, lease).await),
+        }
+    }
+
+    /// The first answer once more, wherever the task is by now.
+    async fn again(&self, task: TaskId, outcome: &Recorded) -> Result<Ended, Error> {
+        let status = status(outcome);
+        let next_attempt_at = match status {
+            Status::Pending => self.flows.requeued_at(outcome).await?,
+            Status::InProgress | Status::Completed | Status::Failed | Status::Cancelled => None,
+        };
+        Ok(Ended {
+            task,
+            status,
+            next_attempt_at,
+        })
+    }
+
+    /// Why a lease does not hold.
+    async fn lost(&self, flow: FlowId, task: TaskId, lease: LeaseId) -> Error {
+        if self
+            .flows
+            .leases
+            .get(lease)
+            .is_some_and(|held| held.task == task && held.expires_at <= self.clock.now())
+        {
+            return not_held(task, LeaseLoss::Lost);
+        }
+        match self.flows.ended_lease((flow, task), lease).await {
+            Ok(Some(recorded)) => not_held(task, loss(&recorded.event)),
+            Ok(None) => not_held(task, LeaseLoss::Unknown),
+            Err(error) => error,
+        }
+    }
+
+    /// The flow of a task that a worker names; a task that never existed is as good as one that it does not hold.
+    async fn flow_of_lease(&self, task: TaskId) -> Result<Option<FlowId>, Error> {
+        match self.flow_of(Argument::Task, task).await {
+            Ok(flow) => Ok(Some(flow)),
+            Err(Error::Refused(refused)) if refused.refusal.kind() == Kind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+const fn ended(task: TaskId, status: Status) -> Ended {
+    Ended {
+        task,
+        status,
+        next_attempt_at: None,
+    }
+}
+
+const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {
+    Error::LeaseNotHeld { task, reason }
+}
+
+const fn reason(retryable: bool) -> FailureReason {
+    if retryable {
+        FailureReason::Executor
+    } else {
+        FailureReason::NotRetryable
+    }
+}
+
+impl Said<'_> {
+    /// Whether this outcome was recorded, said by the same principal.
+    fn is(&self, recorded: &Recorded, holder: &str) -> bool {
+        if &*recorded.metadata.actor != holder {
+            return false;
+        }
+        match (self, &*recorded.event) {
+            (Self::Complete(output), Event::TaskCompleted(e)) => {
+                output.as_str() == e.result.as_str() || output.to_map() == e.result.to_map()
+            }
+            (Self::Fail(fail), Event::TaskFailed(e)) => {
+                let error = limits::cut(&fail.error, limits::ERROR_BYTES_MAX);
+                e.error == error && e.reason == reason(fail.retryable)
+            }
+            (Self::Release, Event::TaskFailed(e)) => e.reason == FailureReason::Released,
+            (Self::Complete(_) | Self::Fail(_) | Self::Release, _) => false,
+        }
+    }
+}
+
+/// How the task stood after an outcome.
+fn status(outcome: &Recorded) -> Status {
+    if let Event::TaskCompleted(_) = &*outcome.event {
+        return Status::Completed;
+    }
+    if let Event::TaskFailed(e) = &*outcome.event
+        && e.will_retry
+    {
+        return Status::Pending;
+    }
+    Status::Failed
+}

@@ -1,0 +1,107 @@
+//! Claims as the server sends them.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// The grace of a task whose `params` name none.
+const CANCEL_GRACE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// The answer to `tasks.claim`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Claims {
+    pub(super) claims: Vec<Claim>,
+    /// An operator wants the worker to finish what it has and end.
+    #[serde(default)]
+    pub(super) draining: bool,
+}
+
+/// A task that is this worker's for the time of a lease.
+#[derive(Debug, Deserialize)]
+pub(super) struct Claim {
+    task: Task,
+    pub(super) input: Map<String, Value>,
+    #[serde(default)]
+    pub(super) context: Context,
+    pub(super) lease: Lease,
+}
+
+#[derive(Debug, Deserialize)]
+struct Task {
+    id: String,
+    #[serde(default)]
+    schemas: Option<Map<String, Value>>,
+    #[serde(default)]
+    params: Option<Map<String, Value>>,
+}
+
+/// What belongs to the attempt beside its input.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Context {
+    #[serde(default)]
+    pub(super) run_id: Option<String>,
+    #[serde(default)]
+    pub(super) traceparent: Option<String>,
+}
+
+/// What the server knows this attempt by.
+#[derive(Debug, Deserialize)]
+pub(super) struct Lease {
+    pub(super) token: String,
+    pub(super) attempt: u64,
+    lease_seconds: f64,
+}
+
+impl Claim {
+    pub(super) fn task_id(&self) -> &str {
+        &self.task.id
+    }
+
+    /// Empty when the task names none.
+    pub(super) fn method(&self) -> &str {
+        let method = self.task.schemas.as_ref().and_then(|it| it.get("method"));
+        method.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Between two renewals: a third of the lease.
+    pub(super) fn renewal(&self) -> Duration {
+        duration(self.lease.lease_seconds).unwrap_or(CANCEL_GRACE_DEFAULT) / 3
+    }
+
+    /// Between SIGTERM and SIGKILL when the task is cancelled.
+    pub(super) fn cancel_grace(&self) -> Duration {
+        let params = self.task.params.as_ref();
+        let seconds = params.and_then(|it| it.get("cancel_grace_seconds"));
+        let grace = seconds.and_then(Value::as_f64).and_then(duration);
+        grace.unwrap_or(CANCEL_GRACE_DEFAULT)
+    }
+}
+
+fn duration(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn claim(params: Value) -> Claim {
+        serde_json::from_value(json!({
+            "task": {"id": "t", "schemas": {"method": "m"}, "params": params, "status": "in_progress"},
+            "input": {}, "context": {"run_id": "r", "user_id": null},
+            "lease": {"token": "x", "attempt": 2, "expires_at": "..", "lease_seconds": 6},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_lease_is_renewed_at_a_third_and_a_task_has_a_grace() {
+        let plain = claim(Value::Null);
+        assert_eq!((plain.task_id(), plain.method()), ("t", "m"));
+        assert_eq!(plain.renewal(), Duration::from_secs(2));
+        assert_eq!(plain.cancel_grace(), Duration::from_secs(30));
+        let own = claim(json!({"cancel_grace_seconds": 0.5}));
+        assert_eq!(own.cancel_grace(), Duration::from_millis(500));
+    }
+}

@@ -1,0 +1,358 @@
+//! What a server knows of workers, in memory: methods, who asks for them, who is drained.
+
+use crate::application::ports::{ASKED_FOR_MS, AskRefusal, Asks, KnownMethod};
+use crate::engine::directory::Remote;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use taskledger_domain::task::inputs::{CompiledSchema, compile};
+use taskledger_domain::{Payload, Timestamp, Violation};
+use taskledger_workers::{Drain, Method, Worker};
+use uuid::Uuid;
+
+/// Workers that are connected to one server.
+pub(super) const WORKERS_MAX: usize = 10_000;
+/// Methods that workers ask for, beside those that were declared.
+pub(super) const ASKED_METHODS_MAX: usize = 10_000;
+/// How long it is known when a method was last asked for, in milliseconds.
+const LAST_ASKED_KEPT_MS: u64 = 24 * 3_600 * 1_000;
+/// The time of a worker that asks all the time is written this often, in milliseconds.
+const WRITE_AGAIN_MS: u64 = 5_000;
+
+/// A declared method that is ready for use.
+#[derive(Debug)]
+pub(super) struct Declared {
+    pub(super) method: Arc<Method>,
+    pub(super) remote: Remote,
+}
+
+impl Declared {
+    /// Cost: that of compiling its schemas.
+    ///
+    /// # Errors
+    /// The member that is no usable schema, and why.
+    pub(super) fn of(method: Method) -> Result<Self, (&'static str, Vec<Violation>)> {
+        let schema = |member, schema: &Option<Payload>| {
+            let compiled = schema.as_ref().map(|s| compile(&s.to_map().into()));
+            let compiled: Option<CompiledSchema> = compiled.transpose().map_err(|v| (member, v))?;
+            Ok(compiled.map(Arc::new))
+        };
+        let remote = Remote {
+            description: method.description.clone(),
+            limit: method.limit.map(|limit| limit as usize),
+            input_schema: schema("input_schema", &method.input_schema)?,
+            declared_input_schema: method.input_schema.clone(),
+            output_schema: schema("output_schema", &method.output_schema)?,
+            defaults: method.defaults.clone(),
+        };
+        let method = Arc::new(method);
+        Ok(Self { method, remote })
+    }
+}
+
+/// All that were declared, by name.
+pub(super) type AllDeclared = BTreeMap<Arc<str>, Arc<Declared>>;
+
+/// A worker that is connected to this server.
+#[derive(Debug)]
+struct Present {
+    seen: Worker,
+    /// What was last written of it.
+    written: Option<Timestamp>,
+}
+
+/// Values by principal and worker.
+type ByWorker<T> = HashMap<Arc<str>, HashMap<Arc<str>, T>>;
+
+/// See the module. Times that callers give never go back.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) declared: AllDeclared,
+    here: ByWorker<Present>,
+    here_count: usize,
+    elsewhere: Vec<Worker>,
+    drained: HashMap<Arc<str>, HashSet<Arc<str>>>,
+    /// When each method was last asked for, here or elsewhere.
+    asked: HashMap<Arc<str>, Timestamp>,
+    /// Workers of this server that have left and may be written: principal, name.
+    left: Vec<(Arc<str>, Arc<str>)>,
+    /// A method was asked for here that others may not know of.
+    is_news: bool,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    pub(super) workers: Vec<Worker>,
+    pub(super) left: Vec<(Arc<str>, Arc<str>)>,
+    pub(super) is_news: bool,
+}
+
+/// Whether what was asked at `at` counts at `now`.
+fn is_now(at: Timestamp, now: Timestamp) -> bool {
+    now.ms_since(at) < ASKED_FOR_MS
+}
+
+impl Known {
+    /// A worker asks. Whether a method is now asked for that nobody asked for.
+    pub(super) fn asked(
+        &mut self,
+        asks: &Asks<'_>,
+        node: Option<Uuid>,
+        now: Timestamp,
+    ) -> Result<bool, AskRefusal> {
+        let is_asked =
+            |method: &&Arc<str>| self.asked.get(*method).is_some_and(|at| is_now(*at, now));
+        let new = asks
+            .methods
+            .iter()
+            .filter(|method| !is_asked(method))
+            .count();
+        if new > 0 {
+            let unknown = asks.methods.iter().filter(|m| !self.asked.contains_key(*m));
+            if self.asked.len() + unknown.count() > ASKED_METHODS_MAX {
+                self.forget_oldest_asked(new, now)?;
+            }
+        }
+        self.see(asks, node, now)?;
+        for method in asks.methods {
+            match self.asked.get_mut(method) {
+                Some(at) => *at = now,
+                None => _ = self.asked.insert(method.clone(), now),
+            }
+        }
+        self.is_news |= new > 0;
+        Ok(new > 0)
+    }
+
+    /// Makes room for so many methods among those that nobody asks for now.
+    fn forget_oldest_asked(&mut self, room: usize, now: Timestamp) -> Result<(), AskRefusal> {
+        self.asked.retain(|_, at| is_now(*at, now));
+        if self.asked.len() + room > ASKED_METHODS_MAX {
+            return Err(AskRefusal::TooMany {
+                what: "methods",
+                max: ASKED_METHODS_MAX,
+            });
+        }
+        Ok(())
+    }
+
+    fn see(
+        &mut self,
+        asks: &Asks<'_>,
+        node: Option<Uuid>,
+        now: Timestamp,
+    ) -> Result<(), AskRefusal> {
+        let known = self.here.get_mut(asks.principal);
+        if let Some(present) = known.and_then(|workers| workers.get_mut(asks.worker)) {
+            let seen = &mut present.seen;
+            if !is_now(seen.last_seen_at, now) {
+                seen.since = now;
+            }
+            seen.last_seen_at = now;
+            if !asks.methods.is_empty() && *seen.methods != *asks.methods {
+                seen.methods = Arc::from(asks.methods);
+                present.written = None;
+            }
+            if seen.connection != asks.connection {
+                seen.connection = asks.connection;
+                present.written = None;
+            }
+            return Ok(());
+        }
+        if self.here_count >= WORKERS_MAX {
+            return Err(AskRefusal::TooMany {
+                what: "workers",
+                max: WORKERS_MAX,
+            });
+        }
+        let seen = Worker {
+            worker: Arc::from(asks.worker),
+            principal: Arc::from(asks.principal),
+            node,
+            methods: Arc::from(asks.methods),
+            connection: asks.connection,
+            since: now,
+            last_seen_at: now,
+        };
+        self.keep(seen, None);
+        Ok(())
+    }
+
+    fn keep(&mut self, seen: Worker, written: Option<Timestamp>) {
+        let workers = self.here.entry(seen.principal.clone()).or_default();
+        let kept = workers.insert(seen.worker.clone(), Present { seen, written });
+        self.here_count += usize::from(kept.is_none());
+    }
+
+    /// Workers that an earlier process of this server, which was alone, has written.
+    pub(super) fn adopt(&mut self, workers: Vec<Worker>) {
+        for worker in workers.into_iter().take(WORKERS_MAX) {
+            self.note_asked(&worker);
+            let written = Some(worker.last_seen_at);
+            self.keep(worker, written);
+        }
+    }
+
+    /// Workers of other servers, as they were last written.
+    pub(super) fn see_elsewhere(&mut self, workers: Vec<Worker>) {
+        for worker in &workers {
+            self.note_asked(worker);
+        }
+        self.elsewhere = workers;
+    }
+
+    fn note_asked(&mut self, worker: &Worker) {
+        for method in &*worker.methods {
+            if let Some(at) = self.asked.get_mut(method) {
+                *at = (*at).max(worker.last_seen_at);
+            } else if self.asked.len() < ASKED_METHODS_MAX {
+                self.asked.insert(method.clone(), worker.last_seen_at);
+            }
+        }
+    }
+
+    pub(super) fn left(&mut self, worker: &str, principal: &str) {
+        let Some(workers) = self.here.get_mut(principal) else {
+            return;
+        };
+        let Some((name, present)) = workers.remove_entry(worker) else {
+            return;
+        };
+        if workers.is_empty() {
+            self.here.remove(principal);
+        }
+        self.here_count -= 1;
+        // More are found to be gone by their age.
+        if self.left.len() < WORKERS_MAX {
+            self.left.push((present.seen.principal, name));
+        }
+    }
+
+    /// Forgets who has not asked for long.
+    pub(super) fn sweep(&mut self, now: Timestamp) {
+        self.here.retain(|_, workers| {
+            workers.retain(|_, present| is_now(present.seen.last_seen_at, now));
+            !workers.is_empty()
+        });
+        self.here_count = self.here.values().map(HashMap::len).sum();
+        self.elsewhere
+            .retain(|worker| is_now(worker.last_seen_at, now));
+        self.asked
+            .retain(|_, at| now.ms_since(*at) < LAST_ASKED_KEPT_MS);
+    }
+
+    /// The methods whose tasks workers claim now.
+    pub(super) fn names(&self, now: Timestamp) -> BTreeMap<Arc<str>, Option<Arc<Declared>>> {
+        let asked = self.asked.iter().filter(|(_, at)| is_now(**at, now));
+        let asked = asked.map(|(name, _)| (name.clone(), None));
+        let declared = self.declared.iter();
+        let declared = declared.map(|(name, declared)| (name.clone(), Some(declared.clone())));
+        asked.chain(declared).collect()
+    }
+
+    /// Workers that ask now.
+    pub(super) fn workers(&self, now: Timestamp) -> impl Iterator<Item = &Worker> {
+        let here = self.here.values().flat_map(HashMap::values);
+        let all = here.map(|present| &present.seen).chain(&self.elsewhere);
+        all.filter(move |worker| is_now(worker.last_seen_at, now))
+    }
+
+    /// Declared methods and those that workers ask for now.
+    pub(super) fn methods(&self, now: Timestamp) -> Vec<KnownMethod> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for worker in self.workers(now) {
+            for method in &*worker.methods {
+                *counts.entry(method).or_default() += 1;
+            }
+        }
+        let known = |(name, declared): (Arc<str>, Option<Arc<Declared>>)| KnownMethod {
+            declared: declared.map(|declared| declared.method.clone()),
+            workers: counts.get(&*name).copied().unwrap_or(0),
+            last_asked_at: self.last_asked_at(&name),
+            name,
+        };
+        self.names(now).into_iter().map(known).collect()
+    }
+
+    pub(super) fn method(&self, name: &str, now: Timestamp) -> Option<KnownMethod> {
+        let declared = self.declared.get(name);
+        let last_asked_at = self.last_asked_at(name);
+        let is_asked = last_asked_at.is_some_and(|at| is_now(at, now));
+        if declared.is_none() && !is_asked {
+            return None;
+        }
+        let asks = |worker: &&Worker| worker.methods.iter().any(|method| **method == *name);
+        Some(KnownMethod {
+            name: Arc::from(name),
+            declared: declared.map(|declared| declared.method.clone()),
+            workers: self.workers(now).filter(asks).count(),
+            last_asked_at,
+        })
+    }
+
+    pub(super) fn last_asked_at(&self, method: &str) -> Option<Timestamp> {
+        self.asked.get(method).copied()
+    }
+
+    pub(super) fn is_drained(&self, worker: &str, principal: &str) -> bool {
+        let drained = self.drained.get(principal);
+        drained.is_some_and(|workers| workers.contains(worker))
+    }
+
+    pub(super) fn set_drained(&mut self, worker: &str, principal: &str, is_drained: bool) {
+        if is_drained {
+            let workers = self.drained.entry(Arc::from(principal)).or_default();
+            workers.insert(Arc::from(worker));
+        } else if let Some(workers) = self.drained.get_mut(principal) {
+            workers.remove(worker);
+            if workers.is_empty() {
+                self.drained.remove(principal);
+            }
+        }
+    }
+
+    /// All that are drained.
+    pub(super) fn set_drains(&mut self, drains: Vec<Drain>) {
+        self.drained.clear();
+        for drain in drains {
+            let workers = self.drained.entry(drain.principal).or_default();
+            workers.insert(drain.worker);
+        }
+    }
+
+    /// Whether other servers may not know of a method that is asked for here.
+    pub(super) const fn has_news(&self) -> bool {
+        self.is_news
+    }
+
+    /// Takes what is to be written. What cannot be written is to be given back to [`Self::give_back`].
+    pub(super) fn unwritten(&mut self) -> Unwritten {
+        let mut workers = Vec::new();
+        for present in self.here.values_mut().flat_map(HashMap::values_mut) {
+            let seen_at = present.seen.last_seen_at;
+            let is_due = |at: Timestamp| seen_at.ms_since(at) >= WRITE_AGAIN_MS;
+            if present.written.is_none_or(is_due) {
+                present.written = Some(seen_at);
+                workers.push(present.seen.clone());
+            }
+        }
+        Unwritten {
+            workers,
+            left: std::mem::take(&mut self.left),
+            is_news: std::mem::take(&mut self.is_news),
+        }
+    }
+
+    /// It could not be written: it is to be tried again.
+    pub(super) fn give_back(&mut self, unwritten: Unwritten) {
+        for worker in &unwritten.workers {
+            let workers = self.here.get_mut(&worker.principal);
+            if let Some(present) = workers.and_then(|workers| workers.get_mut(&worker.worker)) {
+                present.written = None;
+            }
+        }
+        let room = WORKERS_MAX.saturating_sub(self.left.len());
+        self.left.extend(unwritten.left.into_iter().take(room));
+        self.is_news |= unwritten.is_news;
+    }
+}

@@ -1,0 +1,231 @@
+//! The methods by which programs outside the server do tasks: `tasks.claim` and what follows it, and
+//! `workers.*`.
+
+use super::super::dispatch::{Call, Changes, Method};
+use super::super::error::RpcError;
+use super::super::params::nothing;
+use super::super::params::work::{claim, complete, fail, release, renew};
+use super::super::params::workers::{declare, drain, undeclare};
+use super::super::reader::Parameters;
+use super::super::{refusals, replies};
+use super::{answer, boxed, called};
+use crate::application::Service;
+use crate::application::api::Request;
+use crate::application::api::work::{Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew};
+use crate::transport::openrpc::about;
+use serde_json::value::RawValue;
+use taskledger_domain::{LeaseId, TaskId};
+use tokio::time::Instant;
+
+pub(super) fn methods() -> Vec<Method<Service>> {
+    let mut methods = of_tasks();
+    methods.extend(of_workers());
+    methods
+}
+
+fn of_tasks() -> Vec<Method<Service>> {
+    vec![
+        Method {
+            name: "tasks.claim",
+            title: "Claim Tasks",
+            summary: "Get tasks to work on them outside the server, and wait for some",
+            tags: &["task", "worker"],
+            params: claim::Params::questions(),
+            changes: Changes::Claims,
+            about: about::work::claim(),
+            handler: |service, call| boxed(async move { claim_tasks(&service, &call).await }),
+        },
+        Method {
+            name: "tasks.renew",
+            title: "Renew Lease",
+            summary: "Hold a claimed task for longer, and hear whether to stop",
+            tags: &["task", "worker"],
+            params: renew::Params::questions(),
+            changes: Changes::Work,
+            about: about::work::renew(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = renew::Params::read(&call.params)?;
+                    let renew = Renew {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        lease_ms: p.lease_ms,
+                        progress: p.progress,
+                        message: p.message,
+                    };
+                    called(&service, &call.context, Request::Renew(renew)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.complete",
+            title: "Complete Task",
+            summary: "End a claimed task with its result",
+            tags: &["task", "worker"],
+            params: complete::Params::questions(),
+            changes: Changes::Work,
+            about: about::work::complete(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = complete::Params::read(&call.params)?;
+                    let complete = Complete {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        output: p.output,
+                    };
+                    called(&service, &call.context, Request::Complete(complete)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.fail",
+            title: "Fail Task",
+            summary: "End the attempt of a claimed task with an error",
+            tags: &["task", "worker"],
+            params: fail::Params::questions(),
+            changes: Changes::Work,
+            about: about::work::fail(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = fail::Params::read(&call.params)?;
+                    let fail = Fail {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        error: p.error,
+                        retryable: p.retryable,
+                    };
+                    called(&service, &call.context, Request::Fail(fail)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.release",
+            title: "Release Task",
+            summary: "Give a claimed task back, for another worker",
+            tags: &["task", "worker"],
+            params: release::Params::questions(),
+            changes: Changes::Work,
+            about: about::work::release(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = release::Params::read(&call.params)?;
+                    let release = Release {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                    };
+                    called(&service, &call.context, Request::Release(release)).await
+                })
+            },
+        },
+    ]
+}
+
+async fn claim_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, RpcError> {
+    let p = claim::Params::read(&call.params)?;
+    let claim = Claim {
+        worker: p.worker,
+        wanted: p.wanted,
+        max: p.max,
+        lease_ms: p.lease_ms,
+        wait: p.wait,
+        connection: Connection::Poll,
+        heard_at: Instant::now(),
+    };
+    let claims = answer(service, service.claim(&call.context, claim).await)?;
+    Ok(replies::claims(&claims))
+}
+
+/// The lease of a task. What cannot be one is held by nobody.
+fn named(task: TaskId, lease: Option<LeaseId>) -> Result<LeaseId, RpcError> {
+    lease.ok_or_else(|| refusals::lease_not_held(task, LeaseLoss::Unknown))
+}
+
+fn of_workers() -> Vec<Method<Service>> {
+    vec![
+        Method {
+            name: "workers.declare",
+            title: "Declare Method",
+            summary: "Say that workers carry out a method, and how",
+            tags: &["worker"],
+            params: declare::Params::questions(),
+            changes: Changes::Workers,
+            about: about::work::declare(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = declare::Params::read(&call.params)?;
+                    let declared = service.declare(&call.context, p.0).await;
+                    let declared = answer(&service, declared)?;
+                    Ok::<_, RpcError>(replies::method(&declared))
+                })
+            },
+        },
+        Method {
+            name: "workers.undeclare",
+            title: "Undeclare Method",
+            summary: "Take the declaration of a method back",
+            tags: &["worker"],
+            params: undeclare::Params::questions(),
+            changes: Changes::Workers,
+            about: about::work::undeclare(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = undeclare::Params::read(&call.params)?;
+                    let removed = service.undeclare(&call.context, &p.method).await;
+                    let removed = answer(&service, removed)?;
+                    Ok::<_, RpcError>(replies::undeclared(&p.method, removed))
+                })
+            },
+        },
+        Method {
+            name: "workers.methods",
+            title: "List Methods",
+            summary: "List the methods that workers carry out",
+            tags: &["worker"],
+            params: nothing::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::work::methods(),
+            handler: |service, call| {
+                boxed(async move {
+                    nothing::Params::read(&call.params)?;
+                    let methods = service.methods(&call.context).await;
+                    let methods = answer(&service, methods)?;
+                    Ok::<_, RpcError>(replies::methods(&methods))
+                })
+            },
+        },
+        Method {
+            name: "workers.list",
+            title: "List Workers",
+            summary: "List the workers that are there, with what they hold",
+            tags: &["worker"],
+            params: nothing::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::work::workers(),
+            handler: |service, call| {
+                boxed(async move {
+                    nothing::Params::read(&call.params)?;
+                    let workers = service.workers(&call.context).await;
+                    let workers = answer(&service, workers)?;
+                    Ok::<_, RpcError>(replies::workers(&workers))
+                })
+            },
+        },
+        Method {
+            name: "workers.drain",
+            title: "Drain Worker",
+            summary: "Give a worker no more work",
+            tags: &["worker"],
+            params: drain::Params::questions(),
+            changes: Changes::Workers,
+            about: about::work::drain(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = drain::Params::read(&call.params)?;
+                    let drained = service.drain(&call.context, &p.worker, p.drain).await;
+                    let drained = answer(&service, drained)?;
+                    Ok::<_, RpcError>(replies::drained(&drained))
+                })
+            },
+        },
+    ]
+}

@@ -1,0 +1,56 @@
+//! `tasks.complete`.
+
+use super::super::super::reader::{Parameters, Reader};
+use super::kinds::{Object, held};
+use taskledger_domain::{LeaseId, Payload, TaskId, Violation};
+
+/// What came of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// The claimed task.
+    pub task: TaskId,
+    /// The lease; `None`: no lease of this server.
+    pub lease: Option<LeaseId>,
+    /// Becomes the task's `result`.
+    pub output: Payload,
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let (task, lease) = held(&mut reader);
+        let about = "Becomes the `result` of the task. On a socket the whole message has at most 64 KiB; larger ones go over POST.";
+        let output = reader.required("output", Object, about);
+        reader.finish(|| {
+            Some(Self {
+                task: task?,
+                lease: lease?,
+                output: output?,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{ID, faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_output_is_an_object() {
+        let given = json!({"task_id": ID, "lease": ID, "output": {"a": [1]}});
+        let read = Params::read(&map(given)).unwrap();
+        assert_eq!(read.output.as_str(), r#"{"a":[1]}"#);
+        for wrong in [json!([1]), json!("text"), json!(1)] {
+            let given = json!({"task_id": ID, "lease": ID, "output": wrong});
+            assert_eq!(
+                faults(Params::read(&map(given))),
+                [("output".into(), "not an object".into())]
+            );
+        }
+        assert_eq!(
+            faults(Params::read(&map(json!({"task_id": ID, "lease": ID})))),
+            [("output".into(), "missing".into())]
+        );
+    }
+}

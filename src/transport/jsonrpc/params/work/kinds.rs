@@ -1,0 +1,182 @@
+//! Kinds of values that calls of workers have.
+
+use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
+use super::super::tokens::kinds::each;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::task::Progress;
+use taskledger_domain::{LeaseId, Payload, TaskId};
+
+/// Methods of one claim.
+pub const METHODS_MAX: usize = 100;
+/// Seconds that a lease holds unless the worker says otherwise.
+pub const LEASE_SECONDS_DEFAULT: u64 = 60;
+/// Characters of what may be meant as the token of a lease.
+const LEASE_CHARS_MAX: usize = 255;
+
+/// Seconds that a lease can hold.
+#[must_use]
+pub const fn lease_seconds() -> Integer {
+    integer(5..=3600)
+}
+
+/// A name: of a worker or a method.
+#[derive(Debug, Clone, Copy)]
+pub struct NameText;
+
+impl Kind for NameText {
+    type Out = Arc<str>;
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {
+        let expected = || format!("a string of 1 to {KEY_CHARS_MAX} characters");
+        let text = value
+            .as_str()
+            .ok_or_else(|| Fault::new("not a string", expected()))?;
+        if text.is_empty() {
+            Err(Fault::new("empty", expected()).into())
+        } else if fits(text, KEY_CHARS_MAX) {
+            Ok(Arc::from(text))
+        } else {
+            Err(Fault::new("too long", expected()).into())
+        }
+    }
+}
+
+/// The methods of which a worker wants tasks, not empty.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodNames;
+
+impl Kind for MethodNames {
+    type Out = Arc<[Arc<str>]>;
+
+    fn schema(&self) -> Value {
+        json!({"type": "array", "minItems": 1, "maxItems": METHODS_MAX, "items": NameText.schema()})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
+        let expected = || format!("1 to {METHODS_MAX} names of methods");
+        let methods = each(value, "methods", METHODS_MAX, expected, |item| {
+            let name = NameText.parse(item);
+            name.map_err(|refusal| ("not the name of a method", refusal.expected().into_owned()))
+        })?;
+        Ok(Arc::from(methods))
+    }
+}
+
+/// The token of a lease. A text that no server has given is nobody's lease, which the call finds out: so
+/// worker and server need not agree about the form.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseToken;
+
+impl Kind for LeaseToken {
+    type Out = Option<LeaseId>;
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "minLength": 1, "maxLength": LEASE_CHARS_MAX})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
+        let expected = "the `token` of a lease, as `tasks.claim` gave it";
+        let text = value
+            .as_str()
+            .ok_or_else(|| Fault::new("not a string", expected))?;
+        if text.is_empty() || !fits(text, LEASE_CHARS_MAX) {
+            return Err(Fault::new("not the token of a lease", expected).into());
+        }
+        Ok(LeaseId::parse(text).ok())
+    }
+}
+
+/// How much of a task is done, 0 to 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Fraction;
+
+impl Kind for Fraction {
+    type Out = Progress;
+
+    fn schema(&self) -> Value {
+        json!({"type": "number", "minimum": 0, "maximum": 1})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Progress, Refusal> {
+        let expected = "a number from 0 to 1";
+        let number = value
+            .as_f64()
+            .ok_or_else(|| Fault::new("not a number", expected))?;
+        if (0.0..=1.0).contains(&number) {
+            Ok(Progress::from_millionths((number * 1e6) as u32))
+        } else {
+            Err(Fault::new("out of range", expected).into())
+        }
+    }
+}
+
+/// A JSON object whose text is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Object;
+
+impl Kind for Object {
+    type Out = Payload;
+
+    fn schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Payload, Refusal> {
+        let members = value
+            .as_object()
+            .ok_or_else(|| Fault::new("not an object", "an object"))?;
+        Ok(Payload::from_map(members))
+    }
+}
+
+/// Asks for the task and for the lease under which it is held.
+pub(super) fn held(reader: &mut Reader<'_>) -> (Option<TaskId>, Option<Option<LeaseId>>) {
+    let task = reader.required("task_id", TASK_ID, "The claimed task.");
+    let lease = reader.required(
+        "lease",
+        LeaseToken,
+        "The `token` of its lease. It is good only together with the principal that claimed the task.",
+    );
+    (task, lease)
+}
+
+fn fits(text: &str, chars_max: usize) -> bool {
+    text.len() <= chars_max || text.chars().count() <= chars_max
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_no_lease_of_this_server_is_taken_and_is_nobodys() {
+        assert_eq!(LeaseToken.parse(&json!("0815")), Ok(None));
+        let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
+        assert_eq!(
+            LeaseToken.parse(&json!(id)),
+            Ok(Some(LeaseId::parse(id).unwrap()))
+        );
+        for wrong in [json!(""), json!(1), json!("x".repeat(256))] {
+            assert!(LeaseToken.parse(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_a_number_from_0_to_1() {
+        assert_eq!(Fraction.parse(&json!(0)), Ok(Progress::ZERO));
+        assert_eq!(Fraction.parse(&json!(1.0)), Ok(Progress::DONE));
+        assert_eq!(
+            Fraction.parse(&json!(0.25)),
+            Ok(Progress::from_millionths(250_000))
+        );
+        for wrong in [json!(1.1), json!(-0.1), json!("1")] {
+            assert!(Fraction.parse(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

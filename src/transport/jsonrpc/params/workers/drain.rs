@@ -1,0 +1,48 @@
+//! `workers.drain`.
+
+use super::super::super::reader::{BOOLEAN, Parameters, Reader};
+use super::super::work::kinds::NameText;
+use std::sync::Arc;
+use taskledger_domain::Violation;
+
+/// Which worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// Its name.
+    pub worker: Arc<str>,
+    /// Whether it gets no more work; `false`: it does again.
+    pub drain: bool,
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let worker = reader.required("worker", NameText, "The worker, as it names itself.");
+        let about = "Whether it is drained; `false` lets it have work again.";
+        let drain = reader.with_default("drain", BOOLEAN, true, about);
+        reader.finish(|| {
+            Some(Self {
+                worker: worker?,
+                drain,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_worker_is_drained_unless_it_is_said_otherwise() {
+        assert!(Params::read(&map(json!({"worker": "w"}))).unwrap().drain);
+        assert_eq!(
+            faults(Params::read(&map(json!({"worker": 1, "drain": "no"})))),
+            [
+                ("worker".into(), "not a string".into()),
+                ("drain".into(), "not a boolean".into())
+            ]
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! The work that one socket is given: a subscription that claims tasks as long as its worker has room for
+//! them, and tells at once what is taken back.
+//!
+//! Owns: when more is claimed, and in which order a worker is told of things. At most one call for claims is
+//! under way for each subscription. What is held is known from the claims, and what has ended from the notices
+//! of the log, so it counts whichever door or node it ended through; ends through the same socket count at
+//! once. May not touch: what a claim is, and whose it is.
+
+mod window;
+
+pub(super) use window::{Window, Windows};
+
+use super::outbox::{Closed, Outbox};
+use super::params;
+use crate::application::Context;
+use crate::application::api::work::{Claim, Claimed, Claims, Connection, Release, Wanted};
+use crate::subscription::live::Published;
+use crate::subscription::notice::{Kind, TakenBack};
+use crate::subscription::stream::{Batch, Item, Notices};
+use crate::transport::figures::{Carrier, Figures};
+use crate::transport::jsonrpc::replies::ClaimJson;
+use crate::transport::jsonrpc::streaming::WORK;
+use crate::transport::jsonrpc::working::Work;
+use crate::transport::jsonrpc::{ErrorKind, RpcError};
+use axum::extract::ws::Message;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::task::Status;
+use taskledger_domain::{LeaseId, TaskId};
+use tokio::time::{Instant, sleep};
+use tokio_stream::StreamExt;
+
+/// How long one call waits for work. Nothing is lost between two of them.
+const WAIT: Duration = Duration::from_secs(60);
+/// Claims of one call.
+const CLAIMS_MAX: usize = 100;
+/// Pause after a call for claims, or the log, has failed, unless the failure says how long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Pause of a worker that is drained, before it asks whether it still is.
+const DRAINED_PAUSE: Duration = Duration::from_secs(5);
+/// Pause after a call that came back with nothing and did not wait.
+const EMPTY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Work that a call has asked for: the first claims, and the way to more.
+pub(super) struct Worker {
+    pub(super) work: Arc<dyn Work>,
+    /// Makes the context of each call for claims.
+    pub(super) context: Box<dyn Fn() -> Context + Send + Sync>,
+    /// When the worker was last heard of.
+    pub(super) heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
+    pub(super) asked: params::Work,
+    pub(super) first: Claims,
+    pub(super) notices: Notices,
+}
+
+/// The call that opens a subscription: what was asked for is claimed once, so that whatever is wrong with it is
+/// told as its error.
+pub(super) async fn begun(
+    work: Arc<dyn Work>,
+    context: Box<dyn Fn() -> Context + Send + Sync>,
+    heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
+    asked: params::Work,
+) -> Result<Worker, RpcError> {
+    let first = context();
+    // Before the first claim, so that no end of one is missed.
+    let notices = work.watch(&first).await?;
+    let claim = claim(&asked, heard_at(), asked.window, Duration::ZERO);
+    let first = work.claim(&first, claim).await?;
+    Ok(Worker {
+        work,
+        context,
+        heard_at,
+        asked,
+        first,
+        notices,
+    })
+}
+
+fn claim(asked: &params::Work, heard_at: Instant, room: usize, wait: Duration) -> Claim {
+    Claim {
+        worker: asked.worker.clone(),
+        wanted: Wanted::Methods(asked.methods.clone()),
+        max: room.min(CLAIMS_MAX),
+        lease_ms: asked.lease_ms,
+        wait,
+        connection: Connection::Socket,
+        heard_at,
+    }
+}
+
+impl Worker {
+    /// Gives back what nobody will be told of.
+    pub(super) async fn untold(self) {
+        let context = (self.context)();
+        give_back(&*self.work, &context, &self.first.claims).await;
+    }
+
+    /// Claims and tells until the subscription is ended, or cannot go on.
+    pub(super) async fn run(
+        self,
+        name: String,
+        window: Arc<Window>,
+        out: Outbox,
+        figures: Arc<Figures>,
+    ) -> Result<(), Closed> {
+        let Self {
+            work,
+            context,
+            heard_at,
+            asked,
+            first,
+            notices,
+        } = self;
+        let teller = Teller {
+            name,
+            window,
+            out,
+            figures,
+        };
+        let claiming = teller.claim(&*work, (&*context, &*heard_at), &asked, first);
+        tokio::select! {
+            ended = claiming => ended?,
+            ended = teller.watch(notices) => ended?,
+        }
+        let params = json!({"subscription": teller.name});
+        teller
+            .out
+            .tell(super::subscriptions::notification("end", &params))
+            .await
+    }
+}
+
+async fn give_back(work: &dyn Work, context: &Context, claims: &[Claimed]) {
+    for claimed in claims {
+        let release = Release {
+            task: claimed.task.id,
+            lease: claimed.lease,
+        };
+        work.give_back(context, release).await;
+    }
+}
+
+struct Teller {
+    name: String,
+    window: Arc<Window>,
+    out: Outbox,
+    figures: Arc<Figures>,
+}
+
+impl Teller {
+    /// Claims as much as there is room for, again and again.
+    async fn claim(
+        &self,
+        work: &dyn Work,
+        (context, heard_at): (
+            &(dyn Fn() -> Context + Send + Sync),
+            &(dyn Fn() -> Instant + Send + Sync),
+        ),
+        asked: &params::Work,
+        first: Claims,
+    ) -> Result<(), Closed> {
+        let mut was_draining = false;
+        let mut found = first;
+        let mut begun = Instant::now();
+        loop {
+            let Claims { claims, draining } = found;
+            for (n, claimed) in claims.iter().enumerate() {
+                if let Err(closed) = self.claimed(claimed).await {
+                    give_back(work, &context(), claims.get(n..).unwrap_or_default()).await;
+                    return Err(closed);
+                }
+            }
+            if draining && !was_draining {
+                let params = json!({"subscription": self.name, "draining": true});
+                self.out
+                    .tell(super::subscriptions::notification(WORK, &params))
+                    .await?;
+            }
+            was_draining = draining;
+            if draining {
+                sleep(DRAINED_PAUSE).await;
+            } else if claims.is_empty() && begun.elapsed() < EMPTY_PAUSE {
+                sleep(EMPTY_PAUSE).await;
+            }
+            found = loop {
+                let room = self.window.room().await;
+                begun = Instant::now();
+                match work
+                    .claim(&context(), claim(asked, heard_at(), room, WAIT))
+                    .await
+                {
+                    Ok(found) => break found,
+                    Err(error) => match pause(&error) {
+                        Some(pause) => sleep(pause).await,
+                        None => {
+                            tracing::info!(error.code = error.code, "a subscription for work ends");
+                            return Ok(());
+                        }
+                    },
+                }
+            };
+        }
+    }
+
+    /// Tells of a claim; and that it was taken back meanwhile, if so.
+    async fn claimed(&self, claimed: &Claimed) -> Result<(), Closed> {
+        #[derive(Serialize)]
+        struct Params<'a> {
+            subscription: &'a str,
+            claim: ClaimJson<'a>,
+        }
+        let (task, lease) = (claimed.task.id, claimed.lease);
+        self.window.hold(task, claimed.attempt, lease);
+        let params = Params {
+            subscription: &self.name,
+            claim: ClaimJson(claimed),
+        };
+        self.out.tell(told(&params)).await?;
+        self.figures.noticed(Carrier::Socket, 1);
+        match self.window.told(task, lease) {
+            Some(reason) => self.taken_back(task, lease, reason).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Notes which claims have ended, and tells of those that were taken back.
+    async fn watch(&self, mut notices: Notices) -> Result<(), Closed> {
+        while let Some(item) = notices.next().await {
+            match item {
+                Ok(Item::Batch(batch @ (Batch::Whole(_) | Batch::Notices(_)))) => {
+                    for published in batch.notices() {
+                        self.happened(published).await?;
+                    }
+                }
+                Ok(Item::Batch(Batch::Passed | Batch::Reset(_)) | Item::Silence) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a subscription for work waits for the log");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn happened(&self, published: &Published) -> Result<(), Closed> {
+        let notice = &published.notice;
+        let ends = notice.kind == Kind::StatusUpdate && notice.status != Status::InProgress;
+        let (true, Some(attempt)) = (ends, notice.attempt) else {
+            return Ok(());
+        };
+        match self
+            .window
+            .ended(notice.task_id, attempt, notice.taken_back)
+        {
+            Some((lease, reason)) => self.taken_back(notice.task_id, lease, reason).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn taken_back(
+        &self,
+        task: TaskId,
+        lease: LeaseId,
+        reason: TakenBack,
+    ) -> Result<(), Closed> {
+        let cancel = json!({"task_id": task, "lease": lease, "reason": reason.as_str()});
+        let params = json!({"subscription": self.name, "cancel": cancel});
+        self.out
+            .tell(super::subscriptions::notification(WORK, &params))
+            .await
+    }
+}
+
+fn told(params: &impl Serialize) -> Message {
+    #[derive(Serialize)]
+    struct Notification<'a, P> {
+        jsonrpc: &'static str,
+        method: &'static str,
+        params: &'a P,
+    }
+    let told = Notification {
+        jsonrpc: "2.0",
+        method: WORK,
+        params,
+    };
+    let text = serde_json::to_string(&told).expect("claims can always be written as JSON");
+    Message::text(text)
+}
+
+/// How long to wait after an error that passes; `None`: it does not.
+fn pause(error: &RpcError) -> Option<Duration> {
+    let passes = [ErrorKind::Busy, ErrorKind::Internal].map(|kind| kind.row().0);
+    let said = error.data.get("retry_after_ms").and_then(Value::as_u64);
+    passes
+        .contains(&error.code)
+        .then(|| said.map_or(PAUSE, Duration::from_millis))
+}
