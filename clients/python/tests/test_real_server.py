@@ -72,7 +72,7 @@ class Clients(OnServer):
             "inputs": {"duration_ms": 60000},
             "params": {"timeout_seconds": 0.1},
         }
-        run = self.client.execute_and_wait([task], timeout=30)
+        run = self.client.execute_and_wait([task], timeout=90)
         self.assertEqual(run.state, "failed")
         with self.assertRaises(taskledger.RunFailed):
             run.raise_for_state()
@@ -147,13 +147,13 @@ class Workers(OnServer):
 
     def test_results_failures_and_retries(self) -> None:
         for _ in self.each():
-            run = self.client.execute_and_wait([remote("a", inputs={"x": "é"})], timeout=30)
+            run = self.client.execute_and_wait([remote("a", inputs={"x": "é"})], timeout=90)
             self.assertEqual(run.raise_for_state().result, {"attempt": 1, "input": {"x": "é"}})
             again = remote("b", inputs={"first": "no"}, params={"retry_count": 1})
-            run = self.client.execute_and_wait([again], timeout=30).raise_for_state()
+            run = self.client.execute_and_wait([again], timeout=90).raise_for_state()
             self.assertEqual((run.result or {})["attempt"], 2)
             never = remote("c", inputs={"final": "never"}, params={"retry_count": 5})
-            run = self.client.execute_and_wait([never], timeout=30)
+            run = self.client.execute_and_wait([never], timeout=90)
             self.assertEqual(
                 (run.state, run.task["error"], run.task["attempt"]), ("failed", "never", 1)
             )
@@ -176,7 +176,7 @@ class Workers(OnServer):
             self.assertEqual(self.client.get(task)["error"], "enough")
             # All slots are free again in the end.
             waits = [remote(f"n{k}", inputs={"seconds": 1}, parent_id="r") for k in range(4)]
-            run = self.client.execute_and_wait([{"id": "r", "name": "r"}, *waits], timeout=30)
+            run = self.client.execute_and_wait([{"id": "r", "name": "r"}, *waits], timeout=90)
             self.assertEqual(run.counts["completed"], 4)
 
     def test_progress_and_renewals_outlive_the_lease(self) -> None:
@@ -197,7 +197,7 @@ class Workers(OnServer):
             time.sleep(0.05)
         held = [w for w in self.client.workers_list() if w["worker"] == worker.name]
         self.assertEqual([t["task_id"] for t in held[0]["tasks"]], [task])
-        self.assertEqual(self.client.wait(started, timeout=30).result, {"attempt": 1})
+        self.assertEqual(self.client.wait(started, timeout=90).result, {"attempt": 1})
 
     def test_stopping_gives_back_what_does_not_end(self) -> None:
         first = Worker(self.server.url, grace_seconds=0.1, release_seconds=0.5)
@@ -215,7 +215,7 @@ class Workers(OnServer):
         second = Worker(self.server.url)
         second.method("handed")(lambda input, ctx: {"by": "the second"})
         self.begin(second)
-        self.assertEqual(self.client.wait(started, timeout=30).result, {"by": "the second"})
+        self.assertEqual(self.client.wait(started, timeout=90).result, {"by": "the second"})
 
     def test_draining_ends_a_worker(self) -> None:
         worker = Worker(self.server.url, poll_seconds=1)
@@ -357,7 +357,7 @@ class Authenticated(OnServer):
 
             thread = self.begin(worker)
             with Client(self.server.url, token=lambda: admin) as client:
-                run = client.execute_and_wait([remote("x", "allowed")], timeout=30)
+                run = client.execute_and_wait([remote("x", "allowed")], timeout=90)
                 self.assertEqual(run.raise_for_state().result, {"by": worker.name})
             worker.stop()
             thread.join(20)
