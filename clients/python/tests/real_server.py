@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import random
 import signal
 import socket
 import ssl
@@ -24,6 +26,15 @@ logging.getLogger("taskledger.worker").addHandler(logging.NullHandler())
 BINARY = os.environ.get("TASKLEDGER_BIN")
 
 
+def free_port() -> int:
+    """A port below those that systems give out: nobody else gets it while its server is down."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
 class RealServer:
     """A server that can be killed, paused and started again on the same port and folder."""
 
@@ -32,9 +43,7 @@ class RealServer:
         self._folder = tempfile.TemporaryDirectory(prefix="taskledger-python-")
         self.ca_file = str(self._certify()) if tls else None
         self._tls = ssl.create_default_context(cafile=self.ca_file) if tls else None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
         self.start()
 

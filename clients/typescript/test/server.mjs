@@ -2,11 +2,25 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 export const binary = process.env.TASKLEDGER_BIN;
+
+/** A port below those that systems give out: nobody else gets it while its server is down. */
+async function freePort() {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 17_000);
+    const probe = createServer();
+    const isFree = await new Promise((resolve) => {
+      probe.once("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
+}
 
 export class Server {
   /** A server on a free port, which it keeps over restarts. */
@@ -14,7 +28,7 @@ export class Server {
     const server = new Server();
     server.folder = await mkdtemp(join(tmpdir(), "taskledger-"));
     server.flags = flags;
-    await server.up(0);
+    await server.up(await freePort());
     return server;
   }
 
