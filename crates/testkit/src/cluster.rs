@@ -3,6 +3,7 @@
 use crate::found::Found;
 use crate::log::{self, Event};
 use crate::model::{Client, Told};
+use crate::patience::ACQUIRE_TIMEOUT;
 use crate::server::{Api, Folder, Server};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -116,9 +117,10 @@ impl Cluster {
 /// The rows that the nodes left are those that folding the whole log makes, byte for byte.
 async fn assert_rows_equal_a_replay(folder: &Folder) {
     let connect = sqlx::postgres::PgConnectOptions::from_str(folder.url().unwrap()).unwrap();
-    let log = LogOptions::new(connect.clone(), Arc::new(SystemClock::default()));
+    let mut log = LogOptions::new(connect, Arc::new(SystemClock::default()));
+    log.acquire_timeout = ACQUIRE_TIMEOUT;
     let store = Arc::new(PostgresStore::open(log).await.unwrap());
-    let (rows, _) = ReadModels::open(&Options::postgres(connect)).await.unwrap();
+    let (rows, _) = ReadModels::open(&folder.rows()).await.unwrap();
     let kept = rows.dump().await.unwrap();
     let place = folder.path().join("replay.db");
     let (replay, _) = ReadModels::open(&Options::new(place)).await.unwrap();

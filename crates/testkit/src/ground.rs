@@ -1,5 +1,6 @@
 //! Places for read models, on each engine.
 
+use crate::patience::rows_in;
 use crate::postgres::Database;
 use sqlx::postgres::PgConnectOptions;
 use std::str::FromStr;
@@ -45,7 +46,7 @@ impl Ground {
     fn schema(database: &Arc<Database>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let connect = PgConnectOptions::from_str(database.url()).unwrap();
-        let mut options = Options::postgres(connect);
+        let mut options = rows_in(connect);
         if let Place::Postgres(place) = &mut options.place {
             place.schema = format!("rows_{}", NEXT.fetch_add(1, Ordering::SeqCst));
         }

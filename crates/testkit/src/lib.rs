@@ -10,6 +10,8 @@ pub mod postgres;
 
 #[cfg(feature = "rows")]
 pub mod ground;
+#[cfg(any(feature = "rows", feature = "servers"))]
+mod patience;
 
 #[cfg(feature = "servers")]
 mod backends;

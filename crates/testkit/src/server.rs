@@ -1,5 +1,6 @@
 //! A server as a process, and calls to it.
 
+use crate::patience::rows_in;
 use crate::postgres::Database;
 use crate::{certificates, program};
 use rustix::process::{Pid, Signal, kill_process};
@@ -109,7 +110,7 @@ impl Folder {
     /// Where the read models are.
     pub fn rows(&self) -> projections::Options {
         match self.options() {
-            Some(options) => projections::Options::postgres(options),
+            Some(options) => rows_in(options),
             None => projections::Options::new(self.read_models()),
         }
     }
