@@ -12,6 +12,7 @@ use super::ownership::Place;
 use super::ports::Renewal;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
+use crate::subscription::notice::TakenBack;
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureReason, Flow};
@@ -345,18 +346,11 @@ fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
 
 /// Why a worker should stop whose attempt failed without its word; `None`: it knows, or is not to be told.
 const fn stop_reason(reason: FailureReason) -> Option<StopReason> {
-    match reason {
-        FailureReason::Timeout => Some(StopReason::TimedOut),
-        FailureReason::Deadline => Some(StopReason::Deadline),
-        FailureReason::Executor
-        | FailureReason::ExecutorNotFound
-        | FailureReason::Interrupted
-        | FailureReason::InvalidInputs
-        | FailureReason::InvalidResult
-        | FailureReason::Group
-        | FailureReason::Released
-        | FailureReason::NotRetryable
-        | FailureReason::NotStarted => None,
+    match TakenBack::by_failure(reason) {
+        Some(TakenBack::TimedOut) => Some(StopReason::TimedOut),
+        Some(TakenBack::Deadline) => Some(StopReason::Deadline),
+        // One that was lost is somebody else's by now.
+        Some(TakenBack::Cancelled | TakenBack::Lost) | None => None,
     }
 }
 

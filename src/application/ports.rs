@@ -2,6 +2,7 @@
 
 mod workers;
 
+pub use taskledger_workers::Renewal;
 pub use workers::{
     ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asks, DeclareRefusal, KnownMethod, Workers,
 };
@@ -130,21 +131,6 @@ pub trait Renewals: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// It cannot be written; nothing rests on it but memory.
     async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error>;
-}
-
-/// See [`Renewals::renew`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Renewal {
-    /// The flow.
-    pub flow: FlowId,
-    /// The task.
-    pub task: TaskId,
-    /// The attempt.
-    pub attempt: u32,
-    /// The lease.
-    pub lease: LeaseId,
-    /// Until when it holds.
-    pub expires_at: Timestamp,
 }
 
 /// The secrets that tasks name in their inputs, for the attempts that use them.

@@ -118,7 +118,9 @@ impl TakenBack {
         }
     }
 
-    const fn by_failure(reason: FailureReason) -> Option<Self> {
+    /// Why an attempt that failed so was taken back; `None`: its worker has ended it, or nobody held it.
+    #[must_use]
+    pub const fn by_failure(reason: FailureReason) -> Option<Self> {
         match reason {
             FailureReason::Timeout => Some(Self::TimedOut),
             FailureReason::Deadline => Some(Self::Deadline),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, TaskId, Timestamp};
 use taskledger_projections::TaskRow;
+pub use taskledger_workers::{Connection, Method};
 
 /// A worker asks for tasks.
 #[derive(Debug, Clone)]
@@ -33,15 +34,6 @@ pub enum Wanted {
     Methods(Arc<[Arc<str>]>),
     /// This one.
     Task(TaskId),
-}
-
-/// How a worker is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Connection {
-    /// It asks again and again.
-    Poll,
-    /// Over a socket that stays.
-    Socket,
 }
 
 /// What a worker gets.
@@ -236,7 +228,7 @@ pub struct MethodView {
     /// Its name.
     pub method: Arc<str>,
     /// As it was declared, if it was.
-    pub declared: Option<Declared>,
+    pub declared: Option<Arc<Method>>,
     /// Workers that ask for it now.
     pub workers: usize,
     /// Attempts under way of the flows of this node.
@@ -245,17 +237,6 @@ pub struct MethodView {
     pub waiting: usize,
     /// When one last asked.
     pub last_asked_at: Option<Timestamp>,
-}
-
-/// A declaration, and whose it is.
-#[derive(Debug, Clone)]
-pub struct Declared {
-    /// What was declared.
-    pub declare: Declare,
-    /// The principal.
-    pub by: Arc<str>,
-    /// When.
-    pub at: Timestamp,
 }
 
 /// A worker that asks for work, or holds some.

@@ -3,7 +3,7 @@
 use super::Service;
 use crate::application::App;
 use crate::application::api::work::{
-    Begun, Claim, ClaimHere, Claimed, Claims, Connection, Fail, Release, Wanted,
+    Begun, Claim, ClaimHere, Claimed, Claims, Fail, Release, Wanted,
 };
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
@@ -42,7 +42,7 @@ impl Service {
             worker: &worker,
             principal,
             methods,
-            connection: connection(claim.connection),
+            connection: claim.connection,
         };
         self.workers.asked(&asks).map_err(|error| unasked(&error))?;
         if self.workers.is_draining(&worker, principal) {
@@ -264,13 +264,6 @@ const fn draining() -> Claims {
     Claims {
         claims: Vec::new(),
         draining: true,
-    }
-}
-
-const fn connection(connection: Connection) -> taskledger_workers::Connection {
-    match connection {
-        Connection::Poll => taskledger_workers::Connection::Poll,
-        Connection::Socket => taskledger_workers::Connection::Socket,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Service;
 use super::work::{allowed, invalid};
 use crate::application::api::work::{
-    Connection, Declare, Declared, Drained, HeldTask, MethodView, WorkerView,
+    Connection, Declare, Drained, HeldTask, Method, MethodView, WorkerView,
 };
 use crate::application::api::{Error, Explained, Failure};
 use crate::application::authorize::UseCase;
@@ -14,7 +14,7 @@ use crate::application::ports::{DeclareRefusal, KnownMethod};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_auth::{Caller, Reach, Scope};
-use taskledger_workers::{Method, Refusal, Rights, Worker};
+use taskledger_workers::{Refusal, Rights, Worker};
 
 impl Service {
     /// Declares a method.
@@ -108,7 +108,7 @@ impl Service {
                 principal,
                 node: None,
                 methods: Arc::from([]),
-                connection: taskledger_workers::Connection::Poll,
+                connection: Connection::Poll,
                 since: now,
                 last_seen_at: now,
             };
@@ -180,18 +180,7 @@ impl Service {
         let figures = figures.get(&known.name).copied().unwrap_or_default();
         MethodView {
             method: known.name,
-            declared: known.declared.map(|method| Declared {
-                by: method.declared_by.clone(),
-                at: method.declared_at,
-                declare: Declare {
-                    method: method.name.clone(),
-                    description: method.description.clone(),
-                    input_schema: method.input_schema.clone(),
-                    output_schema: method.output_schema.clone(),
-                    defaults: method.defaults.clone(),
-                    limit: method.limit,
-                },
-            }),
+            declared: known.declared,
             workers: known.workers,
             running: figures.leased,
             waiting: figures.ready,
@@ -260,10 +249,7 @@ fn worker_view(
     WorkerView {
         worker: worker.worker,
         methods: worker.methods.to_vec(),
-        connection: match worker.connection {
-            taskledger_workers::Connection::Poll => Connection::Poll,
-            taskledger_workers::Connection::Socket => Connection::Socket,
-        },
+        connection: worker.connection,
         since: worker.since,
         last_seen_at: worker.last_seen_at,
         draining: is_draining,

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, LeaseId, Timestamp};
+use taskledger_workers::WorkerStore;
 use taskledger_workers::store::Error;
-use taskledger_workers::{self as kept, WorkerStore};
 
 /// Renewals that outlive the process.
 #[derive(Debug, Clone)]
@@ -16,20 +16,6 @@ pub struct StoredRenewals(pub Arc<WorkerStore>);
 #[async_trait]
 impl Renewals for StoredRenewals {
     async fn renew(&self, renewal: Renewal) -> Result<(), store::Error> {
-        let Renewal {
-            flow,
-            task,
-            attempt,
-            lease,
-            expires_at,
-        } = renewal;
-        let renewal = kept::Renewal {
-            flow,
-            task,
-            attempt,
-            lease,
-            expires_at,
-        };
         self.0.renew(&[renewal]).await.map_err(|e| unavailable(&e))
     }
 

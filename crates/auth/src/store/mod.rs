@@ -19,7 +19,7 @@ pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_sql::beside::Connections;
-use taskledger_sql::{Columns, Tx, with_sources};
+use taskledger_sql::{Columns, Tx, in_slices, with_sources};
 use tokio::time::timeout;
 
 /// How long one order to the store may take: beyond it the connection is taken for dead.
@@ -130,9 +130,8 @@ impl AuthStore {
         (statement, slice): (&'static str, i64),
         old: Timestamp,
     ) -> Result<u64, Error> {
-        let mut swept = 0;
-        loop {
-            let work = async {
+        in_slices(slice, || {
+            let work = async move {
                 let mut tx = self.write().await?;
                 let mut args = tx.args();
                 args.time(old);
@@ -141,12 +140,9 @@ impl AuthStore {
                 tx.commit().await?;
                 Ok(removed)
             };
-            let removed = self.order(work).await?;
-            swept += removed;
-            if removed < slice as u64 {
-                return Ok(swept);
-            }
-        }
+            self.order(work)
+        })
+        .await
     }
 
     /// Closes all connections.

@@ -5,7 +5,7 @@ use super::{Error, Store};
 use crate::endpoint::EndpointId;
 use std::sync::LazyLock;
 use taskledger_domain::Timestamp;
-use taskledger_sql::{Columns, MultiRow, Row, Tx};
+use taskledger_sql::{Columns, MultiRow, Row, Tx, in_slices};
 
 /// Days for which deliveries that have ended are shown, and those of disabled endpoints are kept.
 pub const KEPT_DAYS: i64 = 30;
@@ -50,13 +50,8 @@ impl Store {
         };
         let old = Timestamp(now.0 - KEPT_DAYS * 24 * 60 * MINUTE);
         self.order(self.cancel_old(old, now)).await?;
-        loop {
-            let removed = self.order(self.remove_old(old)).await?;
-            swept.deliveries += removed;
-            if removed < SLICE as u64 {
-                break;
-            }
-        }
+        let old = in_slices(SLICE, || self.order(self.remove_old(old)));
+        swept.deliveries += old.await?;
         let mut after = 0;
         loop {
             let (removed, last) = self.order(self.remove_surplus(after)).await?;

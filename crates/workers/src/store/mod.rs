@@ -19,7 +19,7 @@ pub use renewals::{RENEWALS_KEPT_MS, Renewal};
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_sql::beside::Connections;
-use taskledger_sql::{Columns, Tx, with_sources};
+use taskledger_sql::{Columns, Tx, in_slices, with_sources};
 use tokio::time::timeout;
 
 /// How long one order to the store may take: beyond it the connection is taken for dead.
@@ -139,9 +139,8 @@ impl WorkerStore {
     }
 
     async fn remove_before(&self, statement: &'static str, old: Timestamp) -> Result<u64, Error> {
-        let mut swept = 0;
-        loop {
-            let work = async {
+        in_slices(SLICE, || {
+            let work = async move {
                 let mut tx = self.write().await?;
                 let mut args = tx.args();
                 args.time(old);
@@ -150,12 +149,9 @@ impl WorkerStore {
                 tx.commit().await?;
                 Ok(removed)
             };
-            let removed = self.order(work).await?;
-            swept += removed;
-            if removed < SLICE as u64 {
-                return Ok(swept);
-            }
-        }
+            self.order(work)
+        })
+        .await
     }
 
     /// Closes all connections.

@@ -3,8 +3,7 @@
 use super::super::task_json::RowJson;
 use super::super::text::raw;
 use crate::application::api::work::{
-    Claimed, Claims, Connection, Declared, Drained, Ended, HeldTask, MethodView, Renewed,
-    StopReason, WorkerView,
+    Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, StopReason, WorkerView,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -163,29 +162,29 @@ fn shown_method(view: &MethodView) -> Value {
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("method", json!(view.method));
     put("declared", json!(view.declared.is_some()));
-    if let Some(Declared { declare, by, at }) = &view.declared {
+    if let Some(declared) = &view.declared {
         for (name, value) in [
             (
                 "description",
-                declare.description.as_ref().map(|it| json!(it)),
+                declared.description.as_ref().map(|it| json!(it)),
             ),
             (
                 "input_schema",
-                declare.input_schema.as_ref().map(|it| json!(it)),
+                declared.input_schema.as_ref().map(|it| json!(it)),
             ),
             (
                 "output_schema",
-                declare.output_schema.as_ref().map(|it| json!(it)),
+                declared.output_schema.as_ref().map(|it| json!(it)),
             ),
-            ("defaults", declare.defaults.as_ref().map(|it| json!(it))),
-            ("limit", declare.limit.map(|it| json!(it))),
+            ("defaults", declared.defaults.as_ref().map(|it| json!(it))),
+            ("limit", declared.limit.map(|it| json!(it))),
         ] {
             if let Some(value) = value {
                 put(name, value);
             }
         }
-        put("declared_by", json!(by));
-        put("declared_at", json!(at));
+        put("declared_by", json!(declared.declared_by));
+        put("declared_at", json!(declared.declared_at));
     }
     put("workers", json!(view.workers));
     put("running", json!(view.running));
@@ -201,10 +200,7 @@ fn shown_worker(view: &WorkerView) -> Value {
     let mut shown = json!({
         "worker": view.worker,
         "methods": view.methods,
-        "connection": match view.connection {
-            Connection::Poll => "poll",
-            Connection::Socket => "socket",
-        },
+        "connection": view.connection.as_str(),
         "since": view.since,
         "last_seen_at": view.last_seen_at,
         "draining": view.draining,
