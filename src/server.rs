@@ -334,6 +334,8 @@ impl Server {
         }));
         let (hinting, stopped) = (service.clone(), stop.child_token());
         services.spawn(async move { hinting.hint(stopped).await });
+        let (noting, stopped) = (service.clone(), stop.child_token());
+        services.spawn(async move { noting.note_holders(stopped).await });
         let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,

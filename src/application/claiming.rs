@@ -4,6 +4,7 @@ use super::App;
 use super::api::work::{Begun, ClaimHere, Wanted};
 use super::context::Context;
 use super::error::Error;
+use super::flows::Flows;
 use super::guard::Guard;
 use super::leasing;
 use super::offers::{Ask, Reservation, Told, Waiting};
@@ -12,7 +13,7 @@ use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::flow::{Argument, Claimable, Command, Refusal};
-use taskledger_domain::{FlowId, TaskId, Timestamp};
+use taskledger_domain::{FlowId, Metadata, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
 /// Offers in a row that turn out to be none, after which a worker that does not wait gets nothing.
@@ -24,6 +25,51 @@ const RETRY_AFTER_MS: u64 = 1000;
 /// Tasks of flows of one node that a worker may hold at once.
 const LEASES_PER_WORKER_MAX: usize = 10_000;
 
+/// Attempts that have begun and whose worker has not been told of them. Dropping it gives them back, if their flow
+/// is of this node: else their leases end.
+#[derive(Debug)]
+pub(super) struct Untold {
+    flows: Arc<Flows>,
+    metadata: Metadata,
+    begun: Vec<Begun>,
+}
+
+impl Untold {
+    pub(super) fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    pub(super) fn begun(&self) -> &[Begun] {
+        &self.begun
+    }
+
+    /// They are told from now on.
+    pub(super) fn told(mut self) -> Vec<Begun> {
+        std::mem::take(&mut self.begun)
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if self.begun.is_empty() {
+            return;
+        }
+        let (flows, metadata) = (self.flows.clone(), self.metadata.clone());
+        let begun = std::mem::take(&mut self.begun);
+        self.flows.tasks.spawn(async move {
+            for begun in begun {
+                let release = Command::Release {
+                    task: begun.task,
+                    attempt: begun.attempt,
+                    lease: begun.lease,
+                };
+                // Else its lease ends.
+                let _ = flows.tell(begun.flow, release, metadata.clone()).await;
+            }
+        });
+    }
+}
+
 impl App {
     /// Begins attempts of flows of this node, without waiting for any.
     ///
@@ -33,13 +79,13 @@ impl App {
         &self,
         context: &Context,
         claim: &ClaimHere,
-    ) -> Result<Vec<Begun>, Error> {
+    ) -> Result<Untold, Error> {
         let methods = match &claim.wanted {
             Wanted::Task(task) => return self.claim_task(context, claim, *task).await,
             Wanted::Methods(methods) => methods,
         };
         if self.is_silent(context, claim) {
-            return Ok(Vec::new());
+            return Ok(self.untold(context, Vec::new()));
         }
         self.has_room(context, claim)?;
         self.claim_offered(context, claim, methods, Vec::new())
@@ -57,14 +103,14 @@ impl App {
         claim: &ClaimHere,
         methods: &Arc<[Arc<str>]>,
         mut reserved: Vec<Reservation>,
-    ) -> Result<Vec<Begun>, Error> {
-        let (mut begun, mut misses) = (Vec::new(), 0);
-        while begun.len() < claim.max && misses < MISSES_MAX {
+    ) -> Result<Untold, Error> {
+        let (mut all, mut misses) = (self.untold(context, Vec::new()), 0);
+        while all.begun.len() < claim.max && misses < MISSES_MAX {
             let places: usize = reserved.iter().map(|it: &Reservation| it.many.max(1)).sum();
-            let left = (claim.max - begun.len()).saturating_sub(places);
+            let left = (claim.max - all.begun.len()).saturating_sub(places);
             match self.reserved(context, methods, left) {
                 Ok(more) => reserved.extend(more),
-                Err(error) if reserved.is_empty() && begun.is_empty() => return Err(error),
+                Err(error) if reserved.is_empty() && all.is_empty() => return Err(error),
                 Err(_) => {}
             }
             if reserved.is_empty() {
@@ -77,19 +123,19 @@ impl App {
                 match outcome {
                     Ok(more) => {
                         misses += usize::from(more.is_empty());
-                        begun.extend(more);
+                        all.begun.extend(more.told());
                     }
                     Err(error) => failed = Some(error),
                 }
             }
             match failed {
-                Some(error) if begun.is_empty() => return Err(error),
+                Some(error) if all.is_empty() => return Err(error),
                 // What has begun is not kept from its worker.
                 Some(_) => break,
                 None => {}
             }
         }
-        Ok(begun)
+        Ok(all)
     }
 
     /// Offers for so many attempts, as far as there are any now.
@@ -164,8 +210,7 @@ impl App {
         self.flows.offers.close();
     }
 
-    /// Begins the attempts that were offered, also when whoever asks goes away meanwhile: then they are given
-    /// back at once. Nothing when the offer was out of date.
+    /// Begins the attempts that were offered. Nothing when the offer was out of date.
     ///
     /// # Errors
     /// [`Error`].
@@ -174,43 +219,62 @@ impl App {
         context: &Context,
         claim: &ClaimHere,
         reservation: Reservation,
-    ) -> Result<Vec<Begun>, Error> {
+    ) -> Result<Untold, Error> {
         let next = Claimable::Next {
             method: reservation.method.as_ref().to_owned(),
             until: reservation.until,
         };
         let wanted = wanted(context, claim, (reservation.flow, next), reservation.many);
-        let foreign = || Refusal::not_found(Argument::Task, wanted.flow.root());
-        let guard = Guard::of(context, || self.validation.executors(), foreign);
+        let foreign = Refusal::not_found(Argument::Task, wanted.flow.root());
+        let begun = self.begin_wanted(context, wanted, foreign, Some(reservation));
+        match begun.await {
+            // Somebody else's by now, or another node's, or there is nothing left.
+            Err(Error::Refused(_) | Error::Forbidden { .. } | Error::Elsewhere(_)) => {
+                Ok(self.untold(context, Vec::new()))
+            }
+            other => other,
+        }
+    }
+
+    /// Has a flow begin attempts, to the end also when whoever asks goes away meanwhile.
+    async fn begin_wanted(
+        &self,
+        context: &Context,
+        wanted: leasing::Wanted,
+        foreign: Refusal,
+        reservation: Option<Reservation>,
+    ) -> Result<Untold, Error> {
+        let guard = Guard::of(context, || self.validation.executors(), || foreign);
         let (flows, metadata) = (self.flows.clone(), metadata(context));
+        let mut untold = self.untold(context, Vec::new());
         let (tell, told) = oneshot::channel();
         self.flows.tasks.spawn(async move {
-            let begun = flows.claim(wanted, metadata.clone(), guard).await;
-            let begun = match begun {
-                Ok(begun) => Ok(begun),
-                // Somebody else's by now, or another node's, or there is nothing left.
-                Err(Error::Refused(_) | Error::Forbidden { .. } | Error::Elsewhere(_)) => {
-                    Ok(Vec::new())
-                }
-                Err(error) => {
-                    tokio::time::sleep(PAUSE).await;
-                    Err(error)
-                }
-            };
-            drop(reservation);
-            if let Err(Ok(untold)) = tell.send(begun) {
-                for begun in untold {
-                    let release = Command::Release {
-                        task: begun.task,
-                        attempt: begun.attempt,
-                        lease: begun.lease,
-                    };
-                    // Else its lease ends.
-                    let _ = flows.tell(begun.flow, release, metadata.clone()).await;
-                }
+            let begun = flows.claim(wanted, metadata, guard).await.map(|begun| {
+                untold.begun = begun;
+                untold
+            });
+            let is_failed = matches!(
+                begun,
+                Err(Error::Busy { .. } | Error::OutcomeUnknown | Error::Failed(_))
+            );
+            if is_failed && reservation.is_some() {
+                // The flow is left alone for a moment.
+                tokio::time::sleep(PAUSE).await;
             }
+            drop(reservation);
+            // Nobody is left who could be told: dropping it gives the attempts back.
+            let _ = tell.send(begun);
         });
         told.await.unwrap_or(Err(Error::OutcomeUnknown))
+    }
+
+    /// Attempts whose worker has not been told of them.
+    pub(super) fn untold(&self, context: &Context, begun: Vec<Begun>) -> Untold {
+        Untold {
+            flows: self.flows.clone(),
+            metadata: metadata(context),
+            begun,
+        }
     }
 
     async fn claim_task(
@@ -218,12 +282,11 @@ impl App {
         context: &Context,
         claim: &ClaimHere,
         task: TaskId,
-    ) -> Result<Vec<Begun>, Error> {
+    ) -> Result<Untold, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
         let wanted = wanted(context, claim, (flow, Claimable::Task(task)), 1);
-        let foreign = || Refusal::not_found(Argument::Task, task);
-        let guard = Guard::of(context, || self.validation.executors(), foreign);
-        self.flows.claim(wanted, metadata(context), guard).await
+        let foreign = Refusal::not_found(Argument::Task, task);
+        self.begin_wanted(context, wanted, foreign, None).await
     }
 }
 

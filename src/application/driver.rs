@@ -184,6 +184,7 @@ impl<'a> Driver<'a> {
                     Ok(None) => {}
                     Err(error) => {
                         // While it cannot be loaded it must not keep slots from others.
+                        self.flows.offers.set(self.mailbox.flow, None, Vec::new());
                         if self.flows.slots.give_way(self.mailbox.flow) {
                             self.wake_later();
                         }

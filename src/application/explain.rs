@@ -174,13 +174,15 @@ impl App {
         let offers = &self.flows.offers;
         let figures = offers.figures().get(method).copied().unwrap_or_default();
         let ahead = offers.ahead(method, rank, flow, TASKS_AHEAD_MAX + 1);
+        let limit = self.flows.slots().claim_limits().get(method).copied();
         let workers = AwaitedWorkers {
             asking: 0,
             last_asked_at: None,
             running: figures.leased,
-            limit: self.flows.slots().claim_limits().get(method).copied(),
+            limit,
             tasks_ahead: ahead.min(TASKS_AHEAD_MAX),
             more_tasks_ahead: ahead > TASKS_AHEAD_MAX,
+            is_full: limit.is_some_and(|limit| figures.leased >= limit),
         };
         Some(match context.caller.reach() {
             Reach::All => workers,
@@ -257,6 +259,8 @@ pub struct AwaitedWorkers {
     pub tasks_ahead: usize,
     /// Whether there are more than those.
     pub more_tasks_ahead: bool,
+    /// Whether there are as many attempts as there may be.
+    pub is_full: bool,
 }
 
 impl AwaitedWorkers {

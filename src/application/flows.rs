@@ -405,6 +405,7 @@ impl Flows {
             }
             mailbox.abandon()
         };
+        self.offers.set(mailbox.flow, None, Vec::new());
         self.slots.give_way(mailbox.flow);
         // What its append may have started has to be noticed by somebody.
         let soon = self.clock.now().plus_ms(ABANDONED_WAKE_MS);

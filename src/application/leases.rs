@@ -235,7 +235,8 @@ impl Leases {
             return false;
         };
         let is_due = record.reported_at.plus_ms(PROGRESS_EVERY_MS) <= now;
-        let is_due = is_due || progress == Progress::DONE;
+        let is_last = progress == Progress::DONE && record.holding.progress != Progress::DONE;
+        let is_due = is_due || is_last;
         if is_due {
             record.reported_at = now;
             record.holding.progress = progress;
@@ -338,6 +339,18 @@ impl Leases {
         let inner = self.inner();
         let stopped = inner.stopped.get(&lease).cloned();
         stopped.filter(|(_, stopped)| now < stopped.until)
+    }
+
+    /// The methods of which each worker holds tasks. Cost: O(leases).
+    pub(super) fn methods(&self) -> HashMap<WorkerKey, BTreeSet<Arc<str>>> {
+        let inner = self.inner();
+        let mut workers: HashMap<WorkerKey, BTreeSet<Arc<str>>> = HashMap::new();
+        for Record { holding, .. } in inner.records.values() {
+            let worker = (holding.worker.clone(), holding.holder.clone());
+            let methods = workers.entry(worker).or_default();
+            methods.insert(holding.method.clone());
+        }
+        workers
     }
 
     /// Leases by worker and principal: how many, and the first of them. Cost: O(leases).

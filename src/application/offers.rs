@@ -25,8 +25,10 @@ use tokio::sync::{Notify, oneshot};
 
 /// Workers that may wait on a node at once.
 pub(super) const WAITING_MAX: usize = 20_000;
-/// Methods, and tasks of each, that other nodes are told of at a time.
+/// Methods that other nodes are told of at a time.
 const HINTED_MAX: usize = 256;
+/// Tasks of each of them that are counted.
+const HINTED_TASKS_MAX: usize = 64;
 
 /// The number of a worker that does not wait; those that do count from 1.
 const NOBODY: u64 = 0;

@@ -261,7 +261,7 @@ impl Service {
             }
             Request::Claim(claim) => {
                 let begun = Box::pin(app.claim_here(context, &claim)).await?;
-                Ok(Reply::Claimed(begun))
+                Ok(Reply::Claimed(begun.told()))
             }
             Request::Hint(hint) => {
                 app.flows.offers.hint(hint.node, &hint.methods);

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_domain::limits::KEY_CHARS_MAX;
-use taskledger_workers::store::{Changes, Error, News, TooManyDrains};
+use taskledger_workers::store::{Changes, Error, News, PRESENCE_KEPT_MS, TooManyDrains};
 use taskledger_workers::{LIMIT_MAX, Method, Refusal, Rights, Worker, WorkerStore};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -89,10 +89,12 @@ impl WorkerRegistry {
         });
         registry.follow().await?;
         if node.is_none() {
-            let workers = registry.present().await?;
+            let now = registry.clock.now();
+            let kept = i64::try_from(PRESENCE_KEPT_MS * 1_000).unwrap_or(i64::MAX);
+            let workers = registry.store.workers(Timestamp(now.0 - kept)).await?;
             let mut state = registry.state();
-            state.known.adopt(workers);
-            registry.publish(&mut state, registry.clock.now());
+            state.known.adopt(workers, now);
+            registry.publish(&mut state, now);
         }
         Ok(registry)
     }
@@ -308,6 +310,15 @@ impl Workers for WorkerRegistry {
             self.publish(&mut state, now);
         }
         Ok(())
+    }
+
+    fn holds(&self, worker: &Arc<str>, principal: &Arc<str>, methods: &[Arc<str>]) {
+        let mut state = self.state();
+        let now = self.clock.now();
+        let who = (worker, principal);
+        if state.known.holds(who, methods, self.node, now) {
+            self.publish(&mut state, now);
+        }
     }
 
     fn left(&self, worker: &str, principal: &str) {

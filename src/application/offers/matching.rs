@@ -137,6 +137,8 @@ pub(super) struct Inner {
     flows: HashMap<FlowId, (Owner, Vec<Offer>)>,
     workers: BTreeMap<u64, Worker>,
     last: u64,
+    /// Where hints begin.
+    hinted: usize,
 }
 
 impl Inner {
@@ -305,27 +307,47 @@ impl Inner {
         tasks
     }
 
-    pub(super) fn unwanted(&self) -> Vec<(Arc<str>, usize)> {
-        let left = self.methods.iter().map(|(name, method)| {
-            let open = method.open.iter().take(super::HINTED_MAX);
+    /// At most [`HINTED_MAX`](super::HINTED_MAX) methods, others each time when there are more. Cost: O(methods).
+    pub(super) fn unwanted(&mut self) -> Vec<(Arc<str>, usize)> {
+        let all = self.methods.len();
+        let start = self.hinted.checked_rem(all).unwrap_or_default();
+        let methods = self.methods.iter().cycle().skip(start).take(all);
+        let left = methods.map(|(name, method)| {
+            let open = method.open.iter().take(super::HINTED_TASKS_MAX);
             let left = open.filter_map(|(_, flow)| method.entries.get(flow));
             let left: usize = left.map(Entry::left).sum();
-            (name.clone(), left.min(method.free()).min(super::HINTED_MAX))
+            (
+                name.clone(),
+                left.min(method.free()).min(super::HINTED_TASKS_MAX),
+            )
         });
         let left = left.filter(|(_, left)| *left > 0);
-        left.take(super::HINTED_MAX).collect()
+        let left: Vec<_> = left.take(super::HINTED_MAX).collect();
+        if left.len() == super::HINTED_MAX {
+            self.hinted = start + super::HINTED_MAX;
+        }
+        left
     }
 
-    /// Takes workers out that want one of these methods, one for each task.
+    /// Takes workers out that want one of these methods: the first of each reach, since nobody here knows whose the
+    /// tasks are, and one for each further task.
     pub(super) fn hint(&mut self, methods: &[(Arc<str>, usize)]) -> Vec<Tell> {
         let mut told = Vec::new();
         for (name, tasks) in methods {
-            for _ in 0..*tasks {
-                let first = self.methods.get(name).and_then(|method| {
-                    let firsts = method.workers.values().filter_map(|ids| ids.first());
-                    firsts.min().copied()
-                });
-                let Some(id) = first else { break };
+            let firsts = |inner: &Self| -> Vec<u64> {
+                let method = inner.methods.get(name);
+                let workers = method
+                    .into_iter()
+                    .flat_map(|method| method.workers.values());
+                workers.filter_map(|ids| ids.first().copied()).collect()
+            };
+            for id in firsts(self) {
+                told.extend(self.leave(id));
+            }
+            for _ in 1..*tasks {
+                let Some(id) = firsts(self).into_iter().min() else {
+                    break;
+                };
                 told.extend(self.leave(id));
             }
         }

@@ -27,6 +27,9 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`AskRefusal`]; nothing is noted then.
     fn asked(&self, asks: &Asks<'_>) -> Result<(), AskRefusal>;
+    /// A worker holds tasks of these methods and may be too busy to ask: it is there, and its methods are asked
+    /// for. To be said each [`ASK_AGAIN_MS`] while it holds some. Cost: O(methods), without I/O.
+    fn holds(&self, worker: &Arc<str>, principal: &Arc<str>, methods: &[Arc<str>]);
     /// The worker asks no more: its socket has closed, or it said so. Its methods stay known for
     /// [`ASKED_FOR_MS`].
     fn left(&self, worker: &str, principal: &str);

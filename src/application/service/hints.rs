@@ -20,6 +20,8 @@ use uuid::Uuid;
 const PEER_WAIT: Duration = Duration::from_secs(5);
 /// The shortest time between two rounds of hints: what comes meanwhile goes with the next.
 const HINT_EVERY: Duration = Duration::from_millis(5);
+/// The same when nothing has changed: nobody seems to want it.
+const HINT_SAME: Duration = Duration::from_millis(100);
 /// How often hints are repeated.
 const HINT_AGAIN: Duration = Duration::from_secs(1);
 
@@ -34,6 +36,7 @@ impl Service {
 
     async fn keep_hinting(&self) {
         let offers = &self.app.flows.offers;
+        let mut before = Vec::new();
         loop {
             // Whichever comes first.
             let _ = timeout(HINT_AGAIN, offers.unwanted_changed()).await;
@@ -43,7 +46,10 @@ impl Service {
             }
             let me = self.app.flows.ownership().census().map(|census| census.me);
             let Some(node) = me else { continue };
-            let hint = Request::Hint(Hint { node, methods });
+            let hint = Request::Hint(Hint {
+                node,
+                methods: methods.clone(),
+            });
             let context = self.of_this_node();
             let others = self.others();
             let told = others.iter().map(|other| self.at(&context, other, &hint));
@@ -52,7 +58,13 @@ impl Service {
                     tracing::debug!(%error, "a node was not told of tasks for its workers");
                 }
             }
-            sleep(HINT_EVERY).await;
+            sleep(if methods == before {
+                HINT_SAME
+            } else {
+                HINT_EVERY
+            })
+            .await;
+            before = methods;
         }
     }
 

@@ -7,6 +7,7 @@ use crate::application::api::work::{
 };
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
+use crate::application::claiming::Untold;
 use crate::application::context::Context;
 use crate::application::offers::{Told, Waiting};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
@@ -61,25 +62,33 @@ impl Service {
             silent_ms: 0,
         };
         let heard_at = claim.heard_at;
-        let begun = match &here.wanted {
+        let untold = match &here.wanted {
             Wanted::Task(_) => {
                 let claim = Request::Claim(here);
-                begun(self.anywhere(context, claim).await?)?
+                let begun = begun(self.anywhere(context, claim).await?)?;
+                self.app.untold(context, begun)
             }
             Wanted::Methods(methods) => {
                 match self
                     .wait(context, (&here, heard_at), methods, &asks, until)
                     .await?
                 {
-                    Some(begun) => begun,
+                    Some(untold) => untold,
                     None => return Ok(draining()),
                 }
             }
         };
-        let mut claims = Vec::with_capacity(begun.len());
-        for begun in begun {
-            claims.extend(self.claimed(context, begun).await?);
+        let mut claims = Vec::with_capacity(untold.begun().len());
+        for begun in untold.begun() {
+            match self.claimed(context, begun.clone()).await {
+                Ok(claimed) => claims.extend(claimed),
+                Err(error) => {
+                    self.give_back(context, untold.told()).await;
+                    return Err(error);
+                }
+            }
         }
+        let _ = untold.told();
         Ok(Claims {
             claims,
             draining: false,
@@ -102,7 +111,7 @@ impl Service {
         methods: &Arc<[Arc<str>]>,
         asks: &Asks<'_>,
         until: Instant,
-    ) -> Result<Option<Vec<Begun>>, Error> {
+    ) -> Result<Option<Untold>, Error> {
         let app = &*self.app;
         let now = || ClaimHere {
             silent_ms: u64::try_from(heard_at.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -110,7 +119,7 @@ impl Service {
         };
         let mut begun = app.claim_here(context, &now()).await?;
         if begun.is_empty() {
-            begun = self.claim_of_others(context, &now()).await;
+            begun = app.untold(context, self.claim_of_others(context, &now()).await);
         }
         let mut waiting: Option<Waiting> = None;
         let again = Duration::from_millis(ASK_AGAIN_MS);
@@ -146,7 +155,8 @@ impl Service {
                     begun = app.claim_offered(context, here, methods, first).await?;
                 }
                 Ok(Some(Told::There(node))) => {
-                    begun = self.claim_there(context, &now(), node).await;
+                    let there = self.claim_there(context, &now(), node).await;
+                    begun = app.untold(context, there);
                 }
                 Ok(Some(Told::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
                     return Ok(None);
@@ -166,14 +176,9 @@ impl Service {
         let row = match rows.and_then(|mut rows| rows.pop()) {
             Some(row) if row.attempt >= begun.attempt => row,
             Some(_) | None => {
+                // When it cannot be read, all of the claim is given back.
                 let seen = app.get(context, begun.task, Consistency::Strong).await;
-                match seen {
-                    Ok(view) => view.row,
-                    Err(error) => {
-                        self.give_back(context, &begun).await;
-                        return Err(error);
-                    }
-                }
+                seen?.row
             }
         };
         if let Some(error) = app.unfit(&row).await {
@@ -195,14 +200,13 @@ impl Service {
         }))
     }
 
-    async fn give_back(&self, context: &Context, begun: &Begun) {
-        let release = Release {
-            task: begun.task,
-            lease: begun.lease,
-        };
-        if let Err(error) = self.anywhere(context, Request::Release(release)).await {
-            // Its lease ends by itself.
-            tracing::warn!(task.id = %begun.task, %error, "a claim that nobody was told of was not given back");
+    async fn give_back(&self, context: &Context, begun: Vec<Begun>) {
+        for Begun { task, lease, .. } in begun {
+            let release = Request::Release(Release { task, lease });
+            if let Err(error) = self.anywhere(context, release).await {
+                // Its lease ends by itself.
+                tracing::debug!(task.id = %task, %error, "a claim that nobody was told of was not given back");
+            }
         }
     }
 

@@ -10,11 +10,14 @@ use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::leases::Holding;
 use crate::application::offers;
-use crate::application::ports::{DeclareRefusal, KnownMethod};
+use crate::application::ports::{ASK_AGAIN_MS, DeclareRefusal, KnownMethod};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger_auth::{Caller, Reach, Scope};
 use taskledger_workers::{Refusal, Rights, Worker};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 impl Service {
     /// Declares a method.
@@ -57,6 +60,23 @@ impl Service {
         let removed = self.workers.undeclare(method, by, rights).await;
         let removed = removed.map_err(Failure::from)?;
         removed.map_err(|refusal| undeclared(DeclareRefusal::Kept(refusal)))
+    }
+
+    /// Says of workers that hold tasks, until cancelled, that they are there: one that is busy asks for nothing,
+    /// and the tasks that wait for it still have somebody who will come.
+    pub async fn note_holders(&self, cancel: CancellationToken) {
+        let note = async {
+            loop {
+                sleep(Duration::from_millis(ASK_AGAIN_MS)).await;
+                for ((worker, holder), methods) in self.app.flows.leases.methods() {
+                    if let Some(holder) = holder {
+                        let methods: Vec<Arc<str>> = methods.into_iter().collect();
+                        self.workers.holds(&worker, &holder, &methods);
+                    }
+                }
+            }
+        };
+        cancel.run_until_cancelled(note).await;
     }
 
     /// The methods of workers, by name.

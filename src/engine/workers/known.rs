@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::task::inputs::{CompiledSchema, compile};
 use taskledger_domain::{Payload, Timestamp, Violation};
-use taskledger_workers::{Drain, Method, Worker};
+use taskledger_workers::{Connection, Drain, Method, Worker};
 use uuid::Uuid;
 
 /// Workers that are connected to one server.
@@ -184,29 +184,63 @@ impl Known {
         self.here_count += usize::from(kept.is_none());
     }
 
-    /// Workers that an earlier process of this server, which was alone, has written.
-    pub(super) fn adopt(&mut self, workers: Vec<Worker>) {
+    /// Workers that an earlier process of this server, which was alone, has written. They had nobody to ask while
+    /// there was no server, so their methods count as asked for at `now`.
+    pub(super) fn adopt(&mut self, workers: Vec<Worker>, now: Timestamp) {
         for worker in workers.into_iter().take(WORKERS_MAX) {
-            self.note_asked(&worker);
-            let written = Some(worker.last_seen_at);
-            self.keep(worker, written);
+            self.note_asked(&worker.methods, now);
+            if is_now(worker.last_seen_at, now) {
+                let written = Some(worker.last_seen_at);
+                self.keep(worker, written);
+            }
         }
+    }
+
+    /// A worker holds tasks of these methods. Whether one of them is now known that nobody asked for.
+    pub(super) fn holds(
+        &mut self,
+        (worker, principal): (&Arc<str>, &Arc<str>),
+        methods: &[Arc<str>],
+        node: Option<Uuid>,
+        now: Timestamp,
+    ) -> bool {
+        let is_asked =
+            |method: &Arc<str>| self.asked.get(method).is_some_and(|at| is_now(*at, now));
+        let is_news = !methods.iter().all(is_asked);
+        self.note_asked(methods, now);
+        let known = self.here.get_mut(principal);
+        if let Some(present) = known.and_then(|workers| workers.get_mut(worker)) {
+            present.seen.last_seen_at = now;
+        } else if self.here_count < WORKERS_MAX {
+            let seen = Worker {
+                worker: worker.clone(),
+                principal: principal.clone(),
+                node,
+                methods: Arc::from(methods),
+                connection: Connection::Poll,
+                since: now,
+                last_seen_at: now,
+            };
+            self.keep(seen, None);
+        }
+        self.is_news |= is_news;
+        is_news
     }
 
     /// Workers of other servers, as they were last written.
     pub(super) fn see_elsewhere(&mut self, workers: Vec<Worker>) {
         for worker in &workers {
-            self.note_asked(worker);
+            self.note_asked(&worker.methods, worker.last_seen_at);
         }
         self.elsewhere = workers;
     }
 
-    fn note_asked(&mut self, worker: &Worker) {
-        for method in &*worker.methods {
+    fn note_asked(&mut self, methods: &[Arc<str>], asked_at: Timestamp) {
+        for method in methods {
             if let Some(at) = self.asked.get_mut(method) {
-                *at = (*at).max(worker.last_seen_at);
+                *at = (*at).max(asked_at);
             } else if self.asked.len() < ASKED_METHODS_MAX {
-                self.asked.insert(method.clone(), worker.last_seen_at);
+                self.asked.insert(method.clone(), asked_at);
             }
         }
     }

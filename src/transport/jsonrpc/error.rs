@@ -251,11 +251,14 @@ impl RpcError {
     /// whose value needs it.
     #[must_use]
     pub fn forbidden(scope: &str, field: &str) -> Self {
+        // Tokens of workers may be narrowed to methods: then the scope alone does not do.
+        let is_method = scope == "worker" && field != "credentials";
+        let what = if is_method { " for this method" } else { "" };
         Self::of(
             ErrorKind::Unauthorized,
             field,
             "the credentials do not allow this",
-            &format!("credentials with the scope `{scope}`"),
+            &format!("credentials with the scope `{scope}`{what}"),
             &Value::Null,
         )
         .with("scope", scope)

@@ -21,7 +21,7 @@ impl Speaker<'_> {
                 format!("no worker asks for `{method}`; the last one asked at {last}")
             }
             (0, None) => format!("no worker asks for `{method}`, and none has in the last day"),
-            (_, _) if limit.is_some_and(|limit| running >= limit) => {
+            (_, _) if workers.is_some_and(|workers| workers.is_full) => {
                 format!("as many attempts of `{method}` are under way as its limit allows")
             }
             (_, _) if ahead > 0 => {
