@@ -261,9 +261,33 @@ async fn a_server_that_is_alone_knows_after_a_restart_who_asked() {
     let again = w.node(None).await;
     assert_eq!(again.standing("scrape"), Standing::Remote);
     assert_eq!(again.there(), ["user:ann w1"]);
+    // While there was no server, it could not ask: it has a minute from the start on.
+    w.clock.advance_ms(30 * SECOND);
+    again.registry.sweep();
+    assert_eq!(again.standing("scrape"), Standing::Remote);
+    assert!(again.there().is_empty());
     w.clock.advance_ms(30 * SECOND);
     again.registry.sweep();
     assert_eq!(again.standing("scrape"), Standing::Unknown);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_too_busy_to_ask_keeps_its_methods() {
+    let w = World::new().await;
+    let node = w.node(None).await;
+    node.ask("w1", &["scrape"]).unwrap();
+    for _ in 0..6 {
+        w.clock.advance_ms(20 * SECOND);
+        let (worker, principal) = (Arc::from("w1"), Arc::from(ANN));
+        let methods = [Arc::from("scrape")];
+        node.registry.holds(&worker, &principal, &methods);
+        node.registry.sweep();
+    }
+    assert_eq!(node.standing("scrape"), Standing::Remote);
+    assert_eq!(node.there(), ["user:ann w1"]);
+    w.clock.advance_ms(60 * SECOND);
+    node.registry.sweep();
+    assert_eq!(node.standing("scrape"), Standing::Unknown);
 }
 
 #[tokio::test]
