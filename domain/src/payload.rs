@@ -1,5 +1,6 @@
 //! JSON objects that the rules carry but never look into.
 
+use crate::limits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
@@ -46,6 +47,49 @@ impl Payload {
         // The text alone would be taken at any depth, and then `to_map` could not read it.
         serde_json::from_str::<Map<String, Value>>(text)?;
         serde_json::from_str(text)
+    }
+}
+
+/// A value is nested deeper than [`limits::PAYLOAD_DEPTH_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooDeep {
+    /// Its JSON levels.
+    pub levels: usize,
+}
+
+impl TooDeep {
+    /// What is wrong, as violations say it.
+    #[must_use]
+    pub fn reason(self) -> String {
+        format!("Nested too deep: {} levels", self.levels)
+    }
+
+    /// What would be accepted.
+    #[must_use]
+    pub fn expected(self) -> String {
+        format!("at most {} levels of JSON", limits::PAYLOAD_DEPTH_MAX)
+    }
+}
+
+/// Checks that tasks and answers can hold `value` and still be read. Cost: O(size); `value` was parsed, and so has
+/// at most 127 levels.
+///
+/// # Errors
+/// [`TooDeep`].
+pub fn check_depth(value: &Value) -> Result<(), TooDeep> {
+    let levels = depth(value);
+    if levels > limits::PAYLOAD_DEPTH_MAX {
+        return Err(TooDeep { levels });
+    }
+    Ok(())
+}
+
+/// JSON levels of a value; 0 for a value that holds no others.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 

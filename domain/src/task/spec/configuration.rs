@@ -3,6 +3,7 @@
 use super::reader::Reader;
 use super::{Params, Schemas, timeout_ms};
 use crate::limits;
+use crate::payload::check_depth;
 use crate::task::RetryPolicy;
 use crate::{Payload, Timestamp};
 use serde_json::{Map, Value};
@@ -28,11 +29,9 @@ impl<'a> Reader<'a> {
             );
             return None;
         }
-        let levels = depth(value);
-        if levels > limits::PAYLOAD_DEPTH_MAX {
-            let reason = format!("Nested too deep: {levels} levels");
-            let expected = format!("at most {} levels of JSON", limits::PAYLOAD_DEPTH_MAX);
-            self.fault(field, reason, expected, &Value::from(levels));
+        if let Err(deep) = check_depth(value) {
+            let levels = Value::from(deep.levels);
+            self.fault(field, deep.reason(), deep.expected(), &levels);
             return None;
         }
         Some((object, payload))
@@ -216,14 +215,5 @@ impl<'a> Reader<'a> {
             );
         }
         parsed
-    }
-}
-
-/// JSON levels of a value; 0 for a value that holds no others. Parsed JSON has at most 127.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

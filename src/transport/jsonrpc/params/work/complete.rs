@@ -35,6 +35,7 @@ mod tests {
     use super::super::super::testing::{ID, faults, map};
     use super::*;
     use serde_json::json;
+    use taskledger_domain::limits::PAYLOAD_DEPTH_MAX;
 
     #[test]
     fn an_output_is_an_object() {
@@ -51,6 +52,17 @@ mod tests {
         assert_eq!(
             faults(Params::read(&map(json!({"task_id": ID, "lease": ID})))),
             [("output".into(), "missing".into())]
+        );
+    }
+
+    #[test]
+    fn an_output_is_nested_as_deep_as_inputs_may_be() {
+        let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"x": inner}));
+        let of = |output| map(json!({"task_id": ID, "lease": ID, "output": output}));
+        assert!(Params::read(&of(nested(PAYLOAD_DEPTH_MAX))).is_ok());
+        assert_eq!(
+            faults(Params::read(&of(nested(PAYLOAD_DEPTH_MAX + 1)))),
+            [("output".into(), "Nested too deep: 101 levels".into())]
         );
     }
 }

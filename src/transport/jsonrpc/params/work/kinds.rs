@@ -5,6 +5,7 @@ use super::super::tokens::kinds::each;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::payload::check_depth;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, Payload, TaskId};
 
@@ -116,7 +117,7 @@ impl Kind for Fraction {
     }
 }
 
-/// A JSON object whose text is kept.
+/// A JSON object whose text is kept; nested as deep as `inputs` of tasks may be.
 #[derive(Debug, Clone, Copy)]
 pub struct Object;
 
@@ -131,6 +132,7 @@ impl Kind for Object {
         let members = value
             .as_object()
             .ok_or_else(|| Fault::new("not an object", "an object"))?;
+        check_depth(value).map_err(|deep| Fault::new(deep.reason(), deep.expected()))?;
         Ok(Payload::from_map(members))
     }
 }
