@@ -1,7 +1,6 @@
 //! Lines in which programs say how far they are.
 
-/// Characters of a message that a server takes.
-const MESSAGE_CHARS_MAX: usize = 1000;
+use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 
 /// How far a program is.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::limits::CLAIMS_MAX;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
@@ -24,8 +25,6 @@ const CLAIM_TIME_MAX: Duration = Duration::from_secs(WAIT_SECONDS + 30);
 /// A server that has work answers within this time. A worker that stops waits for such an answer, and gives what it
 /// claims back: dropped with the call, it would be nobody's until its lease ends.
 const ANSWER_AT_ONCE: Duration = Duration::from_millis(500);
-/// Claims that a server hands out at once.
-const CLAIMS_MAX: usize = 100;
 
 /// Works until it is told to stop, and what runs has ended.
 pub(super) async fn work(

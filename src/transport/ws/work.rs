@@ -27,6 +27,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::limits::CLAIMS_MAX;
 use taskledger_domain::task::Status;
 use taskledger_domain::{LeaseId, TaskId};
 use tokio::time::{Instant, sleep};
@@ -34,8 +35,6 @@ use tokio_stream::StreamExt;
 
 /// How long one call waits for work. Nothing is lost between two of them.
 const WAIT: Duration = Duration::from_secs(60);
-/// Claims of one call.
-const CLAIMS_MAX: usize = 100;
 /// Pause after a call for claims, or the log, has failed, unless the failure says how long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Pause of a worker that is drained, before it asks whether it still is.

@@ -7,9 +7,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Violation;
+use taskledger_domain::limits::CLAIMS_MAX;
 
-/// Claims of one call.
-const CLAIMS_MAX: u64 = 100;
 /// Seconds that a call waits for work.
 pub const WAIT_SECONDS_MAX: u32 = 60;
 
@@ -41,7 +40,7 @@ impl Parameters for Params {
             NameText,
             "The name of the worker; without it the name of the caller.",
         );
-        let max = reader.with_default("max", integer(1..=CLAIMS_MAX), 1, "Claims at once.");
+        let max = reader.with_default("max", integer(1..=CLAIMS_MAX as u64), 1, "Claims at once.");
         let lease_s = reader.with_default(
             "lease_seconds",
             lease_seconds(),

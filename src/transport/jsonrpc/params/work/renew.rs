@@ -2,11 +2,9 @@
 
 use super::super::super::reader::{Parameters, Reader, text};
 use super::kinds::{Fraction, held, lease_seconds};
+use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, TaskId, Violation};
-
-/// Characters of a message.
-const MESSAGE_CHARS_MAX: usize = 1000;
 
 /// Whose lease is to hold longer, and what the worker says besides.
 #[derive(Debug, Clone, PartialEq)]

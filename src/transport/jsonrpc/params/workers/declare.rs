@@ -6,11 +6,7 @@ use super::kinds::Defaults;
 use crate::application::api::work::Declare;
 use std::sync::Arc;
 use taskledger_domain::Violation;
-
-/// Characters of a description.
-const DESCRIPTION_CHARS_MAX: usize = 2000;
-/// Attempts of a method at once.
-const LIMIT_MAX: u64 = 100_000;
+use taskledger_workers::{DESCRIPTION_CHARS_MAX, LIMIT_MAX};
 
 /// The method to be declared.
 #[derive(Debug, Clone)]
@@ -42,7 +38,7 @@ impl Parameters for Params {
         );
         let limit = reader.optional(
             "limit",
-            integer(1..=LIMIT_MAX),
+            integer(1..=u64::from(LIMIT_MAX)),
             "Attempts at once, over all workers and nodes; without it as many as workers claim.",
         );
         reader.finish(|| {
