@@ -21,11 +21,13 @@ use crate::transport::budget::{Budget, Share};
 use crate::transport::figures::{Entrance, Figures};
 use crate::transport::openrpc::{self, DISCOVER, Discovery};
 use futures_util::FutureExt;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use taskledger_domain::Violation;
 use taskledger_domain::suggestion::suggestion;
 use tokio::time::{Instant, timeout_at};
 
@@ -55,13 +57,15 @@ pub fn figures<C>(methods: &[Method<C>]) -> Figures {
     Figures::new(names.chain([DISCOVER]).chain(OF_SOCKETS))
 }
 
-/// Whether a call can be answered with a stream.
+/// How a call can be answered; a stream only when it stands alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
     /// It is the only one, and gets an answer.
     Alone,
-    /// It is one of a batch, gets no answer, or is asked inside the process.
+    /// It is one of a batch, or is asked inside the process.
     Among,
+    /// It is a notification, and gets no answer.
+    Unheard,
 }
 
 impl<C: Send + Sync + 'static> Dispatcher<C> {
@@ -325,7 +329,11 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     ) -> Option<(Box<RawValue>, Outcome)> {
         let begun = Instant::now();
         let id = request.id.take();
-        let stands = if id.is_some() { stands } else { Stands::Among };
+        let stands = if id.is_some() {
+            stands
+        } else {
+            Stands::Unheard
+        };
         let place = match self.by_name.get(&*request.method) {
             Some(place) => Some(*place),
             None => (request.method == DISCOVER).then_some(self.methods.len()),
@@ -358,6 +366,11 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let Some(method) = self.methods.get(place) else {
             return self.discover(request.params);
         };
+        if stands == Stands::Unheard && method.needs_answer() {
+            let (reason, expected) = ("missing", "an id: nobody else hears of the leases");
+            let fault = Violation::of("id", reason, expected, &Value::Null);
+            return Err(RpcError::invalid_request(vec![fault]));
+        }
         let (call, stream) = prepare(method, request, context)?;
         let Some(stream) = stream else {
             return self.execute(method, call).await;
@@ -369,7 +382,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
                 "false or absent; poll tasks.get, whose `run` tells the state",
             );
         };
-        if stands == Stands::Among {
+        if stands != Stands::Alone {
             let expected = "a call that is no part of a batch and has an id";
             return refused("a stream stands alone", expected);
         }
@@ -470,3 +483,6 @@ pub fn result<T: serde::Serialize>(clock: &SharedClock, value: &T) -> Outcome {
     text.map(|text| Text::Whole(text).into())
         .map_err(|error| RpcError::internal(&**clock, &error))
 }
+
+#[cfg(test)]
+mod tests;

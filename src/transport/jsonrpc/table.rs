@@ -44,6 +44,12 @@ impl<C> Method<C> {
         }
     }
 
+    /// Whether a call without an id is refused: nobody would hear of the leases that it begins.
+    #[must_use]
+    pub fn needs_answer(&self) -> bool {
+        self.changes == Changes::Claims
+    }
+
     /// Whether a call runs to its end when the caller goes away. Whoever is gone can do no work.
     #[must_use]
     pub fn finishes_alone(&self) -> bool {

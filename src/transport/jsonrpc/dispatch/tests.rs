@@ -1,0 +1,51 @@
+//! Notifications: which calls are carried out though nobody hears of their outcome.
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::transport::openrpc::about;
+use futures_util::future::ready;
+
+fn counting(name: &'static str, changes: Changes) -> Method<AtomicU64> {
+    Method {
+        name,
+        title: "",
+        summary: "",
+        tags: &[],
+        params: Vec::new(),
+        changes,
+        about: about::work::claim(),
+        handler: |calls, _| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            let text = RawValue::from_string("{}".to_owned()).expect("JSON");
+            Box::pin(ready(Ok(Text::Whole(text).into())))
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_nobody_hears_of_is_not_carried_out() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let methods = vec![
+        counting("claim", Changes::Claims),
+        counting("renew", Changes::Work),
+    ];
+    let dispatcher = Dispatcher::new(calls.clone(), methods, Arc::new(SystemClock::default()));
+    for (method, id, carried_out) in [
+        ("claim", None, 0),
+        ("claim", Some("null"), 1),
+        ("claim", Some("1"), 1),
+        ("renew", None, 1),
+    ] {
+        let id = id.map(|id| format!(r#","id":{id}"#)).unwrap_or_default();
+        let call = format!(r#"{{"jsonrpc":"2.0","method":"{method}"{id}}}"#);
+        let before = calls.load(Ordering::Relaxed);
+        for body in [call.clone(), format!("[{call}]")] {
+            let context = Context::anonymous(Arc::from("r"));
+            let answer = dispatcher.answer_bytes(body.as_bytes(), context).await;
+            assert_eq!(answer.is_some(), !id.is_empty(), "{body}");
+        }
+        let made = calls.load(Ordering::Relaxed) - before;
+        assert_eq!(made, 2 * carried_out, "{call}");
+    }
+    assert_eq!(dispatcher.failed_notifications(), 2);
+}
