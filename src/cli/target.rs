@@ -9,6 +9,7 @@ use reqwest::header::{
 };
 use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
+use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use url::Host;
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The code with which a server refuses a body that is too large.
+const INVALID_REQUEST: i64 = -32600;
 
 /// Where credentials come from. Messages name it, and never what was there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -164,6 +167,12 @@ impl Target {
             ));
         }
         match error {
+            // A proxy; the server itself says so in the protocol, with this code.
+            ApiError::Protocol(_) if status == StatusCode::PAYLOAD_TOO_LARGE => ApiError::Refused {
+                code: INVALID_REQUEST,
+                message: format!("{} answered {status}", self.url),
+                data: Value::Null,
+            },
             ApiError::Protocol(_) => ApiError::Protocol(format!(
                 "{} answered {status}, but not in the protocol of a taskledger server",
                 self.url

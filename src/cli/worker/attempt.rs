@@ -45,7 +45,7 @@ pub(super) async fn run(shared: Arc<Shared>, claim: Claim) -> Ending {
             (outcome, Some(text.clone()), Some(text))
         }
     };
-    Ending {
+    let ending = Ending {
         task_id: claim.task_id().to_owned(),
         method: claim.method().to_owned(),
         attempt: claim.lease.attempt,
@@ -53,7 +53,11 @@ pub(super) async fn run(shared: Arc<Shared>, claim: Claim) -> Ending {
         detail,
         took: started.elapsed(),
         fatal,
+    };
+    if let Some(complaint) = ending.complaint() {
+        say(&complaint);
     }
+    ending
 }
 
 async fn ended(shared: &Shared, claim: &Claim) -> std::io::Result<Told> {

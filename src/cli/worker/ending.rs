@@ -50,6 +50,21 @@ pub(super) struct Ending {
 }
 
 impl Ending {
+    /// What people are told of an outcome that the server did not take.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let what = match self.outcome {
+            Outcome::Lost => "the attempt is not this worker's any more",
+            Outcome::Untold => "the outcome was not told",
+            Outcome::Completed | Outcome::Failed | Outcome::Cancelled | Outcome::Released => {
+                return None;
+            }
+        };
+        let reason = self.detail.as_deref().map(printable);
+        let reason = reason.map(|text| format!(": {text}")).unwrap_or_default();
+        let (task, attempt) = (printable(&self.task_id), self.attempt);
+        Some(format!("[{task}] attempt {attempt}: {what}{reason}"))
+    }
+
     /// One line.
     pub(super) fn show(&self, out: &mut Output) -> io::Result<()> {
         if out.is_json() {
@@ -75,5 +90,36 @@ impl Ending {
             self.attempt,
             self.took.as_secs_f64(),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_hear_of_outcomes_that_the_server_did_not_take() {
+        let ending = |outcome| Ending {
+            task_id: "t".to_owned(),
+            method: "m".to_owned(),
+            attempt: 2,
+            outcome,
+            detail: Some("the task was cancelled".to_owned()),
+            took: Duration::ZERO,
+            fatal: None,
+        };
+        let lost =
+            "[t] attempt 2: the attempt is not this worker's any more: the task was cancelled";
+        let untold = "[t] attempt 2: the outcome was not told: the task was cancelled";
+        for (outcome, expected) in [
+            (Outcome::Lost, Some(lost)),
+            (Outcome::Untold, Some(untold)),
+            (Outcome::Completed, None),
+            (Outcome::Failed, None),
+            (Outcome::Cancelled, None),
+            (Outcome::Released, None),
+        ] {
+            assert_eq!(ending(outcome).complaint().as_deref(), expected);
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::claim::Claim;
 use super::ending::Outcome;
 use super::pace::Pace;
 use super::program::Verdict;
+use super::say;
 use crate::cli::ApiError;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,17 +29,13 @@ pub(super) async fn told(shared: &Shared, claim: &Claim, verdict: Verdict) -> To
             let answer = insisted(shared, claim, "tasks.complete", json!({"output": output})).await;
             match answer {
                 // Somebody must mend the program or the task.
-                Err(NotTold::Refused(ApiError::Refused {
-                    code,
-                    message,
-                    data,
-                })) => {
-                    let error = ApiError::Refused {
-                        code,
-                        message,
-                        data,
-                    };
-                    (format!("the output is refused: {error}"), false)
+                Err(NotTold::Refused(error @ ApiError::Refused { .. })) => {
+                    let (task, attempt) = (claim.task_id(), claim.lease.attempt);
+                    let text = format!("the output is refused: {error}");
+                    say(&format!(
+                        "[{task}] attempt {attempt}: {text}; the task fails"
+                    ));
+                    (text, false)
                 }
                 Ok(_) => return (Outcome::Completed, None),
                 Err(other) => return other.into(),

@@ -21,6 +21,8 @@ enum Reply {
     Refused(i64, Value),
     /// What a proxy says whose server is away.
     Away,
+    /// What a proxy says of a body that is too large for it.
+    TooLarge,
     /// Nothing, for ever: nobody has work.
     Never,
 }
@@ -57,6 +59,7 @@ impl Server {
                         json!({"error": {"code": code, "message": "no", "data": data}})
                     }
                     Reply::Away => return (StatusCode::BAD_GATEWAY, "<html>".to_owned()),
+                    Reply::TooLarge => return (StatusCode::PAYLOAD_TOO_LARGE, "<html>".to_owned()),
                     Reply::Never => std::future::pending().await,
                 };
                 (StatusCode::OK, body.to_string())
@@ -340,6 +343,23 @@ async fn a_failure_and_an_output_that_is_refused_are_told() {
     assert_eq!(told[0]["error"], "the output is refused: no (-32602)");
     assert_eq!(told[0]["retryable"], false);
     assert_eq!(worker.stopped().await["outcome"], "failed");
+}
+
+#[tokio::test]
+async fn an_output_that_a_proxy_finds_too_large_fails_the_task() {
+    let script = |method: &str, _: &Value| match method {
+        "tasks.complete" => Reply::TooLarge,
+        _ => Reply::Result(json!({"task_id": "t", "status": "failed"})),
+    };
+    let server = Server::with(vec![claims(&[claim("t", 60.0)])], script).await;
+    let worker = Running::start(&server, &["--", "echo", "{}"]);
+    let told = server.called("tasks.fail", 1).await;
+    let error = told[0]["error"].as_str().unwrap();
+    assert!(error.starts_with("the output is refused: "), "{error}");
+    assert!(error.contains("413 Payload Too Large"), "{error}");
+    assert_eq!(told[0]["retryable"], false);
+    assert_eq!(worker.stopped().await["outcome"], "failed");
+    assert_eq!(server.called("tasks.complete", 1).await.len(), 1);
 }
 
 #[tokio::test]
