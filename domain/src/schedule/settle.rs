@@ -199,6 +199,11 @@ impl Turn<'_> {
             let method = self.flow.methods.text(line.method).unwrap_or_default();
             let error = match self.flow.standing(line, capacity) {
                 Standing::Local => format!("no slot of `{method}` was free within {seconds} s"),
+                Standing::Remote | Standing::Unknown if !capacity.is_remote(method) => {
+                    format!(
+                        "no worker claimed it within {seconds} s: no worker asks for `{method}`"
+                    )
+                }
                 Standing::Remote | Standing::Unknown => {
                     format!(
                         "no worker claimed it within {seconds} s: nobody was free for `{method}`"

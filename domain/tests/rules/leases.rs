@@ -419,6 +419,13 @@ fn a_ready_task_that_nobody_starts_in_time_fails() {
     let why = "no worker claimed it within 1.5 s: nobody was free for `resize`";
     assert_eq!(error_of(&s, "a"), why);
 
+    // Of a method that no worker asks for.
+    let absent = task("a").method("nobody has it").by_workers();
+    let s = given(vec![absent.starts_within_ms(1500)]);
+    let s = s.when(execute("a")).accepted().after_ms(1500);
+    let why = "no worker claimed it within 1.5 s: no worker asks for `nobody has it`";
+    assert_eq!(error_of(&s, "a"), why);
+
     // A claim that comes too late finds it failed.
     let mut s = running(vec![remote("a").starts_within_ms(1500)]);
     s.now = s.now.plus_ms(1500);
