@@ -177,7 +177,9 @@ impl App {
         let limit = self.flows.slots().claim_limits().get(method).copied();
         let workers = AwaitedWorkers {
             asking: 0,
+            drained: 0,
             last_asked_at: None,
+            silent_ms: None,
             running: figures.leased,
             limit,
             tasks_ahead: ahead.min(TASKS_AHEAD_MAX),
@@ -247,10 +249,16 @@ const TASKS_AHEAD_MAX: usize = 1000;
 /// The workers that a task waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedWorkers {
-    /// Workers that ask for its method now.
+    /// Workers that ask for its method now, or are busy.
     pub asking: usize,
+    /// Workers that are there and drained; not among the others.
+    #[serde(default)]
+    pub drained: usize,
     /// When one last asked, within the last day.
     pub last_asked_at: Option<Timestamp>,
+    /// How long ago that was.
+    #[serde(default)]
+    pub silent_ms: Option<u64>,
     /// Attempts of the method under way, of the flows of the node that answers.
     pub running: usize,
     /// How many there may be; absent for any number.

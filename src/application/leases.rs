@@ -353,6 +353,18 @@ impl Leases {
         workers
     }
 
+    /// Attempts under leases of this principal, by method. Cost: O(leases).
+    pub(super) fn running_of(&self, holder: &str) -> HashMap<Arc<str>, usize> {
+        let inner = self.inner();
+        let mut methods = HashMap::new();
+        for Record { holding, .. } in inner.records.values() {
+            if holding.holder.as_deref() == Some(holder) {
+                *methods.entry(holding.method.clone()).or_default() += 1;
+            }
+        }
+        methods
+    }
+
     /// Leases by worker and principal: how many, and the first of them. Cost: O(leases).
     pub(super) fn by_worker(&self) -> HashMap<WorkerKey, (usize, Vec<Holding>)> {
         let inner = self.inner();

@@ -188,6 +188,11 @@ impl Offers {
         self.inner().figures()
     }
 
+    /// Tasks that wait for a worker, by method, of the flows that are in reach. Cost: O(methods * flows of each).
+    pub(super) fn ready_of(&self, reach: &Reach) -> HashMap<Arc<str>, usize> {
+        self.inner().ready_of(reach)
+    }
+
     /// Offers of a method that go before this rank, counted up to `most`, for flows of anybody.
     pub(super) fn ahead(&self, method: &str, rank: Rank, flow: FlowId, most: usize) -> usize {
         self.inner().ahead(method, rank, flow, most)

@@ -4,7 +4,7 @@ mod workers;
 
 pub use taskledger_workers::Renewal;
 pub use workers::{
-    ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asks, DeclareRefusal, KnownMethod, Workers,
+    ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asking, Asks, DeclareRefusal, KnownMethod, Workers,
 };
 
 use super::api::ExecutorView;

@@ -6,6 +6,7 @@
 
 mod auth;
 mod hints;
+mod presence;
 mod reads;
 mod secrets;
 mod streams;
@@ -15,6 +16,7 @@ mod work;
 mod workers;
 
 pub use auth::{Access, HasAccess};
+pub use presence::Connected;
 
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
@@ -31,6 +33,7 @@ use crate::webhooks::api::Webhooks;
 use crate::webhooks::callback::Callback;
 use crate::webhooks::worker;
 use futures_util::FutureExt;
+use presence::Connections;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use taskledger_auth::{Tokens, Vault};
@@ -75,6 +78,7 @@ pub struct Service {
     access: Access,
     secrets: Arc<Vault>,
     workers: Arc<dyn Workers>,
+    connections: Arc<Connections>,
     forward: Option<Arc<dyn Forward>>,
     limits: Arc<Limits>,
     metrics: Option<Arc<dyn Exposition>>,
@@ -105,6 +109,7 @@ impl Service {
             deliveries,
             secrets,
             workers,
+            connections: Arc::default(),
             forward,
             limits,
             metrics,

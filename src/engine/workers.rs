@@ -14,7 +14,7 @@ pub use renewals::StoredRenewals;
 use super::ExecutorDirectory;
 use super::directory::Snapshot;
 use crate::application::ports::{
-    ASKED_FOR_MS, AskRefusal, Asks, DeclareRefusal, KnownMethod, Workers,
+    ASKED_FOR_MS, AskRefusal, Asking, Asks, DeclareRefusal, KnownMethod, Workers,
 };
 use crate::clock::SharedClock;
 use crate::store;
@@ -186,7 +186,8 @@ impl WorkerRegistry {
             Some(_) | None => News::Quiet,
         };
         let write = async {
-            if !unwritten.left.is_empty() {
+            // A server that is alone knows who is there, and after a restart what was asked for.
+            if self.node.is_some() && !unwritten.left.is_empty() {
                 self.store.gone(&unwritten.left, self.node).await?;
             }
             if !unwritten.workers.is_empty() {
@@ -333,6 +334,10 @@ impl Workers for WorkerRegistry {
         self.state().known.method(name, self.clock.now())
     }
 
+    fn asking(&self, method: &str) -> Asking {
+        self.state().known.asking(method, self.clock.now())
+    }
+
     fn workers(&self) -> Vec<Worker> {
         let now = self.clock.now();
         let mut workers: Vec<Worker> = self.state().known.workers(now).cloned().collect();
@@ -346,6 +351,10 @@ impl Workers for WorkerRegistry {
 
     fn is_draining(&self, worker: &str, principal: &str) -> bool {
         self.state().known.is_drained(worker, principal)
+    }
+
+    fn drained(&self, worker: &str) -> Vec<Arc<str>> {
+        self.state().known.drained(worker)
     }
 
     fn last_asked_at(&self, method: &str) -> Option<Timestamp> {

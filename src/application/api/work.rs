@@ -1,5 +1,6 @@
 //! Work that is done outside the server: what workers ask for and say, and what they are told.
 
+pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,9 +232,9 @@ pub struct MethodView {
     pub declared: Option<Arc<Method>>,
     /// Workers that ask for it now.
     pub workers: usize,
-    /// Attempts under way of the flows of this node.
+    /// Attempts under way of the flows of this node, as far as the caller may know of them.
     pub running: usize,
-    /// Tasks that wait for a worker, of the flows of this node.
+    /// Tasks that wait for a worker, of the flows of this node, as far as the caller sees them.
     pub waiting: usize,
     /// When one last asked.
     pub last_asked_at: Option<Timestamp>,

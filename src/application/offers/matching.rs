@@ -293,6 +293,16 @@ impl Inner {
         figures.collect()
     }
 
+    /// Ready tasks by method, of the flows that are in reach.
+    pub(super) fn ready_of(&self, reach: &Reach) -> HashMap<Arc<str>, usize> {
+        let ready = self.methods.iter().map(|(name, method)| {
+            let entries = method.entries.values();
+            let of_reach = entries.filter(|entry| reach.covers(entry.owner.as_deref()));
+            (name.clone(), of_reach.map(|entry| entry.ready).sum())
+        });
+        ready.collect()
+    }
+
     pub(super) fn ahead(&self, name: &str, rank: Rank, flow: FlowId, most: usize) -> usize {
         let Some(method) = self.methods.get(name) else {
             return 0;

@@ -30,18 +30,22 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     /// A worker holds tasks of these methods and may be too busy to ask: it is there, and its methods are asked
     /// for. To be said each [`ASK_AGAIN_MS`] while it holds some. Cost: O(methods), without I/O.
     fn holds(&self, worker: &Arc<str>, principal: &Arc<str>, methods: &[Arc<str>]);
-    /// The worker asks no more: its socket has closed, or it said so. Its methods stay known for
-    /// [`ASKED_FOR_MS`].
+    /// The worker asks no more: its last connection has closed. It is not there until it asks again; its methods
+    /// stay known for [`ASKED_FOR_MS`].
     fn left(&self, worker: &str, principal: &str);
     /// Declared methods and those that workers ask for now, by name. Cost: O(methods + workers).
     fn methods(&self) -> Vec<KnownMethod>;
     /// The same for one method; `None`: it is neither declared nor asked for now.
     fn method(&self, name: &str) -> Option<KnownMethod>;
+    /// Who would take a task of a method now. Cost: O(workers * methods of each).
+    fn asking(&self, method: &str) -> Asking;
     /// Workers that ask now, by principal and name; one that is connected to several servers is there once for
     /// each. Cost: O(workers).
     fn workers(&self) -> Vec<Worker>;
     /// Whether the worker gets no new work. Cost: O(1).
     fn is_draining(&self, worker: &str, principal: &str) -> bool;
+    /// The principals whose worker of this name gets no new work, whether it is there or not. Cost: O(principals).
+    fn drained(&self, worker: &str) -> Vec<Arc<str>>;
     /// When a worker last asked for the method, within the last day. Cost: O(1).
     fn last_asked_at(&self, method: &str) -> Option<Timestamp>;
     /// Whether the worker gets no new work from now on (`is_drained`), or gets it again. On other servers it
@@ -101,6 +105,15 @@ pub struct KnownMethod {
     pub workers: usize,
     /// When one last asked, within the last day.
     pub last_asked_at: Option<Timestamp>,
+}
+
+/// Who would take a task of a method.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// Workers that are there: heard of within the time in which those that wait or hold tasks are heard of again.
+    pub now: usize,
+    /// Workers that were heard of within [`ASKED_FOR_MS`] and are drained; not among the others.
+    pub drained: usize,
 }
 
 /// Why a worker cannot ask for what it asks for; it can mend it.

@@ -32,7 +32,8 @@ impl Service {
     /// [`Error`].
     pub async fn claim(&self, context: &Context, claim: Claim) -> Result<Claims, Error> {
         self.admit(context, UseCase::ClaimTasks)?;
-        let worker = claim.worker.unwrap_or_else(|| name(&context.caller));
+        let worker = claim.worker.clone();
+        let worker = worker.unwrap_or_else(|| name(&context.caller));
         let principal = context.caller.actor();
         let methods: &[Arc<str>] = match &claim.wanted {
             Wanted::Methods(methods) => methods,
@@ -46,7 +47,19 @@ impl Service {
             connection: claim.connection,
         };
         self.workers.asked(&asks).map_err(|error| unasked(&error))?;
-        if self.workers.is_draining(&worker, principal) {
+        let connected = self.connected(context, Some(worker.clone()));
+        let claims = self.claim_as(context, &claim, &asks).await;
+        connected.answered();
+        claims
+    }
+
+    async fn claim_as(
+        &self,
+        context: &Context,
+        claim: &Claim,
+        asks: &Asks<'_>,
+    ) -> Result<Claims, Error> {
+        if self.workers.is_draining(asks.worker, asks.principal) {
             return Ok(draining());
         }
         let until = Instant::now() + claim.wait;
@@ -55,7 +68,7 @@ impl Service {
             .map(|deadline| deadline.checked_sub(MARGIN).unwrap_or(deadline));
         let until = latest.map_or(until, |latest| latest.min(until));
         let here = ClaimHere {
-            worker: worker.clone(),
+            worker: Arc::from(asks.worker),
             wanted: claim.wanted.clone(),
             max: claim.max,
             lease_ms: claim.lease_ms,
@@ -70,7 +83,7 @@ impl Service {
             }
             Wanted::Methods(methods) => {
                 match self
-                    .wait(context, (&here, heard_at), methods, &asks, until)
+                    .wait(context, (&here, heard_at), methods, asks, until)
                     .await?
                 {
                     Some(untold) => untold,
@@ -257,7 +270,7 @@ impl App {
 }
 
 /// What a worker is called that does not say it: its principal's name.
-fn name(caller: &Caller) -> Arc<str> {
+pub(super) fn name(caller: &Caller) -> Arc<str> {
     let actor = caller.actor();
     actor
         .split_once(':')

@@ -9,7 +9,6 @@ use crate::application::api::{Error, Explained, Failure};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::leases::Holding;
-use crate::application::offers;
 use crate::application::ports::{ASK_AGAIN_MS, DeclareRefusal, KnownMethod};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +44,7 @@ impl Service {
         let known = known.ok_or_else(|| {
             Error::from(Failure::Broken("a declared method is not known".to_owned()))
         })?;
-        Ok(self.method_view(known, &self.app.flows.offers.figures()))
+        Ok(method_view(known, &self.figures_of(&context.caller)))
     }
 
     /// Takes the declaration of a method back; says whether there was one.
@@ -79,17 +78,16 @@ impl Service {
         cancel.run_until_cancelled(note).await;
     }
 
-    /// The methods of workers, by name.
+    /// The methods of workers, by name. Tasks are counted as far as the caller sees them, workers all: which
+    /// programs are there is no secret of whose tasks they do.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
         self.admit(context, UseCase::ListMethods)?;
-        let figures = self.app.flows.offers.figures();
+        let figures = self.figures_of(&context.caller);
         let known = self.workers.methods().into_iter();
-        Ok(known
-            .map(|known| self.method_view(known, &figures))
-            .collect())
+        Ok(known.map(|known| method_view(known, &figures)).collect())
     }
 
     /// Workers that ask for work, or hold some: one's own, or with `users:any` all.
@@ -143,7 +141,8 @@ impl Service {
         Ok(views)
     }
 
-    /// Gives a worker no more work, or work again: one's own, or with `admin` that of any principal.
+    /// Gives a worker no more work, or work again: one's own, or with `admin` that of any principal. Work again also
+    /// gets one that is not there.
     ///
     /// # Errors
     /// [`Error`].
@@ -159,6 +158,10 @@ impl Service {
             let known = self.workers.workers().into_iter();
             let known = known.filter(|known| &*known.worker == worker);
             principals.extend(known.map(|known| known.principal));
+            if !is_drained {
+                // One that is not there, too: it would end at once when it comes.
+                principals.extend(self.workers.drained(worker));
+            }
             principals.sort_unstable();
             principals.dedup();
         }
@@ -169,7 +172,10 @@ impl Service {
                 invalid("worker", &error.to_string(), expected, worker)
             })?;
         }
-        self.app.flows.offers.look();
+        if is_drained {
+            // It may be among those that wait.
+            self.app.flows.offers.look();
+        }
         let held = self.app.flows.leases.by_worker();
         let of_worker = held.iter().filter(|((name, of), _)| {
             let own = of.as_ref().is_some_and(|of| principals.contains(of));
@@ -186,26 +192,52 @@ impl Service {
     pub(super) fn knows_workers(&self, explained: &mut Explained) {
         let method = explained.explanation.method.as_deref();
         if let (Some(workers), Some(method)) = (&mut explained.workers, method) {
-            let known = self.workers.method(method);
-            workers.asking = known.map_or(0, |known| known.workers);
-            workers.last_asked_at = self.workers.last_asked_at(method);
+            let asking = self.workers.asking(method);
+            let last = self.workers.last_asked_at(method);
+            workers.asking = asking.now;
+            workers.drained = asking.drained;
+            workers.last_asked_at = last;
+            workers.silent_ms = last.map(|at| self.app.clock.now().ms_since(at));
         }
     }
 
-    fn method_view(
-        &self,
-        known: KnownMethod,
-        figures: &HashMap<Arc<str>, offers::RemoteWork>,
-    ) -> MethodView {
-        let figures = figures.get(&known.name).copied().unwrap_or_default();
-        MethodView {
-            method: known.name,
-            declared: known.declared,
-            workers: known.workers,
-            running: figures.leased,
-            waiting: figures.ready,
-            last_asked_at: known.last_asked_at,
+    /// Figures of tasks that the caller may know: with `users:any` of all, else tasks of its own flows that wait,
+    /// and attempts of its own workers.
+    fn figures_of(&self, caller: &Caller) -> Figures {
+        let flows = &self.app.flows;
+        match caller.reach() {
+            Reach::All => {
+                let figures = flows.offers.figures().into_iter();
+                let figures =
+                    figures.map(|(method, figures)| (method, (figures.leased, figures.ready)));
+                figures.collect()
+            }
+            reach @ Reach::Of(_) => {
+                let mut figures = Figures::new();
+                for (method, running) in flows.leases.running_of(caller.actor()) {
+                    figures.entry(method).or_default().0 = running;
+                }
+                for (method, waiting) in flows.offers.ready_of(&reach) {
+                    figures.entry(method).or_default().1 = waiting;
+                }
+                figures
+            }
         }
+    }
+}
+
+/// Attempts under way and tasks that wait, by method.
+type Figures = HashMap<Arc<str>, (usize, usize)>;
+
+fn method_view(known: KnownMethod, figures: &Figures) -> MethodView {
+    let (running, waiting) = figures.get(&known.name).copied().unwrap_or_default();
+    MethodView {
+        method: known.name,
+        declared: known.declared,
+        workers: known.workers,
+        running,
+        waiting,
+        last_asked_at: known.last_asked_at,
     }
 }
 

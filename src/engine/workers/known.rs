@@ -1,6 +1,8 @@
 //! What a server knows of workers, in memory: methods, who asks for them, who is drained.
 
-use crate::application::ports::{ASKED_FOR_MS, AskRefusal, Asks, KnownMethod};
+use crate::application::ports::{
+    ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asking, Asks, KnownMethod,
+};
 use crate::engine::directory::Remote;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,6 +19,11 @@ pub(super) const ASKED_METHODS_MAX: usize = 10_000;
 const LAST_ASKED_KEPT_MS: u64 = 24 * 3_600 * 1_000;
 /// The time of a worker that asks all the time is written this often, in milliseconds.
 const WRITE_AGAIN_MS: u64 = 5_000;
+
+/// Milliseconds after which a worker of this server is not there any more: it would have asked again.
+const SILENT_MS: u64 = ASK_AGAIN_MS + 5_000;
+/// The same for a worker of another server, of which this one hears later.
+const SILENT_ELSEWHERE_MS: u64 = SILENT_MS + 2 * WRITE_AGAIN_MS;
 
 /// A declared method that is ready for use.
 #[derive(Debug)]
@@ -291,6 +298,27 @@ impl Known {
         all.filter(move |worker| is_now(worker.last_seen_at, now))
     }
 
+    /// Who would take a task of this method.
+    pub(super) fn asking(&self, method: &str, now: Timestamp) -> Asking {
+        let here = self.here.values().flat_map(HashMap::values);
+        let here = here.map(|present| (&present.seen, SILENT_MS));
+        let elsewhere = self.elsewhere.iter();
+        let all = here.chain(elsewhere.map(|worker| (worker, SILENT_ELSEWHERE_MS)));
+        let mut asking = Asking::default();
+        for (worker, silent_ms) in all {
+            if !worker.methods.iter().any(|asked| **asked == *method) {
+                continue;
+            }
+            let silence_ms = now.ms_since(worker.last_seen_at);
+            if self.is_drained(&worker.worker, &worker.principal) {
+                asking.drained += usize::from(silence_ms < ASKED_FOR_MS);
+            } else {
+                asking.now += usize::from(silence_ms < silent_ms);
+            }
+        }
+        asking
+    }
+
     /// Declared methods and those that workers ask for now.
     pub(super) fn methods(&self, now: Timestamp) -> Vec<KnownMethod> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -331,6 +359,12 @@ impl Known {
     pub(super) fn is_drained(&self, worker: &str, principal: &str) -> bool {
         let drained = self.drained.get(principal);
         drained.is_some_and(|workers| workers.contains(worker))
+    }
+
+    /// The principals whose worker of this name is drained.
+    pub(super) fn drained(&self, worker: &str) -> Vec<Arc<str>> {
+        let of_name = self.drained.iter().filter(|(_, all)| all.contains(worker));
+        of_name.map(|(principal, _)| principal.clone()).collect()
     }
 
     pub(super) fn set_drained(&mut self, worker: &str, principal: &str, is_drained: bool) {

@@ -5,13 +5,14 @@ use super::error::RpcError;
 use super::methods::answer;
 use super::params::work::claim::WAIT_SECONDS_MAX;
 use crate::application::api::Request;
-use crate::application::api::work::{Claim, Claims, Release};
+use crate::application::api::work::{Claim, Claims, Connected, Release};
 use crate::application::{Context, Service};
 use crate::subscription::stream::Notices;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{LeaseId, TaskId};
 
@@ -34,6 +35,9 @@ pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// What happens from now on to the tasks that the caller could have claimed.
     fn watch<'a>(&'a self, context: &'a Context) -> BoxFuture<'a, Result<Notices, RpcError>>;
 
+    /// Notes that a worker is connected, until the value is dropped.
+    fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected;
+
     /// Gives a task back that its worker was never told of.
     fn give_back<'a>(&'a self, context: &'a Context, release: Release) -> BoxFuture<'a, ()>;
 }
@@ -49,6 +53,10 @@ impl Work for Service {
 
     fn watch<'a>(&'a self, context: &'a Context) -> BoxFuture<'a, Result<Notices, RpcError>> {
         async move { answer(self, self.watch_claims(context).await) }.boxed()
+    }
+
+    fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected {
+        Self::connected(self, context, worker)
     }
 
     fn give_back<'a>(&'a self, context: &'a Context, release: Release) -> BoxFuture<'a, ()> {

@@ -13,7 +13,9 @@ pub(super) use window::{Window, Windows};
 use super::outbox::{Closed, Outbox};
 use super::params;
 use crate::application::Context;
-use crate::application::api::work::{Claim, Claimed, Claims, Connection, Release, Wanted};
+use crate::application::api::work::{
+    Claim, Claimed, Claims, Connected, Connection, Release, Wanted,
+};
 use crate::subscription::live::Published;
 use crate::subscription::notice::{Kind, TakenBack};
 use crate::subscription::stream::{Batch, Item, Notices};
@@ -52,6 +54,8 @@ pub(super) struct Worker {
     pub(super) asked: params::Work,
     pub(super) first: Claims,
     pub(super) notices: Notices,
+    /// As long as the subscription is open.
+    pub(super) connected: Connected,
 }
 
 /// The call that opens a subscription: what was asked for is claimed once, so that whatever is wrong with it is
@@ -66,6 +70,7 @@ pub(super) async fn begun(
     // Before the first claim, so that no end of one is missed.
     let notices = work.watch(&first).await?;
     let claim = claim(&asked, heard_at(), asked.window, Duration::ZERO);
+    let connected = work.connected(&first, asked.worker.clone());
     let first = work.claim(&first, claim).await?;
     Ok(Worker {
         work,
@@ -74,6 +79,7 @@ pub(super) async fn begun(
         asked,
         first,
         notices,
+        connected,
     })
 }
 
@@ -111,6 +117,7 @@ impl Worker {
             asked,
             first,
             notices,
+            connected: _connected,
         } = self;
         let teller = Teller {
             name,

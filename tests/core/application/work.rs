@@ -164,6 +164,26 @@ async fn a_drained_worker_gets_nothing() {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_not_there_is_drained_no_more_when_an_operator_says_so() {
+    let b = Broker::new().await;
+    let owner = Context::of(user_named("other"), Arc::from("request"));
+    let drained = b.service.drain(&owner, "gone", true).await.unwrap();
+    assert!(drained.draining);
+    let asks = || {
+        b.claims(
+            owner.clone(),
+            "gone",
+            methods(&["resize"]),
+            1,
+            Duration::ZERO,
+        )
+    };
+    assert!(soon(asks()).await.unwrap().unwrap().draining);
+    b.service.drain(&caller(), "gone", false).await.unwrap();
+    assert!(!soon(asks()).await.unwrap().unwrap().draining);
+}
+
+#[tokio::test]
 async fn the_same_outcome_again_gets_the_first_answer_and_another_one_changes_nothing() {
     let b = Broker::running().await;
     let retried = json!({"retry_count": 1});

@@ -3,8 +3,8 @@
 use serde_json::json;
 use std::sync::Arc;
 use taskledger::application::ports::{
-    ASKED_FOR_MS, AskRefusal, Asks, DeclareRefusal, ExecutorSnapshot, Renewal, Renewals, Standing,
-    Workers,
+    ASKED_FOR_MS, AskRefusal, Asking, Asks, DeclareRefusal, ExecutorSnapshot, Renewal, Renewals,
+    Standing, Workers,
 };
 use taskledger::clock::{Clock, ManualClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
@@ -157,6 +157,28 @@ async fn the_directory_changes_when_the_set_of_methods_does_and_not_with_each_cl
         shown,
         expected.map(|(name, workers)| (name.to_owned(), workers))
     );
+}
+
+#[tokio::test]
+async fn a_worker_that_fell_silent_is_told_from_one_that_asks_and_from_a_drained_one() {
+    let w = World::new().await;
+    let node = w.node(None).await;
+    let asking = |now, drained| Asking { now, drained };
+    for worker in ["silent", "there", "drained"] {
+        node.ask(worker, &["resize"]).unwrap();
+    }
+    node.ask("other", &["scrape"]).unwrap();
+    assert_eq!(node.registry.asking("resize"), asking(3, 0));
+    let drained = node.registry.drain("drained", ANN, true).await;
+    drained.unwrap().unwrap();
+    assert_eq!(node.registry.drained("drained"), [Arc::from(ANN)]);
+    w.clock.advance_ms(25 * SECOND);
+    node.ask("there", &["resize"]).unwrap();
+    assert_eq!(node.registry.asking("resize"), asking(1, 1));
+    node.registry.left("there", ANN);
+    assert_eq!(node.registry.asking("resize"), asking(0, 1));
+    w.clock.advance_ms(35 * SECOND);
+    assert_eq!(node.registry.asking("resize"), asking(0, 0));
 }
 
 #[tokio::test]

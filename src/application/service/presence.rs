@@ -1,0 +1,112 @@
+//! The connections of workers: when the last one of a worker is gone, the worker has left.
+//!
+//! A long poll is a connection while it waits, a subscription on a socket as long as it is open. A worker that has
+//! been answered is busy or comes again: only one whose connection has ended before an answer has left.
+
+use super::Service;
+use super::work::name;
+use crate::application::context::Context;
+use crate::application::ports::Workers;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A worker and its principal.
+type Key = (Arc<str>, Arc<str>);
+
+/// How many connections each worker has. Memory: one entry for each worker that is connected.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Mutex<HashMap<Key, usize>>);
+
+impl Connections {
+    fn counts(&self) -> MutexGuard<'_, HashMap<Key, usize>> {
+        self.0
+            .lock()
+            .expect("no code panics while it holds the connections of workers")
+    }
+
+    fn opened(&self, key: &Key) {
+        *self.counts().entry(key.clone()).or_default() += 1;
+    }
+
+    /// Whether it was the last one.
+    fn closed(&self, key: &Key) -> bool {
+        let mut counts = self.counts();
+        let Some(count) = counts.get_mut(key) else {
+            return false;
+        };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            counts.remove(key);
+        }
+        is_last
+    }
+}
+
+/// A connection of a worker. Dropping it says that it has ended.
+#[derive(Debug)]
+pub struct Connected {
+    connections: Arc<Connections>,
+    workers: Arc<dyn Workers>,
+    key: Key,
+    stays: bool,
+}
+
+impl Connected {
+    pub(super) fn new(
+        connections: &Arc<Connections>,
+        workers: &Arc<dyn Workers>,
+        key: Key,
+    ) -> Self {
+        connections.opened(&key);
+        Self {
+            connections: connections.clone(),
+            workers: workers.clone(),
+            key,
+            stays: false,
+        }
+    }
+
+    /// The worker was answered: it is there, whether it asks again or is busy.
+    pub(super) fn answered(mut self) {
+        self.stays = true;
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        if self.connections.closed(&self.key) && !self.stays {
+            let (worker, principal) = &self.key;
+            self.workers.left(worker, principal);
+        }
+    }
+}
+
+impl Service {
+    /// Notes that a worker is connected, until the value is dropped; `worker`: its name, unless it is that of its
+    /// principal.
+    #[must_use]
+    pub fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected {
+        let worker = worker.unwrap_or_else(|| name(&context.caller));
+        let key = (worker, context.caller.actor().clone());
+        Connected::new(&self.connections, &self.workers, key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_connection_of_a_worker_is_told_from_others() {
+        let connections = Connections::default();
+        let key = |worker: &str| (Arc::from(worker), Arc::from("user:ann"));
+        connections.opened(&key("a"));
+        connections.opened(&key("a"));
+        connections.opened(&key("b"));
+        assert!(!connections.closed(&key("a")));
+        assert!(connections.closed(&key("b")));
+        assert!(connections.closed(&key("a")));
+        assert!(connections.counts().is_empty());
+    }
+}
