@@ -26,6 +26,24 @@ impl Payload {
         Self(Arc::from(raw))
     }
 
+    /// The text of `map`, if tasks can hold it and still be read. Cost: O(size); what was parsed has at most 127
+    /// levels.
+    ///
+    /// # Errors
+    /// [`Unfit`].
+    pub fn checked(map: &Map<String, Value>) -> Result<Self, Unfit> {
+        let payload = Self::from_map(map);
+        let bytes = payload.as_str().len();
+        if bytes > limits::PAYLOAD_BYTES_MAX {
+            return Err(Unfit::TooLarge(bytes));
+        }
+        let levels = 1 + map.values().map(depth).max().unwrap_or(0);
+        if levels > limits::PAYLOAD_DEPTH_MAX {
+            return Err(Unfit::TooDeep(levels));
+        }
+        Ok(payload)
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -50,38 +68,41 @@ impl Payload {
     }
 }
 
-/// A value is nested deeper than [`limits::PAYLOAD_DEPTH_MAX`].
+/// Why an object cannot be the `inputs`, `schemas`, `params` or `result` of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooDeep {
-    /// Its JSON levels.
-    pub levels: usize,
+pub enum Unfit {
+    /// It has so many bytes of text, more than [`limits::PAYLOAD_BYTES_MAX`].
+    TooLarge(usize),
+    /// It has so many JSON levels, more than [`limits::PAYLOAD_DEPTH_MAX`].
+    TooDeep(usize),
 }
 
-impl TooDeep {
+impl Unfit {
     /// What is wrong, as violations say it.
     #[must_use]
     pub fn reason(self) -> String {
-        format!("Nested too deep: {} levels", self.levels)
+        match self {
+            Self::TooLarge(bytes) => format!("Too large: {bytes} bytes of JSON"),
+            Self::TooDeep(levels) => format!("Nested too deep: {levels} levels"),
+        }
     }
 
     /// What would be accepted.
     #[must_use]
     pub fn expected(self) -> String {
-        format!("at most {} levels of JSON", limits::PAYLOAD_DEPTH_MAX)
+        match self {
+            Self::TooLarge(_) => format!("at most {} bytes", limits::PAYLOAD_BYTES_MAX),
+            Self::TooDeep(_) => format!("at most {} levels of JSON", limits::PAYLOAD_DEPTH_MAX),
+        }
     }
-}
 
-/// Checks that tasks and answers can hold `value` and still be read. Cost: O(size); `value` was parsed, and so has
-/// at most 127 levels.
-///
-/// # Errors
-/// [`TooDeep`].
-pub fn check_depth(value: &Value) -> Result<(), TooDeep> {
-    let levels = depth(value);
-    if levels > limits::PAYLOAD_DEPTH_MAX {
-        return Err(TooDeep { levels });
+    /// How much there is of what there is too much of.
+    #[must_use]
+    pub const fn found(self) -> usize {
+        match self {
+            Self::TooLarge(found) | Self::TooDeep(found) => found,
+        }
     }
-    Ok(())
 }
 
 /// JSON levels of a value; 0 for a value that holds no others.

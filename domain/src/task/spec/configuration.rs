@@ -3,7 +3,6 @@
 use super::reader::Reader;
 use super::{Params, Schemas, timeout_ms};
 use crate::limits;
-use crate::payload::check_depth;
 use crate::task::RetryPolicy;
 use crate::{Payload, Timestamp};
 use serde_json::{Map, Value};
@@ -17,24 +16,14 @@ impl<'a> Reader<'a> {
             self.fault(field, "Wrong type", "a JSON object", value);
             return None;
         };
-        let payload = Payload::from_map(object);
-        let bytes = payload.as_str().len();
-        if bytes > limits::PAYLOAD_BYTES_MAX {
-            let reason = format!("Too large: {bytes} bytes of JSON");
-            self.fault(
-                field,
-                reason,
-                format!("at most {} bytes", limits::PAYLOAD_BYTES_MAX),
-                &Value::from(bytes),
-            );
-            return None;
+        match Payload::checked(object) {
+            Ok(payload) => Some((object, payload)),
+            Err(unfit) => {
+                let found = Value::from(unfit.found());
+                self.fault(field, unfit.reason(), unfit.expected(), &found);
+                None
+            }
         }
-        if let Err(deep) = check_depth(value) {
-            let levels = Value::from(deep.levels);
-            self.fault(field, deep.reason(), deep.expected(), &levels);
-            return None;
-        }
-        Some((object, payload))
     }
 
     pub(super) fn inputs(&mut self) -> Option<Payload> {

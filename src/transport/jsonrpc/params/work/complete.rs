@@ -18,7 +18,7 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let (task, lease) = held(&mut reader);
-        let about = "Becomes the `result` of the task. On a socket the whole message has at most 64 KiB; larger ones go over POST.";
+        let about = "Becomes the `result` of the task. At most 1 MiB of JSON and 100 levels; an attempt whose output is refused goes on. On a socket the whole message has at most 64 KiB; larger ones go over POST.";
         let output = reader.required("output", Object, about);
         reader.finish(|| {
             Some(Self {
@@ -35,7 +35,7 @@ mod tests {
     use super::super::super::testing::{ID, faults, map};
     use super::*;
     use serde_json::json;
-    use taskledger_domain::limits::PAYLOAD_DEPTH_MAX;
+    use taskledger_domain::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX};
 
     #[test]
     fn an_output_is_an_object() {
@@ -56,13 +56,19 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_nested_as_deep_as_inputs_may_be() {
+    fn an_output_is_as_large_and_as_deep_as_inputs_may_be() {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"x": inner}));
         let of = |output| map(json!({"task_id": ID, "lease": ID, "output": output}));
         assert!(Params::read(&of(nested(PAYLOAD_DEPTH_MAX))).is_ok());
         assert_eq!(
             faults(Params::read(&of(nested(PAYLOAD_DEPTH_MAX + 1)))),
             [("output".into(), "Nested too deep: 101 levels".into())]
+        );
+        let large = |bytes: usize| json!({"x": "y".repeat(bytes - r#"{"x":""}"#.len())});
+        assert!(Params::read(&of(large(PAYLOAD_BYTES_MAX))).is_ok());
+        assert_eq!(
+            faults(Params::read(&of(large(PAYLOAD_BYTES_MAX + 1)))),
+            [("output".into(), "Too large: 1048577 bytes of JSON".into())]
         );
     }
 }

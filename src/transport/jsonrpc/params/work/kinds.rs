@@ -5,7 +5,6 @@ use super::super::tokens::kinds::each;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
-use taskledger_domain::payload::check_depth;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, Payload, TaskId};
 
@@ -117,7 +116,7 @@ impl Kind for Fraction {
     }
 }
 
-/// A JSON object whose text is kept; nested as deep as `inputs` of tasks may be.
+/// A JSON object whose text is kept; as large and as deep as `inputs` of tasks may be.
 #[derive(Debug, Clone, Copy)]
 pub struct Object;
 
@@ -132,8 +131,8 @@ impl Kind for Object {
         let members = value
             .as_object()
             .ok_or_else(|| Fault::new("not an object", "an object"))?;
-        check_depth(value).map_err(|deep| Fault::new(deep.reason(), deep.expected()))?;
-        Ok(Payload::from_map(members))
+        let payload = Payload::checked(members);
+        Ok(payload.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?)
     }
 }
 
