@@ -108,7 +108,7 @@ pub fn claim() -> About {
     );
     let draining = json!({"draining": {"type": "boolean", "enum": [true], "description": "An operator drains this worker: it gets no more work, and should end what it has and then itself."}});
     About {
-        description: "Gives a worker tasks that are ready: of some methods, the most urgent and then the oldest first, or one task by its id. Each claim begins an attempt, for one worker alone, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
+        description: "Gives a worker tasks that are ready: of some methods, the most urgent and then the oldest first, or one task by its id. A call without an id claims nothing. Each claim begins an attempt, for one worker alone, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
         result: "claims",
         schema: with_optional(claims, draining),
         errors: &[ErrorKind::TaskNotFound, ErrorKind::InvalidTransition],
@@ -138,7 +138,7 @@ pub fn renew() -> About {
     }));
     let reason = json!({"reason": {"type": "string", "enum": ["cancelled", "timed_out", "deadline"], "description": "Why the worker is to stop."}});
     About {
-        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. Renewals are no history; progress is. A lease is good only together with the principal that claimed the task.",
+        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. A lease can only become longer; `tasks.release` ends it. Renewals are no history; progress is, at most once a second. A lease is good only together with the principal that claimed the task.",
         result: "renewed",
         schema: with_optional(renewed, reason),
         errors: &[ErrorKind::LeaseNotHeld],
@@ -284,7 +284,7 @@ pub fn undeclare() -> About {
 #[must_use]
 pub fn methods() -> About {
     About {
-        description: "Lists the methods that workers carry out, by name: those that were declared, and those that workers ask for.",
+        description: "Lists the methods that workers carry out, by name: those that were declared, and those that workers ask for. Without `users:any`, `waiting` counts tasks of the caller's own flows, and `running` attempts of its own workers.",
         result: "methods",
         schema: object(json!({"methods": {"type": "array", "items": method()}})),
         errors: &[],
@@ -334,7 +334,7 @@ pub fn workers() -> About {
 #[must_use]
 pub fn drain() -> About {
     About {
-        description: "Gives a worker no more work, and says so to it with its next claim, so that it ends what it holds and then itself; with `drain: false` it gets work again. A worker of another principal needs `admin`.",
+        description: "Gives a worker no more work, and says so to it with its next claim, so that it ends what it holds and then itself; with `drain: false` it gets work again. A worker of another principal needs `admin`. The drain belongs to the name: `drain: false` ends it for a worker that is not there, too.",
         result: "drained",
         schema: object(json!({
             "worker": name("The worker."),

@@ -27,13 +27,14 @@ impl Parameters for Params {
         let lease_s = reader.optional(
             "lease_seconds",
             lease_seconds(),
-            "How long the lease holds from now on; without it as long as it was claimed for.",
+            "How long the lease holds from now on; without it as long as it was claimed for. A time that is shorter than what is left changes nothing.",
         );
-        let progress = reader.optional("progress", Fraction, "How much is done.");
+        let about = "How much is done. Recorded at most once a second, and 1 always; what comes between is not recorded.";
+        let progress = reader.optional("progress", Fraction, about);
         let message = reader.optional(
             "message",
             text(MESSAGE_CHARS_MAX),
-            "What the worker is doing, for people; kept in the history with the progress.",
+            "What the worker is doing, for people; kept in the history with the progress, when that is recorded.",
         );
         reader.finish(|| {
             Some(Self {

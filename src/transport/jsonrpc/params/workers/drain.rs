@@ -16,7 +16,11 @@ pub struct Params {
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
-        let worker = reader.required("worker", NameText, "The worker, as it names itself.");
+        let worker = reader.required(
+            "worker",
+            NameText,
+            "The worker, as it names itself; it need not be there.",
+        );
         let about = "Whether it is drained; `false` lets it have work again.";
         let drain = reader.with_default("drain", BOOLEAN, true, about);
         reader.finish(|| {
