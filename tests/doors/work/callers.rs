@@ -147,6 +147,26 @@ async fn workers_are_seen_by_their_principal_and_methods_belong_to_whoever_decla
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn figures_of_methods_are_about_ones_own_tasks_or_all_with_the_scope_for_that() {
+    let world = World::start().await;
+    for token in ["ann", "ann", "bob"] {
+        remote(&world, token, METHOD).await;
+    }
+    assert_eq!(claimed(&world, "bob", json!([METHOD])).await.len(), 1);
+    remote(&world, "bob", METHOD).await;
+    for (token, running, waiting) in [("ann", 0, 2), ("bob", 1, 1), ("chief", 1, 3)] {
+        let listed = world.call(token, "workers.methods", json!({})).await;
+        let shown = &listed["methods"][0];
+        assert_eq!(
+            (&shown["running"], &shown["waiting"]),
+            (&json!(running), &json!(waiting)),
+            "{token}"
+        );
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_scope_there_is_no_work() {
     let world = World::start().await;
     let name = Name::new("ann").unwrap();

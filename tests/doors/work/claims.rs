@@ -135,6 +135,53 @@ async fn a_server_that_stops_does_not_wait_for_polls() {
 }
 
 #[tokio::test]
+async fn a_claim_without_an_id_claims_nothing() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let id = remote(api, Value::Null).await;
+    let notification =
+        json!({"jsonrpc": "2.0", "method": "tasks.claim", "params": {"methods": [METHOD]}});
+    for body in [notification.clone(), json!([notification])] {
+        let (status, answer) = api.post(body.to_string()).await.unwrap();
+        assert_eq!((status, answer), (204, Value::Null));
+    }
+    assert_eq!(claim(api).await["task"]["id"], json!(id));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_hangs_up_while_it_waits_is_there_no_more() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let listed = async || {
+        let listed = api.call("workers.list", json!({})).await;
+        listed["workers"].as_array().unwrap().len()
+    };
+    let wanted = json!({"methods": [METHOD], "worker": "w", "wait_seconds": 60});
+    let waits = tokio::spawn({
+        let api = api.clone();
+        async move { api.try_call("tasks.claim", wanted, None).await }
+    });
+    api.eventually("it is there", async || (listed().await == 1).then_some(()))
+        .await;
+    waits.abort();
+    api.eventually("it is gone", async || (listed().await == 0).then_some(()))
+        .await;
+    let id = remote(api, Value::Null).await;
+    let explained = api.call("tasks.explain", json!({"task_id": id})).await;
+    let reason = &explained["reasons"][0];
+    assert_eq!(
+        (&reason["code"], &reason["workers"]),
+        (&json!("waits_for_worker"), &json!(0))
+    );
+    let message = reason["message"].as_str().unwrap();
+    assert!(message.contains("the last one asked"), "{message}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn one_task_is_claimed_by_its_id_if_it_can_be() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

@@ -1,5 +1,6 @@
 //! What a worker says under its lease, and what comes of it.
 
+use super::socket::Socket;
 use super::{METHOD, claim, held, not_held, remote, task};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -33,6 +34,36 @@ async fn the_first_outcome_is_the_only_one_and_is_answered_again_when_it_is_repe
         (&found["result"], &found["status"]),
         (&json!({"pages": 2}), &json!("completed"))
     );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_output_that_no_task_can_hold_is_refused_and_the_attempt_goes_on() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let id = remote(api, Value::Null).await;
+    let claim = claim(api).await;
+    let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"x": inner}));
+    for output in [nested(101), json!({"x": "y".repeat(1 << 20)})] {
+        let params = held(&claim, json!({"output": output}));
+        let refusal = api.refusal("tasks.complete", params).await;
+        assert_eq!(
+            (refusal.code, &refusal.data["field"]),
+            (-32602, &json!("output"))
+        );
+    }
+    let mut socket = Socket::open(&api.url, None).await;
+    let params = held(&claim, json!({"output": nested(101)}));
+    let answer = socket.ask("tasks.complete", params).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(task(api, &id).await["status"], "in_progress");
+    api.call(
+        "tasks.complete",
+        held(&claim, json!({"output": nested(100)})),
+    )
+    .await;
+    assert_eq!(task(api, &id).await["status"], "completed");
     server.stop().await;
 }
 

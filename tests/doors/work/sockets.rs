@@ -128,6 +128,13 @@ async fn a_worker_whose_socket_closes_may_finish_over_another_one() {
     let (mut socket, _) = opened(&server, json!({"window": 5})).await;
     let claim = socket.claim().await;
     socket.close().await;
+    let listed = async || {
+        let listed = api.call("workers.list", json!({})).await;
+        listed["workers"][0]["methods"] == json!([])
+    };
+    // It only holds something.
+    api.eventually("it asks no more", async || listed().await.then_some(()))
+        .await;
     // Nothing new goes to a socket that is closed.
     remote(api, Value::Null).await;
     let (mut socket, _) = opened(&server, json!({"window": 5})).await;
