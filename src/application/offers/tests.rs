@@ -292,6 +292,18 @@ fn figures_count_tasks_attempts_and_workers() {
 }
 
 #[test]
+fn tasks_that_wait_are_counted_as_far_as_they_are_in_reach() {
+    let offers = Offers::new();
+    for (of, owner, ready) in [("f", Some("ann"), 3), ("g", Some("bob"), 2), ("h", None, 1)] {
+        offers.set(flow(of), owner, vec![offer("a", rank(0), ready)]);
+    }
+    let of = |reach: Reach| offers.ready_of(&reach).get("a").copied();
+    assert_eq!(of(Reach::All), Some(6));
+    assert_eq!(of(Reach::Of(name("ann"))), Some(3));
+    assert_eq!(of(Reach::Of(name("carl"))), Some(0));
+}
+
+#[test]
 fn offers_without_a_worker_here_are_for_other_nodes() {
     let offers = Offers::new();
     set(&offers, "f", vec![offer("a", rank(0), 3)]);

@@ -8,12 +8,11 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::ids::parse_uuid_v4;
+use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::suggestion::suggestion;
 use taskledger_domain::{FlowId, TaskId, Violation};
 use url::form_urlencoded;
 
-/// Characters of a user's name.
-const USER_CHARS_MAX: usize = 255;
 /// The parameters.
 const NAMES: [&str; 7] = [
     "flow",
@@ -75,10 +74,10 @@ impl Query {
                     Err(_) => fault("Invalid UUID format", "a UUID v4".to_owned()),
                 },
                 "user" => {
-                    if (1..=USER_CHARS_MAX).contains(&value.chars().count()) {
+                    if (1..=KEY_CHARS_MAX).contains(&value.chars().count()) {
                         watch.user = Some(Arc::from(&*value));
                     } else {
-                        fault("not a user", format!("1 to {USER_CHARS_MAX} characters"));
+                        fault("not a user", format!("1 to {KEY_CHARS_MAX} characters"));
                     }
                 }
                 "types" => match kinds(&value) {

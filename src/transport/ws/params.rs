@@ -13,9 +13,8 @@ use crate::transport::jsonrpc::reader::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;
+use taskledger_domain::limits::KEY_CHARS_MAX;
 
-/// Characters of a user's name.
-const USER_CHARS_MAX: usize = 255;
 /// Characters of what may be meant as a cursor.
 const LAST_EVENT_ID_CHARS_MAX: usize = 1024;
 /// Unfinished claims of one subscription: as many handlers as one process may sensibly have.
@@ -38,7 +37,7 @@ impl Parameters for Subscribe {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let flow = reader.optional("flow", TASK_ID, "Only this flow, by its root's id.");
         let task = reader.optional("task", TASK_ID, "Only this task.");
-        let user = reader.optional("user", text(USER_CHARS_MAX), "Only flows of this user.");
+        let user = reader.optional("user", text(KEY_CHARS_MAX), "Only flows of this user.");
         let kinds = reader.optional("types", Types, "Only these types of events.");
         let from = reader.optional("from", Place, "Where to begin: `now` unless given.");
         let cursor = reader.optional(

@@ -197,6 +197,8 @@ fn reason() -> Value {
         "flows_ahead": number("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
         "more_flows_ahead": {"type": "boolean", "description": "`waits_for_slot`: there are more of them than were counted."},
         "fair_share": {"type": "boolean", "description": "`waits_for_slot`: true when users share the executor fairly; else absent."},
+        "workers": number("`waits_for_worker`: workers that ask for its method now, or are busy."),
+        "drained": number("`waits_for_worker`: workers of its method that get no new work."),
         "next_steps": {"type": "array", "items": step, "description": "What can be done."},
     });
     with_optional(reason, details)
