@@ -39,8 +39,10 @@ pub const CANCEL_GRACE_MS_DEFAULT: u64 = 30_000;
 pub const MESSAGE_CHARS_MAX: usize = 1000;
 /// Attempts that one claim begins.
 pub const CLAIMS_MAX: usize = 100;
-/// Interruptions by a restart after which an idempotent task fails, per run.
+/// Interruptions of a task, by restarts or by workers that were lost, after which the next one fails it, per run.
 pub const INTERRUPTIONS_PER_RUN_MAX: u8 = 3;
+/// Milliseconds for which a task rests whose worker was lost; twice as long after each further interruption.
+pub const LOST_REST_MS: u64 = 1_000;
 /// Milliseconds that a task waits for an unknown executor when the caller allows unknown ones.
 pub const EXECUTOR_WAIT_MS_DEFAULT: u64 = 300_000;
 /// Tasks in one page of `tasks.list`. spec: interface / tasks.list

@@ -134,7 +134,8 @@ impl Flows {
     /// there now are woken.
     pub(super) fn executors_changed(self: &Arc<Self>) {
         self.slots.follow();
-        self.offers.limit(&self.slots.claim_limits());
+        let limited = self.offers.limit(&self.slots.claim_limits());
+        self.count_attempts_of(limited);
         let changed = self.awaited.changed(&self.slots.view());
         changed.into_iter().for_each(|flow| self.wake(flow));
     }

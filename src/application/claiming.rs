@@ -12,7 +12,7 @@ use super::sending::metadata;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::flow::{Argument, Claimable, Command, Refusal};
+use taskledger_domain::flow::{Argument, Claimable, Command, Flow, Refusal};
 use taskledger_domain::{FlowId, Metadata, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
@@ -224,7 +224,9 @@ impl App {
             method: reservation.method.as_ref().to_owned(),
             until: reservation.until,
         };
-        let wanted = wanted(context, claim, (reservation.flow, next), reservation.many);
+        let method = Some(reservation.method.clone());
+        let of = (reservation.flow, method, next);
+        let wanted = wanted(context, claim, of, reservation.many);
         let foreign = Refusal::not_found(Argument::Task, wanted.flow.root());
         let begun = self.begin_wanted(context, wanted, foreign, Some(reservation));
         match begun.await {
@@ -284,20 +286,51 @@ impl App {
         task: TaskId,
     ) -> Result<Untold, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
-        let wanted = wanted(context, claim, (flow, Claimable::Task(task)), 1);
+        let reach = context.caller.reach();
+        let look = move |state: &Flow| {
+            let method = state.method(task).map(Arc::<str>::from);
+            method.filter(|_| reach.covers(state.owner()))
+        };
+        let method = self.flows.look(flow, metadata(context), look).await?;
+        let reservation = match &method {
+            None => None,
+            Some(method) => {
+                let reservation = self.flows.offers.reserve(flow, method);
+                Some(reservation.ok_or_else(|| is_full(method))?)
+            }
+        };
+        let of = (flow, method.clone(), Claimable::Task(task));
+        let wanted = wanted(context, claim, of, 1);
         let foreign = Refusal::not_found(Argument::Task, task);
-        self.begin_wanted(context, wanted, foreign, None).await
+        let begun = self.begin_wanted(context, wanted, foreign, reservation);
+        let begun = begun.await?;
+        match method {
+            // The other nodes have all that the limit allows.
+            Some(method) if begun.is_empty() && self.flows.offers.is_full(&method) => {
+                Err(is_full(&method))
+            }
+            Some(_) | None => Ok(begun),
+        }
+    }
+}
+
+/// The refusal of a task that was named, because of the limit of its method.
+fn is_full(method: &str) -> Error {
+    Error::Busy {
+        reason: format!("as many tasks of method `{method}` are in progress as its limit allows"),
+        retry_after_ms: RETRY_AFTER_MS,
     }
 }
 
 fn wanted(
     context: &Context,
     claim: &ClaimHere,
-    (flow, of): (FlowId, Claimable),
+    (flow, method, of): (FlowId, Option<Arc<str>>, Claimable),
     many: usize,
 ) -> leasing::Wanted {
     leasing::Wanted {
         flow,
+        method,
         of,
         many,
         worker: claim.worker.clone(),

@@ -184,7 +184,7 @@ impl App {
             limit,
             tasks_ahead: ahead.min(TASKS_AHEAD_MAX),
             more_tasks_ahead: ahead > TASKS_AHEAD_MAX,
-            is_full: limit.is_some_and(|limit| figures.leased >= limit),
+            is_full: limit.is_some() && offers.is_full(method),
         };
         Some(match context.caller.reach() {
             Reach::All => workers,

@@ -12,7 +12,7 @@ use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
 use super::offers::{Offers, RemoteWork};
 use super::ownership::{Ownership, Partitions, Place};
 use super::partitions::Arrivals;
-use super::ports::{Attempts, Executors, Renewals};
+use super::ports::{Attempts, Executors, Renewals, Tickets};
 use super::positions::Positions;
 use super::rows::RowCache;
 use super::slots::Slots;
@@ -108,6 +108,8 @@ pub struct Parts {
     pub executors: Arc<dyn Executors>,
     /// Until when leases were renewed.
     pub renewals: Arc<dyn Renewals>,
+    /// What limits of methods count, where several nodes share them; `None` for a node that is alone.
+    pub tickets: Option<Arc<dyn Tickets>>,
     /// Confirmed rows.
     pub rows: Arc<RowCache>,
     /// Where each flow's history ends.
@@ -129,7 +131,7 @@ impl Flows {
         let flows = Self {
             timers: Timers::new(parts.clock.clone()),
             awaited: Awaited::default(),
-            leases: Leases::new(parts.renewals, offers.clone()),
+            leases: Leases::new(parts.renewals, parts.tickets, offers.clone()),
             offers,
             store: parts.store,
             clock: parts.clock,

@@ -9,7 +9,7 @@
 use super::api::work::StopReason;
 use super::offers::Offers;
 use super::ownership::Partitions;
-use super::ports::{Renewal, Renewals};
+use super::ports::{Renewal, Renewals, Tickets, TicketsOf};
 use super::slots::Held;
 use crate::store;
 use async_trait::async_trait;
@@ -141,15 +141,22 @@ pub(super) struct Leases {
     count: AtomicUsize,
     offers: Arc<Offers>,
     pub(super) renewals: Arc<dyn Renewals>,
+    /// `None`: this node is alone, and [`Offers`] counts for limits.
+    pub(super) tickets: Option<Arc<dyn Tickets>>,
 }
 
 impl Leases {
-    pub(super) fn new(renewals: Arc<dyn Renewals>, offers: Arc<Offers>) -> Self {
+    pub(super) fn new(
+        renewals: Arc<dyn Renewals>,
+        tickets: Option<Arc<dyn Tickets>>,
+        offers: Arc<Offers>,
+    ) -> Self {
         Self {
             inner: Mutex::default(),
             count: AtomicUsize::new(0),
             offers,
             renewals,
+            tickets,
         }
     }
 
@@ -328,10 +335,33 @@ impl Leases {
         self.counted(&inner);
         drop(inner);
         let (method, renewed) = (record.holding.method.clone(), record.renewed);
-        // The slot is free before somebody is woken for it.
+        // The slot and the ticket are free before somebody is woken for them.
         drop(record);
+        let tickets = self.tickets.as_ref();
+        let has_ticket = tickets.is_some_and(|tickets| tickets.give_back(lease));
         self.offers.ended(&method);
-        renewed.then_some(lease)
+        (renewed || has_ticket).then_some(lease)
+    }
+
+    /// What of a lease that has ended is kept beside the log goes.
+    ///
+    /// # Errors
+    /// It cannot be written; it goes with the time.
+    pub(super) async fn clean_up(&self, lease: LeaseId) -> Result<(), store::Error> {
+        if let Some(tickets) = &self.tickets {
+            tickets.write().await?;
+        }
+        self.renewals.forget(&[lease]).await
+    }
+
+    /// The leases of attempts of these methods. Cost: O(leases).
+    pub(super) fn of_methods(&self, methods: &[Arc<str>]) -> TicketsOf {
+        let inner = self.inner();
+        let held = inner.records.values().map(|record| &record.holding);
+        let of_methods = held.filter(|held| methods.contains(&held.method));
+        of_methods
+            .map(|held| (held.method.clone(), held.lease, held.expires_at))
+            .collect()
     }
 
     /// Why the worker of a lease should stop, while it may take its time for that.
@@ -389,8 +419,11 @@ impl Leases {
         let records: Vec<Record> = leaving.iter().filter_map(|l| inner.remove(*l)).collect();
         self.counted(&inner);
         drop(inner);
-        for record in &records {
-            self.offers.ended(&record.holding.method);
+        for Record { holding, .. } in &records {
+            if let Some(tickets) = &self.tickets {
+                tickets.forget(holding.lease);
+            }
+            self.offers.ended(&holding.method);
         }
         // Frees the slots, which wakes others.
         drop(records);

@@ -33,6 +33,8 @@ const ARRIVAL_GRACE_MS: u64 = 10_000;
 pub(super) struct Wanted {
     /// The flow.
     pub(super) flow: FlowId,
+    /// Of which method; `None` when nothing can be claimed.
+    pub(super) method: Option<Arc<str>>,
     /// Which tasks of it.
     pub(super) of: Claimable,
     /// At most so many.
@@ -56,24 +58,33 @@ impl Flows {
         metadata: Metadata,
         guard: Option<Box<Guard>>,
     ) -> Result<Vec<Begun>, Error> {
-        let leases: Vec<LeaseId> = (0..wanted.many)
-            .map(|_| LeaseId(self.clock.uuid()))
-            .collect();
+        let leases = (0..wanted.many).map(|_| LeaseId(self.clock.uuid()));
+        let mut leases: Vec<LeaseId> = leases.collect();
+        let expires_at = self.clock.now().plus_ms(wanted.lease_ms);
+        let granted = self.tickets_for(wanted.method.as_ref(), (&leases, expires_at));
+        let granted = granted.await?;
+        leases.truncate(granted);
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
         let claim = Claim {
             of: wanted.of,
             leases: leases.clone(),
             worker: wanted.worker.as_ref().to_owned(),
             holder: Some(wanted.holder.as_ref().to_owned()),
-            expires_at: self.clock.now().plus_ms(wanted.lease_ms),
+            expires_at,
         };
         let trace = metadata.trace.clone();
         let mut order = self.order(Some(Command::Claim(claim)), None, metadata, false);
         order.guard = guard;
-        let answer = self.ask(wanted.flow, order).await?;
+        let answer = self.ask(wanted.flow, order).await;
+        if !matches!(answer, Err(Error::OutcomeUnknown)) {
+            self.give_tickets_back(&leases);
+        }
         let Answer::Done {
             done: Done::Status(Status::InProgress),
             ..
-        } = answer
+        } = answer?
         else {
             return Ok(Vec::new());
         };
@@ -245,6 +256,7 @@ impl Flows {
         }
         let renewed = self.leases.renewals.of(id).await?;
         let grace = self.clock.now().plus_ms(ARRIVAL_GRACE_MS);
+        let mut tickets = Vec::new();
         for mut leased in unknown {
             let known = leased.expires_at.max(grace);
             let until = renewed.get(&leased.lease).copied();
@@ -252,8 +264,13 @@ impl Flows {
             let slot = self
                 .slots
                 .occupy(&leased.method, leased.task, leased.attempt);
+            if self.leases.tickets.is_some() && self.offers.is_limited(&leased.method) {
+                let method = Arc::from(leased.method.as_str());
+                tickets.push((method, leased.lease, leased.expires_at));
+            }
             self.leases.hold(id, &leased, slot);
         }
+        self.keep_tickets(tickets);
         Ok(())
     }
 
@@ -288,8 +305,8 @@ impl Flows {
         };
         let flows = self.clone();
         self.tasks.spawn(async move {
-            if let Err(error) = flows.leases.renewals.forget(&[lease]).await {
-                tracing::debug!(task.id = %task, error = %error, "the renewal of a lease that is over is not forgotten");
+            if let Err(error) = flows.leases.clean_up(lease).await {
+                tracing::debug!(task.id = %task, error = %error, "what is kept of a lease that is over is not forgotten");
             }
         });
     }

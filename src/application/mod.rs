@@ -54,6 +54,7 @@ mod sending;
 pub mod service;
 pub mod slots;
 mod stream_reader;
+mod ticketing;
 mod timers;
 mod validation;
 pub mod watching;

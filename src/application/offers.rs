@@ -145,13 +145,58 @@ impl Offers {
         })
     }
 
-    /// How many attempts of a method may be under way at once; `None`: as many as there are workers.
-    pub(super) fn limit(self: &Arc<Self>, limits: &HashMap<Arc<str>, usize>) {
+    /// How many attempts of a method may be under way at once; a method that is not there has no limit. Gives
+    /// those that had none before.
+    pub(super) fn limit(self: &Arc<Self>, limits: &HashMap<Arc<str>, usize>) -> Vec<Arc<str>> {
         let mut inner = self.inner();
+        let limited = limits.keys().filter(|name| !inner.is_limited(name));
+        let limited: Vec<Arc<str>> = limited.cloned().collect();
         let changed = inner.limit(limits);
         let matches = self.matches(&mut inner, changed.iter());
         drop(inner);
         self.hand_out(matches);
+        limited
+    }
+
+    /// Whether attempts of a method count against a limit.
+    pub(super) fn is_limited(&self, method: &str) -> bool {
+        self.inner().is_limited(method)
+    }
+
+    /// Other nodes have taken all places under the limit of a method: nothing of it is given out until
+    /// [`Self::resume`]. Says whether it was given out before.
+    pub(super) fn pause(&self, method: &Arc<str>) -> bool {
+        self.inner().pause(method, true)
+    }
+
+    /// Whether no attempt of a method may begin now because of its limit.
+    pub(super) fn is_full(&self, method: &str) -> bool {
+        self.inner().is_full(method)
+    }
+
+    /// Gives a method out again that was paused.
+    pub(super) fn resume(self: &Arc<Self>, method: &Arc<str>) {
+        let mut inner = self.inner();
+        inner.pause(method, false);
+        let matches = self.matches(&mut inner, [method].into_iter());
+        drop(inner);
+        self.hand_out(matches);
+    }
+
+    /// The right to claim one task that was named; `None` when the limit of its method is reached.
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        flow: FlowId,
+        method: &Arc<str>,
+    ) -> Option<Reservation> {
+        let is_free = self.inner().reserve(flow, method);
+        is_free.then(|| Reservation {
+            offers: self.clone(),
+            flow,
+            method: method.clone(),
+            many: 1,
+            until: None,
+        })
     }
 
     /// An attempt has begun.

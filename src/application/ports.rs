@@ -133,6 +133,41 @@ pub trait Renewals: Send + Sync + fmt::Debug + 'static {
     async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error>;
 }
 
+/// A method, the lease of an attempt of it, and until when that holds if it is not renewed.
+pub type TicketsOf = Vec<(Arc<str>, LeaseId, Timestamp)>;
+
+/// The right of an attempt to count under the limit of its method, where several nodes share the limit. A ticket
+/// counts while its lease holds, so a node that is gone keeps nobody from work for longer than that.
+#[async_trait]
+pub trait Tickets: Send + Sync + fmt::Debug + 'static {
+    /// Takes tickets for attempts under these leases, which hold until then unless they are renewed. Gives how many
+    /// of them, the first ones, got one: all when the method has no limit.
+    ///
+    /// # Errors
+    /// It cannot be written; whether there are tickets is not known then.
+    async fn take(
+        &self,
+        method: &Arc<str>,
+        leases: (&[LeaseId], Timestamp),
+        now: Timestamp,
+    ) -> Result<usize, store::Error>;
+    /// Attempts that are under way get tickets, whatever the limit is.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    async fn keep(&self, tickets: TicketsOf) -> Result<(), store::Error>;
+    /// The ticket is free for the next call of [`Self::take`] on this node, and for others after
+    /// [`Self::write`]. Says whether there was one.
+    fn give_back(&self, lease: LeaseId) -> bool;
+    /// Another node keeps the ticket from now on.
+    fn forget(&self, lease: LeaseId);
+    /// Shows other nodes what was given back.
+    ///
+    /// # Errors
+    /// It cannot be written; the next write does it.
+    async fn write(&self) -> Result<(), store::Error>;
+}
+
 /// The secrets that tasks name in their inputs, for the attempts that use them.
 #[async_trait]
 pub trait Secrets: Send + Sync + fmt::Debug + 'static {

@@ -8,8 +8,10 @@
 
 mod known;
 mod renewals;
+mod tickets;
 
 pub use renewals::StoredRenewals;
+pub use tickets::StoredTickets;
 
 use super::ExecutorDirectory;
 use super::directory::Snapshot;

@@ -82,6 +82,8 @@ impl Alone {
             clock: clock.clone(),
             executors: Arc::new(Nothing),
             renewals: Arc::new(StoredRenewals(storage.workers.clone())),
+            // It gives nothing out.
+            tickets: None,
             rows: Arc::new(RowCache::new(rows::BYTES_MAX)),
             positions: Arc::new(Positions::after(*store.watch().borrow())),
             ownership,

@@ -4,7 +4,7 @@ use super::StartError;
 use super::storage::Opened;
 use crate::application::limits::Quotas;
 use crate::application::ownership::Sole;
-use crate::application::ports::Executors;
+use crate::application::ports::{Executors, Tickets};
 use crate::application::{
     App, Directory, Flows, Ownership, Positions, Readings, RowCache, Validation, flows, rows,
 };
@@ -12,7 +12,7 @@ use crate::clock::SharedClock;
 use crate::config::EgressConfig;
 use crate::egress::Egress;
 use crate::engine::secrets::StoredSecrets;
-use crate::engine::workers::StoredRenewals;
+use crate::engine::workers::{StoredRenewals, StoredTickets};
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory, JobSource, WorkerRegistry};
 use crate::store::Fence;
 use crate::subscription::live::Live;
@@ -159,11 +159,15 @@ impl Assembly {
         let executors: Arc<dyn Executors> = catalog.clone();
         let rows = Arc::new(RowCache::new(rows::BYTES_MAX));
         let positions = Arc::new(Positions::after(*store.watch().borrow()));
+        let shared = ownership.census().map(|_| self.storage.workers.clone());
+        let tickets =
+            shared.map(|workers| Arc::new(StoredTickets::of(workers)) as Arc<dyn Tickets>);
         let (flows, woken) = Flows::new(flows::Parts {
             store: store.clone(),
             clock: clock.clone(),
             executors: executors.clone(),
             renewals: Arc::new(StoredRenewals(self.storage.workers.clone())),
+            tickets,
             rows: rows.clone(),
             positions: positions.clone(),
             ownership,

@@ -28,6 +28,8 @@ pub(crate) struct Task {
     pub(crate) spec_at: u64,
     /// The lease of the attempt that is under way outside the server, and when it times out.
     pub(crate) lease: Option<(Lease, Option<Timestamp>)>,
+    /// Whether a worker had the attempt that was interrupted.
+    pub(crate) is_lost: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -163,6 +165,7 @@ impl Model {
                         specification: e.specification.clone(),
                         spec_at: self.version,
                         lease: None,
+                        is_lost: false,
                     },
                 );
             }
@@ -302,6 +305,9 @@ impl Model {
                     FailureReason::Interrupted => {
                         let lease = self.tasks[&e.task_id].lease.as_ref();
                         assert!(lease.is_none_or(|(l, _)| l.expires_at <= now));
+                        let is_lost = lease.is_some();
+                        let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                        task.is_lost = is_lost;
                     }
                     FailureReason::NotRetryable => {
                         assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_some());
@@ -321,10 +327,12 @@ impl Model {
             }
             Event::TaskRequeued(e) => {
                 assert_eq!(self.tasks[&e.task_id].run, Some(e.run_id));
-                assert_eq!(
-                    e.next_attempt_at.is_some(),
-                    e.reason == RequeueReason::Retry
-                );
+                let rests = match e.reason {
+                    RequeueReason::Retry => true,
+                    RequeueReason::Interrupted => self.tasks[&e.task_id].is_lost,
+                    RequeueReason::Released | RequeueReason::Rerun => false,
+                };
+                assert_eq!(e.next_attempt_at.is_some(), rests);
                 self.move_to(e.task_id, Pending);
                 let task = self.tasks.get_mut(&e.task_id).expect("a live task");
                 task.not_before = e.next_attempt_at.unwrap_or(now);

@@ -229,16 +229,18 @@ fn a_start_under_a_lease_asks_for_its_keeping_and_not_for_a_launch() {
 #[test]
 fn a_lease_that_ends_uses_up_an_interruption_and_no_retry() {
     let mut s = running(vec![remote("a").attempts(2, 100)]);
-    for n in 1..=3 {
+    for (n, rest_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
         s = expires(claimed(s, "a", "l"), "a", "l").then(&[("a", Pending)]);
+        let rested_at = s.now.plus_ms(rest_ms);
         let (failed, again) = lost(&s);
         assert_eq!((failed.attempt, failed.will_retry), (n, true));
         assert_eq!(failed.reason, FailureReason::Interrupted);
         let again = again.expect("it is on offer again");
         assert_eq!(
             (again.reason, again.next_attempt_at),
-            (RequeueReason::Interrupted, None)
+            (RequeueReason::Interrupted, Some(rested_at))
         );
+        s = s.after_ms(rest_ms);
     }
     // The retry is still there.
     let s = claimed(s, "a", "l").when(Command::Fail {

@@ -51,12 +51,15 @@ struct Method {
     /// Given to workers that have not claimed yet.
     reserved: usize,
     limit: Option<usize>,
+    /// Other nodes have all that the limit allows.
+    is_paused: bool,
 }
 
 impl Method {
     fn is_idle(&self) -> bool {
         let gone = self.entries.is_empty() && self.workers.is_empty();
-        gone && self.running == 0 && self.reserved == 0 && self.limit.is_none()
+        let is_limited = self.limit.is_some() || self.is_paused;
+        gone && self.running == 0 && self.reserved == 0 && !is_limited
     }
 
     /// Takes an entry out of what is open.
@@ -102,6 +105,9 @@ impl Method {
 
     /// How many more attempts may begin.
     fn free(&self) -> usize {
+        if self.is_paused {
+            return 0;
+        }
         let under_way = self.running + self.reserved;
         self.limit
             .map_or(usize::MAX, |limit| limit.saturating_sub(under_way))
@@ -248,6 +254,39 @@ impl Inner {
             self.change(name, |method| method.limit = limits.get(name).copied());
         }
         names
+    }
+
+    pub(super) fn is_limited(&self, name: &str) -> bool {
+        let limit = self.methods.get(name).and_then(|method| method.limit);
+        limit.is_some()
+    }
+
+    pub(super) fn is_full(&self, name: &str) -> bool {
+        let method = self.methods.get(name);
+        method.is_some_and(|method| method.free() == 0)
+    }
+
+    /// Says whether that is a change.
+    pub(super) fn pause(&mut self, name: &Arc<str>, is_paused: bool) -> bool {
+        self.change(name, |method| {
+            std::mem::replace(&mut method.is_paused, is_paused) != is_paused
+        })
+    }
+
+    /// Takes one task of a flow for a worker that named it, if the limit allows it.
+    pub(super) fn reserve(&mut self, flow: FlowId, name: &Arc<str>) -> bool {
+        self.change(name, |method| {
+            if method.free() == 0 {
+                return false;
+            }
+            method.reserved += 1;
+            method.close(flow);
+            if let Some(entry) = method.entries.get_mut(&flow) {
+                entry.reserved += 1;
+            }
+            method.open(flow);
+            true
+        })
     }
 
     pub(super) fn began(&mut self, name: &Arc<str>) {

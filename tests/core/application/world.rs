@@ -155,6 +155,7 @@ impl World {
             clock: shared.clone(),
             executors: executors.clone(),
             renewals: make.renewals.clone(),
+            tickets: None,
             rows: rows.clone(),
             positions: positions.clone(),
             ownership: make.ownership.unwrap_or_else(|| Arc::new(Sole(fence))),

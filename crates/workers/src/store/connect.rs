@@ -14,16 +14,28 @@ pub const WORKERS_FILE: &str = "workers.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "workers",
-    steps: &[(
-        "0001_workers",
-        include_str!("../../../../migrations/postgres/workers/0001_workers.sql"),
-    )],
+    steps: &[
+        (
+            "0001_workers",
+            include_str!("../../../../migrations/postgres/workers/0001_workers.sql"),
+        ),
+        (
+            "0002_tickets",
+            include_str!("../../../../migrations/postgres/workers/0002_tickets.sql"),
+        ),
+    ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[(
-        "0001_workers",
-        include_str!("../../../../migrations/sqlite/workers/0001_workers.sql"),
-    )])
+    migrator(&[
+        (
+            "0001_workers",
+            include_str!("../../../../migrations/sqlite/workers/0001_workers.sql"),
+        ),
+        (
+            "0002_tickets",
+            include_str!("../../../../migrations/sqlite/workers/0002_tickets.sql"),
+        ),
+    ])
 });
 
 const SETTINGS: Settings = Settings {

@@ -1,14 +1,15 @@
 //! The tables of workers, on SQLite (`workers.db` in the data folder) or PostgreSQL, under one code.
 //!
-//! Owns: connections, schema, and the rows of methods, renewals, presence and drains. May not: decide who may
-//! claim what. Times come with the calls. Renewals and presence survive a kill of the process, but not a power
-//! cut; methods and drains survive both before they are answered.
+//! Owns: connections, schema, and the rows of methods, renewals, tickets, presence and drains. May not: decide
+//! who may claim what. Times come with the calls. Renewals, tickets and presence survive a kill of the process,
+//! but not a power cut; methods and drains survive both before they are answered.
 
 mod connect;
 mod drains;
 mod methods;
 mod presence;
 mod renewals;
+mod tickets;
 
 pub use connect::{OpenError, STEPS, WORKERS_FILE};
 pub use drains::{DRAINS_MAX, TooManyDrains};
@@ -126,7 +127,7 @@ impl WorkerStore {
         self.order(work).await
     }
 
-    /// Removes what is old at `now`: renewals whose lease ended long ago, workers that are gone. Returns how
+    /// Removes what is old at `now`: renewals and tickets whose lease ended long ago, workers that are gone. Returns how
     /// many rows.
     ///
     /// # Errors
@@ -135,7 +136,9 @@ impl WorkerStore {
         let renewals = self.remove_before(renewals::SWEEP, minus_ms(now, RENEWALS_KEPT_MS));
         let renewals = renewals.await?;
         let presence = self.remove_before(presence::SWEEP, minus_ms(now, PRESENCE_KEPT_MS));
-        Ok(renewals + presence.await?)
+        let presence = presence.await?;
+        let tickets = self.remove_before(tickets::SWEEP, minus_ms(now, RENEWALS_KEPT_MS));
+        Ok(renewals + presence + tickets.await?)
     }
 
     async fn remove_before(&self, statement: &'static str, old: Timestamp) -> Result<u64, Error> {

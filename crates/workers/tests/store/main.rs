@@ -6,6 +6,7 @@ mod kill;
 mod methods;
 mod presence;
 mod renewals;
+mod tickets;
 mod world;
 
 /// Runs each of these on both engines.

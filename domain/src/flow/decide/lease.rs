@@ -170,8 +170,8 @@ pub(super) fn release(flow: &Flow, named: Named) -> Decision {
     Ok((events, Done::Status(Status::Pending)))
 }
 
-/// The attempt is lost: it goes to somebody else while interruptions of the run are left, else the task
-/// fails. Changes nothing before the time until which the lease holds at least.
+/// The attempt is lost: after a rest it goes to somebody else while interruptions of the run are left, else the
+/// task fails. Changes nothing before the time until which the lease holds at least.
 pub(super) fn end(flow: &Flow, named: Named, expired_at: Timestamp, now: Timestamp) -> Decision {
     let task = current(flow, named)?;
     let held = held(flow, task);
@@ -186,7 +186,9 @@ pub(super) fn end(flow: &Flow, named: Named, expired_at: Timestamp, now: Timesta
     );
     let mut events = vec![failed(task, error, FailureReason::Interrupted, again)];
     if again {
-        events.push(requeued(flow, task, RequeueReason::Interrupted, None));
+        let rest_ms = limits::LOST_REST_MS << task.interruptions;
+        let at = now.plus_ms(rest_ms);
+        events.push(requeued(flow, task, RequeueReason::Interrupted, Some(at)));
     }
     let status = if again {
         Status::Pending

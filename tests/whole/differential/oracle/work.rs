@@ -13,6 +13,8 @@ use serde_json::{Map, Value, json};
 const LEASE_SECONDS: f64 = 60.0;
 /// Seconds that a worker has to stop unless the task says otherwise.
 const GRACE_SECONDS: f64 = 30.0;
+/// Microseconds for which a task rests that was lost once.
+const LOST_REST: i64 = 1_000_000;
 const MICROS: f64 = 1_000_000.0;
 /// The lease is not held.
 const NOT_HELD: i64 = -31010;
@@ -226,7 +228,8 @@ impl Oracle {
             if *interruptions > INTERRUPTIONS_MAX {
                 self.fail_for_good(&task, ANY_TEXT);
             } else {
-                self.requeue(&task, None);
+                let rest = LOST_REST << (*interruptions - 1);
+                self.requeue(&task, Some(now + rest));
             }
         }
     }
