@@ -294,31 +294,17 @@ impl App {
         let method = self.flows.look(flow, metadata(context), look).await?;
         let reservation = match &method {
             None => None,
-            Some(method) => {
-                let reservation = self.flows.offers.reserve(flow, method);
-                Some(reservation.ok_or_else(|| is_full(method))?)
-            }
+            Some(method) => match self.flows.offers.reserve(flow, method) {
+                // As many of its method are under way as may be.
+                None => return Ok(self.untold(context, Vec::new())),
+                some => some,
+            },
         };
-        let of = (flow, method.clone(), Claimable::Task(task));
+        let of = (flow, method, Claimable::Task(task));
         let wanted = wanted(context, claim, of, 1);
         let foreign = Refusal::not_found(Argument::Task, task);
-        let begun = self.begin_wanted(context, wanted, foreign, reservation);
-        let begun = begun.await?;
-        match method {
-            // The other nodes have all that the limit allows.
-            Some(method) if begun.is_empty() && self.flows.offers.is_full(&method) => {
-                Err(is_full(&method))
-            }
-            Some(_) | None => Ok(begun),
-        }
-    }
-}
-
-/// The refusal of a task that was named, because of the limit of its method.
-fn is_full(method: &str) -> Error {
-    Error::Busy {
-        reason: format!("as many tasks of method `{method}` are in progress as its limit allows"),
-        retry_after_ms: RETRY_AFTER_MS,
+        self.begin_wanted(context, wanted, foreign, reservation)
+            .await
     }
 }
 

@@ -10,6 +10,7 @@ use taskledger::application::Partitions;
 use taskledger::application::api::work::{LeaseLoss, StopReason};
 use taskledger_domain::LeaseId;
 use taskledger_domain::flow::{FailureReason, Kind};
+use taskledger_domain::limits::LOST_REST_MS;
 use taskledger_domain::task::Status;
 use taskledger_domain::testing::{START, id};
 
@@ -100,6 +101,9 @@ async fn a_lease_that_is_not_renewed_ends_and_its_task_is_on_offer_again() {
     assert_eq!(lost(b.renew(&held).await), LeaseLoss::Lost);
     assert_eq!(lost(b.complete(&held, json!({})).await), LeaseLoss::Lost);
     assert_eq!(b.w.history(flow("a")).await.len(), events);
+    b.after_ms(LOST_REST_MS - 1).await;
+    assert!(b.next(1).await.is_empty(), "it rests");
+    b.after_ms(1).await;
     let next = b.claim("a").await;
     assert_eq!(next.attempt, 2);
     assert_eq!(lost(b.complete(&held, json!({})).await), LeaseLoss::Lost);
@@ -132,6 +136,7 @@ async fn the_fourth_lost_lease_fails_the_task() {
     for attempt in 1..=4 {
         assert_eq!(b.claim("a").await.attempt, attempt);
         b.after_ms(LEASE_MS).await;
+        b.after_ms(LOST_REST_MS << (attempt - 1)).await;
     }
     assert_eq!(b.w.status("a").await, Some(Status::Failed));
     assert_eq!(b.w.kinds(flow("a")).await.last(), Some(&"RunEnded"));

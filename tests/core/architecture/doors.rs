@@ -171,10 +171,12 @@ fn a_door_holds_the_service_and_nothing_behind_it() {
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
     /// What is no use case: making it, time, what the server does by itself
-    /// (`hint`, `note_holders`), and calls of nodes, whose requests are authorised by `taken`.
+    /// (`hint`, `note_holders`), the count of connections, and calls of nodes, whose requests are authorised by
+    /// `taken`.
     const NO_USE_CASE: &[&str] = &[
         "new",
         "clock",
+        "connected",
         "admits_node",
         "limited",
         "access",
