@@ -27,15 +27,25 @@ class Refused(Exception):
         self.code, self.message, self.status, self.data = code, message, status, data
 
 
+class Foreign(Exception):
+    """Answers as a proxy does, without JSON-RPC."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
 def busy(retry_after_ms: int = 10, **data: Any) -> Refused:
     return Refused(-32013, "Too busy, retry later", retry_after_ms=retry_after_ms, **data)
+
+
+REVOKED = Refused(-32004, "Unauthorized", 401)
 
 
 class FakeServer:
     """``calls`` holds every request; ``methods`` what answers each method, from params to a result.
 
-    ``faults`` holds, for a method, what happens to its next calls instead: exceptions to raise, before
-    (or with ``after`` behind) carrying them out.
+    ``faults`` holds, for a method, what happens to its next calls instead: exceptions to raise,
+    before (or with ``after`` behind) carrying them out. While ``revoked`` nobody's token holds.
     """
 
     def __init__(self) -> None:
@@ -50,6 +60,7 @@ class FakeServer:
         self.answered: dict[str, Any] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
         self.draining = False
+        self.revoked = False
         self.late: str | None = None
         self.is_closing = False
         self.methods: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -119,6 +130,7 @@ class FakeServer:
                 "lease": None,
                 "outcome": None,
                 "progress": [],
+                "told_at": -1.0,
                 "cancel": None,
             }
             self.lock.notify_all()
@@ -181,7 +193,10 @@ class FakeServer:
 
     def _renew(self, params: dict[str, Any]) -> Any:
         task = self._held(params)
-        if "progress" in params or "message" in params:
+        # Once a second, as the real one does.
+        is_due = time.monotonic() >= task["told_at"] + 1
+        if is_due and ("progress" in params or "message" in params):
+            task["told_at"] = time.monotonic()
             task["progress"].append((params.get("progress"), params.get("message")))
         told = {"expires_at": "2026-01-15T10:30:00.000000Z", "cancel_requested": False}
         if task["cancel"]:
@@ -285,6 +300,9 @@ class Socket:
         try:
             self.frame(9, b"are you there")
             while not self.fake.is_closing:
+                if self.fake.revoked:
+                    self.frame(8, (4401).to_bytes(2, "big"))
+                    return
                 readable, _, _ = select.select([connection], [], [], 0.01)
                 if readable and not self.read():
                     return
@@ -388,6 +406,8 @@ class _Handler(BaseHTTPRequestHandler):
         fake.requests.append({k.lower(): v for k, v in self.headers.items()})
         status = 200
         try:
+            if fake.revoked:
+                raise REVOKED
             answer = {"result": fake.answer(call)}
         except Drop:
             self.close_connection = True
@@ -397,7 +417,13 @@ class _Handler(BaseHTTPRequestHandler):
             status = error.status
             told = {"code": error.code, "message": error.message, "data": error.data}
             answer = {"error": told}
+        except Foreign as error:
+            self.send_error(error.status)
+            return
         raw = json.dumps({"jsonrpc": "2.0", "id": call["id"], **answer}).encode()
+        self.say(status, raw)
+
+    def say(self, status: int, raw: bytes) -> None:
         try:
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -411,6 +437,11 @@ class _Handler(BaseHTTPRequestHandler):
         fake = self.server_of_test
         if self.path == "/ws":
             self.close_connection = True
+            if fake.revoked:
+                told = {"code": REVOKED.code, "message": REVOKED.message, "data": {}}
+                raw = json.dumps({"jsonrpc": "2.0", "id": None, "error": told}).encode()
+                self.say(REVOKED.status, raw)
+                return
             Socket(self, fake).serve()
             return
         headers = {k.lower(): v for k, v in self.headers.items()}

@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import taskledger
-from taskledger import _protocol, _sse, _work
+from taskledger import _outcomes, _protocol, _sse, _work
 from taskledger._calls import Calls
 from taskledger._calls_async import AsyncCalls
 
@@ -191,21 +191,66 @@ class Work(unittest.TestCase):
         hold.say(None, "b" * 2000)
         self.assertEqual(hold.take(0), {"progress": 0.1, "message": "b" * 1000})
 
+    def test_messages_are_text_of_whole_characters(self) -> None:
+        for said, sent in (("\U0001f980" * 1500, "\U0001f980" * 1000), ("a\ud800b", "a?b")):
+            hold = _work.Hold(claim())
+            hold.say(None, said)
+            self.assertEqual(hold.take(0), {"message": sent})
+        for text, end in (("x" * 65535 + "\U0001f980", "x" * 65535), ("\udc00", "?")):
+            self.assertEqual(_outcomes.of_error(taskledger.Final(text)).error, end)
+
+    def test_progress_waits_until_the_server_records_it(self) -> None:
+        hold = _work.Hold(claim())
+        hold.say(0.1, None)
+        self.assertEqual(hold.take(time.monotonic()), {"progress": 0.1})
+        hold.say(0.2, "two")
+        hold.say(0.3, None)
+        hold.renewed(time.monotonic())
+        now = time.monotonic()
+        self.assertTrue(0.9 < hold.due_at - now <= 1.05)
+        self.assertEqual(hold.take(now + 0.9), {}, "a renewal for the lease says nothing")
+        self.assertEqual(hold.take(now + 1.1), {"progress": 0.3, "message": "two"})
+        # Whether the server has recorded it is unknown: its second may begin only now.
+        hold.not_renewed(time.monotonic(), {"progress": 0.3, "message": "two"})
+        self.assertEqual(hold.take(time.monotonic() + 0.9), {})
+        self.assertEqual(hold.take(time.monotonic() + 1.1), {"progress": 0.3, "message": "two"})
+
     def test_what_handlers_return_and_raise(self) -> None:
-        self.assertEqual(_work.of_value(None), _work.Outcome("complete", output={}))
-        self.assertEqual(_work.of_value({"a": 1}).output, {"a": 1})
+        self.assertEqual(_outcomes.of_value(None), _outcomes.Outcome("complete", output={}))
+        self.assertEqual(_outcomes.of_value({"a": 1}).output, {"a": 1})
         for wrong in ([], {"a": float("inf")}, {"a": object()}):
-            outcome = _work.of_value(wrong)
+            outcome = _outcomes.of_value(wrong)
             self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
-        self.assertEqual(_work.of_error(KeyError("x")).error, "KeyError: 'x'")
-        self.assertEqual(_work.of_error(ValueError()).error, "ValueError")
-        self.assertTrue(_work.of_error(taskledger.Retryable("later")).retryable)
-        self.assertFalse(_work.of_error(taskledger.Final("never")).retryable)
-        long = _work.of_error(taskledger.Final("é" * 65536)).error
+        deep: dict[str, Any] = {"a": 1}
+        for _ in range(99):
+            deep = {"a": deep}
+        wide = {"a": [{"b": [k]} for k in range(200)]}
+        for right in (deep, wide):
+            self.assertEqual(_outcomes.of_value(right).kind, "complete")
+        deepest = deeper = {"a": (deep,)}
+        for _ in range(100_000):
+            deepest = {"a": deepest}
+        for wrong, said in [
+            (deeper, "more than 100 levels deep: at most 100 levels"),
+            (deepest, "too deep: at most 100 levels"),
+            ({"a": "\ud800"}, r"has text with the lone surrogate '\\ud800', expected Unicode text"),
+            ({"\udfff": 1}, "lone surrogate"),
+            ({"a": float("nan")}, "expected objects, arrays, texts, finite numbers"),
+            ({"a": "x" * 1024 * 1024}, "bytes of JSON: at most 1048576 are accepted"),
+            ([], "a value of type `list`, expected a dictionary"),
+        ]:
+            outcome = _outcomes.of_value(wrong)
+            self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
+            self.assertRegex(outcome.error, said)
+        self.assertEqual(_outcomes.of_error(KeyError("x")).error, "KeyError: 'x'")
+        self.assertEqual(_outcomes.of_error(ValueError()).error, "ValueError")
+        self.assertTrue(_outcomes.of_error(taskledger.Retryable("later")).retryable)
+        self.assertFalse(_outcomes.of_error(taskledger.Final("never")).retryable)
+        long = _outcomes.of_error(taskledger.Final("é" * 65536)).error
         self.assertEqual(long, "é" * 32768)
 
     def test_outcomes_of_attempts_that_were_told_to_stop(self) -> None:
-        done, error = _work.of_value({}), _work.of_error(OSError())
+        done, error = _outcomes.of_value({}), _outcomes.of_error(OSError())
         for outcome, reason, gave_in, kind in [
             (done, None, False, "complete"),
             (done, "cancelled", False, "drop"),
@@ -213,11 +258,11 @@ class Work(unittest.TestCase):
             (done, "shutdown", False, "complete"),
             (error, "shutdown", False, "release"),
             (error, "shutdown", True, "release"),
-            (_work.final("x"), "shutdown", False, "fail"),
+            (_outcomes.final("x"), "shutdown", False, "fail"),
             (done, "expired", False, "complete"),
             (error, "expired", True, "drop"),
         ]:
-            self.assertEqual(_work.verdict(outcome, reason, gave_in=gave_in).kind, kind, reason)
+            self.assertEqual(_outcomes.verdict(outcome, reason, gave_in=gave_in).kind, kind, reason)
 
     def test_slots_are_shared_between_polls(self) -> None:
         options = taskledger.Worker(concurrency=64)._options

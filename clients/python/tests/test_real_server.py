@@ -14,7 +14,10 @@ from unittest import mock
 import taskledger
 from taskledger import AsyncClient, AsyncWorker, Client, Final, RetryPolicy, Worker
 
+from .real_refusals import Refusals, check_revocation
 from .real_server import BINARY, OnServer, RealServer, remote
+
+__all__ = ["Refusals"]  # its tests are run with those here
 
 
 class Clients(OnServer):
@@ -361,6 +364,7 @@ class Authenticated(OnServer):
                 self.assertEqual(run.raise_for_state().result, {"by": worker.name})
             worker.stop()
             thread.join(20)
+        check_revocation(self, self.server.url, admin)
 
 
 class Guards(OnServer):

@@ -19,11 +19,12 @@ import taskledger
 from taskledger import AsyncWorker, Final, Retryable, Worker
 
 from .fake_server import Drop, FakeServer, Refused, busy
+from .refusals import Refusals
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Cases:
+class Cases(Refusals):
     """What both workers do. Handlers are written twice where they differ."""
 
     def setUp(self) -> None:
@@ -106,17 +107,6 @@ class Cases:
         self.fake.until(lambda: len(self.fake.params_of("tasks.complete")) == 5)
         self.fake.until_status("completed", task)
 
-    def test_an_output_that_is_refused_fails_the_task(self) -> None:
-        worker = self.worker()
-        self.register(worker, "m", lambda input, ctx: {"a": 1})
-        fault = {"field": "output", "reason": "too large"}
-        self.fake.fault("tasks.complete", Refused(-32602, "Invalid params", errors=[fault]))
-        task = self.fake.offer("m")
-        self.begin(worker)
-        self.fake.until_status("failed", task)
-        self.assertIn("output: too large", self.outcome(task)[0])
-        self.assertFalse(self.outcome(task)[1])
-
     def test_asking_goes_on_after_failures(self) -> None:
         worker = self.worker()
         self.register(worker, "m", lambda input, ctx: {})
@@ -124,13 +114,6 @@ class Cases:
         task = self.fake.offer("m")
         self.begin(worker)
         self.fake.until_status("completed", task)
-
-    def test_a_refusal_of_the_claim_ends_the_worker(self) -> None:
-        worker = self.worker()
-        self.register(worker, "m", lambda input, ctx: {})
-        self.fake.fault("tasks.claim", Refused(-32004, "Unauthorized", scope="worker"))
-        self.begin(worker).join(10)
-        self.assertIsInstance(self.failure, taskledger.Unauthorized)
 
     def test_draining_finishes_what_is_held_and_ends(self) -> None:
         worker = self.worker(concurrency=2, grace_seconds=0)
@@ -251,9 +234,12 @@ class SyncWorker(Cases, unittest.TestCase):
     def register(self, worker: Worker, name: str, handler: Any, **told: Any) -> None:
         worker.method(name, **told)(handler)
 
-    def register_waiting(self, worker: Worker, name: str, begun: Any, go: Any) -> None:
+    def register_waiting(
+        self, worker: Worker, name: str, begun: Any, go: Any, say: Any = id
+    ) -> None:
         @worker.method(name)
         def handler(input: Any, ctx: Any) -> Any:
+            say(ctx)
             begun.set()
             go.wait(20)
             return {}
@@ -300,9 +286,12 @@ class AsynchronousWorker(Cases, unittest.TestCase):
         async def asynchronous(input: Any, ctx: Any) -> Any:
             return handler(input, ctx)
 
-    def register_waiting(self, worker: AsyncWorker, name: str, begun: Any, go: Any) -> None:
+    def register_waiting(
+        self, worker: AsyncWorker, name: str, begun: Any, go: Any, say: Any = id
+    ) -> None:
         @worker.method(name)
         async def handler(input: Any, ctx: Any) -> Any:
+            say(_FromThreads(ctx, asyncio.get_running_loop()))
             begun.set()
             await asyncio.to_thread(go.wait, 20)
             return {}
@@ -386,6 +375,7 @@ class AsynchronousWorker(Cases, unittest.TestCase):
 
 class WorkerOnASocket(AsynchronousWorker):
     def worker(self, **options: Any) -> AsyncWorker:
+        options = {"poll_seconds": 5, **options}
         return AsyncWorker(self.fake.url, socket=True, **options)
 
     def test_a_cancelled_task_stops_its_handler_at_once(self) -> None:
@@ -482,6 +472,16 @@ class Signals(unittest.TestCase):
                 program.send_signal(signal.SIGTERM)
                 self.assertEqual(program.wait(10), 0)
                 self.assertLess(time.monotonic() - begun, 5)
+
+
+class _FromThreads:
+    """The context of a handler, for a test in another thread."""
+
+    def __init__(self, context: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.context, self.loop = context, loop
+
+    def progress(self, *said: Any) -> None:
+        self.loop.call_soon_threadsafe(self.context.progress, *said)
 
 
 def _raise(error: Exception) -> Any:

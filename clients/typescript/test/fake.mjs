@@ -4,6 +4,8 @@ import { createServer } from "node:http";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
+const REVOKED = { code: -32004, message: "Unauthorized", data: { errors: [] } };
+
 /** Frames as a server writes them. */
 export function frame(opcode, payload, isLast = true) {
   const bytes = Buffer.from(payload);
@@ -58,6 +60,10 @@ export class FakeServer {
     this.faults = new Map();
     this.polls = [];
     this.waiters = [];
+    /** `[progress, message]` of every report that was recorded. */
+    this.progress = [];
+    /** Nobody's token holds. */
+    this.revoked = false;
     this.next = 1;
     this.messages = 0;
   }
@@ -76,6 +82,13 @@ export class FakeServer {
     this.cut();
     this.server.closeAllConnections();
     await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  /** From now on nobody's token holds. */
+  revoke() {
+    this.revoked = true;
+    for (const socket of this.sockets) socket.end(frame(8, Buffer.from([0x11, 0x31])));
+    for (const answer of this.polls.splice(0)) answer({ claims: [] });
   }
 
   /** Cuts all sockets. */
@@ -108,9 +121,9 @@ export class FakeServer {
 
   /** Waits until `check` holds after some call. */
   async until(check, ms = 20_000) {
-    const end = Date.now() + ms;
+    const end = performance.now() + ms;
     while (!check()) {
-      if (Date.now() > end) throw new Error(`waited in vain for ${check}`);
+      if (performance.now() > end) throw new Error(`waited in vain for ${check}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }
@@ -203,6 +216,11 @@ export class FakeServer {
         if (!lease || lease.ended || lease.lost) {
           throw { code: -31010, message: "Lease is not held", data: { reason: lease?.ended ? "ended" : "lost", errors: [] } };
         }
+        // Once a second, as the real one does.
+        if (params.progress !== undefined && performance.now() - (lease.toldAt ?? -Infinity) >= 1000) {
+          lease.toldAt = performance.now();
+          this.progress.push([params.progress, params.message]);
+        }
         const cancelled = lease.cancelled ? { cancel_requested: true, reason: lease.cancelled } : { cancel_requested: false };
         return { expires_at: new Date().toISOString(), ...cancelled };
       }
@@ -225,6 +243,7 @@ export class FakeServer {
 
   /** The answer to a call; `undefined` for none at all. */
   async #answer(call, connection) {
+    if (connection.via === "post" && this.revoked) return { jsonrpc: "2.0", error: REVOKED, id: null };
     this.calls.push([call.method, call.params, connection.via, call.metadata]);
     const fault = this.faults.get(call.method)?.shift();
     if (fault === "hang") return new Promise(() => {});
@@ -241,6 +260,10 @@ export class FakeServer {
   }
 
   async #body(text, connection) {
+    // The real one reads no lone surrogates, and does not say which call had them.
+    if (/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(text)) {
+      return { jsonrpc: "2.0", error: { code: -32700, message: "Parse error", data: { errors: [] } }, id: null };
+    }
     const parsed = JSON.parse(text);
     if (!Array.isArray(parsed)) return this.#answer(parsed, connection);
     const answers = [];
@@ -265,7 +288,9 @@ export class FakeServer {
     socket.on("error", () => {});
     this.upgrades = (this.upgrades ?? 0) + 1;
     this.authorization = request.headers.authorization;
-    const refusal = this.options.refuse?.(request);
+    const refusal = this.revoked
+      ? `HTTP/1.1 401 Unauthorized\r\nconnection: close\r\n\r\n${JSON.stringify({ jsonrpc: "2.0", error: REVOKED, id: null })}`
+      : this.options.refuse?.(request);
     if (!this.options.sockets || refusal) {
       socket.end(refusal ?? "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
       return;

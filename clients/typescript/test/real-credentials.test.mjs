@@ -37,6 +37,15 @@ function worker(options) {
 }
 
 for (const connection of ["socket", "poll"]) {
+  real(`${connection}: a worker whose token is revoked ends with an error`, async () => {
+    const { token, id } = await tokenFor();
+    const w = worker({ connection, token, pollSeconds: 2 }).method("revoked", async () => ({}));
+    const run = w.run();
+    await admin.executeAndWait({ name: "t", schemas: { method: "revoked", type: "remote" } });
+    await admin.call("tokens.revoke", { id });
+    await assert.rejects(run, UnauthorizedError);
+  });
+
   real(`${connection}: a worker without credentials ends at once, and so does one that asks for what its token does not allow`, async () => {
     await assert.rejects(worker({ connection }).method("allowed", async () => {}).run(), UnauthorizedError);
     await assert.rejects(worker({ connection, token: "tl_nonsense" }).method("allowed", async () => {}).run(), UnauthorizedError);

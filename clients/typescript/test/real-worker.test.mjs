@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Client, LeaseNotHeldError, MethodNotFoundError } from "taskledger";
 import { Worker } from "taskledger/worker";
+import { stepClock } from "./clock.mjs";
 import { binary, Server, until } from "./server.mjs";
 
 let server;
@@ -169,6 +170,56 @@ for (const connection of ["socket", "poll"]) {
     await w.stop();
   });
 }
+
+real("steps of the clock of a worker's machine lose no attempt and double none", async () => {
+  let began = 0;
+  const handler = async () => {
+    began++;
+    await sleep(9000);
+    return { done: true };
+  };
+  const workers = ["socket", "poll"].map((connection) =>
+    worker({ name: connection, connection, concurrency: 2, leaseSeconds: 5 }).method(`steps ${connection}`, handler),
+  );
+  for (const w of workers) void w.run();
+  const flows = [await execute(2, 0, "steps socket"), await execute(2, 0, "steps poll")];
+  await until(() => began === 4);
+  for (const hours of [1, -1]) {
+    const back = stepClock(hours * 3_600_000);
+    await sleep(4000);
+    back();
+  }
+  for (const flow of flows) {
+    for (const task of await ended(flow)) assert.deepEqual([task.result, task.attempt], [{ done: true }, 1]);
+  }
+  assert.equal(began, 4);
+  await Promise.all(workers.map((w) => w.stop()));
+});
+
+real("outputs that the server cannot read fail their tasks at once, and the last progress is seen", async () => {
+  const nested = JSON.parse('{"a":'.repeat(101) + "1" + "}".repeat(101));
+  const outputs = [{ a: "x".repeat(17 * 1024 * 1024) }, { a: "\ud800" }, nested, { a: Number.NaN }, []];
+  const w = worker().method("unreadable", async ({ i }) => outputs[i]);
+  void w.run();
+  for (const { status, error, attempt } of await ended(await execute(outputs.length, 0, "unreadable", { retry_count: 3 }))) {
+    assert.deepEqual([status, attempt], ["failed", 1]);
+    assert.match(error, /accepted|expected/);
+  }
+  await w.stop();
+  let finish;
+  const teller = worker({ name: "teller" }).method("tells last", async (_, ctx) => {
+    ctx.progress(0.1);
+    await sleep(300);
+    ctx.progress(0.2, "🦀".repeat(1500));
+    await new Promise((resolve) => (finish = resolve));
+  });
+  void teller.run();
+  const flow = await execute(1, 0, "tells last");
+  await until(async () => (await client.get(flow.ids[0])).progress === 0.2, 5000);
+  finish();
+  await ended(flow);
+  await teller.stop();
+});
 
 real("progress is seen by others, and a failure with retries is tried again", async () => {
   const w = worker().method("fails once", async (_, ctx) => {

@@ -69,9 +69,9 @@ export class Server {
 
 /** Waits until `check` holds. */
 export async function until(check, ms = 20_000) {
-  const end = Date.now() + ms;
+  const end = performance.now() + ms;
   while (!(await check())) {
-    if (Date.now() > end) throw new Error(`waited in vain for ${check}`);
+    if (performance.now() > end) throw new Error(`waited in vain for ${check}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

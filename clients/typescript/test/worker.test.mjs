@@ -1,29 +1,11 @@
 // Workers against a server that misbehaves as told.
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { AttemptEnded, FinalError, RetryableError, Worker } from "taskledger/worker";
+import { test } from "node:test";
+import { AttemptEnded, FinalError, RetryableError } from "taskledger/worker";
 import { UnauthorizedError } from "taskledger";
-import { FakeServer, frame } from "./fake.mjs";
-
-const servers = [];
-after(async () => {
-  for (const server of servers) await server.stop().catch(() => {});
-});
-
-async function serve(options) {
-  const server = await new FakeServer(options).start();
-  servers.push(server);
-  return server;
-}
-
-function worker(server, options = {}) {
-  const entries = [];
-  const made = new Worker({ url: server.url, log: (entry) => entries.push(entry), name: "w", ...options });
-  made.entries = entries;
-  return made;
-}
-
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+import { frame } from "./fake.mjs";
+import "./refusals.mjs";
+import { serve, sleep, worker } from "./workers.mjs";
 
 for (const connection of ["socket", "poll"]) {
   test(`${connection}: outcomes of every kind`, async () => {
@@ -48,8 +30,9 @@ for (const connection of ["socket", "poll"]) {
     assert.deepEqual(of("retry"), [["fail", "not now", true]]);
     assert.deepEqual(of("never"), [["fail", "never", false]]);
     assert.deepEqual(of("bug"), [["fail", "a bug", true]]);
-    assert.deepEqual(of("text"), [["fail", "the handler returned no JSON object", false]]);
-    assert.deepEqual(of("cyclic"), [["fail", "the handler returned no JSON object", false]]);
+    assert.deepEqual(of("text"), [["fail", "the handler returned a value of type `string`, expected an object", false]]);
+    assert.match(of("cyclic")[0][1], /^the output is no JSON: Converting circular structure/);
+    assert.equal(of("cyclic")[0][2], false);
     assert.deepEqual(of("refused"), [["fail", "the output was refused: output: too odd", false]]);
     await server.until(() => w.held === 0);
     await w.stop();
@@ -99,10 +82,10 @@ for (const connection of ["socket", "poll"]) {
   });
 }
 
-test("progress is told, at most twice a second, and renews the lease", async () => {
+test("progress is told, once a second, and renews the lease", async () => {
   const server = await serve();
   const w = worker(server).method("steps", async (_, { progress }) => {
-    for (let i = 0; i <= 100; i++) { progress(i / 100, `step ${i}`); await sleep(10); }
+    for (let i = 0; i <= 100; i++) { progress(i / 100, `step ${i}`); await sleep(22); }
   });
   void w.run();
   const begun = performance.now();
@@ -111,7 +94,7 @@ test("progress is told, at most twice a second, and renews the lease", async () 
   const told = server.called("tasks.renew").map(([, params]) => params);
   assert.equal(told[0].progress, 0);
   assert.equal(told[0].message, "step 0");
-  assert.ok(told.length >= 2 && told.length <= 2 + (performance.now() - begun) / 500, `${told.length}`);
+  assert.ok(told.length >= 2 && told.length <= 1 + (performance.now() - begun) / 1000, `${told.length}`);
   await w.stop();
 });
 

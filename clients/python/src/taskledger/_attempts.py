@@ -49,7 +49,7 @@ class Context(_work.BaseContext):
     def progress(self, progress: float | None = None, message: str | None = None) -> None:
         """Tells how far the work is: 0 to 1, and a text of up to 1000 characters.
 
-        It is sent by another thread, twice a second at most: of what is said faster, the last
+        It is sent by another thread, once a second at most: of what is said faster, the last
         counts.
         """
         self._hold.say(progress, message)

@@ -7,9 +7,9 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from . import _websocket, _work
+from . import _websocket
 from ._http_async import AsyncInterrupt
-from ._work import LOG, ONCE, TRANSIENT, Options
+from ._work import LOG, ONCE, Options, Welcome
 from .types import Claim, JsonObject
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def poll(worker: AsyncWorker, interrupt: AsyncInterrupt) -> None:
     :raises RpcError: the server refuses.
     """
     options, slots, stopping = worker._options, worker._slots, worker._stopping
-    failures = 0
+    welcome = Welcome()
     while count := await slots.reserve():
         try:
             answer = await worker.client.call(
@@ -96,14 +96,14 @@ async def poll(worker: AsyncWorker, interrupt: AsyncInterrupt) -> None:
                 retry=ONCE,
                 interrupt=interrupt,
             )
-        except TRANSIENT as error:
+        except Exception as error:
             await slots.give(count)
             if stopping.is_set():
                 return
-            failures += 1
-            await _pause(worker, failures, error)
+            await _pause(worker, welcome.failed(error), error)
             continue
-        failures = 0
+        welcome.answered()
+        welcome.lasted()
         claims: list[Claim] = answer.get("claims") or []
         await slots.give(count - len(claims))
         for claim in claims:
@@ -129,25 +129,28 @@ async def listen(worker: AsyncWorker) -> None:
         "window": min(options.concurrency, WINDOW_MAX),
         "lease_seconds": options.lease_seconds,
     }
-    failures = 0
+    welcome = Welcome()
     while not worker._stopping.is_set():
         begun = time.monotonic()
         try:
-            await _listen_once(worker, params)
-        except TRANSIENT as error:
+            await _listen_once(worker, params, welcome)
+        except Exception as error:
             if worker._stopping.is_set():
                 return
-            failures = 1 if time.monotonic() - begun > SOUND_SECONDS else failures + 1
-            await _pause(worker, failures, error)
+            if time.monotonic() - begun > SOUND_SECONDS:
+                welcome.lasted()
+            await _pause(worker, welcome.failed(error), error)
 
 
-async def _listen_once(worker: AsyncWorker, params: JsonObject) -> None:
+async def _listen_once(worker: AsyncWorker, params: JsonObject, welcome: Welcome) -> None:
     told: asyncio.Queue[JsonObject] = asyncio.Queue()
     teller = asyncio.create_task(_tell(worker, told))
     try:
         socket = await _websocket.WebSocket.connect(worker.client._pool, timeout=10)
         try:
-            await _websocket.work(socket, params, told, worker._stopping)
+            await _websocket.work(
+                socket, params, told, worker._stopping, welcome.answered
+            )
         finally:
             await asyncio.shield(socket.close())
     finally:
@@ -172,11 +175,9 @@ async def _tell(worker: AsyncWorker, told: asyncio.Queue[JsonObject]) -> None:
             told.task_done()
 
 
-async def _pause(worker: AsyncWorker, failures: int, error: Exception) -> None:
+async def _pause(worker: AsyncWorker, seconds: float, error: Exception) -> None:
     LOG.warning("cannot ask for work: %s", error, extra=worker._extra())
-    await sleep_unless(
-        worker._stopping, _work.AGAIN.pause(failures, getattr(error, "retry_after", None))
-    )
+    await sleep_unless(worker._stopping, seconds)
 
 
 async def sleep_unless(event: asyncio.Event, seconds: float) -> None:

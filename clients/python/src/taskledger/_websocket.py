@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from . import _protocol
@@ -185,9 +186,14 @@ def _masked(payload: bytes, mask: bytes) -> bytes:
 
 
 async def work(
-    socket: WebSocket, params: JsonObject, told: asyncio.Queue[JsonObject], stopping: asyncio.Event
+    socket: WebSocket,
+    params: JsonObject,
+    told: asyncio.Queue[JsonObject],
+    stopping: asyncio.Event,
+    subscribed: Callable[[], None],
 ) -> None:
-    """Subscribes to work, and puts what is told of it in ``told`` until the subscription has ended.
+    """Subscribes to work, calls ``subscribed``, and puts what is told of the work in ``told`` until
+    the subscription has ended.
 
     When ``stopping`` is set it unsubscribes; what came before the answer to that is still told.
 
@@ -201,6 +207,7 @@ async def work(
             message = await socket.receive()
             if message.get("id") == 1:
                 subscription = _result(message)["subscription"]
+                subscribed()
                 ending = asyncio.create_task(_unsubscribe(socket, subscription, stopping))
             elif message.get("id") == 2:
                 await _linger(socket, told)

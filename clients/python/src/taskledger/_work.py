@@ -1,4 +1,4 @@
-"""What both workers share: methods, what is known of a lease, and what a handler's end means.
+"""What both workers share: methods, options, and what is known of a lease.
 
 No input or output, no threads and no tasks. Times are readings of ``time.monotonic()`` in seconds.
 """
@@ -14,15 +14,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from ._protocol import RetryPolicy, dumps, without_none
+from ._protocol import RetryPolicy, without_none
 from .errors import (
     Busy,
-    Final,
     InternalError,
     LeaseNotHeld,
-    Retryable,
     TaskledgerError,
     TaskNotFound,
     TransportError,
@@ -33,15 +31,15 @@ LOG = logging.getLogger("taskledger.worker")
 
 CLAIMS_MAX = 100
 """The most that one call may claim."""
-ERROR_BYTES_MAX = 65536
 MESSAGE_CHARS_MAX = 1000
 NAME_CHARS_MAX = 255
-PROGRESS_SECONDS = 0.5
-"""Progress is sent this often at most; what is said in between is replaced by what comes after
-it.
+PROGRESS_SECONDS = 1.05
+"""Progress is sent so long after the answer to the last one. The server records it once a second
+for each attempt, and drops what comes sooner. What is said in between is replaced by what comes
+after it.
 """
-INTERNAL_ERRORS_MAX = 10
-"""After so many answers that the server failed, an outcome is given up; the lease will end."""
+REFUSALS_MAX = 5
+"""A worker that had work once ends when the server has refused it so many times in a row."""
 POLL_END_SECONDS = 2.0
 """How long a poll that is ended may take to deliver what the server has claimed for it already."""
 RENEWAL_TIMEOUT = (1.0, 10.0)
@@ -51,9 +49,6 @@ ONCE = RetryPolicy(budget_seconds=0)
 AGAIN = RetryPolicy(initial_seconds=0.1, max_seconds=5.0)
 TRANSIENT = (TransportError, Busy, InternalError)
 """Errors after which the same call may succeed."""
-
-# Reasons after which the server takes no outcome any more.
-_GIVEN_UP = ("cancelled", "timed_out", "deadline", "lost", "ended", "unknown")
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -160,6 +155,39 @@ class Options:
         return self.poll_seconds + 15
 
 
+class Welcome:
+    """Whether it is worth asking for work again, and when."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._refusals = 0
+        self._was_answered = False
+
+    def answered(self) -> None:
+        """The server takes this worker."""
+        self._refusals = 0
+        self._was_answered = True
+
+    def failed(self, error: Exception) -> float:
+        """Seconds after which to ask again.
+
+        :raises Exception: ``error`` says that there is no use in it: the server refuses the worker
+            from the start, or again and again, as when its token was revoked.
+        """
+        self._failures += 1
+        if isinstance(error, TRANSIENT):
+            self._refusals = 0
+        else:
+            self._refusals += 1
+            if not self._was_answered or self._refusals >= REFUSALS_MAX:
+                raise error
+        return AGAIN.pause(self._failures, getattr(error, "retry_after", None))
+
+    def lasted(self) -> None:
+        """It went well for a while: what comes is the first failure again."""
+        self._failures = 0
+
+
 class Hold:
     """What is known of one lease: until when it holds, when to renew it, what to say then."""
 
@@ -172,7 +200,8 @@ class Hold:
         self._times_out_at = now + timeout + 0.05 if timeout is not None else math.inf
         self._failures = 0
         self._said: JsonObject | None = None
-        self._said_at = -math.inf
+        self._is_telling = False
+        self._tell_at = -math.inf
         self.is_watched = True
         self._renewed(now)
 
@@ -188,7 +217,7 @@ class Hold:
         if not self.is_watched:
             return math.inf
         if self._said is not None:
-            return min(self._due_at, max(self._said_at + PROGRESS_SECONDS, self._not_before))
+            return min(self._due_at, max(self._tell_at, self._not_before))
         return self._due_at
 
     def say(self, progress: float | None, message: str | None) -> None:
@@ -200,17 +229,19 @@ class Hold:
             raise ValueError(f"progress is 0 to 1, got {progress!r}")
         self._said = {**(self._said or {}), **without_none(progress=progress)}
         if message:
-            self._said["message"] = message[:MESSAGE_CHARS_MAX]
+            self._said["message"] = well_formed(message[:MESSAGE_CHARS_MAX])
 
     def take(self, now: float) -> JsonObject:
-        """What the renewal that is being sent says."""
+        """What the renewal that is being sent says: nothing while the server would drop it."""
+        if self._said is None or now < self._tell_at:
+            return {}
         said, self._said = self._said, None
-        if said is not None:
-            self._said_at = now
-        return said or {}
+        self._is_telling = True
+        return said
 
     def renewed(self, sent_at: float) -> None:
         """A renewal that was sent then has been answered."""
+        self._has_told()
         self._renewed(sent_at)
 
     def not_renewed(self, now: float, said: JsonObject) -> bool:
@@ -218,11 +249,22 @@ class Hold:
         again.
         """
         self._failures += 1
+        self._has_told()
         if said:
             self._said = {**said, **(self._said or {})}
         pause = min(AGAIN.pause(self._failures), self._lease_seconds / 10)
         self._due_at = self._not_before = now + pause
+        return self.is_over(now)
+
+    def is_over(self, now: float) -> bool:
+        """Whether the lease has ended, as far as is known here."""
         return now >= self._expires_at
+
+    def _has_told(self) -> None:
+        # Only now it is certain that the server's second has begun.
+        if self._is_telling:
+            self._is_telling = False
+            self._tell_at = time.monotonic() + PROGRESS_SECONDS
 
     def _renewed(self, at: float) -> None:
         self._failures = 0
@@ -234,83 +276,9 @@ class Hold:
             self._due_at = min(self._due_at, self._times_out_at)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt ends. ``drop``: nothing is said."""
-
-    kind: Literal["complete", "fail", "release", "drop"]
-    output: JsonObject | None = None
-    error: str = ""
-    retryable: bool = True
-    is_unforeseen: bool = False
-
-    @property
-    def method(self) -> str:
-        """What is called to say it."""
-        return f"tasks.{self.kind}"
-
-    def params(self, task_id: str, lease: Lease) -> JsonObject:
-        """What it is called with."""
-        params: JsonObject = {"task_id": task_id, "lease": lease["token"]}
-        if self.kind == "complete":
-            params["output"] = self.output
-        elif self.kind == "fail":
-            params["error"] = self.error
-            params["retryable"] = self.retryable
-        return params
-
-
-RELEASED = Outcome("release")
-DROPPED = Outcome("drop")
-
-
-def of_value(value: Any) -> Outcome:
-    """What a handler's return value means; ``None`` is ``{}``."""
-    if value is None:
-        value = {}
-    if not isinstance(value, dict):
-        kind = type(value).__name__
-        return final(f"the handler returned a value of type `{kind}`, expected a dictionary")
-    try:
-        dumps(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        return final(f"the handler returned what JSON cannot say: {error}")
-    return Outcome("complete", output=value)
-
-
-def of_error(error: BaseException) -> Outcome:
-    """What an exception that left a handler means."""
-    if isinstance(error, Final):
-        return final(str(error))
-    if isinstance(error, Retryable):
-        return Outcome("fail", error=_text(str(error) or "Retryable"))
-    said = str(error)
-    name = type(error).__name__
-    text = f"{name}: {said}" if said else name
-    return Outcome("fail", error=_text(text), is_unforeseen=True)
-
-
-def final(error: str) -> Outcome:
-    """A failure that is not tried again."""
-    return Outcome("fail", error=_text(error or "Final"), retryable=False)
-
-
-def verdict(outcome: Outcome, reason: str | None, *, gave_in: bool) -> Outcome:
-    """What is said of an attempt that was told to stop for ``reason``; ``gave_in``: its handler
-    did.
-    """
-    if reason is None:
-        return outcome
-    if reason in _GIVEN_UP:
-        return DROPPED
-    if reason == "shutdown":
-        return RELEASED if gave_in or outcome.is_unforeseen else outcome
-    return outcome if outcome.kind == "complete" and not gave_in else DROPPED
-
-
-def _text(error: str) -> str:
-    raw = error.encode("utf-8", "replace")
-    return raw[:ERROR_BYTES_MAX].decode("utf-8", "ignore")
+def well_formed(text: str) -> str:
+    """``text`` with a mark in place of each lone surrogate, which no text in UTF-8 can have."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class BaseContext:
@@ -381,14 +349,3 @@ def not_renewed(context: BaseContext, error: Exception, params: JsonObject) -> s
         return None
     context.log.warning("the lease has ended while the server could not be reached")
     return "expired"
-
-
-def told(context: BaseContext, outcome: Outcome) -> None:
-    """Logs that the server has taken an outcome."""
-    duration_ms = round((time.monotonic() - context._hold.begun_at) * 1000, 1)
-    log, extra = context.log.logger, {**(context.log.extra or {}), "duration_ms": duration_ms}
-    if outcome.kind == "fail":
-        log.warning("the attempt has failed: %s", outcome.error[:1000], extra=extra)
-    else:
-        ends = {"complete": "completed", "release": "released"}
-        log.info("the attempt was %s", ends[outcome.kind], extra=extra)

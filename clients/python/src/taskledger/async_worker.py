@@ -11,12 +11,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from . import _work
+from . import _outcomes, _work
 from ._http_async import AsyncInterrupt
 from ._intake import Slots, listen, poll, sleep_unless
-from ._work import LOG, ONCE, TRANSIENT, Method, Options, Outcome
+from ._outcomes import Outcome
+from ._work import LOG, ONCE, Method, Options
 from .async_client import AsyncClient
-from .errors import Cancelled, InternalError, InvalidParams, LeaseNotHeld, TaskledgerError
+from .errors import Cancelled, TaskledgerError
 from .types import Claim, JsonObject
 
 AsyncHandler = Callable[..., "Awaitable[JsonObject | None]"]
@@ -39,7 +40,7 @@ class AsyncContext(_work.BaseContext):
     def progress(self, progress: float | None = None, message: str | None = None) -> None:
         """Tells how far the work is: 0 to 1, and a text of up to 1000 characters.
 
-        It is sent by another task, twice a second at most: of what is said faster, the last counts.
+        It is sent by another task, once a second at most: of what is said faster, the last counts.
         """
         self._hold.say(progress, message)
         self._news.set()
@@ -331,7 +332,7 @@ class AsyncWorker:
                 context.log.info("the attempt begins")
                 outcome = await self._handle(attempt)
             else:
-                outcome = _work.verdict(_work.RELEASED, context.reason, gave_in=True)
+                outcome = _outcomes.verdict(_outcomes.RELEASED, context.reason, gave_in=True)
             await self._settle(attempt, outcome)
         except Exception:
             context.log.exception("an outcome could not be told")
@@ -354,14 +355,14 @@ class AsyncWorker:
             context._task.cancel()
             raise
         try:
-            outcome = _work.of_value(context._task.result())
+            outcome = _outcomes.of_value(context._task.result())
         except BaseException as error:
             gave_in = isinstance(error, (asyncio.CancelledError, Cancelled))
             gave_in = gave_in and context.cancelled.is_set()
-            outcome = _work.of_error(error)
+            outcome = _outcomes.of_error(error)
             if outcome.is_unforeseen and not gave_in and context.reason is None:
                 context.log.warning("the handler raised an exception", exc_info=True)
-        return _work.verdict(outcome, context.reason, gave_in=gave_in)
+        return _outcomes.verdict(outcome, context.reason, gave_in=gave_in)
 
     async def _settle(self, attempt: _Attempt, outcome: Outcome) -> None:
         """Tells the server how an attempt ended, until it answers."""
@@ -372,23 +373,17 @@ class AsyncWorker:
                 await self.client.call(
                     outcome.method, outcome.params(context.task_id, context.lease), retry=ONCE
                 )
-            except TRANSIENT as error:
+            except Exception as error:
                 failures += 1
-                if isinstance(error, InternalError) and failures >= _work.INTERNAL_ERRORS_MAX:
-                    raise
-                context.log.warning("an outcome is told again: %s", error)
-                await asyncio.sleep(
-                    _work.AGAIN.pause(failures, getattr(error, "retry_after", None))
-                )
-            except LeaseNotHeld as error:
-                context.log.warning("the outcome came too late: the lease is %s", error.reason)
-                return
-            except InvalidParams as error:
-                if outcome.kind != "complete":
-                    raise
-                outcome = _work.final(f"the output was refused: {error}")
+                again = _outcomes.after_error(context, outcome, error, failures)
+                if again is None:
+                    return
+                if again is outcome:
+                    retry_after = getattr(error, "retry_after", None)
+                    await asyncio.sleep(_work.AGAIN.pause(failures, retry_after))
+                outcome = again
             else:
-                _work.told(context, outcome)
+                _outcomes.told(context, outcome)
                 return
         context.log.info("the outcome is dropped: %s", context.reason or "given back")
 

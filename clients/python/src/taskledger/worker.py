@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import _work
+from . import _outcomes, _work
 from ._attempts import Attempt, Context, Renewals, SyncHandler
 from ._http import Interrupt
-from ._work import LOG, ONCE, TRANSIENT, Method, Options, Outcome
+from ._outcomes import Outcome
+from ._work import LOG, ONCE, Method, Options, Welcome
 from .client import Client
-from .errors import Cancelled, InternalError, InvalidParams, LeaseNotHeld, TaskledgerError
+from .errors import Cancelled, TaskledgerError
 from .types import Claim, JsonObject
 
 
@@ -229,7 +230,7 @@ class Worker:
 
     def _poll(self, interrupt: Interrupt) -> None:
         try:
-            failures = 0
+            welcome = Welcome()
             while count := self._reserve():
                 try:
                     answer = self.client.call(
@@ -239,16 +240,16 @@ class Worker:
                         retry=ONCE,
                         interrupt=interrupt,
                     )
-                except TRANSIENT as error:
+                except Exception as error:
                     self._give(count)
                     if self._stopping.is_set():
                         return
-                    failures += 1
-                    pause = _work.AGAIN.pause(failures, getattr(error, "retry_after", None))
+                    pause = welcome.failed(error)
                     LOG.warning("cannot ask for work: %s", error, extra=self._extra())
                     self._stopping.wait(pause)
                     continue
-                failures = 0
+                welcome.answered()
+                welcome.lasted()
                 claims: list[Claim] = answer.get("claims") or []
                 self._give(count - len(claims))
                 for claim in claims:
@@ -301,13 +302,14 @@ class Worker:
         context.log.info("the attempt begins")
         try:
             try:
-                outcome = _work.of_value(attempt.method.handler(attempt.claim["input"], context))
+                value = attempt.method.handler(attempt.claim["input"], context)
+                outcome = _outcomes.of_value(value)
             except BaseException as error:
                 gave_in = isinstance(error, Cancelled) and context.cancelled.is_set()
-                outcome = _work.of_error(error)
+                outcome = _outcomes.of_error(error)
                 if outcome.is_unforeseen and not gave_in and context.reason is None:
                     context.log.warning("the handler raised an exception", exc_info=True)
-            self._settle(attempt, _work.verdict(outcome, context.reason, gave_in=gave_in))
+            self._settle(attempt, _outcomes.verdict(outcome, context.reason, gave_in=gave_in))
         except BaseException:
             context.log.exception("an outcome could not be told")
         finally:
@@ -326,21 +328,16 @@ class Worker:
                 self.client.call(
                     outcome.method, outcome.params(context.task_id, context.lease), retry=ONCE
                 )
-            except TRANSIENT as error:
+            except Exception as error:
                 failures += 1
-                if isinstance(error, InternalError) and failures >= _work.INTERNAL_ERRORS_MAX:
-                    raise
-                context.log.warning("an outcome is told again: %s", error)
-                time.sleep(_work.AGAIN.pause(failures, getattr(error, "retry_after", None)))
-            except LeaseNotHeld as error:
-                context.log.warning("the outcome came too late: the lease is %s", error.reason)
-                return
-            except InvalidParams as error:
-                if outcome.kind != "complete":
-                    raise
-                outcome = _work.final(f"the output was refused: {error}")
+                again = _outcomes.after_error(context, outcome, error, failures)
+                if again is None:
+                    return
+                if again is outcome:
+                    time.sleep(_work.AGAIN.pause(failures, getattr(error, "retry_after", None)))
+                outcome = again
             else:
-                _work.told(context, outcome)
+                _outcomes.told(context, outcome)
                 return
         context.log.info("the outcome is dropped: %s", context.reason or "given back")
 

@@ -2,6 +2,7 @@
 
 import type { Claim, ClaimContext, JsonObject, Task } from "../types.js";
 import { AttemptEnded, type EndReason } from "./errors.js";
+import { cutChars } from "./texts.js";
 
 /** What a handler is given beside the input. */
 export interface Context {
@@ -12,7 +13,10 @@ export interface Context {
   readonly context: ClaimContext;
   /** Aborted when the task is taken back, the lease is lost, or the worker stops; the reason is an {@link AttemptEnded}. */
   readonly signal: AbortSignal;
-  /** Tells how far the attempt is, 0 to 1, with a message for people. Sent with the next renewal when called often. */
+  /**
+   * Tells how far the attempt is, 0 to 1, with a message for people of up to 1000 characters. Sent once a second at
+   * most: of what is said faster, the last counts.
+   */
   progress(progress: number, message?: string): void;
 }
 
@@ -25,6 +29,12 @@ export type Handler<Input extends object = JsonObject, Output extends object | v
 /** Characters of a progress message that the server takes. */
 const MESSAGE_CHARS_MAX = 1000;
 
+/** How far an attempt is, in the words of its handler. */
+export interface Told {
+  progress: number;
+  message: string | undefined;
+}
+
 /** The call that ends an attempt, on its way. */
 export interface Report {
   method: "tasks.complete" | "tasks.fail" | "tasks.release";
@@ -35,6 +45,8 @@ export interface Report {
   /** Not before, while it waits. */
   tryAt: number;
   tries: number;
+  /** Whether it is sent over POST, whose answers tell which call they mean even if it could not be read. */
+  isForPost: boolean;
 }
 
 /** A held attempt. Times are of `performance.now()`: steps of the clock do not matter. */
@@ -59,9 +71,12 @@ export class Attempt implements Context {
   /** Whether the server knows that the lease is not held: nothing is reported. */
   isFenced = false;
   report: Report | undefined;
-  told: { progress: number; message: string | undefined } | undefined;
-  /** When progress was sent last. */
-  toldAt = -Infinity;
+  /** Progress that is to be sent. */
+  told: Told | undefined;
+  /** Progress that was sent and is not answered. */
+  telling: Told | undefined;
+  /** Before that, the server would not record progress. */
+  tellAt = -Infinity;
   /** Whether it was logged that the lease is not renewed. */
   isWarned = false;
   #controller: AbortController | undefined;
@@ -87,7 +102,7 @@ export class Attempt implements Context {
   readonly progress = (progress: number, message?: string): void => {
     if (this.ended !== undefined || this.report !== undefined) return;
     if (!(progress >= 0 && progress <= 1)) throw new RangeError(`progress must be from 0 to 1, not ${progress}`);
-    this.told = { progress, message: message ? message.slice(0, MESSAGE_CHARS_MAX) : undefined };
+    this.told = { progress, message: message ? cutChars(String(message), MESSAGE_CHARS_MAX) : undefined };
     this.tell(this);
   };
 

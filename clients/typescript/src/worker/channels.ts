@@ -1,12 +1,18 @@
 /** Calls of a worker on their way to the server: over its socket, or over POST. No promise for each call. */
 
-import type { ErrorObject } from "../errors.js";
+import { ConnectionError, type ErrorObject } from "../errors.js";
 import { reasonOf, type Answer } from "../transport.js";
 import type { Posts } from "./posts.js";
 import { WebSocketConnection, type connect } from "./websocket.js";
 
-/** What came of a call. `lost`: no answer came, and nobody knows whether it was carried out. */
-export type Outcome = { result: unknown } | { error: ErrorObject } | { lost: string };
+/**
+ * What came of a call. `lost`: no answer came, and nobody knows whether it was carried out. `status`: what a proxy said
+ * instead. `isUnread`: the server could not read a message on the socket, perhaps the one with this call.
+ */
+export type Outcome =
+  | { result: unknown }
+  | { error: ErrorObject }
+  | { lost: string; status?: number | undefined; isUnread?: boolean };
 
 /** One call. `params` is JSON. */
 export interface Call {
@@ -101,11 +107,19 @@ export class SocketChannel {
 
   #one(message: Answer & { method?: string; params?: Record<string, unknown> }): void {
     if (message.method !== undefined) return this.notified(message.method, message.params ?? {});
+    if (message.id === null) return this.#unread(message.error?.message ?? "a message was not read");
     const id = message.id as number;
     const done = this.#pending.get(id);
     if (done === undefined) return;
     this.#pending.delete(id);
     done(message.error ? { error: message.error } : { result: message.result });
+  }
+
+  /** Which calls the server could not read is not known: those that it has are answered twice, which does no harm. */
+  #unread(reason: string): void {
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const done of pending) done({ lost: reason, isUnread: true });
   }
 
   #closed(code: number, reason: string): void {
@@ -148,6 +162,7 @@ export class PostChannel {
     const done = new Map(calls.map((call) => [++lastId, call]));
     const texts = [...done].map(([id, call]) => text(id, call));
     let lost = "the server sent no answer";
+    let status: number | undefined;
     try {
       const body = texts.length === 1 ? texts[0]! : `[${texts.join(",")}]`;
       for (const answer of await this.posts.send(calls[0]!.method, body, { timeoutMs: POST_MS })) {
@@ -161,8 +176,9 @@ export class PostChannel {
       }
     } catch (error) {
       lost = reasonOf(error);
+      if (error instanceof ConnectionError) status = error.status;
     }
-    for (const call of done.values()) call.done({ lost });
+    for (const call of done.values()) call.done({ lost, status });
   }
 }
 

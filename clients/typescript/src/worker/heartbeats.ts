@@ -1,11 +1,19 @@
 /** Keeps the leases of all attempts that a worker holds, running or not, with one timer and few messages. */
 
 import type { Renewed } from "../types.js";
-import type { Attempt } from "./attempt.js";
+import type { Attempt, Told } from "./attempt.js";
 import type { Call, Outcome } from "./channels.js";
 
-/** Milliseconds between two progress messages of one attempt. */
-const PROGRESS_MS = 500;
+/**
+ * Milliseconds from the answer to a progress message to the next one of the attempt. The server records one a second
+ * and drops what comes sooner.
+ */
+const PROGRESS_MS = 1050;
+/** How often it is looked for progress whose time has come. */
+const LOOK_MS = 100;
+
+/** Errors after which the same call may succeed. */
+const PASSING = [-32013, -32603];
 
 /** What heartbeats need of the worker. */
 export interface HeartbeatHost {
@@ -54,11 +62,11 @@ export class Heartbeats {
     this.#renew(again, now, true);
   }
 
-  /** Sends the progress of an attempt: at once, or when the last one is long enough ago. One timer for all attempts. */
+  /** Sends the progress of an attempt: at once, or when the server records it again. One timer for all attempts. */
   tell(attempt: Attempt): void {
     this.#telling.add(attempt);
     if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => this.#tell(), attempt.toldAt === -Infinity ? 0 : PROGRESS_MS / 5);
+    this.#timer = setTimeout(() => this.#tell(), attempt.tellAt === -Infinity ? 0 : LOOK_MS);
   }
 
   #tell(): void {
@@ -67,33 +75,56 @@ export class Heartbeats {
     const due: Attempt[] = [];
     for (const attempt of this.#telling) {
       const isOver = attempt.told === undefined || attempt.report !== undefined || attempt.ended !== undefined;
-      const isDue = !isOver && attempt.renewingSince === 0 && now - attempt.toldAt >= PROGRESS_MS;
+      const isDue = !isOver && attempt.renewingSince === 0 && now >= attempt.tellAt;
       if (isDue) due.push(attempt);
       if (isDue || isOver) this.#telling.delete(attempt);
     }
     this.#renew(due, now, false);
-    if (this.#telling.size > 0) this.#timer = setTimeout(() => this.#tell(), PROGRESS_MS / 5);
+    if (this.#telling.size > 0) this.#timer = setTimeout(() => this.#tell(), LOOK_MS);
   }
 
   #renew(attempts: Attempt[], now: number, instead: boolean): void {
-    if (attempts.length > 0) this.host.sendRenewals(attempts.map((attempt) => this.#call(attempt, now)), instead);
+    if (attempts.length === 0) return;
+    const calls = attempts.map((attempt) => this.#call(attempt, now, instead));
+    this.host.sendRenewals(calls, instead);
   }
 
-  #call(attempt: Attempt, now: number): Call {
-    const { told } = attempt;
+  #call(attempt: Attempt, now: number, instead: boolean): Call {
+    const told = this.#progress(attempt, now, instead);
     attempt.renewingSince = now;
-    attempt.told = undefined;
     let params = attempt.params();
     if (told) {
-      attempt.toldAt = now;
       params += `,"progress":${told.progress}`;
       if (told.message) params += `,"message":${JSON.stringify(told.message)}`;
     }
     params += "}";
-    return { method: "tasks.renew", params, done: (outcome) => this.#answered(attempt, now, outcome) };
+    return { method: "tasks.renew", params, done: (outcome) => this.#answered(attempt, now, told, outcome) };
   }
 
-  #answered(attempt: Attempt, sentAt: number, outcome: Outcome): void {
+  /** What a renewal says that is sent now; nothing while the server would drop it. */
+  #progress(attempt: Attempt, now: number, instead: boolean): Told | undefined {
+    if (instead) attempt.told ??= attempt.telling;
+    else if (now < attempt.tellAt) return undefined;
+    const { told } = attempt;
+    if (told === undefined) return undefined;
+    attempt.told = undefined;
+    attempt.telling = told;
+    attempt.tellAt = Infinity;
+    return told;
+  }
+
+  /** A renewal with progress was answered, or lost: only now it is certain that the server's second has begun. */
+  #told(attempt: Attempt, told: Told, outcome: Outcome): void {
+    if (attempt.telling !== told) return;
+    attempt.telling = undefined;
+    attempt.tellAt = performance.now() + PROGRESS_MS;
+    const isLost = "lost" in outcome || ("error" in outcome && PASSING.includes(outcome.error.code));
+    if (isLost) attempt.told ??= told;
+    if (attempt.told !== undefined) this.tell(attempt);
+  }
+
+  #answered(attempt: Attempt, sentAt: number, told: Told | undefined, outcome: Outcome): void {
+    if (told !== undefined) this.#told(attempt, told, outcome);
     if ("result" in outcome) {
       const renewed = outcome.result as Renewed;
       attempt.renewed(sentAt);

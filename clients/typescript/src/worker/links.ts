@@ -19,6 +19,8 @@ const SILENCE_MS = 28_000;
 const PONG_MS = 10_000;
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 10_000;
+/** A worker that had work once ends when the server has refused it so many times in a row. */
+const REFUSALS_MAX = 5;
 /** Claims that one poll takes. */
 const CLAIMS_MAX = 100;
 
@@ -44,6 +46,23 @@ export interface LinkHost {
   note(level: Level, message: string, fields?: Record<string, unknown>): void;
 }
 
+/** Whether refusals may pass: none does before the first answer, a few do after it, as when a token is replaced. */
+class Welcome {
+  wasAnswered = false;
+  #refusals = 0;
+
+  answered(): void {
+    this.wasAnswered = true;
+    this.#refusals = 0;
+  }
+
+  /** @throws `error` when asking again is of no use. */
+  failed(error: unknown): void {
+    if (!isRefusal(error)) this.#refusals = 0;
+    else if (++this.#refusals >= REFUSALS_MAX || !this.wasAnswered) throw error;
+  }
+}
+
 /** Why a link ended: no more claims are wanted, or this way leads nowhere. */
 export type LinkEnd = "leaving" | "unsupported";
 
@@ -51,7 +70,7 @@ export type LinkEnd = "leaving" | "unsupported";
 export class SocketLink {
   #channel: SocketChannel | undefined;
   #subscription: string | undefined;
-  #wasConnected = false;
+  readonly #welcome = new Welcome();
 
   constructor(private readonly host: LinkHost) {}
 
@@ -62,7 +81,7 @@ export class SocketLink {
 
   /**
    * Connects, and connects again, until no more claims are wanted.
-   * @throws RpcError when the server refuses the very first subscription.
+   * @throws RpcError when the server refuses the very first subscription, or several in a row, as with a revoked token.
    */
   async run(): Promise<LinkEnd> {
     const { host } = this;
@@ -80,7 +99,8 @@ export class SocketLink {
       } catch (caught) {
         if (isUnsupported(caught)) return "unsupported";
         const error = refusalOf(caught);
-        if (error instanceof RpcError && !this.#wasConnected && !isPassing(error)) throw error;
+        if (host.leaving.aborted) break;
+        this.#welcome.failed(error);
         if (error instanceof BusyError) atLeastMs = error.data.retry_after_ms ?? 0;
         host.note("warn", "the server cannot be reached", { "error.message": reasonOf(error) });
       }
@@ -146,6 +166,7 @@ export class SocketLink {
         done: (outcome) => {
           clearTimeout(timer);
           if ("error" in outcome) refuse(toError(outcome.error, "work"));
+          else if ("lost" in outcome && outcome.isUnread) refuse(new ConnectionError(outcome.lost));
           else if ("result" in outcome) this.#subscribed(outcome.result as { subscription: string });
         },
       });
@@ -154,7 +175,7 @@ export class SocketLink {
 
   #subscribed({ subscription }: { subscription: string }): void {
     this.#subscription = subscription;
-    this.#wasConnected = true;
+    this.#welcome.answered();
     this.host.connected();
     if (this.host.leaving.aborted) void this.unsubscribe();
   }
@@ -175,7 +196,7 @@ export class SocketLink {
 /** Claims over `POST`, one call after the other. */
 export class PollLink {
   #ending: AbortController | undefined;
-  #wasAnswered = false;
+  readonly #welcome = new Welcome();
 
   constructor(
     private readonly host: LinkHost,
@@ -184,7 +205,7 @@ export class PollLink {
 
   /**
    * Polls until no more claims are wanted, or for so long.
-   * @throws RpcError when the server refuses the very first claim.
+   * @throws RpcError when the server refuses the very first claim, or several in a row, as with a revoked token.
    */
   async run(forMs: number): Promise<void> {
     const { host } = this;
@@ -202,13 +223,13 @@ export class PollLink {
         try {
           const { claims, draining } = await this.#claim(Math.min(free, CLAIMS_MAX));
           backoff.reset();
-          if (!this.#wasAnswered) host.connected();
-          this.#wasAnswered = true;
+          if (!this.#welcome.wasAnswered) host.connected();
+          this.#welcome.answered();
           for (const claim of claims) host.claimed(claim);
           if (draining) host.drain();
         } catch (error) {
           if (host.leaving.aborted) return;
-          if (error instanceof RpcError && !this.#wasAnswered && !isPassing(error)) throw error;
+          this.#welcome.failed(error);
           host.note("warn", "the server cannot be reached", { "error.message": reasonOf(error) });
           const atLeastMs = error instanceof BusyError ? (error.data.retry_after_ms ?? 0) : 0;
           await sleep(Math.max(atLeastMs, backoff.next()), host.leaving).catch(() => {});
@@ -222,7 +243,7 @@ export class PollLink {
   async #claim(max: number): Promise<Claims> {
     const { methods, name: worker, leaseSeconds: lease_seconds, posts } = this.host;
     // The first one comes back at once, so that it is known whether this worker is welcome.
-    const wait_seconds = this.#wasAnswered ? this.waitSeconds : 0;
+    const wait_seconds = this.#welcome.wasAnswered ? this.waitSeconds : 0;
     const params = { methods, worker, max, lease_seconds, wait_seconds };
     const ending = new AbortController();
     this.#ending = ending;
@@ -231,9 +252,11 @@ export class PollLink {
   }
 }
 
-/** Whether a refusal may pass by itself. */
-function isPassing(error: RpcError): boolean {
-  return error instanceof BusyError || error.code === -32603;
+/** Whether the server, or what is before it, refuses this worker, and not only now. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof RpcError) return !(error instanceof BusyError || error.code === -32603);
+  const status = error instanceof UpgradeRefused || error instanceof ConnectionError ? error.status : undefined;
+  return status === 401 || status === 403;
 }
 
 /** Whether the server, or something before it, has no sockets for workers. */

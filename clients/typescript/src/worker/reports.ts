@@ -1,9 +1,11 @@
 /** Brings the outcomes of attempts to the server, until it has answered each of them. */
 
 import { jittered } from "../backoff.js";
+import type { Violation } from "../errors.js";
 import type { Attempt, Report } from "./attempt.js";
 import { fitsSocket, type Call, type Outcome } from "./channels.js";
 import type { Level } from "./log.js";
+import { cutBytes } from "./texts.js";
 
 /** How long an answer on the socket may take before the report is sent over POST too. */
 const ANSWER_MS = 35_000;
@@ -11,6 +13,8 @@ const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 5_000;
 /** Bytes of an error that the server takes. */
 const ERROR_BYTES_MAX = 65_536;
+/** Errors that repetition cannot mend: of parameters, of the state, of the request and of its JSON. */
+const REFUSED = [-32602, -32006, -32600, -32700];
 
 /** What reports need of the worker. */
 export interface ReportHost {
@@ -37,7 +41,8 @@ export class Reports {
   }
 
   fail(attempt: Attempt, error: string, retryable: boolean): void {
-    const shown = JSON.stringify(cut(error === "" ? "the handler failed without a message" : error));
+    const said = error === "" ? "the handler failed without a message" : error;
+    const shown = JSON.stringify(cutBytes(said, ERROR_BYTES_MAX));
     this.#begin(attempt, "tasks.fail", `${attempt.params()},"error":${shown},"retryable":${retryable}}`);
   }
 
@@ -60,7 +65,7 @@ export class Reports {
 
   #begin(attempt: Attempt, method: Report["method"], params: string): void {
     if (attempt.report !== undefined) return;
-    attempt.report = { method, params, sentAt: undefined, tryAt: 0, tries: 0 };
+    attempt.report = { method, params, sentAt: undefined, tryAt: 0, tries: 0, isForPost: !fitsSocket(params) };
     this.#open.add(attempt);
     this.#send(attempt);
   }
@@ -73,14 +78,18 @@ export class Reports {
       params: report.params,
       done: (outcome) => this.#answered(attempt, report, outcome),
     };
-    if (overPost || !fitsSocket(report.params) || !this.host.sendOnSocket(call)) this.host.sendOverPost(call);
+    if (overPost || report.isForPost || !this.host.sendOnSocket(call)) this.host.sendOverPost(call);
   }
 
   #answered(attempt: Attempt, report: Report, outcome: Outcome): void {
     // Sent twice, answered twice; or replaced by another report.
     if (!this.#open.has(attempt) || attempt.report !== report) return;
     if ("result" in outcome) return this.#settle(attempt);
-    if ("lost" in outcome) return this.#again(attempt, report, 0, outcome.lost);
+    if ("lost" in outcome) {
+      if (outcome.status === 413) return this.#refused(attempt, report, `HTTP 413: ${outcome.lost}`, undefined);
+      report.isForPost ||= outcome.isUnread === true;
+      return this.#again(attempt, report, 0, outcome.lost);
+    }
     const { code, message, data } = outcome.error;
     if (code === -32013) return this.#again(attempt, report, data?.retry_after_ms ?? 0, message);
     // Releases are also sent of attempts that the server has taken back, which it may refuse.
@@ -94,12 +103,8 @@ export class Reports {
       }
       return this.#settle(attempt);
     }
-    if (code === -32602 || code === -32006) {
-      const reason = (data?.errors ?? []).map((fault) => `${fault.field}: ${fault.reason}`).join("; ") || message;
-      this.host.note("error", "the outcome was refused", attempt, { "error.message": reason, "error.code": code });
-      if (report.method !== "tasks.complete") return this.#settle(attempt);
-      attempt.report = undefined;
-      return this.fail(attempt, `the output was refused: ${reason}`, false);
+    if (REFUSED.includes(code)) {
+      return this.#refused(attempt, report, (data?.errors ?? []).map(textOf).join("; ") || message, code);
     }
     // Credentials that do not hold, or a failure inside the server: worth repeating while the lease lives.
     if (performance.now() >= attempt.endsAt) {
@@ -107,6 +112,14 @@ export class Reports {
       return this.#settle(attempt);
     }
     this.#again(attempt, report, 0, message);
+  }
+
+  /** The same call would be refused again. */
+  #refused(attempt: Attempt, report: Report, reason: string, code: number | undefined): void {
+    this.host.note("error", "the outcome was refused", attempt, { "error.message": reason, "error.code": code });
+    if (report.method !== "tasks.complete") return this.#settle(attempt);
+    attempt.report = undefined;
+    this.fail(attempt, `the output was refused: ${reason}`, false);
   }
 
   #settle(attempt: Attempt): void {
@@ -146,9 +159,6 @@ export class Reports {
   }
 }
 
-/** At most as many bytes as the server takes. */
-function cut(error: string): string {
-  if (error.length * 3 <= ERROR_BYTES_MAX) return error;
-  const bytes = Buffer.from(error);
-  return bytes.length <= ERROR_BYTES_MAX ? error : new TextDecoder().decode(bytes.subarray(0, ERROR_BYTES_MAX - 3));
+function textOf({ field, reason, expected }: Violation): string {
+  return `${field}: ${reason}${expected ? `, expected ${expected}` : ""}`;
 }

@@ -10,6 +10,7 @@ import { FinalError } from "./errors.js";
 import { Heartbeats } from "./heartbeats.js";
 import { PollLink, SocketLink } from "./links.js";
 import { jsonLog, type Level, type Log } from "./log.js";
+import { outputOf } from "./outputs.js";
 import { Posts } from "./posts.js";
 import { Reports } from "./reports.js";
 
@@ -34,6 +35,8 @@ export interface WorkerOptions extends Omit<ClientOptions, "fetch"> {
 /** Why {@link Worker.run} ended. */
 export type WorkerEnd = "stopped" | "drained";
 
+/** What running handlers get to finish, unless the options say otherwise. */
+const GRACE_MS = 30_000;
 /** How long an `auto` worker polls before it looks again for a socket. */
 const POLL_FOR_MS = 120_000;
 /** What handlers get to stop once their signal was aborted at the end of the grace. */
@@ -131,7 +134,8 @@ export class Worker {
 
   /**
    * Works until {@link stop}, or until an operator drains this worker. Connections that are lost are made anew.
-   * @throws RpcError when the server refuses this worker at its first connection, for instance its credentials.
+   * @throws RpcError when the server refuses this worker at its first connection, or several times in a row later: for
+   * instance because its token was revoked. What runs then has the grace to finish.
    */
   run(): Promise<WorkerEnd> {
     if (this.#ended) throw new Error("a worker runs once");
@@ -144,7 +148,7 @@ export class Worker {
    * Claims nothing more, lets running handlers finish for `graceMs`, then aborts their signals and gives their tasks
    * back. Resolves when every outcome is acknowledged, or cannot be delivered.
    */
-  async stop(graceMs = this.#options.graceMs ?? 30_000): Promise<void> {
+  async stop(graceMs = this.#options.graceMs ?? GRACE_MS): Promise<void> {
     this.#stopAt = Math.min(this.#stopAt, performance.now() + graceMs);
     this.#leave();
     await this.#ended?.catch(() => {});
@@ -160,8 +164,13 @@ export class Worker {
     }, Heartbeats.intervalMs(leaseMs));
     try {
       await this.#declare();
-      await this.#link();
+      const refusal = await this.#link().then(
+        () => undefined,
+        (error: unknown) => ({ error }),
+      );
+      if (refusal) this.#lastGrace();
       await this.#finish();
+      if (refusal) throw refusal.error;
       this.#note("info", "the worker has ended", { drained: this.#stopAt === Infinity });
       return this.#stopAt === Infinity ? "drained" : "stopped";
     } finally {
@@ -172,6 +181,13 @@ export class Worker {
       this.#posts.close();
       for (const cleanup of this.#cleanups) cleanup();
     }
+  }
+
+  /** Nothing more is claimed, and nobody has asked to stop: what runs gets the grace all the same. */
+  #lastGrace(): void {
+    const graceMs = this.#options.graceMs ?? GRACE_MS;
+    this.#stopAt = Math.min(this.#stopAt, performance.now() + graceMs);
+    this.#leave();
   }
 
   async #declare(): Promise<void> {
@@ -285,22 +301,24 @@ export class Worker {
     // A result that was ready while the lease could not be renewed is offered: the server knows whether it still counts.
     const mayCount = attempt.ended === undefined || attempt.ended === "stopping" || attempt.ended === "lost";
     if (mayCount && !attempt.isFenced) {
-      const text = toJson(output);
-      if (text !== undefined) this.#reports.complete(attempt, text);
-      else this.#reports.fail(attempt, "the handler returned no JSON object", false);
+      const made = outputOf(output);
+      if ("json" in made) this.#reports.complete(attempt, made.json);
+      else this.#fail(attempt, made.fault, false);
     }
     this.#stopped(attempt);
   }
 
   #failed(attempt: Attempt, error: unknown): void {
     if (attempt.ended === undefined && !attempt.isFenced) {
-      const message = error instanceof Error ? error.message || error.name : String(error);
-      const retryable = !(error instanceof FinalError);
-      const fields = { "task.id": attempt.taskId, "task.method": attempt.method, attempt: attempt.attempt };
-      this.#note("warn", "a handler failed", { ...fields, "error.message": message, retryable });
-      this.#reports.fail(attempt, message, retryable);
+      this.#fail(attempt, messageOf(error), !(error instanceof FinalError));
     }
     this.#stopped(attempt);
+  }
+
+  #fail(attempt: Attempt, message: string, retryable: boolean): void {
+    const fields = { "task.id": attempt.taskId, "task.method": attempt.method, attempt: attempt.attempt };
+    this.#note("warn", "a handler failed", { ...fields, "error.message": message, retryable });
+    this.#reports.fail(attempt, message, retryable);
   }
 
   /** The handler has ended. */
@@ -364,15 +382,12 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-/** JSON of an object; `undefined` for everything else. Nothing is an empty object. */
-function toJson(output: unknown): string | undefined {
-  if (output === undefined || output === null) return "{}";
-  if (typeof output !== "object" || Array.isArray(output)) return undefined;
+/** What an error says; anything can be thrown. */
+function messageOf(error: unknown): string {
   try {
-    const text = JSON.stringify(output) as string | undefined;
-    return text?.startsWith("{") ? text : undefined;
+    return error instanceof Error ? String(error.message || error.name) : String(error);
   } catch {
-    return undefined;
+    return "the handler threw what has no text";
   }
 }
 

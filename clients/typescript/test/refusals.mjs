@@ -1,0 +1,185 @@
+// What workers do when the server refuses them or what they say. Part of `worker.test.mjs`.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { UnauthorizedError } from "taskledger";
+import { FinalError } from "taskledger/worker";
+import { stepClock } from "./clock.mjs";
+import { serve, sleep, worker } from "./workers.mjs";
+
+for (const connection of ["socket", "poll"]) {
+  test(`${connection}: the last progress is told, whole and once the server records it`, async () => {
+    const server = await serve({ leaseSeconds: 1 });
+    let ctx;
+    let finish;
+    // Renewed thrice a second, so that some renewals come while the server would drop progress.
+    const w = worker(server, { connection, leaseSeconds: 1 }).method("tells", (_, context) => {
+      ctx = context;
+      return new Promise((resolve) => (finish = resolve));
+    });
+    void w.run();
+    server.offer("tells");
+    await server.until(() => ctx !== undefined);
+    ctx.progress(0.1, "first");
+    await server.until(() => server.progress.length === 1);
+    server.faults.set("tasks.renew", ["drop", { code: -32013, message: "Too busy", data: { retry_after_ms: 10 } }]);
+    ctx.progress(0.2, "second");
+    ctx.progress(0.3, `x${"🦀".repeat(2000)}`);
+    await server.until(() => server.progress.at(-1)[0] === 0.3, 8000);
+    assert.equal(server.progress.at(-1)[1], `x${"🦀".repeat(999)}`);
+    await sleep(1100);
+    ctx.progress(0.4, "half \ud83e of a crab");
+    await server.until(() => server.progress.at(-1)[0] === 0.4, 8000);
+    assert.equal(server.progress.at(-1)[1], "half \ufffd of a crab");
+    finish();
+    await server.until(() => w.held === 0);
+    await w.stop();
+  });
+
+  test(`${connection}: an output that the server cannot read fails the task at once`, async () => {
+    const server = await serve();
+    const nested = (levels) => JSON.parse('{"a":'.repeat(levels) + "1" + "}".repeat(levels));
+    const endless = {};
+    let end = endless;
+    for (let i = 0; i < 100_000; i++) end = end.a = {};
+    const outputs = {
+      large: [{ a: "x".repeat(1024 * 1024) }, /^the output has \d+ bytes of JSON: at most 1048576 are accepted$/],
+      surrogate: [{ a: "\\\ud800" }, /lone surrogate \\ud800, expected Unicode text/],
+      key: [{ "\udfff": 1 }, /lone surrogate \\udfff/],
+      deep: [nested(101), /nested too deep: at most 100 levels are accepted/],
+      endless: [endless, /nested too deep: at most 100 levels are accepted/],
+      nan: [{ a: [Number.NaN] }, /`0` is NaN, expected a finite number/],
+      infinite: [{ a: Infinity }, /`a` is Infinity, expected a finite number/],
+      array: [[1], /a value of type `array`, expected an object/],
+      date: [new Date(0), /a value of type `string`, expected an object/],
+      bigint: [{ a: 1n }, /^the output is no JSON: /],
+    };
+    const fine = { deepest: nested(100), wide: { a: Array.from({ length: 200 }, (_, i) => [{ i }]) }, escaped: { a: "\\ud800 🦀 {[\"" }, nothing: { a: null } };
+    const w = worker(server, { connection, concurrency: 4 });
+    for (const [name, [output]] of Object.entries(outputs)) w.method(name, () => output);
+    for (const [name, output] of Object.entries(fine)) w.method(name, () => output);
+    void w.run();
+    const ids = Object.fromEntries([...Object.keys(outputs), ...Object.keys(fine)].map((name) => [name, server.offer(name)]));
+    await server.until(() => server.outcomes.size === Object.keys(ids).length);
+    for (const [name, [, said]] of Object.entries(outputs)) {
+      const [[kind, error, retryable]] = server.outcomes.get(ids[name]);
+      assert.deepEqual([kind, retryable], ["fail", false], name);
+      assert.match(error, said);
+    }
+    for (const [name, output] of Object.entries(fine)) assert.deepEqual(server.outcomes.get(ids[name]), [["complete", output]]);
+    await server.until(() => w.held === 0);
+    await w.stop();
+  });
+
+  test(`${connection}: a completion that is refused for good fails the task, and a refused failure is given up`, async () => {
+    const server = await serve({
+      http: (_, response, text) => text.includes("proxy") && text.includes("tasks.complete") && (response.writeHead(413), response.end("<html>too large</html>"), true),
+    });
+    const w = worker(server, { connection, concurrency: 1 })
+      .method("one", async () => ({ a: 1 }))
+      .method("proxy", async () => ({ proxy: "x".repeat(100_000) }));
+    void w.run();
+    const errors = [{ field: "body", reason: "too odd", expected: "JSON text" }];
+    for (const code of [-32700, -32600, -32602]) {
+      server.faults.set("tasks.complete", [{ code, message: "No", data: { errors } }]);
+      const id = server.offer("one");
+      await server.until(() => server.outcomes.has(id));
+      assert.deepEqual(server.outcomes.get(id), [["fail", "the output was refused: body: too odd, expected JSON text", false]]);
+    }
+    const large = server.offer("proxy");
+    await server.until(() => server.outcomes.has(large));
+    assert.match(server.outcomes.get(large)[0][1], /^the output was refused: HTTP 413/);
+    const [completions, failures] = [server.called("tasks.complete").length, server.called("tasks.fail").length];
+    server.faults.set("tasks.complete", [{ code: -32600, message: "No" }]);
+    server.faults.set("tasks.fail", [{ code: -32602, message: "No" }]);
+    server.offer("one");
+    await server.until(() => server.called("tasks.fail").length > failures);
+    await server.until(() => w.held === 0);
+    await sleep(300);
+    assert.equal(server.called("tasks.complete").length, completions + 1);
+    assert.equal(server.called("tasks.fail").length, failures + 1);
+    assert.equal(w.entries.filter(({ message }) => message === "the outcome was refused").length, 6);
+    await w.stop();
+  });
+
+  test(`${connection}: errors of handlers arrive as text of whole characters`, async () => {
+    const server = await serve();
+    const w = worker(server, { connection })
+      .method("half", async () => { throw new FinalError("half \ud83e"); })
+      .method("long", async () => { throw new FinalError(`x${"🦀".repeat(20_000)}`); })
+      .method("odd", async () => { throw Object.create(null); });
+    void w.run();
+    const [half, long, odd] = ["half", "long", "odd"].map((method) => server.offer(method));
+    await server.until(() => server.outcomes.size === 3);
+    assert.equal(server.outcomes.get(half)[0][1], "half \ufffd");
+    assert.equal(server.outcomes.get(long)[0][1], `x${"🦀".repeat(16_383)}`);
+    assert.equal(server.outcomes.get(odd)[0][1], "the handler threw what has no text");
+    await w.stop();
+  });
+
+  test(`${connection}: a worker whose token is revoked ends with an error, after what it holds has had its grace`, async () => {
+    const server = await serve();
+    let ended = false;
+    const w = worker(server, { connection, pollSeconds: 1, graceMs: 3000 }).method("slow", async () => { await sleep(2500); ended = true; });
+    const run = w.run();
+    run.catch(() => {});
+    server.offer("slow");
+    await server.until(() => w.held === 1);
+    server.revoke();
+    const begun = performance.now();
+    await assert.rejects(run, UnauthorizedError);
+    assert.ok(ended);
+    assert.ok(performance.now() - begun < 15_000);
+  });
+
+  test(`${connection}: a worker whose token is replaced goes on`, async () => {
+    const server = await serve();
+    const w = worker(server, { connection, pollSeconds: 1 }).method("one", async () => {});
+    void w.run();
+    server.offer("one");
+    await server.until(() => server.outcomes.size === 1);
+    server.revoke();
+    await server.until(() => w.entries.some(({ message }) => message === "the server cannot be reached"));
+    server.revoked = false;
+    server.offer("one");
+    await server.until(() => server.outcomes.size === 2);
+    await w.stop();
+  });
+
+  test(`${connection}: steps of the clock change nothing`, async () => {
+    const server = await serve({ leaseSeconds: 1 });
+    let finish;
+    const w = worker(server, { connection, leaseSeconds: 1 }).method("slow", () => new Promise((resolve) => (finish = resolve)));
+    void w.run();
+    const id = server.offer("slow");
+    await server.until(() => w.held === 1);
+    for (const hours of [1, -1]) {
+      const back = stepClock(hours * 3_600_000);
+      try {
+        const before = server.called("tasks.renew").length;
+        await sleep(1500);
+        const renewals = server.called("tasks.renew").length - before;
+        assert.ok(renewals >= 3 && renewals <= 10, `${renewals}`);
+      } finally {
+        back();
+      }
+    }
+    finish({ done: true });
+    await server.until(() => server.outcomes.has(id));
+    assert.deepEqual(server.outcomes.get(id), [["complete", { done: true }]]);
+    await w.stop();
+  });
+}
+
+test("a report in a message that the server could not read goes over POST", async () => {
+  const server = await serve();
+  const w = worker(server).method("one", async () => ({ one: 1 }));
+  void w.run();
+  server.faults.set("tasks.complete", ["hang"]);
+  const id = server.offer("one");
+  await server.until(() => server.called("tasks.complete").length === 1);
+  const [{ send }] = server.subscriptions.values();
+  send({ jsonrpc: "2.0", error: { code: -32700, message: "Parse error", data: { errors: [] } }, id: null });
+  await server.until(() => server.outcomes.has(id));
+  assert.deepEqual(server.called("tasks.complete").map(([, , via]) => via), ["socket", "post"]);
+  await w.stop();
+});
