@@ -6,6 +6,7 @@
 
 mod auth;
 mod hints;
+mod peers;
 mod presence;
 mod reads;
 mod secrets;
@@ -271,6 +272,11 @@ impl Service {
             Request::Hint(hint) => {
                 app.flows.offers.hint(hint.node, &hint.methods);
                 Ok(Reply::Hinted)
+            }
+            Request::HeldHere => Ok(Reply::HeldHere(self.held_here(&context.caller))),
+            Request::MethodFigures => {
+                let figures = self.figures_here(&context.caller);
+                Ok(Reply::MethodFigures(figures))
             }
             Request::Renew(renew) => app.renew(context, renew).await.map(Reply::Renewed),
             Request::Complete(complete) => app.complete(context, complete).await.map(Reply::Ended),

@@ -1,6 +1,6 @@
 //! What requests that concern a flow are answered.
 
-use super::work::{Begun, Ended, Renewed};
+use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed};
 use super::{AwaitedWorkers, Facts, HistoryCursor, Queue};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -43,6 +43,10 @@ pub enum Reply {
     Claimed(Vec<Begun>),
     /// A hint was taken.
     Hinted,
+    /// Workers that hold tasks of a node.
+    HeldHere(Vec<HeldBy>),
+    /// Tasks of a node that are for workers, by method.
+    MethodFigures(Vec<MethodFigures>),
     /// A lease was extended.
     Renewed(Renewed),
     /// An attempt of a worker ended.

@@ -41,6 +41,10 @@ pub enum Request {
     Release(Release),
     /// Know that another node has tasks for workers.
     Hint(Hint),
+    /// Say which workers hold tasks of this node.
+    HeldHere,
+    /// Count the tasks of this node that are for workers.
+    MethodFigures,
 }
 
 impl Request {
@@ -63,6 +67,8 @@ impl Request {
             Self::Fail(_) => UseCase::FailTask,
             Self::Release(_) => UseCase::ReleaseTask,
             Self::Hint(_) => UseCase::ClaimTasks,
+            Self::HeldHere => UseCase::ListWorkers,
+            Self::MethodFigures => UseCase::ListMethods,
         }
     }
 
@@ -88,7 +94,9 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
-            | Self::Hint(_) => 1,
+            | Self::Hint(_)
+            | Self::HeldHere
+            | Self::MethodFigures => 1,
         }
     }
 
@@ -111,7 +119,9 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
-            | Self::Hint(_) => false,
+            | Self::Hint(_)
+            | Self::HeldHere
+            | Self::MethodFigures => false,
         }
     }
 }

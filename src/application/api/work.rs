@@ -232,9 +232,9 @@ pub struct MethodView {
     pub declared: Option<Arc<Method>>,
     /// Workers that ask for it now.
     pub workers: usize,
-    /// Attempts under way of the flows of this node, as far as the caller may know of them.
+    /// Attempts under way, as far as the caller may know of them.
     pub running: usize,
-    /// Tasks that wait for a worker, of the flows of this node, as far as the caller sees them.
+    /// Tasks that wait for a worker, as far as the caller sees them.
     pub waiting: usize,
     /// When one last asked.
     pub last_asked_at: Option<Timestamp>,
@@ -255,7 +255,7 @@ pub struct WorkerView {
     pub last_seen_at: Timestamp,
     /// Whether it gets no more.
     pub draining: bool,
-    /// Attempts that it holds, of the flows of this node.
+    /// Attempts that it holds.
     pub held: usize,
     /// The first of them.
     pub tasks: Vec<HeldTask>,
@@ -263,8 +263,32 @@ pub struct WorkerView {
     pub node: Option<uuid::Uuid>,
 }
 
+/// What a worker holds of the flows of a node.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeldBy {
+    /// Its name.
+    pub worker: Arc<str>,
+    /// Its principal; absent for a lease that anybody may use.
+    pub principal: Option<Arc<str>>,
+    /// Attempts.
+    pub held: usize,
+    /// The first of them.
+    pub tasks: Vec<HeldTask>,
+}
+
+/// Tasks of a method of the flows of a node, as far as the caller may know of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MethodFigures {
+    /// Its name.
+    pub method: Arc<str>,
+    /// Attempts under way.
+    pub running: usize,
+    /// Tasks that wait for a worker.
+    pub waiting: usize,
+}
+
 /// A task that a worker holds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct HeldTask {
     /// The task.
     pub task: TaskId,
@@ -281,6 +305,6 @@ pub struct Drained {
     pub worker: Arc<str>,
     /// Whether it gets no more.
     pub draining: bool,
-    /// Attempts that it holds, of the flows of this node.
+    /// Attempts that it holds.
     pub held: usize,
 }

@@ -8,7 +8,6 @@ use crate::application::api::work::{Begun, ClaimHere, Hint};
 use crate::application::api::{Error, Reply, Request};
 use crate::application::context::Context;
 use crate::application::ownership::Node;
-use crate::application::routing;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +15,6 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How long another node may take for a claim or a hint.
-const PEER_WAIT: Duration = Duration::from_secs(5);
 /// The shortest time between two rounds of hints: what comes meanwhile goes with the next.
 const HINT_EVERY: Duration = Duration::from_millis(5);
 /// The same when nothing has changed: nobody seems to want it.
@@ -70,21 +67,6 @@ impl Service {
 
     fn of_this_node(&self) -> Context {
         Context::anonymous(Arc::from(self.app.clock.uuid().to_string()))
-    }
-
-    fn others(&self) -> Vec<Arc<Node>> {
-        let Some(census) = self.app.flows.ownership().census() else {
-            return Vec::new();
-        };
-        let nodes = census.nodes.into_iter().map(|(node, _)| node);
-        nodes.filter(|node| node.id != census.me).collect()
-    }
-
-    async fn at(&self, context: &Context, node: &Node, request: &Request) -> Result<Reply, Error> {
-        let Some(forward) = &self.forward else {
-            return Err(Error::Elsewhere(None));
-        };
-        routing::at(&**forward, context, node, request, PEER_WAIT).await
     }
 
     /// Asks the other nodes, one after the other, until one has something.

@@ -3,12 +3,12 @@
 use super::Service;
 use super::work::{allowed, invalid};
 use crate::application::api::work::{
-    Connection, Declare, Drained, HeldTask, Method, MethodView, WorkerView,
+    Connection, Declare, Drained, HeldBy, HeldTask, Method, MethodFigures, MethodView, WorkerView,
 };
-use crate::application::api::{Error, Explained, Failure};
+use crate::application::api::{Error, Explained, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
-use crate::application::leases::Holding;
+use crate::application::leases::{Holding, SHOWN_MAX, WorkerKey};
 use crate::application::ports::{ASK_AGAIN_MS, DeclareRefusal, KnownMethod};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Service {
         let known = known.ok_or_else(|| {
             Error::from(Failure::Broken("a declared method is not known".to_owned()))
         })?;
-        Ok(method_view(known, &self.figures_of(&context.caller)))
+        Ok(method_view(known, &self.figures(context).await))
     }
 
     /// Takes the declaration of a method back; says whether there was one.
@@ -85,7 +85,7 @@ impl Service {
     /// [`Error`].
     pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
         self.admit(context, UseCase::ListMethods)?;
-        let figures = self.figures_of(&context.caller);
+        let figures = self.figures(context).await;
         let known = self.workers.methods().into_iter();
         Ok(known.map(|known| method_view(known, &figures)).collect())
     }
@@ -98,23 +98,18 @@ impl Service {
         self.admit(context, UseCase::ListWorkers)?;
         let own = context.caller.actor();
         let all = context.caller.reach() == Reach::All;
-        let mut held = self.app.flows.leases.by_worker();
+        let mut held = self.held(context).await;
         let mut views = Vec::new();
         for worker in self.workers.workers() {
             let key = (worker.worker.clone(), Some(worker.principal.clone()));
-            let (count, tasks) = held.remove(&key).unwrap_or_default();
+            let held = held.remove(&key).unwrap_or_default();
             if all || worker.principal == *own {
                 let is_draining = self.workers.is_draining(&worker.worker, &worker.principal);
-                views.push(worker_view(
-                    worker,
-                    is_draining,
-                    count,
-                    tasks.iter().map(task_view),
-                ));
+                views.push(worker_view(worker, is_draining, held));
             }
         }
         // Those that work and ask for nothing more.
-        for ((worker, principal), (count, tasks)) in held {
+        for ((worker, principal), held) in held {
             let principal = principal.unwrap_or_else(|| Arc::from("anonymous"));
             if !all && principal != *own {
                 continue;
@@ -130,15 +125,41 @@ impl Service {
                 since: now,
                 last_seen_at: now,
             };
-            views.push(worker_view(
-                silent,
-                is_draining,
-                count,
-                tasks.iter().map(task_view),
-            ));
+            views.push(worker_view(silent, is_draining, held));
         }
         views.sort_by(|a, b| (&a.worker, a.node).cmp(&(&b.worker, b.node)));
         Ok(views)
+    }
+
+    /// What workers hold of the flows of this node, as far as the caller may know of it. Cost: O(leases).
+    pub(super) fn held_here(&self, caller: &Caller) -> Vec<HeldBy> {
+        let all = caller.reach() == Reach::All || caller.may(Scope::Admin);
+        let held = self.app.flows.leases.by_worker().into_iter();
+        let held = held.filter(|((_, of), _)| all || of.as_ref() == Some(caller.actor()));
+        held.map(|((worker, principal), (held, tasks))| HeldBy {
+            worker,
+            principal,
+            held,
+            tasks: tasks.iter().map(task_view).collect(),
+        })
+        .collect()
+    }
+
+    /// What workers hold of the flows of all nodes that answer.
+    async fn held(&self, context: &Context) -> AllHeld {
+        let mut all = AllHeld::new();
+        let others = self.ask_others(context, &Request::HeldHere).await;
+        let others = others.into_iter().flat_map(|reply| match reply {
+            Reply::HeldHere(held) => held,
+            _ => Vec::new(),
+        });
+        for by in self.held_here(&context.caller).into_iter().chain(others) {
+            let (held, tasks) = all.entry((by.worker, by.principal)).or_default();
+            *held += by.held;
+            tasks.extend(by.tasks);
+            tasks.truncate(SHOWN_MAX);
+        }
+        all
     }
 
     /// Gives a worker no more work, or work again: one's own, or with `admin` that of any principal. Work again also
@@ -176,7 +197,7 @@ impl Service {
             // It may be among those that wait.
             self.app.flows.offers.look();
         }
-        let held = self.app.flows.leases.by_worker();
+        let held = self.held(context).await;
         let of_worker = held.iter().filter(|((name, of), _)| {
             let own = of.as_ref().is_some_and(|of| principals.contains(of));
             &**name == worker && own
@@ -201,33 +222,56 @@ impl Service {
         }
     }
 
-    /// Figures of tasks that the caller may know: with `users:any` of all, else tasks of its own flows that wait,
-    /// and attempts of its own workers.
-    fn figures_of(&self, caller: &Caller) -> Figures {
+    /// Figures of tasks of the flows of this node that the caller may know: with `users:any` of all, else tasks of
+    /// its own flows that wait, and attempts of its own workers.
+    pub(super) fn figures_here(&self, caller: &Caller) -> Vec<MethodFigures> {
         let flows = &self.app.flows;
+        let mut figures = Figures::new();
         match caller.reach() {
             Reach::All => {
-                let figures = flows.offers.figures().into_iter();
-                let figures =
-                    figures.map(|(method, figures)| (method, (figures.leased, figures.ready)));
-                figures.collect()
+                for (method, of) in flows.offers.figures() {
+                    figures.insert(method, (of.leased, of.ready));
+                }
             }
             reach @ Reach::Of(_) => {
-                let mut figures = Figures::new();
                 for (method, running) in flows.leases.running_of(caller.actor()) {
                     figures.entry(method).or_default().0 = running;
                 }
                 for (method, waiting) in flows.offers.ready_of(&reach) {
                     figures.entry(method).or_default().1 = waiting;
                 }
-                figures
             }
         }
+        let figures = figures.into_iter();
+        let figures = figures.map(|(method, (running, waiting))| MethodFigures {
+            method,
+            running,
+            waiting,
+        });
+        figures.collect()
+    }
+
+    /// The same of all nodes that answer.
+    async fn figures(&self, context: &Context) -> Figures {
+        let mut all = Figures::new();
+        let others = self.ask_others(context, &Request::MethodFigures).await;
+        let others = others.into_iter().flat_map(|reply| match reply {
+            Reply::MethodFigures(figures) => figures,
+            _ => Vec::new(),
+        });
+        for of in self.figures_here(&context.caller).into_iter().chain(others) {
+            let (running, waiting) = all.entry(of.method).or_default();
+            *running += of.running;
+            *waiting += of.waiting;
+        }
+        all
     }
 }
 
 /// Attempts under way and tasks that wait, by method.
 type Figures = HashMap<Arc<str>, (usize, usize)>;
+/// How many attempts each worker holds, and the first of them.
+type AllHeld = HashMap<WorkerKey, (usize, Vec<HeldTask>)>;
 
 fn method_view(known: KnownMethod, figures: &Figures) -> MethodView {
     let (running, waiting) = figures.get(&known.name).copied().unwrap_or_default();
@@ -295,8 +339,7 @@ fn task_view(held: &Holding) -> HeldTask {
 fn worker_view(
     worker: Worker,
     is_draining: bool,
-    held: usize,
-    tasks: impl Iterator<Item = HeldTask>,
+    (held, tasks): (usize, Vec<HeldTask>),
 ) -> WorkerView {
     WorkerView {
         worker: worker.worker,
@@ -306,7 +349,7 @@ fn worker_view(
         last_seen_at: worker.last_seen_at,
         draining: is_draining,
         held,
-        tasks: tasks.collect(),
+        tasks,
         node: worker.node,
     }
 }

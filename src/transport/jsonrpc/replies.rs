@@ -45,9 +45,11 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::Copied(copied) => copied_task(copied),
         Reply::Explained(explained) => explained::explained(explained),
         Reply::History(page) => history::page(page),
-        // A claim is answered by `work::claims`, which shows the tasks too; a hint is between nodes.
+        // A claim is answered by `work::claims`, which shows the tasks too; the others are between nodes.
         Reply::Claimed(begun) => raw(begun),
         Reply::Hinted => raw(&()),
+        Reply::HeldHere(held) => raw(held),
+        Reply::MethodFigures(figures) => raw(figures),
         Reply::Renewed(renewed) => work::renewed(renewed),
         Reply::Ended(ended) => work::ended(ended),
     }

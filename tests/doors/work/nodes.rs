@@ -33,6 +33,17 @@ async fn a_worker_at_one_node_gets_ends_and_loses_tasks_of_every_node_on_postgre
     }
     let id = |claim: &Value| claim["task"]["id"].as_str().unwrap().to_owned();
     assert_eq!(claims.iter().map(id).collect::<BTreeSet<_>>(), made);
+    // Whoever is asked shows what is held of all nodes.
+    for node in [one, other] {
+        let workers = node.api.call("workers.list", json!({})).await;
+        let held = workers["workers"].as_array().unwrap().iter();
+        let held: Vec<_> = held.map(|worker| worker["held"].as_u64().unwrap()).collect();
+        assert_eq!(held.iter().sum::<u64>(), TASKS as u64, "{workers}");
+        let methods = node.api.call("workers.methods", json!({})).await;
+        let mut methods = methods["methods"].as_array().unwrap().iter();
+        let of = methods.find(|known| known["method"] == METHOD).unwrap();
+        assert_eq!((&of["running"], &of["waiting"]), (&json!(TASKS), &json!(0)));
+    }
     let (done, cancelled) = claims.split_at(TASKS / 2);
     for claim in done {
         let output = held(claim, json!({"output": {"n": 1}}));

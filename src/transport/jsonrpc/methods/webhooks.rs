@@ -351,6 +351,8 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::Explained(_)
         | api::Reply::Claimed(_)
         | api::Reply::Hinted
+        | api::Reply::HeldHere(_)
+        | api::Reply::MethodFigures(_)
         | api::Reply::Renewed(_)
         | api::Reply::Ended(_)
         | api::Reply::History(_) => result.into(),
