@@ -15,7 +15,7 @@ from .types import Event
 EVENT_BYTES_MAX = 64 * 1024 * 1024
 """A longer event is no event of the server, whose answers have at most 16 MiB."""
 SHOWN_AFTER = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""Seconds before each look at a task whose run has ended: an event may come before reads show it."""
+"""Seconds before each look at a task whose run has ended: reads may show it after its event."""
 STREAM_TIMEOUT = 45.0
 """Seconds without a byte after which a stream is taken to be dead; the server says something every
 15.
