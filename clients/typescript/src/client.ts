@@ -134,7 +134,13 @@ export class Client {
     };
     const { signal, onEvent } = options;
     const { started, run } = await follow(this.#transport, calls, { signal, onEvent, retryForMs });
-    const task = await this.get(started.task_id ?? started.root_task_id, { signal });
+    const id = started.task_id ?? started.root_task_id;
+    let task = await this.get(id, { signal });
+    // Events may come before reads show them.
+    for (let ms = 20; task.run?.state === "running" && ms <= 2560; ms *= 2) {
+      await sleep(ms, signal);
+      task = await this.get(id, { signal });
+    }
     return { started, run: run ?? (await this.#endOf(started, signal)), task };
   }
 

@@ -14,6 +14,8 @@ from .types import Event
 
 EVENT_BYTES_MAX = 64 * 1024 * 1024
 """A longer event is no event of the server, whose answers have at most 16 MiB."""
+SHOWN_AFTER = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Seconds before each look at a task whose run has ended: reads may show it after its event."""
 STREAM_TIMEOUT = 45.0
 """Seconds without a byte after which a stream is taken to be dead; the server says something every
 15.
@@ -155,3 +157,12 @@ class Resumption:
         if len(self._order) > REMEMBERED_MAX:
             self._seen.discard(self._order.popleft())
         return False
+
+
+def looks(event: Event) -> tuple[float, ...]:
+    """Seconds before each look at a task that an event may be about: several where a change may not
+    be shown at once and no further event tells of it.
+    """
+    if event.final:
+        return SHOWN_AFTER
+    return SHOWN_AFTER[:5] if event.type in ("open", "reset") else SHOWN_AFTER[:1]

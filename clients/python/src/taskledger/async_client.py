@@ -11,7 +11,7 @@ from . import _protocol
 from ._calls_async import AsyncCalls
 from ._http_async import AsyncInterrupt, AsyncPool
 from ._protocol import Attempts, RetryPolicy, Settings, Token
-from ._sse import STREAM_TIMEOUT, Resumption
+from ._sse import STREAM_TIMEOUT, Resumption, looks
 from .errors import Busy, ProtocolError, TimedOut, TransportError
 from .types import Event, JsonObject, JsonObjects, RunResult, Started, run_result
 
@@ -289,7 +289,9 @@ class AsyncClient(AsyncCalls):
         async with stream:
             async for event in stream:
                 if event.type in (_OPEN, "reset") or event.final or event.task_id == task_id:
-                    result = run_result(started, await self.get(task_id))
-                    if result is not None:
-                        return result
+                    for pause in looks(event):
+                        await asyncio.sleep(pause)
+                        result = run_result(started, await self.get(task_id))
+                        if result is not None:
+                            return result
         raise AssertionError("the stream is endless")

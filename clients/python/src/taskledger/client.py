@@ -13,7 +13,7 @@ from . import _protocol
 from ._calls import Calls
 from ._http import Interrupt, Pool
 from ._protocol import Attempts, RetryPolicy, Settings, Token
-from ._sse import STREAM_TIMEOUT, Resumption
+from ._sse import STREAM_TIMEOUT, Resumption, looks
 from .errors import Busy, ProtocolError, TimedOut, TransportError
 from .types import Event, JsonObject, JsonObjects, RunResult, Started, run_result
 
@@ -285,9 +285,11 @@ class Client(Calls):
             with stream:
                 for event in stream:
                     if event.type in (_OPEN, "reset") or event.final or event.task_id == task_id:
-                        result = run_result(started, self.get(task_id))
-                        if result is not None:
-                            return result
+                        for pause in looks(event):
+                            time.sleep(pause)
+                            result = run_result(started, self.get(task_id))
+                            if result is not None:
+                                return result
         finally:
             if timer is not None:
                 timer.cancel()
