@@ -5,7 +5,7 @@
 
 use super::Service;
 use crate::application::api::work::{Begun, ClaimHere, Hint};
-use crate::application::api::{Error, Reply, Request};
+use crate::application::api::{Reply, Request};
 use crate::application::context::Context;
 use crate::application::ownership::Node;
 use futures_util::future::join_all;

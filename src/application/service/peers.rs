@@ -26,7 +26,12 @@ impl Service {
     ///
     /// # Errors
     /// [`Error`].
-    pub(super) async fn at(&self, context: &Context, node: &Node, request: &Request) -> Result<Reply, Error> {
+    pub(super) async fn at(
+        &self,
+        context: &Context,
+        node: &Node,
+        request: &Request,
+    ) -> Result<Reply, Error> {
         let Some(forward) = &self.forward else {
             return Err(Error::Elsewhere(None));
         };

@@ -149,9 +149,12 @@ impl Service {
     async fn held(&self, context: &Context) -> AllHeld {
         let mut all = AllHeld::new();
         let others = self.ask_others(context, &Request::HeldHere).await;
-        let others = others.into_iter().flat_map(|reply| match reply {
-            Reply::HeldHere(held) => held,
-            _ => Vec::new(),
+        let others = others.into_iter().flat_map(|reply| {
+            if let Reply::HeldHere(held) = reply {
+                held
+            } else {
+                Vec::new()
+            }
         });
         for by in self.held_here(&context.caller).into_iter().chain(others) {
             let (held, tasks) = all.entry((by.worker, by.principal)).or_default();
@@ -255,9 +258,12 @@ impl Service {
     async fn figures(&self, context: &Context) -> Figures {
         let mut all = Figures::new();
         let others = self.ask_others(context, &Request::MethodFigures).await;
-        let others = others.into_iter().flat_map(|reply| match reply {
-            Reply::MethodFigures(figures) => figures,
-            _ => Vec::new(),
+        let others = others.into_iter().flat_map(|reply| {
+            if let Reply::MethodFigures(figures) = reply {
+                figures
+            } else {
+                Vec::new()
+            }
         });
         for of in self.figures_here(&context.caller).into_iter().chain(others) {
             let (running, waiting) = all.entry(of.method).or_default();

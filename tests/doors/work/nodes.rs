@@ -37,7 +37,9 @@ async fn a_worker_at_one_node_gets_ends_and_loses_tasks_of_every_node_on_postgre
     for node in [one, other] {
         let workers = node.api.call("workers.list", json!({})).await;
         let held = workers["workers"].as_array().unwrap().iter();
-        let held: Vec<_> = held.map(|worker| worker["held"].as_u64().unwrap()).collect();
+        let held: Vec<_> = held
+            .map(|worker| worker["held"].as_u64().unwrap())
+            .collect();
         assert_eq!(held.iter().sum::<u64>(), TASKS as u64, "{workers}");
         let methods = node.api.call("workers.methods", json!({})).await;
         let mut methods = methods["methods"].as_array().unwrap().iter();
