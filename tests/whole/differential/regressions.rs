@@ -189,17 +189,19 @@ async fn a_lease_outlives_a_restart_and_not_its_time() {
         7 advance 10000
         8 tasks.complete {"task_id":"@1","lease":"@l1-1","output":{}}
         9 tasks.claim {"methods":["far"],"max":9}
-        10 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"once"}
-        11 restart
+        10 advance 1000
+        11 tasks.claim {"methods":["far"],"max":9}
         12 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"once"}
-        13 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"twice"}
-        14 advance 5000
-        15 tasks.claim {"task_id":"@1","lease_seconds":5}
-        16 tasks.cancel {"task_id":"@1"}
-        17 tasks.renew {"task_id":"@1","lease":"@l3-1"}
-        18 tasks.complete {"task_id":"@1","lease":"@l3-1","output":{}}
-        19 advance 30000
-        20 tasks.renew {"task_id":"@1","lease":"@l3-1"}
+        13 restart
+        14 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"once"}
+        15 tasks.fail {"task_id":"@1","lease":"@l2-1","error":"twice"}
+        16 advance 5000
+        17 tasks.claim {"task_id":"@1","lease_seconds":5}
+        18 tasks.cancel {"task_id":"@1"}
+        19 tasks.renew {"task_id":"@1","lease":"@l3-1"}
+        20 tasks.complete {"task_id":"@1","lease":"@l3-1","output":{}}
+        21 advance 30000
+        22 tasks.renew {"task_id":"@1","lease":"@l3-1"}
         "#,
     )
     .await;
