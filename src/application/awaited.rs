@@ -135,7 +135,7 @@ impl Flows {
     pub(super) fn executors_changed(self: &Arc<Self>) {
         self.slots.follow();
         let limited = self.offers.limit(&self.slots.claim_limits());
-        self.count_attempts_of(limited);
+        self.count_attempts_of(&limited);
         let changed = self.awaited.changed(&self.slots.view());
         changed.into_iter().for_each(|flow| self.wake(flow));
     }

@@ -268,6 +268,7 @@ pub struct AwaitedWorkers {
     /// Whether there are more than those.
     pub more_tasks_ahead: bool,
     /// Whether there are as many attempts as there may be.
+    #[serde(default)]
     pub is_full: bool,
 }
 

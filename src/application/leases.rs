@@ -6,15 +6,17 @@
 //! it here first, and from then on it cannot be renewed: a worker that was told of a renewal holds its
 //! attempt. An attempt that was taken back is remembered for as long as its worker may take to stop.
 
+mod memory;
+
+pub use memory::MemoryRenewals;
+
 use super::api::work::StopReason;
 use super::offers::Offers;
 use super::ownership::Partitions;
-use super::ports::{Renewal, Renewals, Tickets, TicketsOf};
+use super::ports::{Renewals, Tickets, TicketsOf};
 use super::slots::Held;
 use crate::store;
-use async_trait::async_trait;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::schedule::Leased;
@@ -101,6 +103,13 @@ pub(super) struct Stopped {
     pub(super) until: Timestamp,
 }
 
+/// What is stored beside the log of a lease that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kept {
+    renewal: Option<LeaseId>,
+    has_ticket: bool,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     records: HashMap<LeaseId, Record>,
@@ -175,7 +184,8 @@ impl Leases {
     }
 
     /// Keeps a lease from now on, with the slot of its attempt. One that is kept already stays as it is.
-    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held) {
+    /// `is_renewed`: something is stored of it beside the log.
+    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held, is_renewed: bool) {
         let mut inner = self.inner();
         if inner.records.contains_key(&leased.lease) {
             // The slot is the same one.
@@ -188,7 +198,7 @@ impl Leases {
         let record = Record {
             holding,
             ending: false,
-            renewed: false,
+            renewed: is_renewed,
             reported_at: Timestamp::default(),
             _slot: slot,
         };
@@ -312,13 +322,13 @@ impl Leases {
     }
 
     /// The attempt is over, in whatever way: its slot is free. `stopped` says why its worker should stop, if it
-    /// does not know, and when that happened. Gives its lease when something of it is stored beside the log.
+    /// does not know, and when that happened. Says what of it is stored beside the log.
     pub(super) fn ended(
         &self,
         task: TaskId,
         attempt: u32,
         stopped: Option<(StopReason, Timestamp)>,
-    ) -> Option<LeaseId> {
+    ) -> Option<Kept> {
         if self.is_empty() {
             return None;
         }
@@ -340,18 +350,42 @@ impl Leases {
         let tickets = self.tickets.as_ref();
         let has_ticket = tickets.is_some_and(|tickets| tickets.give_back(lease));
         self.offers.ended(&method);
-        (renewed || has_ticket).then_some(lease)
+        let renewal = renewed.then_some(lease);
+        (renewed || has_ticket).then_some(Kept {
+            renewal,
+            has_ticket,
+        })
     }
 
     /// What of a lease that has ended is kept beside the log goes.
     ///
     /// # Errors
     /// It cannot be written; it goes with the time.
-    pub(super) async fn clean_up(&self, lease: LeaseId) -> Result<(), store::Error> {
-        if let Some(tickets) = &self.tickets {
-            tickets.write().await?;
+    pub(super) async fn clean_up(&self, kept: Kept) -> Result<(), store::Error> {
+        let ticket = match &self.tickets {
+            Some(tickets) if kept.has_ticket => tickets.write().await,
+            Some(_) | None => Ok(()),
+        };
+        if let Some(lease) = kept.renewal {
+            self.renewals.forget(&[lease]).await?;
         }
-        self.renewals.forget(&[lease]).await
+        ticket
+    }
+
+    /// Another node looks after the attempt, or will: nothing of it is kept here any more.
+    pub(super) fn let_go(&self, lease: LeaseId) {
+        let mut inner = self.inner();
+        let record = inner.remove(lease);
+        self.counted(&inner);
+        drop(inner);
+        if let Some(record) = record {
+            let method = record.holding.method.clone();
+            drop(record);
+            if let Some(tickets) = &self.tickets {
+                tickets.forget(lease);
+            }
+            self.offers.ended(&method);
+        }
     }
 
     /// The leases of attempts of these methods. Cost: O(leases).
@@ -427,58 +461,5 @@ impl Leases {
         }
         // Frees the slots, which wakes others.
         drop(records);
-    }
-}
-
-/// Renewals in memory, which a restart of the process forgets: leases then hold until the time of their
-/// claim, and at least for the moment in which workers find the server again.
-#[derive(Default)]
-pub struct MemoryRenewals(Mutex<HashMap<LeaseId, Renewal>>);
-
-impl fmt::Debug for MemoryRenewals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryRenewals").finish_non_exhaustive()
-    }
-}
-
-impl MemoryRenewals {
-    fn all(&self) -> MutexGuard<'_, HashMap<LeaseId, Renewal>> {
-        self.0
-            .lock()
-            .expect("no code panics while it holds the renewals")
-    }
-
-    /// Leases of which something is kept.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.all().len()
-    }
-
-    /// Whether nothing is kept.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-#[async_trait]
-impl Renewals for MemoryRenewals {
-    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error> {
-        let mut all = self.all();
-        let kept = all.entry(renewal.lease).or_insert(renewal);
-        kept.expires_at = kept.expires_at.max(renewal.expires_at);
-        Ok(())
-    }
-
-    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error> {
-        let all = self.all();
-        let of_flow = all.values().filter(|renewal| renewal.flow == flow);
-        Ok(of_flow.map(|r| (r.lease, r.expires_at)).collect())
-    }
-
-    async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error> {
-        let mut all = self.all();
-        all.retain(|lease, _| !leases.contains(lease));
-        Ok(())
     }
 }

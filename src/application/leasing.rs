@@ -61,9 +61,15 @@ impl Flows {
         let leases = (0..wanted.many).map(|_| LeaseId(self.clock.uuid()));
         let mut leases: Vec<LeaseId> = leases.collect();
         let expires_at = self.clock.now().plus_ms(wanted.lease_ms);
-        let granted = self.tickets_for(wanted.method.as_ref(), (&leases, expires_at));
-        let granted = granted.await?;
-        leases.truncate(granted);
+        let method = wanted.method;
+        let ticketed = match &method {
+            Some(method) if self.shares_limit_of(method) => {
+                let granted = self.tickets_for(method, (&leases, expires_at)).await?;
+                leases.truncate(granted);
+                true
+            }
+            Some(_) | None => false,
+        };
         if leases.is_empty() {
             return Ok(Vec::new());
         }
@@ -78,8 +84,8 @@ impl Flows {
         let mut order = self.order(Some(Command::Claim(claim)), None, metadata, false);
         order.guard = guard;
         let answer = self.ask(wanted.flow, order).await;
-        if !matches!(answer, Err(Error::OutcomeUnknown)) {
-            self.give_tickets_back(&leases);
+        if ticketed {
+            self.settle_tickets(wanted.flow, &leases, &answer);
         }
         let Answer::Done {
             done: Done::Status(Status::InProgress),
@@ -96,6 +102,11 @@ impl Flows {
         let begun: Vec<Begun> = held.map(|held| begun(held, trace.clone())).collect();
         if begun.is_empty() {
             return Err(Error::OutcomeUnknown);
+        }
+        // The limit was declared while the flow decided.
+        if let Some(method) = method.filter(|method| !ticketed && self.shares_limit_of(method)) {
+            let ticket = |begun: &Begun| (method.clone(), begun.lease, begun.expires_at);
+            self.keep_tickets(begun.iter().map(ticket).collect());
         }
         Ok(begun)
     }
@@ -255,6 +266,8 @@ impl Flows {
             return Ok(());
         }
         let renewed = self.leases.renewals.of(id).await?;
+        // Who owns it now reads the same.
+        self.stay(id)?;
         let grace = self.clock.now().plus_ms(ARRIVAL_GRACE_MS);
         let mut tickets = Vec::new();
         for mut leased in unknown {
@@ -268,7 +281,7 @@ impl Flows {
                 let method = Arc::from(leased.method.as_str());
                 tickets.push((method, leased.lease, leased.expires_at));
             }
-            self.leases.hold(id, &leased, slot);
+            self.leases.hold(id, &leased, slot, until.is_some());
         }
         self.keep_tickets(tickets);
         Ok(())
@@ -300,12 +313,12 @@ impl Flows {
         (task, attempt): (TaskId, u32),
         stopped: Option<(StopReason, Timestamp)>,
     ) {
-        let Some(lease) = self.leases.ended(task, attempt, stopped) else {
+        let Some(kept) = self.leases.ended(task, attempt, stopped) else {
             return;
         };
         let flows = self.clone();
         self.tasks.spawn(async move {
-            if let Err(error) = flows.leases.clean_up(lease).await {
+            if let Err(error) = flows.leases.clean_up(kept).await {
                 tracing::debug!(task.id = %task, error = %error, "what is kept of a lease that is over is not forgotten");
             }
         });
@@ -338,7 +351,7 @@ impl Flows {
                 return self.forget_attempt((held.task, held.attempt), None);
             }
             // The owner of the flow ends it.
-            Err(Error::Elsewhere(_)) => return,
+            Err(Error::Elsewhere(_)) => return self.leases.let_go(held.lease),
             Err(error) => {
                 tracing::warn!(task.id = %held.task, error = %error, "the end of a lease is not recorded yet");
             }

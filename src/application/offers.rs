@@ -169,6 +169,11 @@ impl Offers {
         self.inner().pause(method, true)
     }
 
+    /// Whether a method is paused.
+    pub(super) fn is_paused(&self, method: &str) -> bool {
+        self.inner().is_paused(method)
+    }
+
     /// Whether no attempt of a method may begin now because of its limit.
     pub(super) fn is_full(&self, method: &str) -> bool {
         self.inner().is_full(method)

@@ -151,20 +151,17 @@ pub trait Tickets: Send + Sync + fmt::Debug + 'static {
         leases: (&[LeaseId], Timestamp),
         now: Timestamp,
     ) -> Result<usize, store::Error>;
-    /// Attempts that are under way get tickets, whatever the limit is.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    async fn keep(&self, tickets: TicketsOf) -> Result<(), store::Error>;
-    /// The ticket is free for the next call of [`Self::take`] on this node, and for others after
-    /// [`Self::write`]. Says whether there was one.
+    /// Attempts that are under way get tickets, whatever the limit is. They count for the next call of
+    /// [`Self::take`] on this node, and for others after [`Self::write`].
+    fn keep(&self, tickets: TicketsOf);
+    /// The ticket is free, for this node and for others as [`Self::keep`] says. Says whether there was one.
     fn give_back(&self, lease: LeaseId) -> bool;
     /// Another node keeps the ticket from now on.
     fn forget(&self, lease: LeaseId);
-    /// Shows other nodes what was given back.
+    /// Shows other nodes what was kept and given back.
     ///
     /// # Errors
-    /// It cannot be written; the next write does it.
+    /// It cannot be written; the next call that writes does it.
     async fn write(&self) -> Result<(), store::Error>;
 }
 

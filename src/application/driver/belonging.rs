@@ -48,7 +48,9 @@ impl Driver<'_> {
     pub(super) fn keep_leases(&self, holds: Vec<(Leased, Held)>, recorded: &[Arc<Recorded>]) {
         if self.is_ours() {
             for (leased, slot) in holds {
-                self.flows.leases.hold(self.mailbox.flow, &leased, slot);
+                self.flows
+                    .leases
+                    .hold(self.mailbox.flow, &leased, slot, false);
             }
         }
         for event in recorded {

@@ -261,6 +261,11 @@ impl Inner {
         limit.is_some()
     }
 
+    pub(super) fn is_paused(&self, name: &str) -> bool {
+        let method = self.methods.get(name);
+        method.is_some_and(|method| method.is_paused)
+    }
+
     pub(super) fn is_full(&self, name: &str) -> bool {
         let method = self.methods.get(name);
         method.is_some_and(|method| method.free() == 0)

@@ -28,18 +28,17 @@ impl Connections {
         *self.counts().entry(key.clone()).or_default() += 1;
     }
 
-    /// Whether it was the last one.
-    fn closed(&self, key: &Key) -> bool {
+    /// Does `last` if it was the last one, before another one of that worker opens.
+    fn closed(&self, key: &Key, last: impl FnOnce()) {
         let mut counts = self.counts();
         let Some(count) = counts.get_mut(key) else {
-            return false;
+            return;
         };
         *count -= 1;
-        let is_last = *count == 0;
-        if is_last {
+        if *count == 0 {
             counts.remove(key);
+            last();
         }
-        is_last
     }
 }
 
@@ -75,10 +74,13 @@ impl Connected {
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        if self.connections.closed(&self.key) && !self.stays {
-            let (worker, principal) = &self.key;
-            self.workers.left(worker, principal);
-        }
+        let stays = self.stays;
+        self.connections.closed(&self.key, || {
+            if !stays {
+                let (worker, principal) = &self.key;
+                self.workers.left(worker, principal);
+            }
+        });
     }
 }
 
@@ -104,9 +106,14 @@ mod tests {
         connections.opened(&key("a"));
         connections.opened(&key("a"));
         connections.opened(&key("b"));
-        assert!(!connections.closed(&key("a")));
-        assert!(connections.closed(&key("b")));
-        assert!(connections.closed(&key("a")));
+        let closed = |worker: &str| {
+            let mut is_last = false;
+            connections.closed(&key(worker), || is_last = true);
+            is_last
+        };
+        assert!(!closed("a"));
+        assert!(closed("b"));
+        assert!(closed("a"));
         assert!(connections.counts().is_empty());
     }
 }

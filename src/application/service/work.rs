@@ -46,8 +46,8 @@ impl Service {
             methods,
             connection: claim.connection,
         };
-        self.workers.asked(&asks).map_err(|error| unasked(&error))?;
         let connected = self.connected(context, Some(worker.clone()));
+        self.workers.asked(&asks).map_err(|error| unasked(&error))?;
         let claims = self.claim_as(context, &claim, &asks).await;
         connected.answered();
         claims
@@ -96,7 +96,9 @@ impl Service {
             match self.claimed(context, begun.clone()).await {
                 Ok(claimed) => claims.extend(claimed),
                 Err(error) => {
-                    self.give_back(context, untold.told()).await;
+                    // Those of other nodes; what is still to be given back when this is dropped is of this one.
+                    self.give_back(context, untold.begun()).await;
+                    let _ = untold.told();
                     return Err(error);
                 }
             }
@@ -213,8 +215,8 @@ impl Service {
         }))
     }
 
-    async fn give_back(&self, context: &Context, begun: Vec<Begun>) {
-        for Begun { task, lease, .. } in begun {
+    async fn give_back(&self, context: &Context, begun: &[Begun]) {
+        for &Begun { task, lease, .. } in begun {
             let release = Request::Release(Release { task, lease });
             if let Err(error) = self.anywhere(context, release).await {
                 // Its lease ends by itself.

@@ -218,7 +218,7 @@ impl Known {
         let known = self.here.get_mut(principal);
         if let Some(present) = known.and_then(|workers| workers.get_mut(worker)) {
             present.seen.last_seen_at = now;
-        } else if self.here_count < WORKERS_MAX {
+        } else if !self.is_elsewhere(worker, principal, now) && self.here_count < WORKERS_MAX {
             let seen = Worker {
                 worker: worker.clone(),
                 principal: principal.clone(),
@@ -232,6 +232,15 @@ impl Known {
         }
         self.is_news |= is_news;
         is_news
+    }
+
+    /// Whether the worker is connected to another server. Cost: O(workers of other servers).
+    fn is_elsewhere(&self, worker: &str, principal: &str, now: Timestamp) -> bool {
+        let mut elsewhere = self.elsewhere.iter();
+        elsewhere.any(|known| {
+            let is_it = *known.worker == *worker && *known.principal == *principal;
+            is_it && is_now(known.last_seen_at, now)
+        })
     }
 
     /// Workers of other servers, as they were last written.

@@ -6,8 +6,14 @@ use crate::store;
 use async_trait::async_trait;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use taskledger_domain::{LeaseId, Timestamp};
 use taskledger_workers::WorkerStore;
+use taskledger_workers::store::Error;
+use tokio::time::timeout;
+
+/// How long a call waits for those before it.
+const TURN_WAIT: Duration = Duration::from_secs(10);
 
 /// Tickets that all nodes see.
 #[derive(Debug)]
@@ -18,11 +24,14 @@ pub struct StoredTickets {
     writing: tokio::sync::Mutex<()>,
 }
 
+/// Leases of this node, and what of them is not written yet.
 #[derive(Debug, Default)]
 struct Known {
-    /// Leases of this node that have a ticket.
+    /// Those that have a ticket.
     held: HashSet<LeaseId>,
-    /// Those whose ticket is to be given back.
+    /// Tickets that are to be there.
+    kept: TicketsOf,
+    /// Those whose ticket is to go.
     over: Vec<LeaseId>,
 }
 
@@ -43,8 +52,25 @@ impl StoredTickets {
             .expect("no code panics while it holds the tickets")
     }
 
-    fn over(&self) -> Vec<LeaseId> {
-        std::mem::take(&mut self.known().over)
+    async fn turn(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, store::Error> {
+        let turn = timeout(TURN_WAIT, self.writing.lock()).await;
+        turn.map_err(|_| unavailable(&Error::Late))
+    }
+
+    /// Writes the tickets that are to be there, in one's turn.
+    async fn write_kept(&self) -> Result<(), Error> {
+        let kept = {
+            let mut known = self.known();
+            let mut kept = std::mem::take(&mut known.kept);
+            kept.retain(|(_, lease, _)| known.held.contains(lease));
+            kept
+        };
+        if kept.is_empty() {
+            return Ok(());
+        }
+        self.store.keep_tickets(&kept).await.inspect_err(|_| {
+            self.known().kept.extend(kept);
+        })
     }
 }
 
@@ -56,8 +82,9 @@ impl Tickets for StoredTickets {
         (leases, expires_at): (&[LeaseId], Timestamp),
         now: Timestamp,
     ) -> Result<usize, store::Error> {
-        let _writing = self.writing.lock().await;
-        let over = self.over();
+        let _turn = self.turn().await?;
+        self.write_kept().await.map_err(|e| unavailable(&e))?;
+        let over = std::mem::take(&mut self.known().over);
         let wanted = (leases, expires_at);
         match self.store.take_tickets(method, wanted, &over, now).await {
             Ok(granted) => {
@@ -66,19 +93,21 @@ impl Tickets for StoredTickets {
                 Ok(granted)
             }
             Err(error) => {
-                self.known().over.extend(over);
+                let mut known = self.known();
+                known.over.extend(over);
+                // It may have been written.
+                known.over.extend(leases);
                 Err(unavailable(&error))
             }
         }
     }
 
-    async fn keep(&self, tickets: TicketsOf) -> Result<(), store::Error> {
-        let _writing = self.writing.lock().await;
-        self.known()
+    fn keep(&self, tickets: TicketsOf) {
+        let mut known = self.known();
+        known
             .held
             .extend(tickets.iter().map(|(_, lease, _)| *lease));
-        let kept = self.store.keep_tickets(&tickets).await;
-        kept.map_err(|e| unavailable(&e))
+        known.kept.extend(tickets);
     }
 
     fn give_back(&self, lease: LeaseId) -> bool {
@@ -95,8 +124,9 @@ impl Tickets for StoredTickets {
     }
 
     async fn write(&self) -> Result<(), store::Error> {
-        let _writing = self.writing.lock().await;
-        let over = self.over();
+        let _turn = self.turn().await?;
+        self.write_kept().await.map_err(|e| unavailable(&e))?;
+        let over = std::mem::take(&mut self.known().over);
         if over.is_empty() {
             return Ok(());
         }

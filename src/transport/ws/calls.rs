@@ -21,7 +21,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_domain::Violation;
-use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
@@ -271,10 +270,8 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 Ok(worker) => {
                     let worker = Box::new(worker);
                     let begun = Begun::Work { id, worker, place };
-                    // A socket that is gone does no work.
-                    if let Err(SendError(Begun::Work { worker, .. })) = opened.send(begun).await {
-                        worker.untold().await;
-                    }
+                    // A socket that is gone does no work: what it was to be told of is given back.
+                    let _ = opened.send(begun).await;
                 }
             }
         };

@@ -27,6 +27,7 @@ use crate::transport::jsonrpc::{ErrorKind, RpcError};
 use axum::extract::ws::Message;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::limits::CLAIMS_MAX;
@@ -52,10 +53,48 @@ pub(super) struct Worker {
     /// When the worker was last heard of.
     pub(super) heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
     pub(super) asked: params::Work,
-    pub(super) first: Claims,
+    pub(super) first: Untold,
     pub(super) notices: Notices,
     /// As long as the subscription is open.
     pub(super) connected: Connected,
+}
+
+/// What was claimed and the worker has not been told of. Dropping it gives the claims back.
+pub(super) struct Untold {
+    work: Arc<dyn Work>,
+    context: Context,
+    claims: VecDeque<Claimed>,
+    draining: bool,
+}
+
+impl Untold {
+    fn of(work: &Arc<dyn Work>, context: Context, found: Claims) -> Self {
+        Self {
+            work: work.clone(),
+            context,
+            claims: found.claims.into(),
+            draining: found.draining,
+        }
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if self.claims.is_empty() {
+            return;
+        }
+        let (work, context) = (self.work.clone(), self.context.clone());
+        let claims = std::mem::take(&mut self.claims);
+        tokio::spawn(async move {
+            for claimed in claims {
+                let release = Release {
+                    task: claimed.task.id,
+                    lease: claimed.lease,
+                };
+                work.give_back(&context, release).await;
+            }
+        });
+    }
 }
 
 /// The call that opens a subscription: what was asked for is claimed once, so that whatever is wrong with it is
@@ -66,12 +105,13 @@ pub(super) async fn begun(
     heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
     asked: params::Work,
 ) -> Result<Worker, RpcError> {
-    let first = context();
+    let opening = context();
     // Before the first claim, so that no end of one is missed.
-    let notices = work.watch(&first).await?;
+    let notices = work.watch(&opening).await?;
     let claim = claim(&asked, heard_at(), asked.window, Duration::ZERO);
-    let connected = work.connected(&first, asked.worker.clone());
-    let first = work.claim(&first, claim).await?;
+    let connected = work.connected(&opening, asked.worker.clone());
+    let first = work.claim(&opening, claim).await?;
+    let first = Untold::of(&work, opening, first);
     Ok(Worker {
         work,
         context,
@@ -96,12 +136,6 @@ fn claim(asked: &params::Work, heard_at: Instant, room: usize, wait: Duration) -
 }
 
 impl Worker {
-    /// Gives back what nobody will be told of.
-    pub(super) async fn untold(self) {
-        let context = (self.context)();
-        give_back(&*self.work, &context, &self.first.claims).await;
-    }
-
     /// Claims and tells until the subscription is ended, or cannot go on.
     pub(super) async fn run(
         self,
@@ -125,7 +159,7 @@ impl Worker {
             out,
             figures,
         };
-        let claiming = teller.claim(&*work, (&*context, &*heard_at), &asked, first);
+        let claiming = teller.claim(&work, (&*context, &*heard_at), &asked, first);
         tokio::select! {
             ended = claiming => ended?,
             ended = teller.watch(notices) => ended?,
@@ -135,16 +169,6 @@ impl Worker {
             .out
             .tell(super::subscriptions::notification("end", &params))
             .await
-    }
-}
-
-async fn give_back(work: &dyn Work, context: &Context, claims: &[Claimed]) {
-    for claimed in claims {
-        let release = Release {
-            task: claimed.task.id,
-            lease: claimed.lease,
-        };
-        work.give_back(context, release).await;
     }
 }
 
@@ -159,24 +183,22 @@ impl Teller {
     /// Claims as much as there is room for, again and again.
     async fn claim(
         &self,
-        work: &dyn Work,
+        work: &Arc<dyn Work>,
         (context, heard_at): (
             &(dyn Fn() -> Context + Send + Sync),
             &(dyn Fn() -> Instant + Send + Sync),
         ),
         asked: &params::Work,
-        first: Claims,
+        first: Untold,
     ) -> Result<(), Closed> {
         let mut was_draining = false;
         let mut found = first;
         let mut begun = Instant::now();
         loop {
-            let Claims { claims, draining } = found;
-            for (n, claimed) in claims.iter().enumerate() {
-                if let Err(closed) = self.claimed(claimed).await {
-                    give_back(work, &context(), claims.get(n..).unwrap_or_default()).await;
-                    return Err(closed);
-                }
+            let (draining, found_none) = (found.draining, found.claims.is_empty());
+            while let Some(claimed) = found.claims.front() {
+                self.claimed(claimed).await?;
+                found.claims.pop_front();
             }
             if draining && !was_draining {
                 let params = json!({"subscription": self.name, "draining": true});
@@ -187,17 +209,15 @@ impl Teller {
             was_draining = draining;
             if draining {
                 sleep(DRAINED_PAUSE).await;
-            } else if claims.is_empty() && begun.elapsed() < EMPTY_PAUSE {
+            } else if found_none && begun.elapsed() < EMPTY_PAUSE {
                 sleep(EMPTY_PAUSE).await;
             }
             found = loop {
                 let room = self.window.room().await;
                 begun = Instant::now();
-                match work
-                    .claim(&context(), claim(asked, heard_at(), room, WAIT))
-                    .await
-                {
-                    Ok(found) => break found,
+                let (context, claim) = (context(), claim(asked, heard_at(), room, WAIT));
+                match work.claim(&context, claim).await {
+                    Ok(found) => break Untold::of(work, context, found),
                     Err(error) => match pause(&error) {
                         Some(pause) => sleep(pause).await,
                         None => {

@@ -78,6 +78,20 @@ async fn a_move_to_another_node_interrupts_no_leased_attempt() {
 }
 
 #[tokio::test]
+async fn a_lease_whose_flow_has_slipped_away_takes_no_slot_after_its_time() {
+    let (w, hand) = Hand::world().await;
+    let b = Broker::over(w).await.run().await;
+    b.execute(json!([task("a", "resize")])).await;
+    let held = b.claim("a").await;
+    hand.slip();
+    b.after_ms(LEASE_MS).await;
+    assert_eq!(b.w.taken(), 0, "the owner of the flow ends it");
+    let Err(Error::Elsewhere(_)) = b.renew(&held).await else {
+        panic!("it is elsewhere");
+    };
+}
+
+#[tokio::test]
 async fn a_lease_that_is_not_renewed_ends_and_its_task_is_on_offer_again() {
     let b = Broker::running().await;
     b.execute(json!([task("a", "resize")])).await;

@@ -40,6 +40,7 @@ mod skew;
 mod slots;
 mod streams;
 mod stress;
+mod tickets;
 mod work;
 mod workers;
 mod world;

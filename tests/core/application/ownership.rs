@@ -88,7 +88,7 @@ impl Hand {
     }
 
     /// They are not here any more; nobody has been told.
-    fn slip(&self) {
+    pub(crate) fn slip(&self) {
         self.here.lock().unwrap().clear();
     }
 

@@ -41,9 +41,14 @@ async fn a_worker_at_one_node_gets_ends_and_loses_tasks_of_every_node_on_postgre
             .map(|worker| worker["held"].as_u64().unwrap())
             .collect();
         assert_eq!(held.iter().sum::<u64>(), TASKS as u64, "{workers}");
-        let methods = node.api.call("workers.methods", json!({})).await;
-        let mut methods = methods["methods"].as_array().unwrap().iter();
-        let of = methods.find(|known| known["method"] == METHOD).unwrap();
+        let of = node
+            .api
+            .eventually("the method is known", async || {
+                let methods = node.api.call("workers.methods", json!({})).await;
+                let mut methods = methods["methods"].as_array()?.iter();
+                methods.find(|known| known["method"] == METHOD).cloned()
+            })
+            .await;
         assert_eq!((&of["running"], &of["waiting"]), (&json!(TASKS), &json!(0)));
     }
     let (done, cancelled) = claims.split_at(TASKS / 2);

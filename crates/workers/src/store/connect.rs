@@ -41,8 +41,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 const SETTINGS: Settings = Settings {
     schema: "taskledger_workers",
     application_name: "taskledger workers",
-    // Renewals, flows that are loaded, the registry, changes.
-    connections: 4,
+    // Renewals, flows that are loaded, the registry, changes; tickets, one call at a time.
+    connections: 5,
     acquire_timeout: Duration::from_secs(5),
     statement_timeout_ms: 8_000,
     lock_timeout_ms: 5_000,

@@ -29,7 +29,7 @@ impl Parameters for Params {
             lease_seconds(),
             "How long the lease holds from now on; without it as long as it was claimed for. A time that is shorter than what is left changes nothing.",
         );
-        let about = "How much is done. Recorded at most once a second, and 1 always; what comes between is not recorded.";
+        let about = "How much is done. Recorded at most once a second, and the first 1; what comes between is not recorded.";
         let progress = reader.optional("progress", Fraction, about);
         let message = reader.optional(
             "message",

@@ -1,0 +1,62 @@
+//! Renewals that are kept by nobody else.
+
+use crate::application::ports::{Renewal, Renewals};
+use crate::store;
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard};
+use taskledger_domain::{FlowId, LeaseId, Timestamp};
+
+/// Renewals in memory, which a restart of the process forgets: leases then hold until the time of their
+/// claim, and at least for the moment in which workers find the server again.
+#[derive(Default)]
+pub struct MemoryRenewals(Mutex<HashMap<LeaseId, Renewal>>);
+
+impl fmt::Debug for MemoryRenewals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryRenewals").finish_non_exhaustive()
+    }
+}
+
+impl MemoryRenewals {
+    fn all(&self) -> MutexGuard<'_, HashMap<LeaseId, Renewal>> {
+        self.0
+            .lock()
+            .expect("no code panics while it holds the renewals")
+    }
+
+    /// Leases of which something is kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    /// Whether nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[async_trait]
+impl Renewals for MemoryRenewals {
+    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error> {
+        let mut all = self.all();
+        let kept = all.entry(renewal.lease).or_insert(renewal);
+        kept.expires_at = kept.expires_at.max(renewal.expires_at);
+        Ok(())
+    }
+
+    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error> {
+        let all = self.all();
+        let of_flow = all.values().filter(|renewal| renewal.flow == flow);
+        Ok(of_flow.map(|r| (r.lease, r.expires_at)).collect())
+    }
+
+    async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error> {
+        let mut all = self.all();
+        all.retain(|lease, _| !leases.contains(lease));
+        Ok(())
+    }
+}
