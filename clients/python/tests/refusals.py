@@ -8,12 +8,21 @@ from typing import Any
 from unittest import mock
 
 import taskledger
+from taskledger import _outcomes
 
 from .fake_server import Drop, Foreign, Refused, busy
+
+SOON = taskledger.RetryPolicy(initial_seconds=0.001, max_seconds=0.01)
 
 
 class Refusals:
     """The rest of ``Cases``, which has what these tests call."""
+
+    def lease_ends(self, task: str) -> None:
+        """What a given up attempt waits for; the server offers its place on a socket again."""
+        with self.fake.lock:
+            self.assertEqual(self.fake.status(task), "in_progress")
+            self.fake.tasks[task].update(lease=None, status="lost")
 
     def test_an_output_that_the_server_cannot_read_fails_the_task_at_once(self) -> None:
         worker = self.worker(concurrency=4)
@@ -68,9 +77,70 @@ class Refusals:
         self.fake.until(lambda: "tasks.fail" in self.fake.names())
         self.fake.until_status("completed", self.fake.offer("m"))
         self.assertEqual(self.fake.status(task), "in_progress")
+        said = "the outcome was refused"
+        self.fake.until(lambda: sum(said in r.getMessage() for r in self.records) == 2)
         self.assertEqual(len(self.fake.params_of("tasks.fail")), 1)
-        refused = [r for r in self.records if "the outcome was refused" in r.getMessage()]
-        self.assertEqual(len(refused), 2)
+
+    def test_an_outage_does_not_count_as_failures_of_the_server(self) -> None:
+        worker = self.worker()
+        self.register(worker, "m", lambda input, ctx: {"a": 1})
+        failed = Refused(-32603, "Internal error")
+        self.fake.fault("tasks.complete", *[Drop()] * _outcomes.INTERNAL_ERRORS_MAX, failed)
+        with mock.patch.object(_outcomes, "AGAIN", SOON):
+            task = self.fake.offer("m")
+            self.begin(worker)
+            self.fake.until_status("completed", task)
+
+    def test_an_outcome_that_the_server_fails_to_take_is_given_up(self) -> None:
+        worker = self.worker(concurrency=1)
+        self.register(worker, "m", lambda input, ctx: {"a": 1})
+        failures = [Refused(-32603, "Internal error")] * _outcomes.INTERNAL_ERRORS_MAX
+        self.fake.fault("tasks.complete", *failures)
+        with mock.patch.object(_outcomes, "AGAIN", SOON):
+            task = self.fake.offer("m")
+            self.begin(worker)
+            self.fake.until(lambda: self.fake.faults["tasks.complete"] == [])
+            self.lease_ends(task)
+            self.fake.until_status("completed", self.fake.offer("m"))
+        self.assertEqual(len(self.fake.params_of("tasks.complete")), len(failures) + 1)
+
+    def test_an_outcome_that_the_server_fails_to_take_is_given_up_with_its_lease(self) -> None:
+        worker = self.worker(concurrency=1)
+        self.register(worker, "m", lambda input, ctx: {"a": 1})
+        self.register(worker, "next", lambda input, ctx: {})
+        self.fake.fault("tasks.renew", *[Drop()] * 100)
+        self.fake.fault("tasks.complete", *[Refused(-32603, "Internal error")] * 7)
+        task = self.fake.offer("m", lease_seconds=1)
+        self.begin(worker)
+        self.fake.until(lambda: any("could not be told" in r.getMessage() for r in self.records))
+        self.assertLess(len(self.fake.params_of("tasks.complete")), 7)
+        self.fake.faults.clear()
+        self.lease_ends(task)
+        self.fake.until_status("completed", self.fake.offer("next"))
+
+    def test_an_outcome_that_a_proxy_refuses_is_given_up_with_its_lease(self) -> None:
+        worker = self.worker(concurrency=1)
+        self.register(worker, "m", lambda input, ctx: {"a": 1})
+        self.begin(worker)
+        for error in (Foreign(403), Foreign(404), Refused(-32004, "Unauthorized", 401)):
+            with self.subTest(repr(error)):
+                self.records.clear()
+                # Longer than the lease, which is renewed all the time.
+                self.fake.fault("tasks.complete", *[error] * 50)
+                task = self.fake.offer("m", lease_seconds=1)
+                said = "could not be told"
+                self.fake.until(lambda: any(said in r.getMessage() for r in self.records))
+                self.assertLess(len(self.fake.faults.pop("tasks.complete")), 49)
+                self.lease_ends(task)
+                self.fake.until_status("completed", self.fake.offer("m"))
+
+    def test_an_outcome_is_told_again_after_refusals_of_a_proxy_that_pass(self) -> None:
+        worker = self.worker()
+        self.register(worker, "m", lambda input, ctx: {"a": 1})
+        self.fake.fault("tasks.complete", *[Foreign(status) for status in (408, 429, 500, 404)])
+        task = self.fake.offer("m")
+        self.begin(worker)
+        self.fake.until_status("completed", task)
 
     def test_a_worker_whose_token_is_revoked_ends(self) -> None:
         worker = self.worker(poll_seconds=0.2, grace_seconds=0)

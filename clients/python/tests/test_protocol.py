@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import os
+import threading
 import time
 import unittest
 from unittest import mock
@@ -23,6 +24,26 @@ def claim(**context: object) -> dict:
         "context": context,
         "lease": {"token": "l", "attempt": 1, "expires_at": "", "lease_seconds": 30},
     }
+
+
+class InterruptedHold(_work.Hold):
+    """Another thread runs ``between``, once, just after what was said has been read."""
+
+    between = None
+
+    @property
+    def _said(self):
+        said = self.__dict__.get("said")
+        if self.between is not None:
+            self.thread = threading.Thread(target=self.between)
+            self.between = None
+            self.thread.start()
+            self.thread.join(0.3)
+        return said
+
+    @_said.setter
+    def _said(self, said):
+        self.__dict__["said"] = said
 
 
 class Streams(unittest.TestCase):
@@ -198,6 +219,33 @@ class Work(unittest.TestCase):
             self.assertEqual(hold.take(0), {"message": sent})
         for text, end in (("x" * 65535 + "\U0001f980", "x" * 65535), ("\udc00", "?")):
             self.assertEqual(_outcomes.of_error(taskledger.Final(text)).error, end)
+
+    def test_what_is_said_while_a_renewal_takes_it_is_whole(self) -> None:
+        hold = _work.Hold(claim())
+        taken = []
+
+        def interrupted(text: str, well_formed=_work.well_formed) -> str:
+            taken.append(hold.take(0))
+            return well_formed(text)
+
+        with mock.patch.object(_work, "well_formed", interrupted):
+            hold.say(0.1, "a")
+        self.assertEqual(taken, [{}])
+        self.assertEqual(hold.take(0), {"progress": 0.1, "message": "a"})
+
+    def test_nothing_that_is_said_at_the_same_time_is_lost(self) -> None:
+        news = {"progress": 0.2, "message": "new"}
+        for first in (
+            lambda hold: hold.not_renewed(0, {"progress": 0.1}),
+            lambda hold: hold.say(None, "old"),
+            lambda hold: hold.take(0),
+        ):
+            hold = InterruptedHold(claim())
+            hold.say(0.1, None)
+            hold.between = lambda hold=hold: hold.say(0.2, "new")
+            first(hold)
+            hold.thread.join(10)
+            self.assertEqual(hold.take(time.monotonic() + 2), news)
 
     def test_progress_waits_until_the_server_records_it(self) -> None:
         hold = _work.Hold(claim())

@@ -108,6 +108,7 @@ export async function readAnswers(response: Response, what: string, signal?: Abo
 /** Answers of a text, one for each call of the body. Cost: O(bytes). */
 export function parseAnswers(text: string, what: string, status: number): Answer[] {
   let parsed: unknown;
+  if (text === "" && status >= 300) throw notOurs(what, status);
   try {
     parsed = text === "" ? [] : JSON.parse(text);
   } catch (cause) {
@@ -115,11 +116,15 @@ export function parseAnswers(text: string, what: string, status: number): Answer
   }
   const answers = (Array.isArray(parsed) ? parsed : [parsed]) as Answer[];
   for (const answer of answers) {
-    if (typeof answer !== "object" || answer === null || !("result" in answer || "error" in answer)) {
-      throw notOurs(what, status);
-    }
+    if (!isAnswer(answer)) throw notOurs(what, status);
   }
   return answers;
+}
+
+/** Others answer with JSON too, as `{"error": "Forbidden"}`. */
+function isAnswer(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return "result" in value || typeof (value as Partial<Answer>).error?.code === "number";
 }
 
 function notOurs(what: string, status: number, cause?: unknown): ConnectionError {

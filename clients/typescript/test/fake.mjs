@@ -113,6 +113,15 @@ export class FakeServer {
     }
   }
 
+  /** The lease of a task has ended: its subscription has a place for another one. */
+  expire(id) {
+    for (const lease of this.leases.values()) {
+      if (lease.task.id !== id || lease.ended || lease.lost) continue;
+      lease.lost = true;
+      this.#free(lease);
+    }
+  }
+
   drain() {
     this.draining = true;
     for (const [subscription, { send }] of this.subscriptions) send({ jsonrpc: "2.0", method: "work", params: { subscription, draining: true } });

@@ -101,6 +101,59 @@ for (const connection of ["socket", "poll"]) {
     await w.stop();
   });
 
+  test(`${connection}: an outcome that a proxy refuses is given up when its lease is over, and its slot is free`, async () => {
+    let refusal;
+    let refused = 0;
+    const server = await serve({
+      leaseSeconds: 1,
+      http: (_, response, text) => text.includes("tasks.complete") && refusal && (refused++, response.writeHead(refusal[0]), response.end(refusal[1]), true),
+    });
+    // Large, so that it goes over POST. Renewals arrive all the time.
+    const w = worker(server, { connection, concurrency: 1, leaseSeconds: 1 }).method("one", async () => ({ a: "x".repeat(100_000) }));
+    const errors = () => w.entries.filter(({ level }) => level === "error");
+    void w.run();
+    for (const each of [[403, "<html>no</html>"], [404, ""], [401, '{"error":"Unauthorized"}'], [200, "<html>log in</html>"]]) {
+      const [before, begun] = [errors().length, performance.now()];
+      refusal = each;
+      refused = 0;
+      const id = server.offer("one");
+      await server.until(() => errors().length > before);
+      assert.ok(refused > 1 && performance.now() - begun > 500, `${each}`);
+      assert.equal(errors().at(-1).message, "the outcome could not be reported");
+      assert.equal(errors().at(-1)["http.status"], each[0]);
+      assert.equal(w.held, 0);
+      assert.ok(!server.outcomes.has(id));
+      server.expire(id);
+      refusal = undefined;
+      const next = server.offer("one");
+      await server.until(() => server.outcomes.has(next));
+    }
+    for (const status of [408, 429, 500]) {
+      refusal = [status, ""];
+      refused = 0;
+      const id = server.offer("one");
+      await server.until(() => refused >= 6);
+      refusal = undefined;
+      await server.until(() => server.outcomes.has(id));
+    }
+    await w.stop();
+  });
+
+  test(`${connection}: an outcome that the server fails to take is given up though its lease is renewed`, async () => {
+    const server = await serve({ leaseSeconds: 1 });
+    const w = worker(server, { connection, concurrency: 1, leaseSeconds: 1 }).method("one", async () => ({}));
+    void w.run();
+    server.faults.set("tasks.complete", Array(50).fill({ code: -32603, message: "Internal error" }));
+    const id = server.offer("one");
+    await server.until(() => w.entries.some(({ message }) => message === "the outcome could not be reported"));
+    assert.equal(w.held, 0);
+    server.faults.clear();
+    server.expire(id);
+    const next = server.offer("one");
+    await server.until(() => server.outcomes.has(next));
+    await w.stop();
+  });
+
   test(`${connection}: errors of handlers arrive as text of whole characters`, async () => {
     const server = await serve();
     const w = worker(server, { connection })

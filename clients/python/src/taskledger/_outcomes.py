@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._protocol import dumps
-from ._work import TRANSIENT, BaseContext
+from ._work import AGAIN, BaseContext
 from .errors import (
+    Busy,
     Final,
     InternalError,
     InvalidParams,
@@ -20,6 +21,7 @@ from .errors import (
     ParseError,
     ProtocolError,
     Retryable,
+    TransportError,
     Unauthorized,
 )
 from .types import JsonObject, Lease
@@ -30,12 +32,16 @@ OUTPUT_BYTES_MAX = 1024 * 1024
 OUTPUT_DEPTH_MAX = 100
 """Levels of objects and arrays in an output, the output being level 1."""
 INTERNAL_ERRORS_MAX = 10
-"""After so many answers that the server failed, an outcome is given up; the lease will end."""
+"""After so many answers that the server failed, an outcome is given up; the lease will end. Calls
+that got no answer do not count.
+"""
 
 # Reasons after which the server takes no outcome any more.
 _GIVEN_UP = ("cancelled", "timed_out", "deadline", "lost", "ended", "unknown")
 # The same call would be refused again.
 _REFUSED = (InvalidParams, InvalidRequest, ParseError)
+# What a proxy says while the server cannot be reached, or is asked too much.
+_PASSING_STATUS = (408, 429)
 
 
 @dataclass(frozen=True)
@@ -143,44 +149,73 @@ def verdict(outcome: Outcome, reason: str | None, *, gave_in: bool) -> Outcome:
     return outcome if outcome.kind == "complete" and not gave_in else DROPPED
 
 
-def after_error(
-    context: BaseContext, outcome: Outcome, error: Exception, failures: int
-) -> Outcome | None:
-    """What to tell the server when it did not take an outcome: the same again, another one, or
-    nothing. ``failures`` counts this one too.
+class Telling:
+    """How the server is told the end of one attempt. ``outcome`` is what is said next."""
 
-    :raises Exception: ``error``, if nothing is known of it.
-    """
-    if isinstance(error, LeaseNotHeld):
-        context.log.warning("the outcome came too late: the lease is %s", error.reason)
-        return None
-    status = error.status if isinstance(error, ProtocolError) else 200
-    if isinstance(error, _REFUSED) or status == 413:
-        context.log.error("the outcome was refused: %s", error)
-        if outcome.kind == "complete":
-            return final(f"the output was refused: {error}")
-        return None
-    is_passing = isinstance(error, TRANSIENT) or status >= 500
-    if isinstance(error, InternalError):
-        is_passing = failures < INTERNAL_ERRORS_MAX
-    # A token may be replaced while the lease holds.
-    if isinstance(error, Unauthorized) or status in (401, 403):
-        is_passing = not context._hold.is_over(time.monotonic())
-    if not is_passing:
-        raise error
-    context.log.warning("an outcome is told again: %s", error)
-    return outcome
+    def __init__(self, context: BaseContext, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._context = context
+        self._failures = 0
+        self._internal_errors = 0
+        self._given_up_at: float | None = None
 
+    def told(self) -> None:
+        """Logs that the server has taken the outcome."""
+        context, outcome = self._context, self.outcome
+        duration_ms = round((time.monotonic() - context._hold.begun_at) * 1000, 1)
+        log, extra = context.log.logger, {**(context.log.extra or {}), "duration_ms": duration_ms}
+        if outcome.kind == "fail":
+            log.warning("the attempt has failed: %s", outcome.error[:1000], extra=extra)
+        else:
+            ends = {"complete": "completed", "release": "released"}
+            log.info("the attempt was %s", ends[outcome.kind], extra=extra)
 
-def told(context: BaseContext, outcome: Outcome) -> None:
-    """Logs that the server has taken an outcome."""
-    duration_ms = round((time.monotonic() - context._hold.begun_at) * 1000, 1)
-    log, extra = context.log.logger, {**(context.log.extra or {}), "duration_ms": duration_ms}
-    if outcome.kind == "fail":
-        log.warning("the attempt has failed: %s", outcome.error[:1000], extra=extra)
-    else:
-        ends = {"complete": "completed", "release": "released"}
-        log.info("the attempt was %s", ends[outcome.kind], extra=extra)
+    def failed(self, error: Exception) -> float | None:
+        """The server did not take the outcome: seconds after which to say it again, or what has
+        taken its place; ``None``: nothing is said any more.
+
+        :raises Exception: ``error``, if repeating the call is of no use.
+        """
+        log = self._context.log
+        if isinstance(error, LeaseNotHeld):
+            log.warning("the outcome came too late: the lease is %s", error.reason)
+            return None
+        is_too_large = isinstance(error, ProtocolError) and error.status == 413
+        if isinstance(error, _REFUSED) or is_too_large:
+            log.error("the outcome was refused: %s", error)
+            if self.outcome.kind != "complete":
+                return None
+            self.outcome = final(f"the output was refused: {error}")
+            return 0.0
+        if not self._is_passing(error):
+            raise error
+        log.warning("an outcome is told again: %s", error)
+        self._failures += 1
+        return AGAIN.pause(self._failures, getattr(error, "retry_after", None))
+
+    def _is_passing(self, error: Exception) -> bool:
+        """Whether the same call may succeed later."""
+        if isinstance(error, (TransportError, Busy)):
+            return True
+        if isinstance(error, InternalError):
+            self._internal_errors += 1
+            return self._internal_errors < INTERNAL_ERRORS_MAX and self._is_in_time()
+        # A token may be replaced.
+        if isinstance(error, Unauthorized):
+            return self._is_in_time()
+        if isinstance(error, ProtocolError):
+            if error.status >= 500 or error.status in _PASSING_STATUS:
+                return True
+            return self._is_in_time()
+        return False
+
+    def _is_in_time(self) -> bool:
+        """Whether the lease holds, as it stood when this was asked first: renewals may succeed
+        where outcomes never do.
+        """
+        if self._given_up_at is None:
+            self._given_up_at = self._context._hold.expires_at
+        return time.monotonic() < self._given_up_at
 
 
 def _text(error: str) -> str:

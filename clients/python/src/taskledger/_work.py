@@ -10,6 +10,7 @@ import math
 import os
 import random
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -189,7 +190,10 @@ class Welcome:
 
 
 class Hold:
-    """What is known of one lease: until when it holds, when to renew it, what to say then."""
+    """What is known of one lease: until when it holds, when to renew it, what to say then.
+
+    What is said may come from another thread than the one that renews.
+    """
 
     def __init__(self, claim: Claim) -> None:
         now = time.monotonic()
@@ -199,11 +203,18 @@ class Hold:
         # A moment later: then the answer says that the time is up.
         self._times_out_at = now + timeout + 0.05 if timeout is not None else math.inf
         self._failures = 0
+        # Held from reading what was said until it is replaced.
+        self._saying = threading.Lock()
         self._said: JsonObject | None = None
         self._is_telling = False
         self._tell_at = -math.inf
         self.is_watched = True
         self._renewed(now)
+
+    @property
+    def expires_at(self) -> float:
+        """Until when the lease holds, as far as is known here."""
+        return self._expires_at
 
     @property
     def renewal_timeout(self) -> float:
@@ -227,15 +238,17 @@ class Hold:
         """
         if progress is not None and not 0 <= progress <= 1:
             raise ValueError(f"progress is 0 to 1, got {progress!r}")
-        self._said = {**(self._said or {}), **without_none(progress=progress)}
-        if message:
-            self._said["message"] = well_formed(message[:MESSAGE_CHARS_MAX])
+        text = well_formed(message[:MESSAGE_CHARS_MAX]) if message else None
+        news = without_none(progress=progress, message=text)
+        with self._saying:
+            self._said = {**(self._said or {}), **news}
 
     def take(self, now: float) -> JsonObject:
         """What the renewal that is being sent says: nothing while the server would drop it."""
-        if self._said is None or now < self._tell_at:
-            return {}
-        said, self._said = self._said, None
+        with self._saying:
+            if self._said is None or now < self._tell_at:
+                return {}
+            said, self._said = self._said, None
         self._is_telling = True
         return said
 
@@ -251,7 +264,8 @@ class Hold:
         self._failures += 1
         self._has_told()
         if said:
-            self._said = {**said, **(self._said or {})}
+            with self._saying:
+                self._said = {**said, **(self._said or {})}
         pause = min(AGAIN.pause(self._failures), self._lease_seconds / 10)
         self._due_at = self._not_before = now + pause
         return self.is_over(now)

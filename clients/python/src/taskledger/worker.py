@@ -322,22 +322,20 @@ class Worker:
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
         """Tells the server how an attempt ended, until it answers."""
         context = attempt.context
-        failures = 0
-        while not (attempt.is_abandoned or outcome.kind == "drop"):
+        telling = _outcomes.Telling(context, outcome)
+        while not (attempt.is_abandoned or telling.outcome.kind == "drop"):
+            outcome = telling.outcome
             try:
                 self.client.call(
                     outcome.method, outcome.params(context.task_id, context.lease), retry=ONCE
                 )
             except Exception as error:
-                failures += 1
-                again = _outcomes.after_error(context, outcome, error, failures)
-                if again is None:
+                pause = telling.failed(error)
+                if pause is None:
                     return
-                if again is outcome:
-                    time.sleep(_work.AGAIN.pause(failures, getattr(error, "retry_after", None)))
-                outcome = again
+                time.sleep(pause)
             else:
-                _outcomes.told(context, outcome)
+                telling.told()
                 return
         context.log.info("the outcome is dropped: %s", context.reason or "given back")
 

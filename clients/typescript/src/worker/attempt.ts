@@ -47,6 +47,8 @@ export interface Report {
   tries: number;
   /** Whether it is sent over POST, whose answers tell which call they mean even if it could not be read. */
   isForPost: boolean;
+  /** When it is given up: the end of the lease as it stood at the first refusal that may pass. */
+  giveUpAt: number | undefined;
 }
 
 /** A held attempt. Times are of `performance.now()`: steps of the clock do not matter. */

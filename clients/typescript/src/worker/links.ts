@@ -48,18 +48,23 @@ export interface LinkHost {
 
 /** Whether refusals may pass: none does before the first answer, a few do after it, as when a token is replaced. */
 class Welcome {
-  wasAnswered = false;
+  #wasAnswered = false;
   #refusals = 0;
 
+  /** Whether the server has taken this worker before. */
+  get wasAnswered(): boolean {
+    return this.#wasAnswered;
+  }
+
   answered(): void {
-    this.wasAnswered = true;
+    this.#wasAnswered = true;
     this.#refusals = 0;
   }
 
   /** @throws `error` when asking again is of no use. */
   failed(error: unknown): void {
     if (!isRefusal(error)) this.#refusals = 0;
-    else if (++this.#refusals >= REFUSALS_MAX || !this.wasAnswered) throw error;
+    else if (++this.#refusals >= REFUSALS_MAX || !this.#wasAnswered) throw error;
   }
 }
 

@@ -15,6 +15,8 @@ const RETRY_MAX_MS = 5_000;
 const ERROR_BYTES_MAX = 65_536;
 /** Errors that repetition cannot mend: of parameters, of the state, of the request and of its JSON. */
 const REFUSED = [-32602, -32006, -32600, -32700];
+/** What a proxy says while it is asked too much; so are all statuses of 500 and above. */
+const PASSING_STATUS = [408, 429];
 
 /** What reports need of the worker. */
 export interface ReportHost {
@@ -65,7 +67,7 @@ export class Reports {
 
   #begin(attempt: Attempt, method: Report["method"], params: string): void {
     if (attempt.report !== undefined) return;
-    attempt.report = { method, params, sentAt: undefined, tryAt: 0, tries: 0, isForPost: !fitsSocket(params) };
+    attempt.report = { method, params, sentAt: undefined, tryAt: 0, tries: 0, isForPost: !fitsSocket(params), giveUpAt: undefined };
     this.#open.add(attempt);
     this.#send(attempt);
   }
@@ -88,7 +90,8 @@ export class Reports {
     if ("lost" in outcome) {
       if (outcome.status === 413) return this.#refused(attempt, report, `HTTP 413: ${outcome.lost}`, undefined);
       report.isForPost ||= outcome.isUnread === true;
-      return this.#again(attempt, report, 0, outcome.lost);
+      if (isPassing(outcome.status)) return this.#again(attempt, report, 0, outcome.lost);
+      return this.#whileLeased(attempt, report, outcome.lost, { "http.status": outcome.status });
     }
     const { code, message, data } = outcome.error;
     if (code === -32013) return this.#again(attempt, report, data?.retry_after_ms ?? 0, message);
@@ -106,12 +109,19 @@ export class Reports {
     if (REFUSED.includes(code)) {
       return this.#refused(attempt, report, (data?.errors ?? []).map(textOf).join("; ") || message, code);
     }
-    // Credentials that do not hold, or a failure inside the server: worth repeating while the lease lives.
-    if (performance.now() >= attempt.endsAt) {
-      this.host.note("error", "the outcome could not be reported", attempt, { "error.message": message, "error.code": code });
-      return this.#settle(attempt);
-    }
-    this.#again(attempt, report, 0, message);
+    // Credentials that do not hold, or a failure inside the server.
+    this.#whileLeased(attempt, report, message, { "error.code": code });
+  }
+
+  /**
+   * What may pass is worth repeating while the lease lives. Renewals may succeed where the outcome never does, so the
+   * lease counts as it stood at the first refusal.
+   */
+  #whileLeased(attempt: Attempt, report: Report, why: string, fields: Record<string, unknown>): void {
+    report.giveUpAt ??= attempt.endsAt;
+    if (performance.now() < report.giveUpAt) return this.#again(attempt, report, 0, why);
+    this.host.note("error", "the outcome could not be reported", attempt, { "error.message": why, ...fields });
+    this.#settle(attempt);
   }
 
   /** The same call would be refused again. */
@@ -157,6 +167,11 @@ export class Reports {
     clearTimeout(this.#timer);
     this.#open.clear();
   }
+}
+
+/** Whether what was said instead of an answer tells of a passing state; `undefined`: nothing was said. */
+function isPassing(status: number | undefined): boolean {
+  return status === undefined || status >= 500 || PASSING_STATUS.includes(status);
 }
 
 function textOf({ field, reason, expected }: Violation): string {
