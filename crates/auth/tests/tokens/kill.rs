@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::store::{AuditFilter, AuthStore};
+use taskledger_auth::tokens::Created;
 use taskledger_auth::{AdminTokens, AuditLog, Denial, Origin, TokenId, Tokens};
 use taskledger_clock::{Clock, SharedClock, SystemClock};
 
@@ -39,20 +40,25 @@ async fn the_process_that_is_killed() {
         .append(true)
         .open(path)
         .unwrap();
+    // One write: a kill leaves a whole line or none.
+    let mut see = |word: &str, made: &Created| {
+        let line = format!("{word} {}\n", made.token.reveal());
+        seen.write_all(line.as_bytes()).unwrap();
+    };
     let (root, origin) = (root(), Origin::default());
     loop {
         let new = service("ci", reader());
         let created = tokens.create(&root, &origin, new).await.unwrap().unwrap();
-        writeln!(seen, "good {}", created.token.reveal()).unwrap();
+        see("good", &created);
         let id = created.token.id();
-        writeln!(seen, "changing {}", created.token.reveal()).unwrap();
+        see("changing", &created);
         let rotated = tokens.rotate(&root, &origin, id, Some(0)).await;
         let rotated = rotated.unwrap().unwrap();
-        writeln!(seen, "bad {}", created.token.reveal()).unwrap();
-        writeln!(seen, "good {}", rotated.token.reveal()).unwrap();
-        writeln!(seen, "changing {}", rotated.token.reveal()).unwrap();
+        see("bad", &created);
+        see("good", &rotated);
+        see("changing", &rotated);
         tokens.revoke(&root, &origin, id).await.unwrap().unwrap();
-        writeln!(seen, "bad {}", rotated.token.reveal()).unwrap();
+        see("bad", &rotated);
     }
 }
 

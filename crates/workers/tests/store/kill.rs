@@ -38,7 +38,9 @@ async fn the_process_that_is_killed() {
             expires_at: Timestamp(expires_at),
         };
         store.renew(&[renewal]).await.unwrap();
-        writeln!(seen, "{} {expires_at}", renewal.lease.0).unwrap();
+        // One write: a kill leaves a whole line or none.
+        let line = format!("{} {expires_at}\n", renewal.lease.0);
+        seen.write_all(line.as_bytes()).unwrap();
     }
 }
 
