@@ -277,7 +277,7 @@ impl Flows {
             let slot = self
                 .slots
                 .occupy(&leased.method, leased.task, leased.attempt);
-            if self.leases.tickets.is_some() && self.offers.is_limited(&leased.method) {
+            if self.shares_limit_of(&leased.method) {
                 let method = Arc::from(leased.method.as_str());
                 tickets.push((method, leased.lease, leased.expires_at));
             }

@@ -103,6 +103,16 @@ impl Method {
         self.open(flow);
     }
 
+    /// So many tasks of a flow are given to a worker that has not claimed yet.
+    fn reserve(&mut self, flow: FlowId, many: usize) {
+        self.reserved += many;
+        self.close(flow);
+        if let Some(entry) = self.entries.get_mut(&flow) {
+            entry.reserved += many;
+        }
+        self.open(flow);
+    }
+
     /// How many more attempts may begin.
     fn free(&self) -> usize {
         if self.is_paused {
@@ -284,12 +294,7 @@ impl Inner {
             if method.free() == 0 {
                 return false;
             }
-            method.reserved += 1;
-            method.close(flow);
-            if let Some(entry) = method.entries.get_mut(&flow) {
-                entry.reserved += 1;
-            }
-            method.open(flow);
+            method.reserve(flow, 1);
             true
         })
     }
@@ -436,15 +441,9 @@ impl Inner {
                 return true;
             };
             let many = self.change(name, |method| {
-                method.close(flow);
-                let entry = method.entries.get_mut(&flow);
-                let many = entry.map_or(0, |entry| {
-                    let many = entry.left().min(max).min(free);
-                    entry.reserved += many;
-                    many
-                });
-                method.reserved += many;
-                method.open(flow);
+                let left = method.entries.get(&flow).map_or(0, Entry::left);
+                let many = left.min(max).min(free);
+                method.reserve(flow, many);
                 many
             });
             matches.push(Match {

@@ -18,9 +18,9 @@ pub use presence::{News, PRESENCE_KEPT_MS};
 pub use renewals::{RENEWALS_KEPT_MS, Renewal};
 
 use std::time::Duration;
-use taskledger_domain::Timestamp;
+use taskledger_domain::{LeaseId, Timestamp};
 use taskledger_sql::beside::Connections;
-use taskledger_sql::{Columns, Tx, in_slices, with_sources};
+use taskledger_sql::{Args, Columns, MultiRow, Tx, in_slices, with_sources};
 use tokio::time::timeout;
 
 /// How long one order to the store may take: beyond it the connection is taken for dead.
@@ -141,6 +141,16 @@ impl WorkerStore {
         Ok(renewals + presence + tickets.await?)
     }
 
+    /// Removes the rows of these leases.
+    async fn remove(&self, statement: &MultiRow, leases: &[LeaseId]) -> Result<(), Error> {
+        let work = async {
+            let mut tx = self.write().await?;
+            statement.execute(&mut tx, leases, lease).await?;
+            Ok(tx.commit().await?)
+        };
+        self.order(work).await
+    }
+
     async fn remove_before(&self, statement: &'static str, old: Timestamp) -> Result<u64, Error> {
         in_slices(SLICE, || {
             let work = async move {
@@ -163,6 +173,11 @@ impl WorkerStore {
             tracing::warn!("the connections to the store of workers were not closed in time");
         }
     }
+}
+
+/// The parameter of a statement that names leases.
+fn lease(lease: &LeaseId, args: &mut Args) {
+    args.id(lease.0);
 }
 
 /// So many milliseconds before `time`.

@@ -66,13 +66,7 @@ impl WorkerStore {
     /// # Errors
     /// [`Error`].
     pub async fn forget_renewals(&self, leases: &[LeaseId]) -> Result<(), Error> {
-        let work = async {
-            let mut tx = self.write().await?;
-            let bind = |lease: &LeaseId, args: &mut Args| args.id(lease.0);
-            FORGET.execute(&mut tx, leases, bind).await?;
-            Ok(tx.commit().await?)
-        };
-        self.order(work).await
+        self.remove(&FORGET, leases).await
     }
 }
 

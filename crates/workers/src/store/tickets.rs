@@ -1,6 +1,6 @@
 //! Places of methods with a limit, which all servers of the store share, as rows.
 
-use super::{Error, WorkerStore};
+use super::{Error, WorkerStore, lease};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{LeaseId, Timestamp};
 use taskledger_sql::{Args, Columns, MultiRow};
@@ -29,8 +29,7 @@ impl WorkerStore {
                 Some(row) => Columns::of(row).opt_int()?,
                 None => None,
             };
-            let unbind = |lease: &LeaseId, args: &mut Args| args.id(lease.0);
-            GIVE_BACK.execute(&mut tx, over, unbind).await?;
+            GIVE_BACK.execute(&mut tx, over, lease).await?;
             let Some(limit) = limit else {
                 tx.commit().await?;
                 return Ok(leases.len());
@@ -80,13 +79,7 @@ impl WorkerStore {
     /// # Errors
     /// [`Error`].
     pub async fn give_tickets_back(&self, leases: &[LeaseId]) -> Result<(), Error> {
-        let work = async {
-            let mut tx = self.write().await?;
-            let bind = |lease: &LeaseId, args: &mut Args| args.id(lease.0);
-            GIVE_BACK.execute(&mut tx, leases, bind).await?;
-            Ok(tx.commit().await?)
-        };
-        self.order(work).await
+        self.remove(&GIVE_BACK, leases).await
     }
 }
 
