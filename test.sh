@@ -16,6 +16,8 @@ export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
 
 need_c_compiler
 need_cargo_nextest
+TMPDIR=$(room_for_tests)
+export TMPDIR
 if [ "${1:-}" = --fast ]; then
     shift
     # The test program `whole` is not built: none of its tests would run.

@@ -127,3 +127,18 @@ need_clients() {
         --only-binary :all: -r "$locks/requirements.txt" >&2
     echo "$wanted" > "$folder/made-from"
 }
+
+# Where tests put what they throw away: memory when it has room for it, so that they neither wait for
+# other users of the disk nor wear it. Tests kill processes, not the machine.
+room_for_tests() {
+    local memory=/dev/shm needed_kib=$((6 * 1024 * 1024)) available free
+    if [ "$(stat -f -c %T "$memory" 2>/dev/null)" = tmpfs ] && [ -w "$memory" ]; then
+        available=$(df --output=avail -k "$memory" | tail -n 1)
+        free=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
+        if [ "$available" -ge "$needed_kib" ] && [ "${free:-0}" -ge "$needed_kib" ]; then
+            echo "$memory"
+            return
+        fi
+    fi
+    echo "${TMPDIR:-/tmp}"
+}
