@@ -426,12 +426,13 @@ impl Flows {
         self.rows.confirm(flow, version);
     }
 
-    /// Shares what has become durable with readers, before anybody is answered.
+    /// Shares what has become durable with readers, before anybody is answered. The rows come first: who waits
+    /// for the position reads them.
     pub(super) fn committed(&self, flow: FlowId, recorded: &[Arc<Recorded>]) {
+        self.rows.apply(recorded);
         if let Some(last) = recorded.last() {
             self.positions.advance(flow, last.position);
         }
-        self.rows.apply(recorded);
     }
 
     pub(super) fn save_snapshot(self: &Arc<Self>, id: FlowId, flow: &Flow) {

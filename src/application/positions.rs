@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taskledger_domain::{FlowId, Position};
+use tokio::sync::Notify;
 
 /// Flows remembered before those that the read models have passed are forgotten.
 const FLOWS_BEFORE_SWEEP: usize = 10_000;
@@ -18,6 +19,8 @@ pub struct Positions {
     /// The furthest that the read models are known to have come.
     checkpoint: AtomicU64,
     inner: Mutex<Inner>,
+    /// A flow has come further.
+    advanced: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +37,7 @@ impl Positions {
             start: head,
             checkpoint: AtomicU64::new(0),
             inner: Mutex::default(),
+            advanced: Notify::new(),
         }
     }
 
@@ -54,6 +58,11 @@ impl Positions {
 
     /// The flow has an event at this position.
     pub fn advance(&self, flow: FlowId, position: Position) {
+        self.remember(flow, position);
+        self.advanced.notify_waiters();
+    }
+
+    fn remember(&self, flow: FlowId, position: Position) {
         let mut inner = self
             .inner
             .lock()
@@ -66,6 +75,27 @@ impl Positions {
             // The map is swept again when it has doubled, so that sweeping costs O(1) an advance.
             inner.sweep_at = inner.last.len() * 2;
         }
+    }
+
+    /// Waits until this server knows that the flow has come to this position.
+    pub async fn reaches(&self, flow: FlowId, position: Position) {
+        loop {
+            let advanced = self.advanced.notified();
+            if self.knows(flow, position) {
+                return;
+            }
+            advanced.await;
+        }
+    }
+
+    fn knows(&self, flow: FlowId, position: Position) -> bool {
+        if position <= self.checkpoint.load(Ordering::Relaxed) {
+            return true;
+        }
+        let inner = self.inner.lock();
+        let inner = inner.expect("no code panics while it holds the positions");
+        let last = inner.last.get(&flow);
+        last.is_some_and(|last| *last >= position)
     }
 
     /// What the read models must have reached to show all of the flow; 0 when they have, given that
@@ -85,5 +115,30 @@ impl Positions {
             None if checkpoint < self.start => self.start,
             None => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use taskledger_domain::testing::id;
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_position_goes_on_when_the_flow_or_the_read_models_have_reached_it()
+    {
+        // given
+        let (positions, flow) = (Positions::after(0), id("task").as_flow());
+        let mut reached = Box::pin(positions.reaches(flow, 5));
+        assert!(reached.as_mut().now_or_never().is_none());
+        // when: others come further, and the flow not far enough
+        positions.advance(id("other").as_flow(), 9);
+        positions.advance(flow, 4);
+        // then
+        assert!(reached.as_mut().now_or_never().is_none());
+        positions.advance(flow, 5);
+        assert!(reached.as_mut().now_or_never().is_some());
+        positions.reached(7);
+        assert!(positions.reaches(flow, 7).now_or_never().is_some());
     }
 }

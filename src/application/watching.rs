@@ -9,15 +9,38 @@ use super::App;
 use super::api::{Watch, Watching};
 use super::context::Context;
 use super::error::{Error, Failure};
+use super::ownership::{Ownership, Place};
+use super::positions::Positions;
 use super::stream_reader::StreamReader;
 use crate::store::PIECE_EVENTS_MAX;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
+use crate::subscription::live::Reads;
 use crate::subscription::runs::covered;
 use crate::subscription::stream::{Covered, Filter, From, Notices, Reader, Until};
+use futures_util::future::{self, BoxFuture, FutureExt};
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event, Refusal, RunKind};
 use taskledger_domain::violation::Violation;
-use taskledger_domain::{FlowId, Recorded, RunId};
+use taskledger_domain::{FlowId, Position, Recorded, RunId};
+
+/// Reads of flows that this node decides show what it has confirmed; those of others wait for the read models
+/// by themselves.
+#[derive(Debug)]
+pub struct ConfirmedReads {
+    /// What it has confirmed.
+    pub positions: Arc<Positions>,
+    /// Which flows those are.
+    pub ownership: Arc<dyn Ownership>,
+}
+
+impl Reads for ConfirmedReads {
+    fn show(&self, flow: FlowId, position: Position) -> BoxFuture<'_, ()> {
+        match self.ownership.of(flow) {
+            Place::Here(_) => self.positions.reaches(flow, position).boxed(),
+            Place::There(_) | Place::Nobody => future::ready(()).boxed(),
+        }
+    }
+}
 
 impl App {
     /// What happens from `from` on, without an end; and why it begins now instead, if it does.

@@ -5,6 +5,7 @@ use super::storage::Opened;
 use crate::application::limits::Quotas;
 use crate::application::ownership::Sole;
 use crate::application::ports::{Executors, Tickets};
+use crate::application::watching::ConfirmedReads;
 use crate::application::{
     App, Directory, Flows, Ownership, Positions, Readings, RowCache, Validation, flows, rows,
 };
@@ -186,7 +187,11 @@ impl Assembly {
         flows.set_attempts(engine.clone());
         let running = flows.clone().run(woken, self.stop.child_token());
         self.services.spawn(running);
-        let (following, live) = Live::new(store.clone());
+        let reads = ConfirmedReads {
+            positions: positions.clone(),
+            ownership: flows.ownership().clone(),
+        };
+        let (following, live) = Live::new(store.clone(), Arc::new(reads));
         self.services.spawn(following.run(self.stop.child_token()));
         let app = App {
             directory: Arc::new(Directory::new(store.clone(), clock.clone(), rows.clone())),

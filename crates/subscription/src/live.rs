@@ -15,7 +15,9 @@ use super::cursor::{Cursor, PARTS_ALL};
 use super::feed::Feed;
 use super::stream::Filter;
 use super::users::Users;
+use futures_util::future::BoxFuture;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::{FlowId, Position, Recorded};
@@ -34,11 +36,22 @@ const CHUNK_BYTES_MAX: usize = 64 * 1024;
 const HISTORY_READS_MAX: usize = 4;
 /// Pause after the log could not be read.
 const RETRY: Duration = Duration::from_millis(500);
+/// How long events wait at most until reads show them, before they are published all the same.
+const SHOWN_WAIT: Duration = Duration::from_millis(100);
+
+/// What reads of this server show.
+pub trait Reads: Send + Sync + fmt::Debug + 'static {
+    /// Waits until reads show a flow as it is after its event at this position: at once for flows whose
+    /// reads do not rest on the memory of this server.
+    fn show(&self, flow: FlowId, position: Position) -> BoxFuture<'_, ()>;
+}
 
 /// Publishes what happens. One per server.
 #[derive(Debug)]
 pub struct Live {
     pub(super) store: Arc<dyn EventStore>,
+    /// Whoever was told of an event may read at once, and must not find less than that.
+    reads: Arc<dyn Reads>,
     /// Whose flows are whose.
     pub(super) users: Users,
     /// Who reads history has one of these.
@@ -75,7 +88,7 @@ pub struct Service(Arc<Live>);
 impl Live {
     /// Nothing is followed until the service runs.
     #[must_use]
-    pub fn new(store: Arc<dyn EventStore>) -> (Service, Arc<Self>) {
+    pub fn new(store: Arc<dyn EventStore>, reads: Arc<dyn Reads>) -> (Service, Arc<Self>) {
         let state = State {
             position: 0,
             follows: false,
@@ -88,6 +101,7 @@ impl Live {
         let live = Arc::new(Self {
             users: Users::new(store.clone()),
             store,
+            reads,
             history: Semaphore::new(HISTORY_READS_MAX),
             state: Mutex::new(state),
             begun: Notify::new(),
@@ -188,7 +202,7 @@ impl Live {
 
     /// Gives events to those who watch. Makes notices without the lock; with it, when somebody came meanwhile
     /// for whom nothing was made, so that a stream of newcomers cannot keep it from ending.
-    fn publish(&self, events: &[Arc<Recorded>]) {
+    async fn publish(&self, events: &[Arc<Recorded>]) {
         let Some(last) = events.last() else { return };
         let end = Cursor::behind(last, PARTS_ALL);
         let watched = self.lock().watched(events);
@@ -198,6 +212,8 @@ impl Live {
             }
         }
         let mut news = watched.chunks(events, end);
+        // What does not show in time is shown by the read models later: an append with an unknown outcome.
+        let _ = tokio::time::timeout(SHOWN_WAIT, self.shown(events)).await;
         let mut state = self.lock();
         if state.generation != watched.generation {
             news = state.watched(events).chunks(events, end);
@@ -211,6 +227,17 @@ impl Live {
         drop(state);
         for (tail, _) in &news {
             tail.tell();
+        }
+    }
+
+    /// Waits until reads show all of these events. Cost: O(events).
+    async fn shown(&self, events: &[Arc<Recorded>]) {
+        let mut ends = HashMap::new();
+        for event in events {
+            ends.insert(event.flow, event.position);
+        }
+        for (flow, position) in ends {
+            self.reads.show(flow, position).await;
         }
     }
 
@@ -321,7 +348,7 @@ impl Service {
                     read = feed.next() => read,
                 };
                 match read {
-                    Ok(events) => live.publish(&events),
+                    Ok(events) => live.publish(&events).await,
                     Err(error) => {
                         tracing::warn!(%error, position = feed.position(), "live streams wait for the log");
                         tokio::select! {
@@ -377,7 +404,8 @@ impl Drop for Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::append_event;
+    use crate::testing::{Immediate, append_event};
+    use futures_util::FutureExt;
     use taskledger_clock::ManualClock;
     use taskledger_domain::flow::{Event, UserChanged};
     use taskledger_domain::testing::{START, id};
@@ -397,7 +425,7 @@ mod tests {
     #[tokio::test]
     async fn whose_flows_are_whose_is_learned_while_somebody_asks() {
         let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
-        let (_service, live) = Live::new(store.clone());
+        let (_service, live) = Live::new(store.clone(), Arc::new(Immediate));
         let by_user = Filter {
             user: Some(Arc::from("ann")),
             ..Filter::default()
@@ -405,17 +433,57 @@ mod tests {
         let user = async || live.users.of(id("task").as_flow()).await.unwrap();
         // Somebody watches everything.
         let _all = live.watch(&Filter::default(), Cursor::BEGINNING);
-        live.publish(&said(&store, 0, "bob").await);
+        live.publish(&said(&store, 0, "bob").await).await;
         assert_eq!(live.users.known(), 0);
         // Somebody watches a user.
         let watch = live.watch(&by_user, Cursor::BEGINNING);
-        live.publish(&said(&store, 1, "ann").await);
+        live.publish(&said(&store, 1, "ann").await).await;
         assert_eq!(live.users.known(), 1);
         assert_eq!(user().await.as_deref(), Some("ann"));
         // What is said while nobody asks is found later.
         drop(watch);
-        live.publish(&said(&store, 2, "cyd").await);
+        live.publish(&said(&store, 2, "cyd").await).await;
         let _again = live.watch(&by_user, Cursor::BEGINNING);
         assert_eq!(user().await.as_deref(), Some("cyd"));
+    }
+
+    /// Reads that show nothing until they are told to.
+    #[derive(Debug, Default)]
+    struct Behind(Notify);
+
+    impl Reads for Behind {
+        fn show(&self, _: FlowId, _: Position) -> BoxFuture<'_, ()> {
+            self.0.notified().boxed()
+        }
+    }
+
+    fn behind() -> (Arc<MemoryStore>, Arc<Behind>, Arc<Live>) {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
+        let reads = Arc::new(Behind::default());
+        let (_service, live) = Live::new(store.clone(), reads.clone());
+        (store, reads, live)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_told_what_reads_do_not_show_yet() {
+        let (store, reads, live) = behind();
+        let mut watch = live.watch(&Filter::default(), Cursor::BEGINNING);
+        let said = said(&store, 0, "bob").await;
+        let mut publishing = Box::pin(live.publish(&said));
+        assert!(publishing.as_mut().now_or_never().is_none());
+        assert!(watch.next(CHUNK_BYTES_MAX).now_or_never().is_none());
+        reads.0.notify_one();
+        assert!(publishing.as_mut().now_or_never().is_some());
+        assert!(watch.next(CHUNK_BYTES_MAX).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_that_stay_behind_hold_nobody_up_for_long() {
+        let (store, _reads, live) = behind();
+        let mut watch = live.watch(&Filter::default(), Cursor::BEGINNING);
+        let begun = tokio::time::Instant::now();
+        live.publish(&said(&store, 0, "bob").await).await;
+        assert_eq!(begun.elapsed(), SHOWN_WAIT);
+        assert!(watch.next(CHUNK_BYTES_MAX).now_or_never().is_some());
     }
 }

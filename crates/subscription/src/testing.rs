@@ -1,16 +1,27 @@
 //! A log in memory, and a stream that tells nothing of what happens in it.
 
-use crate::live::Live;
+use crate::live::{Live, Reads};
 use crate::notice::Kind;
 use crate::stream::{Filter, From, Notices, Reader, Until};
+use futures_util::future::{self, BoxFuture, FutureExt};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, TaskProgressed};
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::{START, id};
-use taskledger_domain::{EventId, Metadata};
+use taskledger_domain::{EventId, FlowId, Metadata, Position};
 use taskledger_log::memory::MemoryStore;
 use taskledger_log::{Append, EventStore, NewEvent};
 use tokio_util::sync::CancellationToken;
+
+/// Reads that show what the log has.
+#[derive(Debug)]
+pub struct Immediate;
+
+impl Reads for Immediate {
+    fn show(&self, _: FlowId, _: Position) -> BoxFuture<'_, ()> {
+        future::ready(()).boxed()
+    }
+}
 
 /// Appends progress, behind so many events.
 pub async fn append(store: &MemoryStore, version: u64) {
@@ -47,7 +58,7 @@ pub async fn append_event(store: &MemoryStore, version: u64, event: Event) {
 
 /// What fails from now on, of a log that is followed until `ending`.
 pub async fn of_failures(store: &Arc<MemoryStore>, ending: &CancellationToken) -> Notices {
-    let (service, live) = Live::new(store.clone());
+    let (service, live) = Live::new(store.clone(), Arc::new(Immediate));
     tokio::spawn(service.run(ending.clone()));
     let filter = Filter {
         kinds: Some(vec![Kind::Failed]),

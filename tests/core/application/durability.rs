@@ -3,8 +3,12 @@
 use crate::application::world::{
     World, caller, foreign_rename, metadata, quiet, refused, soon, task,
 };
+use futures_util::FutureExt;
 use serde_json::json;
 use taskledger::application::Consistency;
+use taskledger::application::rows::Cached;
+use taskledger::application::watching::ConfirmedReads;
+use taskledger::subscription::live::Reads;
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 
@@ -36,6 +40,30 @@ async fn a_refusal_on_undurable_state_is_answered_when_that_is_durable() {
     hold.release();
     assert!(soon(first).await.unwrap().is_ok());
     assert_eq!(refused(soon(second).await.unwrap()), Kind::NotFound);
+}
+
+#[tokio::test]
+async fn a_read_that_is_waited_for_shows_the_event() {
+    let w = World::new().await;
+    w.given_flow("root", &["a"]).await;
+    let reads = ConfirmedReads {
+        positions: w.app.positions.clone(),
+        ownership: w.app.flows.ownership().clone(),
+    };
+    assert!(matches!(w.app.rows.view(id("a")), Cached::View(_)));
+    let mut hold = w.faults.hold_next_answer();
+    let delete = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
+    hold.arrived().await;
+    let head = *w.app.store.watch().borrow();
+    let mut shown = reads.show(id("root").as_flow(), head);
+    assert!(
+        shown.as_mut().now_or_never().is_none(),
+        "the deletion is in the log, and reads do not show it"
+    );
+    hold.release();
+    soon(shown).await;
+    assert!(matches!(w.app.rows.view(id("a")), Cached::Miss));
+    assert!(soon(delete).await.unwrap().is_ok());
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use taskledger::subscription::cursor::Cursor;
 use taskledger::subscription::live::{Live, Published};
 use taskledger::subscription::notice::Kind;
 use taskledger::subscription::stream::{Batch, Filter, From, Reader, Reset, Until};
+use taskledger::subscription::testing::Immediate;
 use taskledger_domain::flow::{
     Event, RunEnded, RunState, StatusCounts, TaskCompleted, TaskProgressed, TaskRenamed,
 };
@@ -34,7 +35,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
-        let (service, live) = Live::new(store.clone());
+        let (service, live) = Live::new(store.clone(), Arc::new(Immediate));
         let stop = CancellationToken::new();
         tokio::spawn(service.run(stop.clone()));
         Self { store, live, stop }

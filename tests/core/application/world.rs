@@ -11,6 +11,7 @@ use taskledger::application::context::{Context, Idempotency};
 use taskledger::application::leases::MemoryRenewals;
 use taskledger::application::limits::{QuotaOptions, Quotas};
 use taskledger::application::ownership::{Ownership, Sole};
+use taskledger::application::watching::ConfirmedReads;
 use taskledger::application::{
     App, Directory, Error, ExecuteOptions, Flows, Positions, Readings, RowCache, Target,
     Validation, flows, rows,
@@ -167,7 +168,11 @@ impl World {
         let script = Script::of(&flows);
         flows.set_attempts(script.clone());
         let rebuilds = Rebuilds::new(store.clone(), queries.clone());
-        let (following, live) = Live::new(store.clone());
+        let reads = ConfirmedReads {
+            positions: positions.clone(),
+            ownership: flows.ownership().clone(),
+        };
+        let (following, live) = Live::new(store.clone(), Arc::new(reads));
         tokio::spawn(following.run(stop.child_token()));
         let app = App {
             directory: Arc::new(Directory::new(store.clone(), shared.clone(), rows.clone())),

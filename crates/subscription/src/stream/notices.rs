@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::live::Live;
     use crate::stream::{Filter, Until};
-    use crate::testing::append;
+    use crate::testing::{Immediate, append};
     use futures_util::FutureExt;
     use std::sync::Arc;
     use taskledger_clock::ManualClock;
@@ -149,7 +149,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     async fn all(store: &Arc<MemoryStore>) -> Notices {
-        let (service, live) = Live::new(store.clone());
+        let (service, live) = Live::new(store.clone(), Arc::new(Immediate));
         tokio::spawn(service.run(CancellationToken::new()));
         let from = crate::stream::From::Now;
         let begun = Reader::begin(live, Filter::default(), from, Until::Forever).await;
