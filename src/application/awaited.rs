@@ -113,7 +113,7 @@ impl Flows {
     /// Enters the flow, whose last turn asked the snapshot with this number, and has it looked at again
     /// when there is another one already: whoever published that may have come too early to find it.
     pub(super) fn rests(self: &Arc<Self>, id: FlowId, flow: &Flow, asked: u64) {
-        self.offer(id, flow);
+        self.offer(id, flow, &Arc::default());
         if !schedule::has_ready(flow) {
             return self.awaited.set(id, Vec::new());
         }

@@ -7,7 +7,7 @@ use super::flows::Flows;
 use super::guard::Guard;
 use super::leases::Holding;
 use super::mailbox::Answer;
-use super::offers::{Offer, Rank};
+use super::offers::{Coming, Offer, OnItsWay, Rank};
 use super::ownership::Place;
 use super::ports::Renewal;
 use super::sending::engine_metadata;
@@ -45,6 +45,8 @@ pub(super) struct Wanted {
     pub(super) holder: Arc<str>,
     /// Milliseconds that the leases hold unless they are renewed.
     pub(super) lease_ms: u64,
+    /// The flow waits for the claim for a moment.
+    pub(super) on_its_way: Option<OnItsWay>,
 }
 
 impl Flows {
@@ -54,7 +56,7 @@ impl Flows {
     /// [`Error`]; `Refused` when the task that was named cannot be claimed, now or ever.
     pub(super) async fn claim(
         self: &Arc<Self>,
-        wanted: Wanted,
+        mut wanted: Wanted,
         metadata: Metadata,
         guard: Option<Box<Guard>>,
     ) -> Result<Vec<Begun>, Error> {
@@ -64,6 +66,8 @@ impl Flows {
         let method = wanted.method;
         let ticketed = match &method {
             Some(method) if self.shares_limit_of(method) => {
+                // No append waits for the database.
+                drop(wanted.on_its_way.take());
                 let granted = self.tickets_for(method, (&leases, expires_at)).await?;
                 leases.truncate(granted);
                 true
@@ -83,7 +87,12 @@ impl Flows {
         let trace = metadata.trace.clone();
         let mut order = self.order(Some(Command::Claim(claim)), None, metadata, false);
         order.guard = guard;
-        let answer = self.ask(wanted.flow, order).await;
+        let asked = self.put(wanted.flow, order);
+        drop(wanted.on_its_way);
+        let answer = match asked {
+            Ok(asked) => asked.answered().await,
+            Err(error) => Err(error),
+        };
         if ticketed {
             self.settle_tickets(wanted.flow, &leases, &answer);
         }
@@ -111,8 +120,8 @@ impl Flows {
         Ok(begun)
     }
 
-    /// What a flow offers to workers now.
-    pub(super) fn offer(&self, id: FlowId, flow: &Flow) {
+    /// What a flow offers to workers now; the claims that follow at once are `coming`.
+    pub(super) fn offer(&self, id: FlowId, flow: &Flow, coming: &Arc<Coming>) {
         let view = self.slots.view();
         let offered = schedule::offered(flow, self.clock.now(), &view);
         let mut offers: Vec<Offer> = Vec::new();
@@ -136,7 +145,7 @@ impl Flows {
                 }
             }
         }
-        self.offers.set(id, flow.owner(), offers);
+        self.offers.set((id, flow.owner()), offers, coming);
     }
 
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.

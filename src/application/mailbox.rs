@@ -4,7 +4,7 @@
 //! sender spawn the driver (`driver`), which ends when there is nothing left to do.
 
 use super::api;
-use super::error::Error;
+use super::error::{Error, Failure};
 use super::guard::Guard;
 use super::idempotency::Repeatable;
 use super::ownership::Place;
@@ -35,6 +35,18 @@ pub enum Answer {
     },
     /// A repetition: the reply to the first call.
     Repeated(Box<api::Reply>),
+}
+
+/// An order in the mailbox, whose answer somebody waits for.
+#[derive(Debug)]
+pub(super) struct Asked(pub(super) oneshot::Receiver<Result<Answer, Error>>);
+
+impl Asked {
+    /// Waits for the answer.
+    pub(super) async fn answered(self) -> Result<Answer, Error> {
+        let answer = self.0.await;
+        answer.unwrap_or_else(|_| Err(Failure::Broken("a command got no answer".to_owned()).into()))
+    }
 }
 
 /// A look at the state of a flow; runs inside its turn, so it must be quick. It runs again when the

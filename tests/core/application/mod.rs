@@ -23,6 +23,7 @@ mod eviction;
 mod explain;
 mod fair_share;
 mod faults;
+mod gathered_claims;
 mod history;
 mod leases;
 mod metadata;
