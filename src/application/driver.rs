@@ -138,7 +138,7 @@ impl<'a> Driver<'a> {
                         .state
                         .as_ref()
                         .filter(exists)
-                        .map(|s| s.flow.weight_bytes());
+                        .map(Resident::weight_bytes);
                     if self.mailbox.park(&mut self.state) {
                         return self.flows.parked(self.mailbox.flow, weight);
                     }

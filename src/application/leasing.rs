@@ -7,13 +7,12 @@ use super::flows::Flows;
 use super::guard::Guard;
 use super::leases::Holding;
 use super::mailbox::Answer;
-use super::offers::{Coming, Offer, OnItsWay, Rank};
+use super::offers::OnItsWay;
 use super::ownership::Place;
 use super::ports::Renewal;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use crate::subscription::notice::TakenBack;
-use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureReason, Flow};
 use taskledger_domain::schedule;
@@ -118,34 +117,6 @@ impl Flows {
             self.keep_tickets(begun.iter().map(ticket).collect());
         }
         Ok(begun)
-    }
-
-    /// What a flow offers to workers now; the claims that follow at once are `coming`.
-    pub(super) fn offer(&self, id: FlowId, flow: &Flow, coming: &Arc<Coming>) {
-        let view = self.slots.view();
-        let offered = schedule::offered(flow, self.clock.now(), &view);
-        let mut offers: Vec<Offer> = Vec::new();
-        let mut by_method: HashMap<&str, usize> = HashMap::new();
-        for offered in offered {
-            let rank: Rank = (offered.priority, offered.since);
-            // Those of its tasks that say that they are remote stand apart in the flow.
-            let known = by_method.get(offered.method);
-            match known.and_then(|at| offers.get_mut(*at)) {
-                Some(offer) => {
-                    offer.rank = offer.rank.min(rank);
-                    offer.ready += offered.ready;
-                }
-                None => {
-                    by_method.insert(offered.method, offers.len());
-                    offers.push(Offer {
-                        method: Arc::from(offered.method),
-                        rank,
-                        ready: offered.ready,
-                    });
-                }
-            }
-        }
-        self.offers.set((id, flow.owner()), offers, coming);
     }
 
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.

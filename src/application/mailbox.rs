@@ -4,6 +4,7 @@
 //! sender spawn the driver (`driver`), which ends when there is nothing left to do.
 
 use super::api;
+use super::entering::Entered;
 use super::error::{Error, Failure};
 use super::guard::Guard;
 use super::idempotency::Repeatable;
@@ -168,9 +169,16 @@ pub(super) struct Resident {
     pub(super) settled_at: Timestamp,
     /// The snapshot of the directory of executors that its last turn asked; 0 before the first.
     pub(super) asked: u64,
+    /// What of it stands in the indexes of this node.
+    pub(super) entered: Entered,
 }
 
 impl Resident {
+    /// Roughly what it takes in memory.
+    pub(super) fn weight_bytes(&self) -> usize {
+        self.flow.weight_bytes() + self.entered.weight_bytes()
+    }
+
     /// Whether the flow is owned as it was when the state was loaded.
     pub(super) fn is_under(&self, place: &Place) -> bool {
         matches!(place, Place::Here(fence) if *fence == self.fence)

@@ -21,6 +21,7 @@ mod defaults;
 mod directory;
 mod driver;
 mod encoder;
+mod entering;
 pub mod error;
 pub mod explain;
 pub mod facts;

@@ -15,12 +15,11 @@ const CLAIMS_WAIT_MAX: Duration = Duration::from_millis(1);
 
 impl Driver<'_> {
     /// Says what the flow has to offer to workers, before those who claimed of it are answered.
-    pub(super) fn offer(&self) {
+    pub(super) fn offer(&mut self) {
         if self.is_ours()
-            && let Some(state) = &self.state
+            && let Some(state) = &mut self.state
         {
-            let flow = self.mailbox.flow;
-            self.flows.offer(flow, &state.flow, &self.coming);
+            self.flows.enter(self.mailbox.flow, state, &self.coming);
         }
     }
 

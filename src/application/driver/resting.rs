@@ -34,8 +34,8 @@ impl Driver<'_> {
     }
 
     /// Registers when, and with which executor, the flow is wanted again.
-    pub(super) fn set_timer(&self) {
-        let Some(state) = self.state.as_ref() else {
+    pub(super) fn set_timer(&mut self) {
+        let Some(state) = &mut self.state else {
             return;
         };
         let due = if state.flow.has_active_run() {
@@ -44,8 +44,7 @@ impl Driver<'_> {
             None
         };
         self.flows.timers.set(self.mailbox.flow, due);
-        self.flows
-            .rests(self.mailbox.flow, &state.flow, state.asked);
+        self.flows.rests(self.mailbox.flow, state);
     }
 
     /// Forgets the working state. What it had registered outside may rest on it: its place among those that wait
