@@ -13,6 +13,7 @@ pub mod authorize;
 mod awaited;
 mod batch;
 mod checks;
+mod claim_ends;
 mod claiming;
 mod commands;
 pub mod context;

@@ -13,6 +13,7 @@ mod as_of;
 mod at_once;
 mod bounds;
 mod broker;
+mod claim_ends;
 mod claims;
 mod conflicts;
 mod directory;
