@@ -7,6 +7,8 @@
 
 #[path = "../../domain/tests/properties/model.rs"]
 mod model;
+#[path = "../../domain/tests/properties/outside.rs"]
+mod outside;
 #[path = "../../domain/tests/properties/steps.rs"]
 mod steps;
 #[path = "../../domain/tests/properties/world.rs"]

@@ -1,18 +1,18 @@
 //! Which flows have ready tasks that they do not start by themselves, by the executor that these wait for:
 //! one that nobody has, or one whose tasks workers claim.
 //!
-//! A flow enters itself when it comes to rest; whoever changes the directory of executors finds here whom
+//! A flow enters itself when it comes to rest, and before commands are answered (`entering.rs`); whoever changes the directory of executors finds here whom
 //! to wake. Nothing rests on it being complete: flows come to rest again after each turn.
 
 use super::flows::Flows;
+use super::mailbox::Resident;
 use super::ownership::Partitions;
 use super::ports::Standing;
 use super::slots::View;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::FlowId;
-use taskledger_domain::flow::Flow;
 use taskledger_domain::schedule;
 
 /// See the module. Memory: one entry for each flow and method that it waits for.
@@ -32,6 +32,11 @@ pub(super) struct Stood {
 }
 
 impl Stood {
+    pub(super) fn of(view: &View, method: &str, is_said: bool) -> Self {
+        let standing = view.standing(method);
+        Self { standing, is_said }
+    }
+
     fn is_other(self, now: Standing) -> bool {
         let seen = |standing| match standing {
             Standing::Unknown if self.is_said => Standing::Remote,
@@ -44,19 +49,47 @@ impl Stood {
 #[derive(Debug, Default)]
 struct Index {
     flows: HashMap<Box<str>, HashMap<FlowId, Stood>>,
-    methods: HashMap<FlowId, Vec<Box<str>>>,
+    /// What each flow waits for.
+    methods: HashMap<FlowId, HashSet<Box<str>>>,
 }
 
 impl Index {
     fn forget(&mut self, flow: FlowId) {
         for method in self.methods.remove(&flow).unwrap_or_default() {
-            if let Some(flows) = self.flows.get_mut(&method) {
-                flows.remove(&flow);
-                if flows.is_empty() {
-                    self.flows.remove(&method);
+            self.leave(flow, &method);
+        }
+    }
+
+    fn leave(&mut self, flow: FlowId, method: &str) {
+        if let Some(flows) = self.flows.get_mut(method) {
+            flows.remove(&flow);
+            if flows.is_empty() {
+                self.flows.remove(method);
+            }
+        }
+    }
+
+    /// Gives for how many methods the flow waits now.
+    fn change(&mut self, flow: FlowId, methods: Vec<(Box<str>, Option<Stood>)>) -> usize {
+        let mut all = self.methods.remove(&flow).unwrap_or_default();
+        for (method, stood) in methods {
+            match stood {
+                Some(stood) => {
+                    let flows = self.flows.entry(method.clone()).or_default();
+                    flows.insert(flow, stood);
+                    all.insert(method);
+                }
+                None => {
+                    self.leave(flow, &method);
+                    all.remove(&method);
                 }
             }
         }
+        let many = all.len();
+        if many > 0 {
+            self.methods.insert(flow, all);
+        }
+        many
     }
 }
 
@@ -74,16 +107,19 @@ impl Awaited {
         }
         let mut index = self.index();
         index.forget(flow);
-        for (method, stood) in &methods {
-            let flows = index.flows.entry(method.clone()).or_default();
-            let entered = flows.entry(flow).or_insert(*stood);
-            entered.is_said &= stood.is_said;
-        }
-        if !methods.is_empty() {
-            let methods = methods.into_iter().map(|(method, _)| method).collect();
-            index.methods.insert(flow, methods);
-        }
+        let methods = methods.into_iter();
+        let methods = methods.map(|(method, stood)| (method, Some(stood)));
+        index.change(flow, methods.collect());
         self.flows.store(index.methods.len(), Ordering::Release);
+    }
+
+    /// What has changed in what the flow waits for. Gives for how many methods it waits now.
+    /// Cost: O(methods that have changed).
+    pub(super) fn change(&self, flow: FlowId, methods: Vec<(Box<str>, Option<Stood>)>) -> usize {
+        let mut index = self.index();
+        let many = index.change(flow, methods);
+        self.flows.store(index.methods.len(), Ordering::Release);
+        many
     }
 
     /// Forgets the flows of these partitions.
@@ -110,22 +146,12 @@ impl Awaited {
 }
 
 impl Flows {
-    /// Enters the flow, whose last turn asked the snapshot with this number, and has it looked at again
-    /// when there is another one already: whoever published that may have come too early to find it.
-    pub(super) fn rests(self: &Arc<Self>, id: FlowId, flow: &Flow, asked: u64) {
-        self.offer(id, flow);
-        if !schedule::has_ready(flow) {
-            return self.awaited.set(id, Vec::new());
-        }
-        let view = self.slots.view();
-        let methods = schedule::awaited(flow, &view);
-        let methods = methods.map(|(method, is_said)| {
-            let standing = view.standing(method);
-            (Box::from(method), Stood { standing, is_said })
-        });
-        self.awaited.set(id, methods.collect());
+    /// Enters the flow and has it looked at again when there is another snapshot of the directory already than its
+    /// last turn asked: whoever published that may have come too early to find it.
+    pub(super) fn rests(self: &Arc<Self>, id: FlowId, state: &mut Resident) {
+        self.enter(id, state, &Arc::default());
         let newest = self.slots.view().number();
-        if asked != 0 && asked != newest {
+        if schedule::has_ready(&state.flow) && state.asked != 0 && state.asked != newest {
             self.wake(id);
         }
     }

@@ -218,7 +218,7 @@ impl App {
         &self,
         context: &Context,
         claim: &ClaimHere,
-        reservation: Reservation,
+        mut reservation: Reservation,
     ) -> Result<Untold, Error> {
         let next = Claimable::Next {
             method: reservation.method.as_ref().to_owned(),
@@ -226,7 +226,8 @@ impl App {
         };
         let method = Some(reservation.method.clone());
         let of = (reservation.flow, method, next);
-        let wanted = wanted(context, claim, of, reservation.many);
+        let mut wanted = wanted(context, claim, of, reservation.many);
+        wanted.on_its_way = reservation.on_its_way.take();
         let foreign = Refusal::not_found(Argument::Task, wanted.flow.root());
         let begun = self.begin_wanted(context, wanted, foreign, Some(reservation));
         match begun.await {
@@ -322,5 +323,6 @@ fn wanted(
         worker: claim.worker.clone(),
         holder: context.caller.actor().clone(),
         lease_ms: claim.lease_ms,
+        on_its_way: None,
     }
 }

@@ -13,6 +13,7 @@ use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
 use super::mailbox::{Answer, Begins, Mailbox, Order, Resident};
+use super::offers::Coming;
 use super::ownership::Place;
 use super::reach::reach;
 use crate::runtime::maybe_block_in_place;
@@ -35,8 +36,6 @@ pub(super) const CONFLICT_ROUNDS_MAX: u32 = 3;
 pub(super) const UNKNOWN_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two questions for that fate.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(50);
-/// Milliseconds after which a flow whose turn failed is looked at again.
-const WAKE_AGAIN_MS: u64 = 1000;
 
 /// Decides, appends and answers until the mailbox is empty.
 pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
@@ -49,6 +48,7 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
         again: VecDeque::new(),
         under_way: UnderWay::default(),
         rounds: 0,
+        coming: Arc::default(),
     };
     // A broken invariant of one flow must not leave its senders without an answer for ever: what the
     // driver held is dropped, slots and replies included, and the flow is loaded anew.
@@ -59,6 +59,7 @@ pub(super) async fn drive(mailbox: Arc<Mailbox>, flows: Arc<Flows>) {
 }
 
 mod belonging;
+mod claims;
 mod counting;
 mod ends;
 mod resting;
@@ -78,6 +79,8 @@ struct Driver<'a> {
     under_way: UnderWay,
     /// Appends in a row that were not written.
     rounds: u32,
+    /// Claims of workers to which the flow has just given tasks.
+    coming: Arc<Coming>,
 }
 
 impl<'a> Driver<'a> {
@@ -93,6 +96,7 @@ impl<'a> Driver<'a> {
             }
             self.decide_waiting(in_flight.is_some()).await;
             if in_flight.is_none() && !self.next.entries.is_empty() {
+                self.gather_claims().await;
                 let mut batch = std::mem::take(&mut self.next);
                 if batch.events.is_empty() {
                     self.answer_all(batch);
@@ -134,7 +138,7 @@ impl<'a> Driver<'a> {
                         .state
                         .as_ref()
                         .filter(exists)
-                        .map(|s| s.flow.weight_bytes());
+                        .map(Resident::weight_bytes);
                     if self.mailbox.park(&mut self.state) {
                         return self.flows.parked(self.mailbox.flow, weight);
                     }
@@ -184,7 +188,7 @@ impl<'a> Driver<'a> {
                     Ok(None) => {}
                     Err(error) => {
                         // While it cannot be loaded it must not keep slots from others.
-                        self.flows.offers.set(self.mailbox.flow, None, Vec::new());
+                        self.flows.offers.clear(self.mailbox.flow);
                         if self.flows.slots.give_way(self.mailbox.flow) {
                             self.wake_later();
                         }
@@ -438,21 +442,6 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-    }
-
-    /// Forgets the working state. What it had registered outside (its place among those that wait
-    /// for slots) may rest on it, so a flow with work is looked at again even if nobody asks.
-    fn drop_state(&mut self) {
-        if self.state.take().is_some_and(|s| s.flow.has_active_run()) {
-            self.wake_later();
-        }
-    }
-
-    fn wake_later(&self) {
-        self.flows.timers.set(
-            self.mailbox.flow,
-            Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)),
-        );
     }
 
     /// Finds out what became of an append, for as long as answers may wait.

@@ -8,7 +8,7 @@ use super::driver;
 use super::error::{Error, Failure};
 use super::figures::Figures;
 use super::leases::Leases;
-use super::mailbox::{self, Answer, Begins, Look, Mailbox, Order, Put};
+use super::mailbox::{self, Answer, Asked, Begins, Look, Mailbox, Order, Put};
 use super::offers::{Offers, RemoteWork};
 use super::ownership::{Ownership, Partitions, Place};
 use super::partitions::Arrivals;
@@ -295,7 +295,15 @@ impl Flows {
     ///
     /// # Errors
     /// [`Error`]; `Busy` when the flow's mailbox is full, `Elsewhere` when another node decides.
-    pub async fn ask(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Answer, Error> {
+    pub async fn ask(self: &Arc<Self>, flow: FlowId, order: Order) -> Result<Answer, Error> {
+        self.put(flow, order)?.answered().await
+    }
+
+    /// Puts an order into the mailbox of its flow.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(super) fn put(self: &Arc<Self>, flow: FlowId, mut order: Order) -> Result<Asked, Error> {
         if self.fenced.load(Ordering::Relaxed) {
             return Err(Failure::ShuttingDown.into());
         }
@@ -309,10 +317,10 @@ impl Flows {
         loop {
             let mailbox = self.mailbox(flow);
             match mailbox.put(order) {
-                Put::Queued => break,
+                Put::Queued => return Ok(Asked(answer)),
                 Put::Drive => {
                     self.tasks.spawn(driver::drive(mailbox, self.clone()));
-                    break;
+                    return Ok(Asked(answer));
                 }
                 Put::Full => {
                     let (commands, bytes) = (mailbox::COMMANDS_MAX, mailbox::BYTES_MAX);
@@ -325,9 +333,6 @@ impl Flows {
                 Put::Retired(back) => order = *back,
             }
         }
-        answer
-            .await
-            .unwrap_or_else(|_| Err(Failure::Broken("a command got no answer".to_owned()).into()))
     }
 
     fn mailbox(&self, flow: FlowId) -> Arc<Mailbox> {
@@ -407,7 +412,7 @@ impl Flows {
             }
             mailbox.abandon()
         };
-        self.offers.set(mailbox.flow, None, Vec::new());
+        self.offers.clear(mailbox.flow);
         self.slots.give_way(mailbox.flow);
         // What its append may have started has to be noticed by somebody.
         let soon = self.clock.now().plus_ms(ABANDONED_WAKE_MS);

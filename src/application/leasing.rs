@@ -7,13 +7,12 @@ use super::flows::Flows;
 use super::guard::Guard;
 use super::leases::Holding;
 use super::mailbox::Answer;
-use super::offers::{Offer, Rank};
+use super::offers::OnItsWay;
 use super::ownership::Place;
 use super::ports::Renewal;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use crate::subscription::notice::TakenBack;
-use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureReason, Flow};
 use taskledger_domain::schedule;
@@ -45,6 +44,8 @@ pub(super) struct Wanted {
     pub(super) holder: Arc<str>,
     /// Milliseconds that the leases hold unless they are renewed.
     pub(super) lease_ms: u64,
+    /// The flow waits for the claim for a moment.
+    pub(super) on_its_way: Option<OnItsWay>,
 }
 
 impl Flows {
@@ -54,7 +55,7 @@ impl Flows {
     /// [`Error`]; `Refused` when the task that was named cannot be claimed, now or ever.
     pub(super) async fn claim(
         self: &Arc<Self>,
-        wanted: Wanted,
+        mut wanted: Wanted,
         metadata: Metadata,
         guard: Option<Box<Guard>>,
     ) -> Result<Vec<Begun>, Error> {
@@ -64,6 +65,8 @@ impl Flows {
         let method = wanted.method;
         let ticketed = match &method {
             Some(method) if self.shares_limit_of(method) => {
+                // No append waits for the database.
+                drop(wanted.on_its_way.take());
                 let granted = self.tickets_for(method, (&leases, expires_at)).await?;
                 leases.truncate(granted);
                 true
@@ -83,7 +86,12 @@ impl Flows {
         let trace = metadata.trace.clone();
         let mut order = self.order(Some(Command::Claim(claim)), None, metadata, false);
         order.guard = guard;
-        let answer = self.ask(wanted.flow, order).await;
+        let asked = self.put(wanted.flow, order);
+        drop(wanted.on_its_way);
+        let answer = match asked {
+            Ok(asked) => asked.answered().await,
+            Err(error) => Err(error),
+        };
         if ticketed {
             self.settle_tickets(wanted.flow, &leases, &answer);
         }
@@ -109,34 +117,6 @@ impl Flows {
             self.keep_tickets(begun.iter().map(ticket).collect());
         }
         Ok(begun)
-    }
-
-    /// What a flow offers to workers now.
-    pub(super) fn offer(&self, id: FlowId, flow: &Flow) {
-        let view = self.slots.view();
-        let offered = schedule::offered(flow, self.clock.now(), &view);
-        let mut offers: Vec<Offer> = Vec::new();
-        let mut by_method: HashMap<&str, usize> = HashMap::new();
-        for offered in offered {
-            let rank: Rank = (offered.priority, offered.since);
-            // Those of its tasks that say that they are remote stand apart in the flow.
-            let known = by_method.get(offered.method);
-            match known.and_then(|at| offers.get_mut(*at)) {
-                Some(offer) => {
-                    offer.rank = offer.rank.min(rank);
-                    offer.ready += offered.ready;
-                }
-                None => {
-                    by_method.insert(offered.method, offers.len());
-                    offers.push(Offer {
-                        method: Arc::from(offered.method),
-                        rank,
-                        ready: offered.ready,
-                    });
-                }
-            }
-        }
-        self.offers.set(id, flow.owner(), offers);
     }
 
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.

@@ -1,5 +1,6 @@
 //! Brings a flow into memory: the newest snapshot, then the events after it.
 
+use super::entering::Entered;
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::{Order, Resident};
@@ -61,6 +62,7 @@ pub(super) async fn load(
             position,
             settled_at: Timestamp::default(),
             asked: 0,
+            entered: Entered::default(),
         },
         recovery,
     ))

@@ -4,7 +4,8 @@
 //! sender spawn the driver (`driver`), which ends when there is nothing left to do.
 
 use super::api;
-use super::error::Error;
+use super::entering::Entered;
+use super::error::{Error, Failure};
 use super::guard::Guard;
 use super::idempotency::Repeatable;
 use super::ownership::Place;
@@ -35,6 +36,18 @@ pub enum Answer {
     },
     /// A repetition: the reply to the first call.
     Repeated(Box<api::Reply>),
+}
+
+/// An order in the mailbox, whose answer somebody waits for.
+#[derive(Debug)]
+pub(super) struct Asked(pub(super) oneshot::Receiver<Result<Answer, Error>>);
+
+impl Asked {
+    /// Waits for the answer.
+    pub(super) async fn answered(self) -> Result<Answer, Error> {
+        let answer = self.0.await;
+        answer.unwrap_or_else(|_| Err(Failure::Broken("a command got no answer".to_owned()).into()))
+    }
 }
 
 /// A look at the state of a flow; runs inside its turn, so it must be quick. It runs again when the
@@ -156,9 +169,16 @@ pub(super) struct Resident {
     pub(super) settled_at: Timestamp,
     /// The snapshot of the directory of executors that its last turn asked; 0 before the first.
     pub(super) asked: u64,
+    /// What of it stands in the indexes of this node.
+    pub(super) entered: Entered,
 }
 
 impl Resident {
+    /// Roughly what it takes in memory.
+    pub(super) fn weight_bytes(&self) -> usize {
+        self.flow.weight_bytes() + self.entered.weight_bytes()
+    }
+
     /// Whether the flow is owned as it was when the state was loaded.
     pub(super) fn is_under(&self, place: &Place) -> bool {
         matches!(place, Place::Here(fence) if *fence == self.fence)

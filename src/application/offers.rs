@@ -8,11 +8,13 @@
 //!
 //! Cost of a change: O(log offers + methods of the flow); memory: about 300 bytes for each flow and method.
 
+mod coming;
 mod matching;
 #[cfg(test)]
 mod tests;
 
 use super::ownership::Partitions;
+pub(super) use coming::{Coming, OnItsWay};
 use matching::{Inner, Match};
 use std::collections::HashMap;
 use std::fmt;
@@ -65,6 +67,8 @@ pub(super) struct Reservation {
     pub(super) many: usize,
     /// Tasks behind this rank are for others, but for the first one.
     pub(super) until: Option<Rank>,
+    /// Its flow waits for the claim for a moment.
+    pub(super) on_its_way: Option<OnItsWay>,
 }
 
 impl Drop for Reservation {
@@ -104,17 +108,58 @@ impl Offers {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what a flow has to offer now, in place of what it had before.
-    pub(super) fn set(self: &Arc<Self>, flow: FlowId, owner: Option<&str>, offers: Vec<Offer>) {
+    /// A flow has nothing to offer any more, or nobody knows.
+    pub(super) fn clear(self: &Arc<Self>, flow: FlowId) {
+        self.set((flow, None), Vec::new(), &Arc::default());
+    }
+
+    /// Says what a flow of this owner has to offer now, in place of what it had before; the claims that follow at
+    /// once are `coming`.
+    pub(super) fn set(
+        self: &Arc<Self>,
+        (flow, owner): (FlowId, Option<&str>),
+        offers: Vec<Offer>,
+        coming: &Arc<Coming>,
+    ) {
         if offers.is_empty() && self.flows.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut inner = self.inner();
         let changed = inner.set(flow, owner, offers);
+        self.changed(inner, flow, &changed, coming);
+    }
+
+    /// Says what has changed in what a flow has to offer, method by method; the owner is the same as before. Gives
+    /// of how many methods it has something now. Cost: O(methods that have changed * log).
+    pub(super) fn change(
+        self: &Arc<Self>,
+        (flow, owner): (FlowId, Option<&str>),
+        offers: Vec<(Arc<str>, Option<Offer>)>,
+        coming: &Arc<Coming>,
+    ) -> usize {
+        let mut inner = self.inner();
+        let changed = inner.change_offers(flow, owner, offers);
+        let many = inner.offered(flow);
+        self.changed(inner, flow, &changed, coming);
+        many
+    }
+
+    fn changed(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner>,
+        flow: FlowId,
+        methods: &[Arc<str>],
+        coming: &Arc<Coming>,
+    ) {
         self.flows.store(inner.flows(), Ordering::Release);
-        let matches = self.matches(&mut inner, changed.iter());
+        let matches = self.matches(&mut inner, methods.iter());
         drop(inner);
-        self.hand_out(matches);
+        self.hand_out_with(matches, |of| (of == flow).then(|| coming.one()));
+    }
+
+    /// Whether a worker waits on this node.
+    pub(super) fn is_anybody_waiting(&self) -> bool {
+        self.inner().waiting() > 0
     }
 
     /// Waits for offers, behind those who wait already. Dropping what this gives ends the wait.
@@ -201,6 +246,7 @@ impl Offers {
             method: method.clone(),
             many: 1,
             until: None,
+            on_its_way: None,
         })
     }
 
@@ -302,6 +348,14 @@ impl Offers {
     }
 
     fn hand_out(self: &Arc<Self>, matches: Vec<Match>) {
+        self.hand_out_with(matches, |_| None);
+    }
+
+    fn hand_out_with(
+        self: &Arc<Self>,
+        matches: Vec<Match>,
+        on_its_way: impl Fn(FlowId) -> Option<OnItsWay>,
+    ) {
         for matched in matches {
             let reservation = Reservation {
                 offers: self.clone(),
@@ -309,6 +363,7 @@ impl Offers {
                 method: matched.method,
                 many: matched.many,
                 until: matched.until,
+                on_its_way: on_its_way(matched.flow),
             };
             // One that has gone meanwhile gives it back.
             let _ = matched.tell.send(Told::Here(reservation));

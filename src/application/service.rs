@@ -22,6 +22,7 @@ pub use presence::Connected;
 use super::App;
 use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
 use super::authorize::{UseCase, authorize};
+use super::claim_ends::ClaimEnds;
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
@@ -80,6 +81,7 @@ pub struct Service {
     secrets: Arc<Vault>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,
+    claim_ends: Arc<ClaimEnds>,
     forward: Option<Arc<dyn Forward>>,
     limits: Arc<Limits>,
     metrics: Option<Arc<dyn Exposition>>,
@@ -102,6 +104,7 @@ impl Service {
             metrics,
         } = parts;
         let limits = Arc::new(limits);
+        let live = app.live.clone();
         Self {
             access: Access::new(tokens, app.clock.clone()).limited(limits.clone()),
             app,
@@ -111,6 +114,7 @@ impl Service {
             secrets,
             workers,
             connections: Arc::default(),
+            claim_ends: ClaimEnds::of(live),
             forward,
             limits,
             metrics,

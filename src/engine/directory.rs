@@ -8,7 +8,7 @@ use super::executor::{Registered, Registry};
 use crate::application::api::ExecutorView;
 use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::CompiledSchema;
@@ -66,7 +66,7 @@ pub struct Contents {
     /// The executors that run in this process.
     pub built_in: Registry,
     /// Methods whose tasks workers claim, by name. None of them is built in.
-    pub remote: BTreeMap<Arc<str>, Remote>,
+    pub remote: HashMap<Arc<str>, Remote>,
 }
 
 impl Contents {
@@ -107,7 +107,7 @@ impl Snapshot {
         self.contents.built_in.iter()
     }
 
-    /// All methods whose tasks workers claim, by name.
+    /// All methods whose tasks workers claim, in no order.
     pub fn remote(&self) -> impl Iterator<Item = (&str, &Remote)> {
         let remote = self.contents.remote.iter();
         remote.map(|(name, remote)| (&**name, remote))
@@ -182,7 +182,7 @@ impl ExecutorDirectory {
     pub fn new(built_in: Registry) -> Self {
         let contents = Contents {
             built_in,
-            remote: BTreeMap::new(),
+            remote: HashMap::new(),
         };
         let number = 1;
         Self {

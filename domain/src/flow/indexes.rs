@@ -45,6 +45,7 @@ impl Flow {
                 let line = task.line();
                 let queue = self.ready.entry(line).or_default();
                 put(queue, rank, present);
+                self.touched.0.insert(line.method);
                 if queue.is_empty() {
                     self.ready.remove(&line);
                 }

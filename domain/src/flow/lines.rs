@@ -5,6 +5,7 @@ use super::Capacity;
 use super::state::{Flow, Task};
 use crate::{LeaseId, TaskId, Timestamp, Version};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What a task says of how long it may take, for the few that say something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,6 +25,17 @@ pub(crate) struct Line {
     pub(crate) method: u32,
     /// Only workers outside the server start them.
     pub(crate) remote: bool,
+}
+
+/// Methods of whose ready tasks some have come or gone since somebody last looked. It says nothing of the state
+/// itself, so states do not differ by it. At most all methods of the flow.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Touched(pub(crate) BTreeSet<u32>);
+
+impl PartialEq for Touched {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// How the tasks of a [`Line`] start.

@@ -4,7 +4,7 @@
 //! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
-pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing};
+pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
 use super::{FlowArchived, RunState};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
@@ -224,6 +224,9 @@ pub struct Flow {
     /// Ready tasks.
     #[serde(skip)]
     pub(crate) ready: BTreeMap<Line, BTreeSet<Rank>>,
+    /// Where that has changed.
+    #[serde(skip)]
+    pub(crate) touched: Touched,
     /// When ready tasks must have started.
     #[serde(skip)]
     pub(crate) start_limits: BTreeSet<(Timestamp, u32)>,

@@ -7,12 +7,14 @@
 //! everything here: time and free slots are given.
 
 mod groups;
+mod outside;
 mod settle;
 
 use crate::flow::state::{Line, Standing};
 use crate::flow::{Capacity, Event, Flow};
-use crate::task::{Priority, Status};
+use crate::task::Status;
 use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
+pub use outside::{Offered, Outside, Waiting};
 pub(crate) use settle::{gives_up_at, settle};
 
 /// What the engine has to do because of events that are durable.
@@ -147,52 +149,6 @@ pub fn resume(flow: &Flow) -> Vec<Effect> {
         .filter_map(|(_, i)| launch(flow, flow.at(i).id, flow.at(i).attempt))
         .map(Effect::Launch)
         .collect()
-}
-
-/// Methods of ready tasks that the flow does not start by itself: nobody has them, or workers claim
-/// them; and whether it is the tasks that say so, whoever asks for the method. Whoever brings an executor looks for
-/// the flows that wait for it by these; one may come twice. Cost: O(methods with ready tasks).
-pub fn awaited<'a>(
-    flow: &'a Flow,
-    capacity: &'a dyn Capacity,
-) -> impl Iterator<Item = (&'a str, bool)> {
-    let lines = flow.ready.keys();
-    lines
-        .filter(|line| flow.standing(**line, capacity) != Standing::Local)
-        .filter_map(|line| Some((flow.methods.text(line.method)?, line.remote)))
-}
-
-/// What workers may claim of a flow, for one method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offered<'a> {
-    /// As the tasks name it.
-    pub method: &'a str,
-    /// Of the first task.
-    pub priority: Priority,
-    /// When that became ready.
-    pub since: Timestamp,
-    /// Tasks, those included whose next attempt is not due yet.
-    pub ready: usize,
-}
-
-/// What workers may claim, and since when, by method; two with one method when only some of its tasks say
-/// that they are remote. Cost: O(methods with ready tasks).
-pub fn offered<'a>(
-    flow: &'a Flow,
-    now: Timestamp,
-    capacity: &'a dyn Capacity,
-) -> impl Iterator<Item = Offered<'a>> {
-    let lines = flow.ready.iter();
-    let lines = lines.filter(|(line, _)| flow.standing(**line, capacity) != Standing::Local);
-    lines.filter_map(move |(line, queue)| {
-        let first = settle::first_due(flow, *line, now)?;
-        Some(Offered {
-            method: flow.methods.text(line.method)?,
-            priority: first.priority,
-            since: first.since,
-            ready: queue.len(),
-        })
-    })
 }
 
 /// Whether tasks of the flow wait for nothing but an executor. Cost: O(1).

@@ -7,7 +7,7 @@ use crate::flow::{
     CancelReason, Capacity, Event, FailureReason, Flow, RequeueReason, RootAtEnd, RunEnded,
     SlotRequest, TaskCancelled, TaskFailed, TaskStarted,
 };
-use crate::task::{Priority, Progress, Status};
+use crate::task::{Progress, Status};
 use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,17 +51,21 @@ pub(crate) fn settle(
 
 /// The first place of each priority in a queue: the oldest of its kind.
 pub(super) fn firsts(queue: &BTreeSet<Rank>) -> impl Iterator<Item = Rank> + '_ {
-    Priority::ALL.into_iter().filter_map(|priority| {
-        let from = Rank {
-            priority,
-            since: Timestamp(i64::MIN),
-            task: 0,
+    let mut next = queue.first();
+    std::iter::from_fn(move || {
+        let first = *next?;
+        let is_last = queue.last().is_some_and(|r| r.priority == first.priority);
+        next = if is_last {
+            None
+        } else {
+            let behind = Rank {
+                priority: first.priority,
+                since: Timestamp(i64::MAX),
+                task: u32::MAX,
+            };
+            queue.range(behind..).next()
         };
-        queue
-            .range(from..)
-            .next()
-            .copied()
-            .filter(|r| r.priority == priority)
+        Some(first)
     })
 }
 

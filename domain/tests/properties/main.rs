@@ -3,6 +3,7 @@
 
 mod model;
 mod odds;
+mod outside;
 mod steps;
 mod world;
 

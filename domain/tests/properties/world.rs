@@ -1,6 +1,7 @@
 //! A flow, a server, a clock and the model, moved together.
 
 use super::model::{Model, REMOTE};
+use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
@@ -27,6 +28,7 @@ pub(crate) struct World {
     created: usize,
     runs: usize,
     claims: usize,
+    outside: KeptOutside,
 }
 
 impl Default for World {
@@ -45,6 +47,7 @@ impl Default for World {
             created: 0,
             runs: 0,
             claims: 0,
+            outside: KeptOutside::default(),
         }
     }
 }
@@ -385,6 +388,8 @@ impl World {
                 self.history.extend(events.into_iter().map(|e| (now, e)));
                 self.model.check_rest(now, self.server.slots, &known);
                 self.check_equal();
+                let (flow, server) = (&mut self.flow, &self.server);
+                self.outside.check(flow, self.now, server);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Work that is done outside the server: what workers ask for and say, and what they are told.
 
+pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

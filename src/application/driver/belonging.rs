@@ -30,17 +30,8 @@ impl Driver<'_> {
         self.state = None;
         self.flows.timers.set(self.mailbox.flow, None);
         self.flows.awaited.set(self.mailbox.flow, Vec::new());
-        self.flows.offers.set(self.mailbox.flow, None, Vec::new());
+        self.flows.offers.clear(self.mailbox.flow);
         self.flows.slots.give_way(self.mailbox.flow);
-    }
-
-    /// Says what the flow has to offer to workers, before those who claimed of it are answered.
-    pub(super) fn offer(&self) {
-        if self.is_ours()
-            && let Some(state) = &self.state
-        {
-            self.flows.offer(self.mailbox.flow, &state.flow);
-        }
     }
 
     /// Keeps the leases of attempts that have begun, before anybody is told of them, and drops those of

@@ -5,6 +5,9 @@ use crate::application::loading;
 use crate::runtime::maybe_block_in_place;
 use taskledger_domain::schedule;
 
+/// Milliseconds after which a flow whose turn failed is looked at again.
+const WAKE_AGAIN_MS: u64 = 1000;
+
 impl Driver<'_> {
     /// Stores a snapshot when loading the flow would have to read many events.
     pub(super) fn keep_snapshot(&mut self) {
@@ -31,8 +34,8 @@ impl Driver<'_> {
     }
 
     /// Registers when, and with which executor, the flow is wanted again.
-    pub(super) fn set_timer(&self) {
-        let Some(state) = self.state.as_ref() else {
+    pub(super) fn set_timer(&mut self) {
+        let Some(state) = &mut self.state else {
             return;
         };
         let due = if state.flow.has_active_run() {
@@ -41,7 +44,22 @@ impl Driver<'_> {
             None
         };
         self.flows.timers.set(self.mailbox.flow, due);
-        self.flows
-            .rests(self.mailbox.flow, &state.flow, state.asked);
+        self.flows.rests(self.mailbox.flow, state);
+    }
+
+    /// Forgets the working state. What it had registered outside may rest on it: its place among those that wait
+    /// for slots, so a flow with work is looked at again even if nobody asks; and what workers may claim.
+    pub(super) fn drop_state(&mut self) {
+        self.flows.offers.clear(self.mailbox.flow);
+        if self.state.take().is_some_and(|s| s.flow.has_active_run()) {
+            self.wake_later();
+        }
+    }
+
+    pub(super) fn wake_later(&self) {
+        self.flows.timers.set(
+            self.mailbox.flow,
+            Some(self.flows.clock.now().plus_ms(WAKE_AGAIN_MS)),
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Offers by method, workers by what they may have, and the one rule that brings them together.
 
 use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Told};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::FlowId;
 use tokio::sync::oneshot;
@@ -134,10 +134,11 @@ impl Method {
     }
 }
 
-/// The one of a method among offers that are in its order.
-fn of<'a>(offers: &'a [Offer], method: &str) -> Option<&'a Offer> {
-    let at = offers.binary_search_by(|offer| (*offer.method).cmp(method));
-    offers.get(at.ok()?)
+/// What a flow offers, by method.
+#[derive(Debug, Default)]
+struct OfFlow {
+    owner: Owner,
+    offers: HashMap<Arc<str>, Offer>,
 }
 
 #[derive(Debug)]
@@ -149,8 +150,7 @@ struct Worker {
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     methods: HashMap<Arc<str>, Method>,
-    /// What each flow offers, by method.
-    flows: HashMap<FlowId, (Owner, Vec<Offer>)>,
+    flows: HashMap<FlowId, OfFlow>,
     workers: BTreeMap<u64, Worker>,
     last: u64,
     /// Where hints begin.
@@ -175,38 +175,68 @@ impl Inner {
         changed
     }
 
-    /// Gives the methods of which the flow has something else than before. Cost: O(methods of the flow * log), and
-    /// O(log offers) for each that changed.
+    /// Takes all that a flow has in place of what it had. Gives the methods of which there is something else than
+    /// before, the best first. Cost: O(methods of the flow * log).
     pub(super) fn set(
         &mut self,
         flow: FlowId,
         owner: Option<&str>,
-        mut offers: Vec<Offer>,
+        offers: Vec<Offer>,
     ) -> Vec<Arc<str>> {
-        offers.sort_unstable_by(|a, b| a.method.cmp(&b.method));
-        let owner: Owner = owner.map(Arc::from);
-        let (had_owner, had) = self.flows.remove(&flow).unwrap_or_default();
-        for gone in had.iter().filter(|had| of(&offers, &had.method).is_none()) {
-            self.change(&gone.method, |method| {
-                method.close(flow);
-                // What is reserved of it is given back by whoever has it.
-                method.entries.remove(&flow);
-            });
+        let names: HashSet<&Arc<str>> = offers.iter().map(|offer| &offer.method).collect();
+        let had = self.flows.get(&flow).into_iter();
+        let had = had.flat_map(|of_flow| of_flow.offers.keys());
+        let gone = had.filter(|name| !names.contains(name)).cloned();
+        let gone: Vec<_> = gone.map(|name| (name, None)).collect();
+        drop(names);
+        let offers = offers.into_iter();
+        let offers = offers.map(|offer| (offer.method.clone(), Some(offer)));
+        self.change_offers(flow, owner, gone.into_iter().chain(offers).collect())
+    }
+
+    /// Takes what a flow has of these methods, all that it has if the owner is another one. Gives the methods of
+    /// which there is something else than before, the best first. Cost: O(log offers) for each method.
+    pub(super) fn change_offers(
+        &mut self,
+        flow: FlowId,
+        owner: Option<&str>,
+        offers: Vec<(Arc<str>, Option<Offer>)>,
+    ) -> Vec<Arc<str>> {
+        let mut of_flow = self.flows.remove(&flow).unwrap_or_default();
+        let is_of_another = of_flow.owner.as_deref() != owner;
+        if is_of_another {
+            of_flow.owner = owner.map(Arc::from);
         }
         let mut changed = Vec::new();
-        for offer in &offers {
-            if had_owner == owner && of(&had, &offer.method) == Some(offer) {
+        for (name, offer) in offers {
+            let Some(offer) = offer else {
+                if of_flow.offers.remove(&name).is_some() {
+                    self.change(&name, |method| {
+                        method.close(flow);
+                        // What is reserved of it is given back by whoever has it.
+                        method.entries.remove(&flow);
+                    });
+                }
                 continue;
+            };
+            if is_of_another || of_flow.offers.get(&name) != Some(&offer) {
+                self.change(&name, |method| method.enter(flow, &of_flow.owner, &offer));
+                changed.push((offer.rank, name.clone()));
+                of_flow.offers.insert(name, offer);
             }
-            self.change(&offer.method, |method| method.enter(flow, &owner, offer));
-            changed.push((offer.rank, offer.method.clone()));
         }
-        if !offers.is_empty() {
-            self.flows.insert(flow, (owner, offers));
+        if !of_flow.offers.is_empty() {
+            self.flows.insert(flow, of_flow);
         }
         // A worker that wants several of them gets the best one.
         changed.sort_unstable();
         changed.into_iter().map(|(_, method)| method).collect()
+    }
+
+    /// Of how many methods a flow has something.
+    pub(super) fn offered(&self, flow: FlowId) -> usize {
+        let of_flow = self.flows.get(&flow);
+        of_flow.map_or(0, |of_flow| of_flow.offers.len())
     }
 
     /// The methods that a worker asks for of which there are offers for it, the best one first.

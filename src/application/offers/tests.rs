@@ -1,6 +1,7 @@
 //! Who gets which offer, and when.
 
 use super::*;
+use futures_util::FutureExt;
 use taskledger_domain::testing::{START, id};
 
 const HOME: &str = "home";
@@ -27,9 +28,13 @@ fn offer(method: &str, rank: Rank, ready: usize) -> Offer {
     }
 }
 
+fn set_of(offers: &Arc<Offers>, of: (FlowId, Option<&str>), offered: Vec<Offer>) {
+    offers.set(of, offered, &Arc::default());
+}
+
 /// What belongs to [`HOME`].
 fn set(offers: &Arc<Offers>, of: &str, offered: Vec<Offer>) {
-    offers.set(flow(of), Some(HOME), offered);
+    set_of(offers, (flow(of), Some(HOME)), offered);
 }
 
 fn asks(methods: &[&str], reach: Reach, max: usize) -> Ask {
@@ -121,15 +126,27 @@ fn workers_get_the_flows_of_their_user_only_and_others_wait_behind_nobody() {
     let mut ann = wait_for_own(&offers, "a", "ann");
     let mut bob = wait_for_own(&offers, "a", "bob");
     let mut all = wait(&offers, &["a"], 1);
-    offers.set(flow("of bob"), Some("bob"), vec![offer("a", rank(0), 1)]);
+    set_of(
+        &offers,
+        (flow("of bob"), Some("bob")),
+        vec![offer("a", rank(0), 1)],
+    );
     assert!(given(&mut ann).is_none());
     let _bobs = gets(&mut bob, "of bob");
     assert!(given(&mut all).is_none());
     // What belongs to nobody goes to those who may have all.
-    offers.set(flow("of nobody"), None, vec![offer("a", rank(0), 1)]);
+    set_of(
+        &offers,
+        (flow("of nobody"), None),
+        vec![offer("a", rank(0), 1)],
+    );
     let _nobodys = gets(&mut all, "of nobody");
     assert!(given(&mut ann).is_none());
-    offers.set(flow("of ann"), Some("ann"), vec![offer("a", rank(0), 1)]);
+    set_of(
+        &offers,
+        (flow("of ann"), Some("ann")),
+        vec![offer("a", rank(0), 1)],
+    );
     let _anns = gets(&mut ann, "of ann");
 }
 
@@ -295,7 +312,7 @@ fn figures_count_tasks_attempts_and_workers() {
 fn tasks_that_wait_are_counted_as_far_as_they_are_in_reach() {
     let offers = Offers::new();
     for (of, owner, ready) in [("f", Some("ann"), 3), ("g", Some("bob"), 2), ("h", None, 1)] {
-        offers.set(flow(of), owner, vec![offer("a", rank(0), ready)]);
+        set_of(&offers, (flow(of), owner), vec![offer("a", rank(0), ready)]);
     }
     let of = |reach: Reach| offers.ready_of(&reach).get("a").copied();
     assert_eq!(of(Reach::All), Some(6));
@@ -331,4 +348,25 @@ async fn workers_that_wait_when_the_server_stops_and_those_that_come_then_get_no
     set(&offers, "f", vec![offer("a", rank(0), 1)]);
     let mut after = wait(&offers, &["a"], 1);
     assert!(after.told().await.is_none());
+}
+
+#[tokio::test]
+async fn a_flow_knows_which_claims_of_its_own_tasks_are_on_their_way() {
+    let offers = Offers::new();
+    let coming = Arc::<Coming>::default();
+    let [mut first, mut second, mut other] = ["a", "a", "b"].map(|of| wait(&offers, &[of], 1));
+    // when it offers two tasks, and another flow one
+    let of = (flow("one"), Some(HOME));
+    offers.set(of, vec![offer("a", rank(0), 2)], &coming);
+    set(&offers, "other", vec![offer("b", rank(0), 1)]);
+    let mut of_first = gets(&mut first, "one");
+    let of_second = gets(&mut second, "one");
+    assert!(!coming.is_empty() && coming.all().now_or_never().is_none());
+    drop(gets(&mut other, "other"));
+    // then it waits until one claim has arrived and the other one will not come
+    drop(of_first.on_its_way.take());
+    assert!(coming.all().now_or_never().is_none());
+    drop(of_second);
+    coming.all().await;
+    assert!(coming.is_empty());
 }

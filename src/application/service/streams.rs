@@ -1,6 +1,7 @@
 //! Streams of notices, which any node serves.
 
 use super::Service;
+use crate::application::api::work::ClaimWatch;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
@@ -24,18 +25,14 @@ impl Service {
         Ok(watching)
     }
 
-    /// What happens from now on to the tasks that the caller could have claimed: how it learns that something
-    /// was taken back from it.
+    /// How a caller learns that something was taken back from it that it has claimed.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn watch_claims(&self, context: &Context) -> Result<Notices, Error> {
+    pub async fn watch_claims(&self, context: &Context) -> Result<ClaimWatch, Error> {
         authorize(context, UseCase::ClaimTasks)?;
         let place = self.limits.stream(context)?;
-        let everything = Watch::default();
-        let mut watching = self.app.watch(context, everything, From::Now).await?;
-        watching.stream.hold(place);
-        Ok(watching.stream)
+        self.claim_ends.watch(Box::new(place)).await
     }
 
     /// What happens in a run, from its start to its end.

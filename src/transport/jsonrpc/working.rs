@@ -5,9 +5,8 @@ use super::error::RpcError;
 use super::methods::answer;
 use super::params::work::claim::WAIT_SECONDS_MAX;
 use crate::application::api::Request;
-use crate::application::api::work::{Claim, Claims, Connected, Release};
+use crate::application::api::work::{Claim, ClaimWatch, Claims, Connected, Release};
 use crate::application::{Context, Service};
-use crate::subscription::stream::Notices;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -32,8 +31,8 @@ pub trait Work: Send + Sync + fmt::Debug + 'static {
         claim: Claim,
     ) -> BoxFuture<'a, Result<Claims, RpcError>>;
 
-    /// What happens from now on to the tasks that the caller could have claimed.
-    fn watch<'a>(&'a self, context: &'a Context) -> BoxFuture<'a, Result<Notices, RpcError>>;
+    /// Ends of claims that begin from now on.
+    fn watch<'a>(&'a self, context: &'a Context) -> BoxFuture<'a, Result<ClaimWatch, RpcError>>;
 
     /// Notes that a worker is connected, until the value is dropped.
     fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected;
@@ -51,7 +50,7 @@ impl Work for Service {
         async move { answer(self, Self::claim(self, context, claim).await) }.boxed()
     }
 
-    fn watch<'a>(&'a self, context: &'a Context) -> BoxFuture<'a, Result<Notices, RpcError>> {
+    fn watch<'a>(&'a self, context: &'a Context) -> BoxFuture<'a, Result<ClaimWatch, RpcError>> {
         async move { answer(self, self.watch_claims(context).await) }.boxed()
     }
 

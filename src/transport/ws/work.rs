@@ -2,9 +2,8 @@
 //! them, and tells at once what is taken back.
 //!
 //! Owns: when more is claimed, and in which order a worker is told of things. At most one call for claims is
-//! under way for each subscription. What is held is known from the claims, and what has ended from the notices
-//! of the log, so it counts whichever door or node it ended through; ends through the same socket count at
-//! once. May not touch: what a claim is, and whose it is.
+//! under way for each subscription. What is held is known from the claims, and what has ended from the log,
+//! which one reader follows for all sockets; ends through the same socket count at once. May not touch: what a claim is, and whose it is.
 
 mod window;
 
@@ -14,11 +13,10 @@ use super::outbox::{Closed, Outbox};
 use super::params;
 use crate::application::Context;
 use crate::application::api::work::{
-    Claim, Claimed, Claims, Connected, Connection, Release, Wanted,
+    Claim, ClaimEnd, ClaimWatch, Claimed, Claims, Connected, Connection, HeldClaims, Release,
+    Wanted,
 };
-use crate::subscription::live::Published;
-use crate::subscription::notice::{Kind, TakenBack};
-use crate::subscription::stream::{Batch, Item, Notices};
+use crate::subscription::notice::TakenBack;
 use crate::transport::figures::{Carrier, Figures};
 use crate::transport::jsonrpc::replies::ClaimJson;
 use crate::transport::jsonrpc::streaming::WORK;
@@ -31,14 +29,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::limits::CLAIMS_MAX;
-use taskledger_domain::task::Status;
 use taskledger_domain::{LeaseId, TaskId};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use tokio_stream::StreamExt;
 
 /// How long one call waits for work. Nothing is lost between two of them.
 const WAIT: Duration = Duration::from_secs(60);
-/// Pause after a call for claims, or the log, has failed, unless the failure says how long.
+/// Pause after a call for claims has failed, unless the failure says how long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Pause of a worker that is drained, before it asks whether it still is.
 const DRAINED_PAUSE: Duration = Duration::from_secs(5);
@@ -54,7 +51,7 @@ pub(super) struct Worker {
     pub(super) heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
     pub(super) asked: params::Work,
     pub(super) first: Untold,
-    pub(super) notices: Notices,
+    pub(super) watch: ClaimWatch,
     /// As long as the subscription is open.
     pub(super) connected: Connected,
 }
@@ -107,7 +104,7 @@ pub(super) async fn begun(
 ) -> Result<Worker, RpcError> {
     let opening = context();
     // Before the first claim, so that no end of one is missed.
-    let notices = work.watch(&opening).await?;
+    let watch = work.watch(&opening).await?;
     let claim = claim(&asked, heard_at(), asked.window, Duration::ZERO);
     let connected = work.connected(&opening, asked.worker.clone());
     let first = work.claim(&opening, claim).await?;
@@ -118,7 +115,7 @@ pub(super) async fn begun(
         heard_at,
         asked,
         first,
-        notices,
+        watch,
         connected,
     })
 }
@@ -150,19 +147,20 @@ impl Worker {
             heard_at,
             asked,
             first,
-            notices,
+            watch: ClaimWatch { held, ends },
             connected: _connected,
         } = self;
         let teller = Teller {
             name,
             window,
+            held,
             out,
             figures,
         };
         let claiming = teller.claim(&work, (&*context, &*heard_at), &asked, first);
         tokio::select! {
             ended = claiming => ended?,
-            ended = teller.watch(notices) => ended?,
+            ended = teller.watch(ends) => ended?,
         }
         let params = json!({"subscription": teller.name});
         teller
@@ -175,6 +173,7 @@ impl Worker {
 struct Teller {
     name: String,
     window: Arc<Window>,
+    held: HeldClaims,
     out: Outbox,
     figures: Arc<Figures>,
 }
@@ -239,6 +238,7 @@ impl Teller {
         }
         let (task, lease) = (claimed.task.id, claimed.lease);
         self.window.hold(task, claimed.attempt, lease);
+        self.held.hold(task, claimed.attempt);
         let params = Params {
             subscription: &self.name,
             claim: ClaimJson(claimed),
@@ -252,37 +252,14 @@ impl Teller {
     }
 
     /// Notes which claims have ended, and tells of those that were taken back.
-    async fn watch(&self, mut notices: Notices) -> Result<(), Closed> {
-        while let Some(item) = notices.next().await {
-            match item {
-                Ok(Item::Batch(batch @ (Batch::Whole(_) | Batch::Notices(_)))) => {
-                    for published in batch.notices() {
-                        self.happened(published).await?;
-                    }
-                }
-                Ok(Item::Batch(Batch::Passed | Batch::Reset(_)) | Item::Silence) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "a subscription for work waits for the log");
-                    sleep(PAUSE).await;
-                }
+    async fn watch(&self, mut ends: mpsc::UnboundedReceiver<ClaimEnd>) -> Result<(), Closed> {
+        while let Some(end) = ends.recv().await {
+            let ended = self.window.ended(end.task, end.attempt, end.taken_back);
+            if let Some((lease, reason)) = ended {
+                self.taken_back(end.task, lease, reason).await?;
             }
         }
         Ok(())
-    }
-
-    async fn happened(&self, published: &Published) -> Result<(), Closed> {
-        let notice = &published.notice;
-        let ends = notice.kind == Kind::StatusUpdate && notice.status != Status::InProgress;
-        let (true, Some(attempt)) = (ends, notice.attempt) else {
-            return Ok(());
-        };
-        match self
-            .window
-            .ended(notice.task_id, attempt, notice.taken_back)
-        {
-            Some((lease, reason)) => self.taken_back(notice.task_id, lease, reason).await,
-            None => Ok(()),
-        }
     }
 
     async fn taken_back(

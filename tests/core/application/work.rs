@@ -127,14 +127,14 @@ async fn a_claim_whose_caller_went_away_is_given_back() {
     let b = Broker::running().await;
     let waits = b.waits("gone");
     quiet().await;
-    // The start of the run is written at once, the claim after a while.
-    b.w.faults.pass_next_append();
+    // The start of the run and the claim are written after a while.
     let mut hold = b.w.faults.hold_next_append();
-    b.execute(json!([task("a", "resize")])).await;
+    let started = b.w.execute(caller(), json!([task("a", "resize")]));
     hold.arrived().await;
     waits.abort();
     quiet().await;
     hold.release();
+    soon(started).await.unwrap().unwrap();
     quiet().await;
     let failures = b.failures("a").await;
     assert_eq!(failures.len(), 1);

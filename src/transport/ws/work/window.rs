@@ -1,15 +1,11 @@
 //! Which claims of a subscription are unfinished, and how many more it may have.
 
 use crate::subscription::notice::TakenBack;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use taskledger_domain::{LeaseId, TaskId};
 use tokio::sync::Notify;
-
-/// Ends of attempts that are remembered, in case their claims are still on their way to the subscription:
-/// they come back from the log within milliseconds.
-const ENDS_MAX: usize = 256;
 
 /// The unfinished claims of one subscription.
 #[derive(Debug)]
@@ -23,8 +19,6 @@ pub(in crate::transport::ws) struct Window {
 #[derive(Debug, Default)]
 struct Inner {
     held: HashMap<TaskId, Held>,
-    /// Ends of attempts that are not held, the latest last.
-    ends: VecDeque<(TaskId, u32, Option<TakenBack>)>,
 }
 
 #[derive(Debug)]
@@ -76,15 +70,10 @@ impl Window {
     /// From now on the claim takes room. To be called before its worker is told of it.
     pub(super) fn hold(&self, task: TaskId, attempt: u32, lease: LeaseId) {
         let mut inner = self.inner();
-        let ended = inner
-            .ends
-            .iter()
-            .find(|(of, number, _)| (*of, *number) == (task, attempt));
-        let state = ended.map_or(State::Untold, |(.., reason)| State::Ended(*reason));
         let held = Held {
             attempt,
             lease,
-            state,
+            state: State::Untold,
         };
         inner.held.insert(task, held);
     }
@@ -123,13 +112,7 @@ impl Window {
     ) -> Option<(LeaseId, TakenBack)> {
         let mut inner = self.inner();
         let held = inner.held.get_mut(&task);
-        let Some(held) = held.filter(|held| held.attempt == attempt) else {
-            if inner.ends.len() == ENDS_MAX {
-                inner.ends.pop_front();
-            }
-            inner.ends.push_back((task, attempt, reason));
-            return None;
-        };
+        let held = held.filter(|held| held.attempt == attempt)?;
         if held.state != State::Told {
             held.state = State::Ended(reason);
             return None;
@@ -235,17 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_overtakes_its_claim_is_told_behind_it() {
+    fn an_end_while_the_claim_is_told_is_told_behind_it() {
         let window = Window::of(1);
         let (task, lease) = (id("a"), lease("a"));
         let lost = Some(TakenBack::Lost);
-        // when it comes before the claim is known
-        assert_eq!(window.ended(task, 1, lost), None);
         window.hold(task, 1, lease);
-        assert_eq!(window.told(task, lease), Some(TakenBack::Lost));
-        // when it comes while the claim is told
-        window.hold(task, 2, lease);
-        assert_eq!(window.ended(task, 2, lost), None);
+        assert_eq!(window.ended(task, 1, lost), None);
         assert_eq!(window.told(task, lease), Some(TakenBack::Lost));
         assert_eq!(room(&window), Some(1));
     }
@@ -258,14 +236,5 @@ mod tests {
         assert_eq!(window.ended(task, 2, Some(TakenBack::Lost)), None);
         windows.finished(task, lease("b"));
         assert_eq!(room(&window), None);
-    }
-
-    #[test]
-    fn the_ends_that_are_remembered_have_a_limit() {
-        let window = Window::of(1);
-        for attempt in 0..2 * u32::try_from(ENDS_MAX).unwrap() {
-            window.ended(id("a"), attempt, None);
-        }
-        assert_eq!(window.inner().ends.len(), ENDS_MAX);
     }
 }

@@ -1,0 +1,116 @@
+//! Enters what a flow has for workers, and which executors it waits for, in the indexes of the node.
+//!
+//! A flow in memory remembers what it has entered, and enters what has changed since. Whoever takes it out of an
+//! index does that together with its state (`driver/belonging.rs`, `Flows::abandoned`), or takes all of it, which
+//! is noticed by how much is there.
+
+use super::awaited::Stood;
+use super::flows::Flows;
+use super::mailbox::Resident;
+use super::offers::{Coming, Offer};
+use super::slots::View;
+use std::sync::Arc;
+use taskledger_domain::FlowId;
+use taskledger_domain::flow::Flow;
+use taskledger_domain::schedule::{Outside, Waiting};
+
+/// What a flow in memory has entered.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Entered {
+    outside: Outside,
+    /// The snapshot of the directory of executors and the owner for which that holds; `None`: nothing is entered.
+    of: Option<(u64, Option<Box<str>>)>,
+}
+
+impl Entered {
+    pub(super) fn weight_bytes(&self) -> usize {
+        self.outside.weight_bytes()
+    }
+
+    fn holds(&self, flow: &Flow, view: &View) -> bool {
+        let of = self.of.as_ref();
+        of.is_some_and(|(number, owner)| {
+            *number == view.number() && owner.as_deref() == flow.owner()
+        })
+    }
+
+    fn owner(&self) -> Option<&str> {
+        self.of.as_ref()?.1.as_deref()
+    }
+}
+
+impl Flows {
+    /// Enters what a flow has now; the claims that follow at once are `coming`. Cost: O(what has changed), but at
+    /// first, under another directory and for another owner O(methods with ready tasks).
+    pub(super) fn enter(&self, id: FlowId, state: &mut Resident, coming: &Arc<Coming>) {
+        let view = self.slots.view();
+        let Resident { flow, entered, .. } = state;
+        if !entered.holds(flow, &view) || !self.enter_changes(id, flow, entered, &view, coming) {
+            self.enter_all(id, flow, entered, &view, coming);
+        }
+    }
+
+    /// False when something is missing of what was entered before.
+    fn enter_changes(
+        &self,
+        id: FlowId,
+        flow: &mut Flow,
+        entered: &mut Entered,
+        view: &View,
+        coming: &Arc<Coming>,
+    ) -> bool {
+        let outside = &mut entered.outside;
+        let changed = outside.update(flow, self.clock.now(), view);
+        if changed.is_empty() {
+            return true;
+        }
+        let awaited = changed.iter().map(|(method, waiting)| {
+            let stood = waiting.map(|waiting| Stood::of(view, method, waiting.is_said));
+            (Box::from(*method), stood)
+        });
+        let awaited = self.awaited.change(id, awaited.collect());
+        let offers = changed.iter().map(|(method, waiting)| {
+            let method: Arc<str> = Arc::from(*method);
+            let offer = waiting.and_then(|waiting| offer(&method, waiting));
+            (method, offer)
+        });
+        let (offers, of) = (offers.collect(), (id, entered.owner()));
+        let offered = self.offers.change(of, offers, coming);
+        awaited == entered.outside.waiting() && offered == entered.outside.offered()
+    }
+
+    fn enter_all(
+        &self,
+        id: FlowId,
+        flow: &mut Flow,
+        entered: &mut Entered,
+        view: &View,
+        coming: &Arc<Coming>,
+    ) {
+        let owner = flow.owner().map(Box::from);
+        let (outside, all) = Outside::renewed(flow, self.clock.now(), view);
+        let awaited = all.iter().filter_map(|(method, waiting)| {
+            let stood = Stood::of(view, method, waiting.as_ref()?.is_said);
+            Some((Box::from(*method), stood))
+        });
+        self.awaited.set(id, awaited.collect());
+        let offers = all
+            .iter()
+            .filter_map(|(method, waiting)| offer(&Arc::from(*method), (*waiting)?));
+        let offers = offers.collect();
+        *entered = Entered {
+            outside,
+            of: Some((view.number(), owner)),
+        };
+        self.offers.set((id, entered.owner()), offers, coming);
+    }
+}
+
+fn offer(method: &Arc<str>, waiting: Waiting) -> Option<Offer> {
+    let offered = waiting.offered?;
+    Some(Offer {
+        method: method.clone(),
+        rank: (offered.priority, offered.since),
+        ready: offered.ready,
+    })
+}
