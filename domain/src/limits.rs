@@ -23,6 +23,10 @@ pub const PAYLOAD_DEPTH_MAX: usize = 100;
 pub const NAME_CHARS_MAX: usize = 255;
 /// Unicode scalar values in a `user_id`, an executor's name or an alias.
 pub const KEY_CHARS_MAX: usize = 255;
+/// Inputs of a task that are wired to results.
+pub const WIRED_INPUTS_MAX: usize = 256;
+/// Bytes of one reference to a result.
+pub const REFERENCE_BYTES_MAX: usize = 1024;
 /// Bytes of an error text that is recorded; longer ones are cut.
 pub const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Violations reported in one answer; the rest is counted.

@@ -320,12 +320,13 @@ impl App {
             Reply::Updated { task, status }
         });
         for _ in 0..UPDATE_ROUNDS_MAX {
-            let current = if respecifies {
+            // With other dependencies too: what is wired must stay one.
+            let current = if respecifies || updates.dependencies.is_some() {
                 Some(self.specification(context, flow, task).await?)
             } else {
                 None
             };
-            if let Some((_, specification)) = &current {
+            if let Some((_, specification)) = current.as_ref().filter(|_| respecifies) {
                 let merged = specification.clone().updated(updates);
                 self.admit_method(context, merged.method.as_deref(), "updates")?;
                 let faults = self

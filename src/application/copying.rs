@@ -20,6 +20,7 @@ use taskledger_domain::flow::{
     Argument, Command, Dependency, Flow, ParentFault, Refusal, Specification, TaskSummary,
 };
 use taskledger_domain::task::call::{Fresh, NewTask};
+use taskledger_domain::task::wiring;
 use taskledger_domain::violation::Violation;
 use taskledger_domain::{FlowId, TaskId, Version};
 
@@ -54,7 +55,10 @@ impl Plan {
     ) -> Copies {
         let mut dropped = Vec::new();
         let mut tasks = Vec::with_capacity(self.tasks.len());
-        for (summary, (name, specification)) in self.tasks.iter().zip(originals) {
+        for (summary, (name, mut specification)) in self.tasks.iter().zip(originals) {
+            let schemas = specification.schemas.as_ref();
+            let copied = schemas.and_then(|it| wiring::copied(it, |id| ids.get(&id).copied()));
+            specification.schemas = copied.or(specification.schemas);
             let mut dependencies = Vec::with_capacity(summary.dependencies.len());
             for dependency in &summary.dependencies {
                 match ids.get(&dependency.id) {

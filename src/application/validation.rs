@@ -12,6 +12,7 @@ use taskledger_domain::limits;
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::inputs::OutOfSteps;
 use taskledger_domain::task::spec::unknown_params;
+use taskledger_domain::task::wiring::is_wired;
 use taskledger_domain::violation::{PathSegment, Violation};
 
 /// Bytes of inputs and schemas beyond which a check leaves the threads that serve sockets.
@@ -217,7 +218,12 @@ impl Validation {
     ) -> Result<Vec<Violation>, OutOfSteps> {
         let inputs = specification.inputs.to_map();
         let method = specification.method.as_deref();
-        let own = method.map_or_else(Vec::new, |m| executors.check(m, &inputs));
+        // Inputs that are not complete before their attempt begins are checked then.
+        let is_wired = is_wired(specification);
+        let own = match method.filter(|_| !is_wired) {
+            Some(method) => executors.check(method, &inputs),
+            None => Vec::new(),
+        };
         let inputs = Value::Object(inputs);
         let mut violations = Vec::new();
         if let Some(schema) = specification.input_schema() {
@@ -229,6 +235,7 @@ impl Validation {
                     let place = below(path, &["schemas", "input_schema"]);
                     violations.extend(faults.iter().cloned().map(|v| v.below(&place)));
                 }
+                Ok(_) if is_wired => {}
                 Ok(compiled) => {
                     let faults = compiled.check_within(&inputs, left)?.err();
                     let place = below(path, &["inputs"]);
@@ -240,6 +247,7 @@ impl Validation {
         if let Some(compiled) = specification
             .method
             .as_deref()
+            .filter(|_| !is_wired)
             .and_then(|m| executors.input_schema(m))
         {
             let place = below(path, &["inputs"]);

@@ -170,6 +170,9 @@ impl Dispatcher {
                 Err(MaterialError::TooLarge) => {
                     return failed(FailureReason::Executor, MaterialError::TooLarge.to_string());
                 }
+                Err(MaterialError::Inputs(fault)) => {
+                    return failed(FailureReason::InvalidInputs, fault.to_string());
+                }
                 Err(MaterialError::Store(store::Error::Unavailable(reason))) => {
                     tracing::warn!(task.id = %started.launch.task, reason, "an attempt waits for the log");
                     tokio::select! {
@@ -205,6 +208,12 @@ impl Dispatcher {
             );
         }
         let inputs = material.specification.inputs.to_map();
+        if let Some(name) = registered.secret_in_results(&inputs, &material.wired) {
+            let error = format!(
+                "a result that is wired to an input names the secret `{name}`; only `inputs` may"
+            );
+            return failed(FailureReason::InvalidInputs, error);
+        }
         let named = registered.executor().secrets(&inputs);
         let secrets = match self.secrets(started, &named, &cancel).await {
             Ok(secrets) => secrets,

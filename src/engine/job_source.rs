@@ -5,11 +5,14 @@ use super::executor::DependencyOutcome;
 use crate::application::ports::{Started, Undurable};
 use crate::application::{RowCache, facts};
 use crate::store::{self, EventStore};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, Specification};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::spec::timeout_ms;
+use taskledger_domain::task::wiring::{InputFault, Wiring};
 use taskledger_domain::{Recorded, TaskId, Version};
 use taskledger_projections::TaskRow;
 
@@ -22,6 +25,8 @@ pub struct Material {
     pub specification: Specification,
     /// In the order in which the task lists them.
     pub dependencies: Vec<DependencyOutcome>,
+    /// Keys of inputs that are results of others: data, whatever stands in them.
+    pub wired: Vec<String>,
 }
 
 /// Bytes of results and errors of its dependencies that an attempt may be given.
@@ -42,6 +47,29 @@ pub enum MaterialError {
     /// A fan-in of more than an attempt can hold.
     #[error("the results of the dependencies are larger than {DEPENDENCY_BYTES_MAX} bytes")]
     TooLarge,
+    /// The inputs cannot be put together.
+    #[error(transparent)]
+    Inputs(#[from] InputFault),
+}
+
+impl Material {
+    /// With the inputs that are wired to results.
+    fn wired(mut self) -> Result<Self, MaterialError> {
+        let wiring = Wiring::of(&self.specification);
+        if wiring.is_empty() {
+            return Ok(self);
+        }
+        let results: HashMap<TaskId, &Map<String, Value>> = self
+            .dependencies
+            .iter()
+            .filter_map(|dependency| Some((dependency.id, dependency.result.as_ref()?)))
+            .collect();
+        let result = |id: TaskId| results.get(&id).copied();
+        let inputs = wiring.inputs(&self.specification.inputs, result)?;
+        self.wired = wiring.keys().map(str::to_owned).collect();
+        self.specification = self.specification.with_inputs(inputs);
+        Ok(self)
+    }
 }
 
 /// Gathers what attempts need. Cost of a look: O(dependencies), mostly without a database.
@@ -76,9 +104,9 @@ impl JobSource {
             if bytes.sum::<usize>() > DEPENDENCY_BYTES_MAX {
                 return Err(MaterialError::TooLarge);
             }
-            return Ok(from_rows(&rows, launch));
+            return from_rows(&rows, launch).wired();
         }
-        self.read_log(started).await
+        self.read_log(started).await?.wired()
     }
 
     /// The same where nobody can wait: of events that are not durable yet and of rows in memory, with
@@ -121,8 +149,10 @@ impl JobSource {
             name: name(launch.task, launch.name_at)?,
             specification,
             dependencies,
+            wired: Vec::new(),
         };
-        Some((material, bytes_max - left))
+        // What cannot be put together is said by the attempt when it is launched.
+        Some((material.wired().ok()?, bytes_max - left))
     }
 
     async fn read_log(&self, started: &Started) -> Result<Material, MaterialError> {
@@ -135,6 +165,7 @@ impl JobSource {
             name: name_of(at(&own, 1)?)?,
             specification: specification.clone(),
             dependencies: Vec::with_capacity(launch.dependencies.len()),
+            wired: Vec::new(),
         };
         let mut bytes = 0;
         for chunk in launch.dependencies.chunks(CHUNK_DEPENDENCIES) {
@@ -167,6 +198,7 @@ fn from_rows(rows: &[Arc<TaskRow>], launch: &Launch) -> Material {
             .map(|row| dependency_of(row, row.name.to_string()))
             .collect(),
         specification: specification_of(&rows[0], launch),
+        wired: Vec::new(),
     }
 }
 

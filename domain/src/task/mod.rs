@@ -8,6 +8,7 @@ mod retry;
 pub mod schema;
 pub mod spec;
 mod status;
+pub mod wiring;
 
 pub use priority::Priority;
 pub use progress::Progress;

@@ -299,9 +299,39 @@ fn schemas() -> Value {
             },
             "input_schema": {
                 "type": "object",
-                "description": "A JSON Schema (draft-07) for `inputs`.",
+                "description": "A JSON Schema (draft-07) for `inputs`, with those of `wiring` among them.",
             },
+            "wiring": wiring(),
         },
+    })
+}
+
+/// Which references a text may be, a schema cannot say.
+fn wiring() -> Value {
+    let reference =
+        || json!({"type": "string", "minLength": 2, "maxLength": limits::REFERENCE_BYTES_MAX});
+    json!({
+        "type": "object",
+        "maxProperties": limits::WIRED_INPUTS_MAX,
+        "propertyNames": {"minLength": 1, "maxLength": limits::KEY_CHARS_MAX},
+        "additionalProperties": {"anyOf": [
+            reference(),
+            {
+                "type": "object",
+                "required": ["from"],
+                "properties": {
+                    "from": reference(),
+                    "required": {
+                        "type": "boolean",
+                        "default": true,
+                        "description": "Whether the attempt fails when there is no such value.",
+                    },
+                    "default": {"description": "The value when there is none."},
+                },
+                "additionalProperties": false,
+            },
+        ]},
+        "description": "Inputs that come from results of dependencies: `<dependency>.<key>`, with `#/<pointer>` behind it for a part of the value, or `<dependency>#/<pointer>`. Names of the call are stored as ids.",
     })
 }
 

@@ -7,7 +7,7 @@ mod reader;
 
 pub use params::{ENGINE_PARAMS, unknown_params};
 
-use super::{Priority, RetryPolicy, Status, schema};
+use super::{Priority, RetryPolicy, Status, schema, wiring};
 use crate::flow::Specification;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
@@ -185,6 +185,15 @@ impl Specification {
     pub fn bytes(&self) -> usize {
         let text = |payload: &Option<Payload>| payload.as_ref().map_or(0, |p| p.as_str().len());
         self.inputs.as_str().len() + text(&self.schemas) + text(&self.params)
+    }
+
+    /// As an attempt works on it: with these inputs, to which nothing is wired any more.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Payload) -> Self {
+        self.inputs = inputs;
+        let schemas = self.schemas.take();
+        self.schemas = schemas.map(|schemas| wiring::without(&schemas).unwrap_or(schemas));
+        self
     }
 
     /// This specification with the given members replaced.

@@ -13,10 +13,12 @@ use crate::application::offers::{Told, Waiting};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
 use crate::application::routing;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope};
 use taskledger_domain::flow::Specification;
+use taskledger_domain::task::wiring::{InputFault, Wiring};
 use taskledger_domain::{Payload, Violation};
 use taskledger_projections::TaskRow;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -196,14 +198,17 @@ impl Service {
                 seen?.row
             }
         };
-        if let Some(error) = app.unfit(&row).await {
-            self.fail_unfit(context, &begun, error).await;
-            return Ok(None);
-        }
+        let input = match app.inputs_of(context, &row).await? {
+            Ok(input) => input,
+            Err(error) => {
+                self.fail_unfit(context, &begun, error).await;
+                return Ok(None);
+            }
+        };
         let params = row.params.as_ref().map(Payload::to_map);
         let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
         Ok(Some(Claimed {
-            input: row.inputs.clone(),
+            input,
             task: row,
             deadline: begun.deadline,
             timeout_ms,
@@ -240,14 +245,21 @@ impl Service {
 }
 
 impl App {
-    /// What is wrong with the inputs of an attempt by now, if anything is. Cost: O(inputs) when there is a schema.
-    async fn unfit(&self, row: &TaskRow) -> Option<String> {
-        let method = row.method.as_deref()?.to_owned();
+    /// The inputs of an attempt with the results that are wired to them, or what is wrong with them by now. Cost:
+    /// O(inputs) when there is a schema, and a look at each task whose result is wired.
+    ///
+    /// # Errors
+    /// A task cannot be read.
+    async fn inputs_of(
+        &self,
+        context: &Context,
+        row: &TaskRow,
+    ) -> Result<Result<Payload, String>, Error> {
         let specification = Specification {
             inputs: row.inputs.clone(),
             schemas: row.schemas.clone(),
             params: row.params.clone(),
-            method: Some(method),
+            method: row.method.as_deref().map(str::to_owned),
             retry: None,
             timeout_ms: None,
             deadline: row.deadline,
@@ -255,19 +267,45 @@ impl App {
             start_within_ms: None,
             cancel_grace_ms: None,
         };
+        let specification = match self.wired(context, specification).await? {
+            Ok(specification) => specification,
+            Err(fault) => return Ok(Err(fault.to_string())),
+        };
+        let inputs = specification.inputs.clone();
         let faults = self
             .validation
             .check(vec![(Vec::new(), specification)])
             .await;
         if faults.is_empty() {
-            return None;
+            return Ok(Ok(inputs));
         }
         let list = faults.iter().map(|v| {
             let (field, reason, expected) = (&v.field, &v.reason, &v.expected);
             format!("`{field}`: {reason}, expected {expected}")
         });
         let list: Vec<String> = list.collect();
-        Some(format!("inputs do not conform: {}", list.join("; ")))
+        Ok(Err(format!("inputs do not conform: {}", list.join("; "))))
+    }
+
+    /// A specification with the inputs that are wired to results.
+    async fn wired(
+        &self,
+        context: &Context,
+        specification: Specification,
+    ) -> Result<Result<Specification, InputFault>, Error> {
+        let wiring = Wiring::of(&specification);
+        let mut results = HashMap::new();
+        for task in wiring.sources() {
+            let row = self.get(context, task, Consistency::Strong).await?.row;
+            if let Some(result) = &row.result {
+                results.insert(task, result.to_map());
+            }
+        }
+        if wiring.is_empty() {
+            return Ok(Ok(specification));
+        }
+        let inputs = wiring.inputs(&specification.inputs, |task| results.get(&task));
+        Ok(inputs.map(|inputs| specification.with_inputs(inputs)))
     }
 }
 

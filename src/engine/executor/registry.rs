@@ -8,11 +8,12 @@
 mod tests;
 
 use super::{Concurrency, Description, Executor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use taskledger_auth::SecretName;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::{self, CompiledSchema};
 use taskledger_domain::{PathSegment, Violation};
@@ -91,6 +92,19 @@ impl Registered {
     #[must_use]
     pub fn executor(&self) -> &Arc<dyn Executor> {
         &self.executor
+    }
+
+    /// A secret that results name where this executor would use it: of the inputs with these keys, which are
+    /// results of others. Whoever produced such a result would choose where the secret goes.
+    #[must_use]
+    pub fn secret_in_results(
+        &self,
+        inputs: &Map<String, Value>,
+        keys: &[String],
+    ) -> Option<SecretName> {
+        let results = keys.iter().filter_map(|key| inputs.get_key_value(key));
+        let results = results.map(|(key, value)| (key.clone(), value.clone()));
+        self.executor.secrets(&results.collect()).into_iter().next()
     }
 
     /// Its name; an alias leads here too.

@@ -3,7 +3,7 @@
 use crate::application::shown::Shown;
 use crate::application::world::{caller, metadata, soon, updates};
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use taskledger::application::{App, Consistency, Error, ExecuteOptions, Target};
@@ -13,12 +13,15 @@ use taskledger::engine::executor::{
     with_built_ins,
 };
 use taskledger::server::Server;
+use taskledger_auth::SecretName;
 use taskledger_domain::codec::kind;
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::task::call::parse_tasks;
 use taskledger_domain::testing::id;
 use taskledger_domain::{FlowId, Recorded};
 use tokio::sync::{Semaphore, mpsc};
+
+mod wiring;
 
 /// Says that it was called, then waits until it is let go or stopped.
 struct Gate {
@@ -39,6 +42,14 @@ impl Executor for Gate {
             input_schema: Some(json!({"properties": {"x": {"type": "number"}}})),
             concurrency: Concurrency::Fixed(1),
         }
+    }
+
+    fn secrets(&self, inputs: &Map<String, Value>) -> Vec<SecretName> {
+        let named = inputs.get("key").and_then(|key| key["$secret"].as_str());
+        named
+            .and_then(|name| SecretName::new(name).ok())
+            .into_iter()
+            .collect()
     }
 
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {

@@ -335,3 +335,43 @@ async fn claims_are_told_when_they_expire_and_what_they_work_on() {
     assert_eq!(held.expires_at, START.plus_ms(held.lease_ms));
     assert_eq!(held.task.status, Status::InProgress);
 }
+
+/// A task behind `a`, to which `n` of its result is wired.
+async fn with_wired_task(b: &Broker) {
+    let mut second = task("b", "resize");
+    second["dependencies"] = json!([{"id": id("a")}]);
+    second["inputs"] = json!({"own": 1});
+    second["schemas"]["wiring"] = json!({"n": "a.size#/width"});
+    let children = json!([task("a", "resize"), second]);
+    b.execute(json!([{"id": id("g"), "name": "g", "children": children}]))
+        .await;
+}
+
+#[tokio::test]
+async fn a_worker_gets_results_of_others_as_inputs() {
+    let b = Broker::running().await;
+    with_wired_task(&b).await;
+    let first = b.next(9).await;
+    let size = json!({"size": {"width": 640}});
+    assert!(b.complete(&first[0], size).await.is_ok());
+    let second = b.next(9).await;
+    assert_eq!(second[0].task.id, id("b"));
+    let input = Value::Object(second[0].input.to_map());
+    assert_eq!(input, json!({"own": 1, "n": 640}));
+    assert!(b.complete(&second[0], json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_task_whose_inputs_are_not_there_reaches_no_worker() {
+    let b = Broker::running().await;
+    with_wired_task(&b).await;
+    let first = b.next(9).await;
+    assert!(b.complete(&first[0], json!({"size": {}})).await.is_ok());
+    assert!(b.next(9).await.is_empty());
+    let failures = b.failures("g").await;
+    let (_, will_retry, error) = &failures[0];
+    assert!(
+        !will_retry && error.starts_with("UnresolvableInputError"),
+        "{error}"
+    );
+}

@@ -10,12 +10,12 @@ use crate::flow::event::{
     TaskRespecified, UserChanged,
 };
 use crate::flow::refusal::{
-    Changeable, Outdated, ParentFault, Refusal, RunConflict, SelfDependency, TransitionFault,
-    TreeFault, UnknownDependency, report,
+    CallTask, Changeable, Fault, Outdated, ParentFault, Refusal, RunConflict, SelfDependency,
+    TransitionFault, TreeFault, UnknownDependency, report,
 };
 use crate::flow::state::{Flow, NONE, Task};
 use crate::limits;
-use crate::task::Status;
+use crate::task::{Status, wiring};
 use hashbrown::HashSet;
 
 pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
@@ -62,12 +62,14 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         }
     }
     let mut outdated = None;
-    if respecifies {
+    if respecifies || (command.dependencies.is_some() && command.current.is_some()) {
         match current_specification(task, command) {
             Err(changed) => outdated = Some(changed),
             Ok(current) => {
-                let specification = current.clone().updated(updates);
+                let mut specification = current.clone().updated(updates);
                 refusals.check(check_method(task, &specification));
+                let dependencies = command.dependencies.as_deref();
+                refusals.check(wire(flow, task, &mut specification, dependencies));
                 if specification != *current {
                     events.push(Event::TaskRespecified(TaskRespecified {
                         task_id,
@@ -140,6 +142,30 @@ fn current_specification<'c>(
     let current = command.current.as_ref();
     let current = current.filter(|(version, _)| *version == task.spec_at);
     current.map(|(_, s)| s).ok_or(Outdated::Specification)
+}
+
+/// References of an update name tasks by id; what is wired must stay a dependency.
+fn wire(
+    flow: &Flow,
+    task: &Task,
+    specification: &mut Specification,
+    dependencies: Option<&[Dependency]>,
+) -> Result<(), Refusal> {
+    let present = || flow.dependencies(task);
+    let dependencies = dependencies.map_or_else(present, <[_]>::to_vec);
+    let id = |text: &str| TaskId::parse(text).ok();
+    match wiring::resolve(specification, &dependencies, id) {
+        Ok(None) => Ok(()),
+        Ok(schemas) => {
+            specification.schemas = schemas;
+            Ok(())
+        }
+        Err(faults) => {
+            let task = CallTask::Id(task.id);
+            let wiring = |unwired| Fault::Wiring { task, unwired };
+            Err(Refusal::Invalid(faults.into_iter().map(wiring).collect()))
+        }
+    }
 }
 
 /// A run knows groups from tasks with a method, so neither becomes the other while it is active.

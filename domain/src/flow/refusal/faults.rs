@@ -1,6 +1,7 @@
 //! The single faults of which refusals are made, each with the tasks and amounts that it is about.
 
 use crate::task::Status;
+use crate::task::wiring::Unwired;
 use crate::{TaskId, Timestamp, Version, Violation, limits};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,13 @@ pub enum Fault {
         at: ReferenceAt,
         /// As given.
         text: String,
+    },
+    /// An input cannot be taken from where `schemas.wiring` says.
+    Wiring {
+        /// The task.
+        task: CallTask,
+        /// Which, and why.
+        unwired: Unwired,
     },
     /// A task that is to be created and run has a deadline in the past.
     NewDeadlinePassed {

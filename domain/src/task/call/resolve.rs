@@ -6,6 +6,7 @@ use crate::TaskId;
 use crate::flow::{CallTask, Dependency, Fault, ReferenceAt, Refusal, TreeFault, report};
 use crate::limits;
 use crate::task::spec::{GivenId, TaskFields, TaskRef, looks_like_uuid};
+use crate::task::wiring;
 use hashbrown::HashMap;
 
 /// What a fresh id is for.
@@ -93,6 +94,20 @@ impl TaskList {
                     .for_each(|fault| report(&mut faults, fault)),
             }
         }
+        let mut wired = vec![None; ids.len()];
+        // Without its dependencies nothing can be said of what is wired to them.
+        if dependencies.len() == ids.len() {
+            for (i, task) in self.tasks.iter().enumerate() {
+                let name = |name: &str| names.stored_id(name, &ids);
+                match wiring::resolve(&task.specification, &dependencies[i], name) {
+                    Ok(schemas) => wired[i] = schemas,
+                    Err(list) => list.into_iter().for_each(|unwired| {
+                        let task = CallTask::Index(i);
+                        report(&mut faults, Fault::Wiring { task, unwired });
+                    }),
+                }
+            }
+        }
         if !faults.is_empty() {
             return Err(Refusal::Invalid(faults));
         }
@@ -118,8 +133,11 @@ impl TaskList {
         let tasks = order
             .into_iter()
             .map(|i| {
-                let (task, dependencies) =
+                let (mut task, dependencies) =
                     parts[i].take().expect("each task stands once in the order");
+                if let Some(schemas) = wired[i].take() {
+                    task.specification.schemas = Some(schemas);
+                }
                 NewTask {
                     id: ids[i],
                     parent: parents[i].as_ref().map(|p| match p {
@@ -274,6 +292,20 @@ impl<'a> Names<'a> {
             Some(Some(i)) => Ok(Target::Local(*i)),
             Some(None) => Err(Fault::AmbiguousName { at, text: text() }),
             None => Err(Fault::UnknownReference { at, text: text() }),
+        }
+    }
+
+    /// The id of the task that a text means, if it means one.
+    fn stored_id(&self, text: &str, ids: &[TaskId]) -> Option<TaskId> {
+        let reference = TaskRef {
+            text: text.to_owned(),
+        };
+        let at = ReferenceAt::Parent {
+            of: CallTask::Index(0),
+        };
+        match self.find(&reference, at).ok()? {
+            Target::Local(i) => Some(ids[i]),
+            Target::Stored(id) => Some(id),
         }
     }
 

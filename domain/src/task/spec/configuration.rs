@@ -3,7 +3,8 @@
 use super::reader::Reader;
 use super::{Params, Schemas, timeout_ms};
 use crate::limits;
-use crate::task::RetryPolicy;
+use crate::task::{RetryPolicy, wiring};
+use crate::violation::PathSegment;
 use crate::{Payload, Timestamp};
 use serde_json::{Map, Value};
 
@@ -52,6 +53,12 @@ impl<'a> Reader<'a> {
         {
             let at = self.at(&path("input_schema"));
             self.report(&at, "Wrong type", "a JSON Schema (draft-07) object", schema);
+        }
+        for fault in wiring::form_faults(object) {
+            let names = fault.path.into_iter().map(PathSegment::from);
+            let below = ["schemas".into(), "wiring".into()].into_iter().chain(names);
+            let at = self.at(&below.collect::<Vec<_>>());
+            self.report(&at, fault.reason, fault.expected, &fault.found);
         }
         let method = object.get("method");
         let text = method

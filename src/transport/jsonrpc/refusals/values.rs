@@ -3,6 +3,7 @@
 use super::{STORED_TASK, Wording, shown};
 use serde_json::Value;
 use taskledger_domain::flow::{CallTask, Fault, ParentFault, ReferenceAt, TreeFault};
+use taskledger_domain::task::wiring::{Unwired, WireFault};
 use taskledger_domain::{PathSegment, Violation};
 
 /// What would be accepted as the deadline of a task that is to run.
@@ -48,6 +49,7 @@ impl Wording<'_> {
             Fault::DuplicateDependency { at, text } => {
                 self.reference(*at, "Duplicate dependency", "each task once", text)
             }
+            Fault::Wiring { task, unwired } => self.wiring(*task, unwired),
             Fault::NewDeadlinePassed { task, deadline } => {
                 let path = self.path(*task, ["params".into(), "deadline".into()]);
                 Violation::new(&path, "Deadline has passed", FUTURE, &shown(*deadline))
@@ -57,6 +59,26 @@ impl Wording<'_> {
                 Violation::of("deadline", reason, FUTURE, &shown(*deadline))
             }
         }
+    }
+
+    fn wiring(&self, task: CallTask, unwired: &Unwired) -> Violation {
+        let key = unwired.key.as_str();
+        let (reason, expected) = match unwired.fault {
+            WireFault::NoDependency => (
+                "Not a dependency of the task",
+                "a reference to a task of `dependencies`, as it is named there",
+            ),
+            WireFault::InInputs => (
+                "Key is in `inputs` too",
+                "each key in one of `inputs` and `schemas.wiring`",
+            ),
+            WireFault::MayBeAbsent => (
+                "The dependency is optional and may have no result",
+                "an object {from, default}, or `required: false`",
+            ),
+        };
+        let path = self.path(task, ["schemas".into(), "wiring".into(), key.into()]);
+        Violation::new(&path, reason, expected, &Value::from(&*unwired.text))
     }
 
     fn reference(&self, at: ReferenceAt, reason: &str, expected: &str, text: &str) -> Violation {

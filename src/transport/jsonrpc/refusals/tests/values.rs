@@ -8,11 +8,21 @@ use taskledger_domain::flow::{
     Argument, CallTask, Fault, ParentFault, ReferenceAt, Refusal, SelfDependency, TreeFault,
     UnknownDependency,
 };
+use taskledger_domain::task::wiring::{Unwired, WireFault};
 use taskledger_domain::{Timestamp, Violation};
 
 /// A time.
 const THEN: Timestamp = Timestamp(1_700_000_000_000_000);
 const THEN_TEXT: &str = "2023-11-14T22:13:20.000000Z";
+
+fn unwired(task: CallTask, fault: WireFault) -> Fault {
+    let unwired = Unwired {
+        key: "k".to_owned(),
+        text: "x.y".to_owned(),
+        fault,
+    };
+    Fault::Wiring { task, unwired }
+}
 
 #[test]
 fn what_is_not_there() {
@@ -91,6 +101,9 @@ fn values_that_are_not_acceptable() {
             at: dependency,
             text: text(),
         },
+        unwired(second, WireFault::NoDependency),
+        unwired(second, WireFault::InInputs),
+        unwired(second, WireFault::MayBeAbsent),
         Fault::NewDeadlinePassed {
             task: second,
             deadline: THEN,
@@ -140,6 +153,24 @@ fn values_that_are_not_acceptable() {
             "Duplicate dependency",
             "each task once",
             json!("x"),
+        ),
+        (
+            "tasks/1/schemas/wiring/k",
+            "Not a dependency of the task",
+            "a reference to a task of `dependencies`, as it is named there",
+            json!("x.y"),
+        ),
+        (
+            "tasks/1/schemas/wiring/k",
+            "Key is in `inputs` too",
+            "each key in one of `inputs` and `schemas.wiring`",
+            json!("x.y"),
+        ),
+        (
+            "tasks/1/schemas/wiring/k",
+            "The dependency is optional and may have no result",
+            "an object {from, default}, or `required: false`",
+            json!("x.y"),
         ),
         (
             "tasks/1/params/deadline",

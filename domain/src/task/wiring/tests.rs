@@ -1,0 +1,207 @@
+//! References: how they are read, stored, resolved and copied.
+
+use super::*;
+use crate::task::spec::Schemas;
+use crate::testing::id;
+use serde_json::json;
+
+fn payload(value: &Value) -> Payload {
+    Payload::from_map(value.as_object().unwrap())
+}
+
+fn task(inputs: &Value, wiring: &Value) -> Specification {
+    let raw = payload(&json!({"method": "work", "wiring": wiring}));
+    let schemas = Schemas {
+        raw,
+        method: "work".to_owned(),
+        remote: false,
+    };
+    Specification::assemble(payload(inputs), Some(schemas), None)
+}
+
+fn on(name: &str, required: bool) -> Dependency {
+    let id = id(name);
+    Dependency { id, required }
+}
+
+/// The wiring of a task that depends on `names`, as it is stored.
+fn stored(wiring: &Value, names: &[&str]) -> Specification {
+    let mut task = task(&json!({}), wiring);
+    let dependencies: Vec<_> = names.iter().map(|name| on(name, true)).collect();
+    let find = |text: &str| names.contains(&text).then(|| id(text));
+    task.schemas = resolve(&task, &dependencies, find).unwrap();
+    task
+}
+
+/// The inputs with this result of every task.
+fn inputs(wiring: &Value, result: &Value) -> Result<Value, InputFault> {
+    let task = stored(wiring, &["a"]);
+    let inputs = Wiring::of(&task).inputs(&task.inputs, |_| result.as_object());
+    inputs.map(|inputs| Value::Object(inputs.to_map()))
+}
+
+#[test]
+fn names_are_stored_as_ids_and_the_rest_as_it_is() {
+    let names = ["a", "a.b", "a#c"];
+    let cases = [
+        ("a.key", "a", ".key"),
+        ("a.b", "a", ".b"),
+        ("a.b.key#/x/0", "a", ".b.key#/x/0"),
+        ("a#", "a", "#"),
+        ("a#/k~1/1", "a", "#/k~1/1"),
+    ];
+    for (written, name, place) in cases {
+        let wiring = json!({"x": written, "y": {"from": written, "default": 1}});
+        let schemas = stored(&wiring, &names).schemas.unwrap().to_map();
+        let expected = format!("{}{place}", id(name));
+        let wiring = json!({"x": expected, "y": {"from": expected, "default": 1}});
+        assert_eq!(schemas["wiring"], wiring, "{written}");
+    }
+}
+
+#[test]
+fn a_name_with_dots_is_found_when_no_shorter_one_is_a_dependency() {
+    let schemas = stored(&json!({"x": "a.b.key"}), &["a.b"]).schemas.unwrap();
+    let expected = format!("{}.key", id("a.b"));
+    assert_eq!(schemas.to_map()["wiring"], json!({"x": expected}));
+}
+
+#[test]
+fn what_cannot_be_wired_is_named_by_its_key() {
+    let wiring = json!({
+        "stranger": "b.key",
+        "twice": "a.key",
+        "absent": "maybe.key",
+        "spared": {"from": "maybe.key", "required": false},
+        "filled": {"from": "maybe.key", "default": null},
+    });
+    let task = task(&json!({"twice": 1}), &wiring);
+    let dependencies = [on("a", true), on("maybe", false)];
+    let faults = resolve(&task, &dependencies, |text| Some(id(text))).unwrap_err();
+    let mut faults: Vec<_> = faults
+        .iter()
+        .map(|it| (it.key.as_str(), it.text.as_str(), it.fault))
+        .collect();
+    faults.sort_by_key(|(key, ..)| *key);
+    assert_eq!(
+        faults,
+        [
+            ("absent", "maybe.key", WireFault::MayBeAbsent),
+            ("stranger", "b.key", WireFault::NoDependency),
+            ("twice", "a.key", WireFault::InInputs),
+        ]
+    );
+}
+
+#[test]
+fn values_are_taken_from_results_with_their_types() {
+    let wiring = json!({
+        "all": "a#",
+        "list": "a.list",
+        "second": "a.list#/1",
+        "deep": "a#/list/0/n",
+        "null": "a.null",
+        "odd": "a#/x~1y",
+        "default": {"from": "a.none", "default": [1]},
+    });
+    let result = json!({"list": [{"n": 1.0}, "two"], "null": null, "x/y": true});
+    let expected = json!({
+        "all": result, "list": result["list"], "second": "two", "deep": 1.0, "null": null, "odd": true,
+        "default": [1],
+    });
+    assert_eq!(inputs(&wiring, &result).unwrap(), expected);
+}
+
+#[test]
+fn every_value_that_is_missing_is_named_and_optional_ones_are_left_out() {
+    let wiring = json!({
+        "x": "a.none", "y": "a.list#/7", "z": {"from": "a.none", "required": false}, "ok": "a.list",
+    });
+    let missing = format!("{0}.none, {0}.list#/7", id("a"));
+    let error = inputs(&wiring, &json!({"list": []})).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("UnresolvableInputError: no value for {missing}")
+    );
+    let all = json!({"none": 1, "list": [0, 0, 0, 0, 0, 0, 0, 7]});
+    assert_eq!(inputs(&wiring, &all).unwrap()["z"], 1);
+}
+
+#[test]
+fn inputs_that_grow_too_large_are_refused() {
+    let large = "x".repeat(limits::PAYLOAD_BYTES_MAX / 2);
+    let error = inputs(&json!({"x": "a.v", "y": "a.v"}), &json!({"v": large})).unwrap_err();
+    assert!(matches!(error, InputFault::Unfit(_)), "{error}");
+}
+
+#[test]
+fn an_attempt_has_its_inputs_and_no_wiring() {
+    let task = stored(&json!({"x": "a.v"}), &["a"]).with_inputs(payload(&json!({"x": 1})));
+    assert!(Wiring::of(&task).is_empty());
+    assert_eq!(
+        task.schemas.unwrap().to_map(),
+        *json!({"method": "work"}).as_object().unwrap()
+    );
+}
+
+#[test]
+fn a_copy_names_what_was_copied_with_it() {
+    let task = stored(
+        &json!({"x": "a.v", "y": {"from": "b.v", "default": 1}}),
+        &["a", "b"],
+    );
+    let new_id = |old: TaskId| (old == id("a")).then(|| id("copy"));
+    let copied = copied(&task.schemas.unwrap(), new_id).unwrap().to_map();
+    let expected = json!({
+        "x": format!("{}.v", id("copy")),
+        "y": {"from": format!("{}.v", id("b")), "default": 1},
+    });
+    assert_eq!(copied["wiring"], expected);
+}
+
+#[test]
+fn the_form_is_checked_member_by_member() {
+    let faults = |wiring: Value| -> Vec<(String, &'static str)> {
+        let schemas = json!({"wiring": wiring});
+        let faults = form_faults(schemas.as_object().unwrap());
+        faults
+            .into_iter()
+            .map(|fault| (fault.path.join("/"), fault.reason))
+            .collect()
+    };
+    let fault = |path: &str, reason| vec![(path.to_owned(), reason)];
+    assert_eq!(faults(json!({})), []);
+    assert_eq!(
+        faults(json!({"x": "a.b", "y": {"from": "a#", "required": false}})),
+        []
+    );
+    assert_eq!(faults(json!([])), fault("", "Wrong type"));
+    for text in ["", "a", ".b", "a.", "a.b#c", "a.b#/~2", "#/x"] {
+        assert_eq!(
+            faults(json!({"x": text})),
+            fault("x", "Invalid reference"),
+            "{text}"
+        );
+    }
+    assert_eq!(faults(json!({"x": 1})), fault("x", "Invalid reference"));
+    assert_eq!(
+        faults(json!({"x": {}})),
+        fault("x/from", "Required field is missing")
+    );
+    assert_eq!(
+        faults(json!({"x": {"from": 1}})),
+        fault("x/from", "Invalid reference")
+    );
+    assert_eq!(
+        faults(json!({"x": {"from": "a.b", "required": 1}})),
+        fault("x/required", "Wrong type")
+    );
+    assert_eq!(
+        faults(json!({"x": {"from": "a.b", "form": 1}})),
+        fault("x/form", "Unknown field")
+    );
+    let many: Map<_, _> = (0..=limits::WIRED_INPUTS_MAX)
+        .map(|i| (i.to_string(), json!("a.b")))
+        .collect();
+    assert_eq!(faults(Value::Object(many)), fault("", "Too many inputs"));
+}
