@@ -129,6 +129,8 @@ use_cases! {
     RotateToken = "tokens.rotate" needs None,
     /// Revoke a token: one's own, or any with the scope `admin`.
     RevokeToken = "tokens.revoke" needs None,
+    /// Refuse JWTs of an issuer before they expire.
+    DenyJwt = "tokens.deny" needs Some(Scope::Admin),
     /// Read what was done by whom.
     ReadAudit = "audit.list" needs Some(Scope::Admin),
     /// Read who one is.

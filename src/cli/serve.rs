@@ -16,7 +16,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::AdminTokens;
-use taskledger_auth::jwt::DeniedTokens;
 use tokio_util::sync::CancellationToken;
 
 /// What calls that are under way get to end here, before their flows are handed over: commands take
@@ -70,16 +69,10 @@ async fn start_server(
         .filter_map(|listen| listen.to_socket_addrs().ok());
     config.engine.egress.own = own.flatten().collect();
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
-    let issuers = if issuers.is_empty() {
-        None
-    } else {
-        let nobody = Arc::new(DeniedTokens::default());
-        Some(server::oidc_issuers(issuers, &egress, nobody))
-    };
     let mut webhooks = server::webhooks(&config.engine, &egress);
     webhooks.worker.grace = config.shutdown_grace;
-    let registry =
-        server::executors(executors, &config.engine, egress).map_err(|e| CliError::failed(&e))?;
+    let registry = server::executors(executors, &config.engine, egress.clone())
+        .map_err(|e| CliError::failed(&e))?;
     let mut storage = storage(&config.engine.storage)?;
     if let Storage::Database(database) = &mut storage {
         database.node_ca.clone_from(&config.node_ca);
@@ -117,6 +110,8 @@ async fn start_server(
     let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| CliError::failed(&e))?;
+    let deny_list = server.tokens().denied().clone();
+    let issuers = (!issuers.is_empty()).then(|| server::oidc_issuers(issuers, &egress, deny_list));
     let is_reachable = config.is_reachable();
     let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
     let authenticate = match authenticate.await {

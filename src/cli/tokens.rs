@@ -7,6 +7,7 @@
 mod audit;
 mod change;
 mod create;
+mod deny;
 mod list;
 mod place;
 mod time;
@@ -31,6 +32,7 @@ Examples:
   taskledger tokens list
   taskledger tokens rotate ab23cd45ef67gh2j --grace 1h
   taskledger tokens revoke ab23cd45ef67gh2j
+  taskledger tokens deny https://login.example.com --sub ann
   taskledger tokens create admin --service --scopes all --data-dir ./taskledger-data
 
 The last one needs no token: it writes into the store of a server that does not run. In a database, servers may be
@@ -49,6 +51,7 @@ enum Command {
     Rotate(change::Rotate),
     /// End a token with all of its secrets
     Revoke(change::One),
+    Deny(deny::Args),
     /// Print a fresh token that is stored nowhere, for `serve --admin-token-file`
     Generate,
 }
@@ -60,6 +63,7 @@ pub(super) async fn tokens(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         Command::List(args) => args.request(),
         Command::Rotate(args) => args.request(),
         Command::Revoke(args) => args.request("tokens.revoke"),
+        Command::Deny(args) => args.request(),
         Command::Generate => {
             let token = Token::fresh(&*super::storage::clock());
             out.line(token.reveal())?;

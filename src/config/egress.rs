@@ -112,7 +112,7 @@ impl EgressConfig {
 }
 
 /// A network, or one address.
-fn net(text: &str) -> Result<IpNet, String> {
+pub(super) fn net(text: &str) -> Result<IpNet, String> {
     let one = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse::<IpNet>()
         .map(|net| net.trunc())

@@ -7,6 +7,7 @@ use super::{
 use crate::tls::Certificates;
 use crate::transport::http;
 use clap::Args;
+use ipnet::IpNet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -129,6 +130,16 @@ pub struct ServerConfig {
     )]
     pub allowed_hosts: Vec<String>,
 
+    /// A reverse proxy, or a network of them, that is believed from which address a request comes; may be repeated
+    #[arg(
+        long = "trusted-proxies",
+        value_name = "NET",
+        env = "TASKLEDGER_TRUSTED_PROXIES",
+        value_delimiter = ',',
+        value_parser = super::egress::net
+    )]
+    pub trusted_proxies: Vec<IpNet>,
+
     /// Where the data is and what may run.
     #[command(flatten)]
     pub engine: EngineConfig,
@@ -189,6 +200,7 @@ impl ServerConfig {
             streams_max: self.streams_max as usize,
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
             request_timeout: self.request_timeout,
             shutdown_grace: self.shutdown_grace,
             ..http::Options::default()

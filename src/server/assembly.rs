@@ -22,6 +22,7 @@ use crate::subscription::runner;
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::outbox::Outbox;
+use crate::webhooks::owners::OwnersInLog;
 use crate::webhooks::worker;
 use std::sync::Arc;
 use taskledger_auth::{Action, AdminTokens, AuditLog, By, Entry, Tokens, Vault, VaultError};
@@ -95,6 +96,7 @@ impl Assembly {
         };
         let parts = worker::Parts {
             deliveries: kept.clone(),
+            owners: Arc::new(OwnersInLog::new(store.clone())),
             sender: egress.clone(),
             clock: self.clock.clone(),
         };

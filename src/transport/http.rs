@@ -11,6 +11,7 @@ mod body;
 mod connection;
 mod credentials;
 mod door;
+mod forwarded;
 mod health;
 mod hosts;
 mod origins;
@@ -40,6 +41,8 @@ use crate::transport::jsonrpc::Dispatcher;
 use chrono::{DateTime, Utc};
 use connection::{Connections, Place, Timeouts};
 use door::Door;
+use forwarded::TrustedProxies;
+use ipnet::IpNet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -80,6 +83,8 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Names under which the server is asked besides its own, as [`host`] writes them; `*`: any.
     pub allowed_hosts: Vec<String>,
+    /// Networks of reverse proxies that are believed from which address a request comes.
+    pub trusted_proxies: Vec<IpNet>,
     /// Bytes of an HTTP request body.
     pub body_bytes_max: usize,
     /// Bytes of request bodies in hand at once, from their first byte to the answer, over all
@@ -113,6 +118,7 @@ impl Default for Options {
             streams_max: STREAMS_MAX,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
             body_bytes_max: taskledger_domain::limits::REQUEST_BODY_BYTES_MAX,
             receiving_bytes_max: 256 * 1024 * 1024,
             answers_bytes_max: 256 * 1024 * 1024,
@@ -280,6 +286,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             draining: shutdown.clone(),
             cut: door.cut.clone(),
             names_peers: door.authenticate.is_some(),
+            proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         });
         loop {
             let accepted = tokio::select! {

@@ -41,6 +41,10 @@ words! {
         TokenRotate = "token.rotate",
         /// A token was revoked.
         TokenRevoke = "token.revoke",
+        /// A JWT is refused from now on; the object is its `jti`.
+        JwtDeny = "jwt.deny",
+        /// The JWTs that a subject got up to now are refused; the object is their `sub`.
+        SubjectDeny = "jwt.deny_subject",
         /// Credentials were refused; the object is the reason.
         LoginFailed = "login.failed",
         /// Somebody with `users:any` read a flow of somebody else; the object is the flow.

@@ -6,11 +6,13 @@
 
 mod cache;
 mod changes;
+mod denied;
 mod first;
 mod keeping;
 mod rules;
 
 pub use changes::{Created, New};
+pub use denied::StoredDenyList;
 pub use first::{ADMIN_TOKEN_FILE, AdminTokens, FirstError};
 pub use rules::{
     GRACE_DEFAULT_S, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, NOTE_CHARS_MAX, Refusal,
@@ -73,6 +75,7 @@ pub struct Tokens {
     clock: SharedClock,
     admins: AdminTokens,
     cache: Cache,
+    denied: Arc<StoredDenyList>,
     lanes: [tokio::sync::Mutex<()>; LANES],
     /// The store is left alone until then.
     alone_until: AtomicI64,
@@ -98,6 +101,7 @@ impl Tokens {
         admins: AdminTokens,
     ) -> Self {
         Self {
+            denied: Arc::new(StoredDenyList::new(store.clone(), clock.clone())),
             store,
             audit,
             clock,

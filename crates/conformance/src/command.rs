@@ -4,6 +4,7 @@ use crate::error::Error;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -72,6 +73,9 @@ pub(crate) struct Args {
     /// What another user sends instead, for clauses about who may see what; may be repeated
     #[arg(long = "other-header", value_name = "NAME:VALUE", value_parser = header)]
     other_headers: Vec<(HeaderName, HeaderValue)>,
+    /// Authorities in PEM that the certificate of an `https` server may come from, beside those of the system
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// How long one call may take
     #[arg(long, value_name = "SECONDS", default_value_t = CALL_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -99,9 +103,9 @@ impl Args {
 fn server_url(text: &str) -> Result<String, String> {
     let parsed =
         reqwest::Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
-    if parsed.scheme() != "http" {
+    if !matches!(parsed.scheme(), "http" | "https") {
         return Err(format!(
-            "cannot talk to `{text}`: only `http://` is supported"
+            "cannot talk to `{text}`: only `http://` and `https://` are supported"
         ));
     }
     if !parsed.has_host() {
@@ -150,7 +154,8 @@ pub(crate) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, Error>
         return Ok(ExitCode::SUCCESS);
     }
     let clock = SystemClock::default();
-    let suite = Suite::new(options(&args), &clock).map_err(Error::Usage)?;
+    let options = options(&args).map_err(Error::Usage)?;
+    let suite = Suite::new(options, &clock).map_err(Error::Usage)?;
     reach(&args.url).await?;
     let (terminal, count) = (std::io::stderr().is_terminal(), clauses.len());
     let progress = |done| {
@@ -169,8 +174,20 @@ pub(crate) async fn run(args: Args, out: &mut Output) -> Result<ExitCode, Error>
     })
 }
 
-fn options(args: &Args) -> Options {
-    Options {
+/// # Errors
+/// What is wrong with `--ca-file`.
+fn options(args: &Args) -> Result<Options, String> {
+    let authorities = match &args.ca_file {
+        None => Vec::new(),
+        Some(path) => taskledger_net::tls::authorities(path).map_err(|reason| {
+            format!(
+                "--ca-file: `{}` cannot be used: {reason}; expected PEM, blocks of `-----BEGIN CERTIFICATE-----`",
+                path.display()
+            )
+        })?,
+    };
+    Ok(Options {
+        authorities,
         path: args.path.clone(),
         executor: args.executor.clone(),
         slow_executor: args.slow_executor.clone(),
@@ -180,7 +197,7 @@ fn options(args: &Args) -> Options {
         other_headers: args.other_headers.iter().cloned().collect(),
         call_timeout: Duration::from_secs(args.timeout),
         ..Options::new(&args.url)
-    }
+    })
 }
 
 /// Whether anybody listens: a wrong address is no verdict on a server.
@@ -323,6 +340,7 @@ conforms: no MUST is broken
             "--slow-inputs {\"s\":60} --failing-task {\"inputs\":{}} --timeout 1",
             "--only interface/json-rpc --json --strict",
             "--list --markdown",
+            "--url https://h --ca-file ca.pem",
         ] {
             assert!(read(line).is_ok(), "{line}");
         }
@@ -331,10 +349,20 @@ conforms: no MUST is broken
             "--slow-inputs 1",
             "--timeout 0",
             "--url nonsense",
-            "--url https://h",
+            "--url ftp://h",
         ] {
             assert!(read(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_file_without_authorities_is_refused_by_its_name() {
+        let args = Args::try_parse_from(["program", "--ca-file", "Cargo.toml"]).unwrap();
+        let refused = options(&args).unwrap_err();
+        assert!(
+            refused.starts_with("--ca-file: `Cargo.toml` cannot be used"),
+            "{refused}"
+        );
     }
 
     #[test]

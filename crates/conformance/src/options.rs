@@ -5,6 +5,7 @@ use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use std::time::Duration;
+use taskledger_net::tls::{Authority, client_trusting};
 
 /// How long one call may take: longer than a sound server needs for the largest call of the suite.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(15);
@@ -12,7 +13,7 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 /// A server and its executors. Names and inputs differ between implementations.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Scheme, host and port: `http://127.0.0.1:8000`.
+    /// Scheme (`http` or `https`), host and port: `http://127.0.0.1:8000`.
     pub url: String,
     /// Where calls go: `/` or `/tasks`.
     pub path: String,
@@ -28,6 +29,8 @@ pub struct Options {
     pub headers: HeaderMap,
     /// What another user sends instead; none where no other is known.
     pub other_headers: HeaderMap,
+    /// Authorities that certificates of the server may come from, beside those of the system.
+    pub authorities: Vec<Authority>,
     /// How long one call may take.
     pub call_timeout: Duration,
 }
@@ -45,6 +48,7 @@ impl Options {
             failing_task: failing_task(),
             headers: HeaderMap::new(),
             other_headers: HeaderMap::new(),
+            authorities: Vec::new(),
             call_timeout: CALL_TIMEOUT,
         }
     }
@@ -52,14 +56,17 @@ impl Options {
     /// A client that sends [`Self::headers`], unless a request has others of the same names.
     ///
     /// # Errors
-    /// The system cannot make one.
-    pub(super) fn client(&self) -> reqwest::Result<Client> {
-        taskledger_net::tls::client()
+    /// The system cannot make one, or one of [`Self::authorities`] cannot be one.
+    pub(super) fn client(&self) -> Result<Client, String> {
+        let trusting = client_trusting(self.authorities.iter().cloned());
+        trusting
+            .map_err(|error| error.to_string())?
             .no_proxy()
             .tcp_nodelay(true)
             .redirect(Policy::none())
             .default_headers(self.headers.clone())
             .build()
+            .map_err(|error| error.to_string())
     }
 
     /// The address of calls.

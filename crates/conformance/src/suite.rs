@@ -34,12 +34,12 @@ impl<'a> Suite<'a> {
         let address = options.endpoint();
         let url = reqwest::Url::parse(&address)
             .map_err(|error| format!("`{address}` is no URL: {error}"))?;
-        if url.scheme() != "http" {
+        if !matches!(url.scheme(), "http" | "https") {
             return Err(format!(
-                "cannot talk to `{url}`: only `http://` is supported"
+                "cannot talk to `{url}`: only `http://` and `https://` are supported"
             ));
         }
-        let client = options.client().map_err(|error| error.to_string())?;
+        let client = options.client()?;
         Ok(Self {
             options,
             client,

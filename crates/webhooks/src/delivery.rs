@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::{FlowId, TaskId, Timestamp};
 pub use taskledger_sealing::Secret;
 use uuid::Uuid;
 
@@ -78,6 +78,8 @@ pub struct Leased {
     pub lease: Lease,
     /// Where to send.
     pub url: Arc<str>,
+    /// Whose it is: it gets messages about this user's flows only. `None`: about all flows.
+    pub owner: Option<Arc<str>>,
     /// Headers of its own, in the clear.
     pub headers: Vec<(Arc<str>, Secret)>,
     /// Keys to sign with, the newest first; more than one during a rotation.
@@ -188,6 +190,8 @@ pub struct Due {
     pub message_id: Arc<str>,
     /// The task that it is about.
     pub task: Option<TaskId>,
+    /// The flow of that task.
+    pub flow: Option<FlowId>,
     /// The exact bytes.
     pub body: Bytes,
     /// Attempts of the schedule so far.

@@ -16,6 +16,7 @@ pub mod endpoint;
 pub mod headers;
 pub mod memory;
 pub mod outbox;
+pub mod owners;
 pub mod schedule;
 pub mod secret;
 pub mod signature;

@@ -8,11 +8,13 @@ use super::delivery::{
     Secret, Told, Unavailable,
 };
 use super::endpoint::{DisabledReason, EndpointId, EventName, Ordering};
+use super::owners::{Owner, Owners};
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::{FlowId, TaskId, Timestamp};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -21,6 +23,8 @@ use uuid::Uuid;
 pub struct Endpoint {
     /// Where to send.
     pub url: Arc<str>,
+    /// Whose it is.
+    pub owner: Option<Arc<str>>,
     /// Headers of its own.
     pub headers: Vec<(Arc<str>, Secret)>,
     /// Keys, the newest first.
@@ -44,6 +48,8 @@ pub struct Delivery {
     pub endpoint: EndpointId,
     /// About what.
     pub task: Option<TaskId>,
+    /// In which flow.
+    pub flow: Option<FlowId>,
     /// What is sent; `None`: the delivery's number.
     pub body: Option<Bytes>,
     /// Where it stands.
@@ -65,6 +71,41 @@ struct Rows {
     said: Vec<(EndpointId, EventName)>,
     fenced: usize,
     unavailable: bool,
+}
+
+/// [`Owners`] without a log, for tests; `Default` knows no flow.
+#[derive(Debug, Default)]
+pub struct MemoryOwners {
+    flows: Mutex<HashMap<FlowId, Owner>>,
+    unavailable: AtomicBool,
+}
+
+impl MemoryOwners {
+    /// From now on the flow is this user's.
+    pub fn give(&self, flow: FlowId, user: &str) {
+        self.flows().insert(flow, Owner::User(Arc::from(user)));
+    }
+
+    /// Whether every question fails.
+    pub fn set_unavailable(&self, unavailable: bool) {
+        self.unavailable.store(unavailable, Relaxed);
+    }
+
+    fn flows(&self) -> MutexGuard<'_, HashMap<FlowId, Owner>> {
+        self.flows
+            .lock()
+            .expect("no code panics while it holds the owners")
+    }
+}
+
+#[async_trait]
+impl Owners for MemoryOwners {
+    async fn of(&self, flow: FlowId) -> Result<Owner, Unavailable> {
+        match self.unavailable.load(Relaxed) {
+            true => Err(Unavailable("it was made to fail".to_owned())),
+            false => Ok(self.flows().get(&flow).cloned().unwrap_or(Owner::Unknown)),
+        }
+    }
 }
 
 /// [`Deliveries`] without a database, for tests; `Default` has no endpoint.
@@ -93,6 +134,7 @@ impl MemoryDeliveries {
     pub fn add_endpoint(&self, id: EndpointId, url: &str, keys: Vec<Key>) {
         let endpoint = Endpoint {
             url: Arc::from(url),
+            owner: None,
             headers: Vec::new(),
             keys,
             ordering: Ordering::default(),
@@ -136,6 +178,7 @@ impl MemoryDeliveries {
         let delivery = Delivery {
             endpoint,
             task,
+            flow: None,
             body: None,
             state: State::Waiting,
             next_at: at,
@@ -302,6 +345,7 @@ impl Deliveries for MemoryDeliveries {
                     token: endpoint.token,
                 },
                 url: endpoint.url.clone(),
+                owner: endpoint.owner.clone(),
                 headers: endpoint.headers.clone(),
                 keys: endpoint.keys.clone(),
                 ordering: endpoint.ordering,
@@ -346,6 +390,7 @@ impl Deliveries for MemoryDeliveries {
                 id,
                 message_id: Arc::from(format!("msg_{}", id.0)),
                 task: row.task,
+                flow: row.flow,
                 body: row.body.clone().unwrap_or_else(|| id.0.to_string().into()),
                 attempts: row.attempts,
                 cause: if row.by_hand {

@@ -18,6 +18,7 @@ mod verdict;
 
 use super::attempt::Sender;
 use super::delivery::{Deliveries, Unavailable};
+use super::owners::Owners;
 use super::schedule::DEFAULT_SECONDS;
 use counters::Counters;
 pub use counters::{CLASSES, Counts};
@@ -83,6 +84,8 @@ impl Default for Options {
 pub struct Parts {
     /// What is due.
     pub deliveries: Arc<dyn Deliveries>,
+    /// Whose flows are whose.
+    pub owners: Arc<dyn Owners>,
     /// The way out.
     pub sender: Arc<dyn Sender>,
     /// Times and the worker's name.

@@ -80,6 +80,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::CreateToken
         | UseCase::RotateToken
         | UseCase::RevokeToken
+        | UseCase::DenyJwt
         | UseCase::DeclareMethod
         | UseCase::UndeclareMethod
         | UseCase::DrainWorker

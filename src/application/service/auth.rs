@@ -8,7 +8,7 @@ use crate::application::context::Context;
 use crate::application::limits::Limits;
 use crate::clock::SharedClock;
 use std::sync::Arc;
-use taskledger_auth::store::{AuditFilter, Owner, TokenRow};
+use taskledger_auth::store::{AuditFilter, DeniedJwt, DeniedRow, Owner, TokenRow};
 use taskledger_auth::tokens::{Created, New, Refusal};
 use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, Reach, TokenId, Tokens};
 use taskledger_domain::{FlowId, Violation};
@@ -152,6 +152,22 @@ impl Access {
         revoked.map_err(|refusal| refused(refusal, Some(id)))
     }
 
+    /// Refuses JWTs of an issuer before they expire.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn deny_jwt(
+        &self,
+        context: &Context,
+        issuer: Arc<str>,
+        what: DeniedJwt,
+    ) -> Result<DeniedRow, Error> {
+        self.admit(context, UseCase::DenyJwt)?;
+        let (caller, origin) = (&context.caller, origin(context));
+        let denied = self.tokens.deny(caller, &origin, issuer, what).await?;
+        denied.map_err(|refusal| refused(refusal, None))
+    }
+
     /// Rows of the audit log, newest first; `before` is where the page before ended.
     ///
     /// # Errors
@@ -234,6 +250,7 @@ fn refused(refusal: Refusal, id: Option<&TokenId>) -> Error {
         Refusal::Note => ("note", "a shorter note"),
         Refusal::Nothing => ("scopes", "at least one scope"),
         Refusal::Full(_) => ("tokens", "fewer tokens"),
+        Refusal::DeniedFull(_) => ("value", "fewer JWTs that are refused"),
     };
     let actual = match (field, id) {
         ("id", Some(id)) => id.to_string().into(),

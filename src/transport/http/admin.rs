@@ -5,6 +5,7 @@
 //! watched.
 
 use super::connection::{Connections, Place, Timeouts};
+use super::forwarded::TrustedProxies;
 use super::health::Probe;
 use super::hosts::Hosts;
 use super::scrape::{self, Scraped};
@@ -85,6 +86,7 @@ impl Admin {
             draining: stop.clone(),
             cut: stop.clone(),
             names_peers: false,
+            proxies: TrustedProxies::default(),
         });
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let tracker = TaskTracker::new();

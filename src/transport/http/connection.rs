@@ -4,6 +4,7 @@
 //! there is one, included), when nothing happens on it for a while, when the server drains (after the answers that are under way), and at once when
 //! the grace of the shutdown is over.
 
+use super::forwarded::TrustedProxies;
 use super::hosts::Hosts;
 use super::tls::{Socket, handshake};
 use axum::Router;
@@ -14,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -59,6 +60,8 @@ pub(super) struct Connections {
     pub(super) cut: CancellationToken,
     /// Whether requests carry the address of their [`Peer`].
     pub(super) names_peers: bool,
+    /// Whom to believe that somebody else is behind it.
+    pub(super) proxies: TrustedProxies,
 }
 
 impl Connections {
@@ -91,7 +94,8 @@ impl Connections {
                 request.extensions_mut().insert(place.clone());
             }
             if let Some(peer) = peer {
-                request.extensions_mut().insert(Peer(peer));
+                let client = self.proxies.client(peer.ip(), request.headers());
+                request.extensions_mut().insert(Peer(client));
             }
             let refusal = self.hosts.refusal(request.uri(), request.headers());
             let mut router = self.router.clone();
@@ -195,9 +199,9 @@ impl Seen {
     }
 }
 
-/// The other end of a connection.
+/// The client: the other end of a connection, or whom a trusted proxy names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) SocketAddr);
+pub(super) struct Peer(pub(super) IpAddr);
 
 /// The place of a connection among all; a socket keeps it when the connection has become one.
 #[derive(Debug, Clone)]

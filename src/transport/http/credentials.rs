@@ -32,7 +32,7 @@ impl<C> Door<C> {
             return Err(Denied::Malformed);
         }
         let bearer = bearer(&head.headers)?;
-        let from = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let from = head.extensions.get::<Peer>().map(|peer| peer.0);
         authenticate.caller(bearer, from).await
     }
 

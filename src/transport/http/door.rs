@@ -324,7 +324,7 @@ pub(super) type Opens = (OwnedSemaphorePermit, Option<Session>);
 pub(super) fn context(head: &Parts, caller: Arc<Caller>, correlation: Arc<str>) -> CallContext {
     let trace = head.headers.get(TRACEPARENT);
     let mut context = CallContext::of(caller, correlation);
-    context.address = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    context.address = head.extensions.get::<Peer>().map(|peer| peer.0);
     context.trace = trace
         .and_then(|value| value.to_str().ok())
         .and_then(valid_traceparent)

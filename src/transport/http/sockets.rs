@@ -40,7 +40,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             dispatcher: self.dispatcher.clone(),
             clock: self.clock.clone(),
             caller,
-            address: head.extensions.get::<Peer>().map(|peer| peer.0.ip()),
+            address: head.extensions.get::<Peer>().map(|peer| peer.0),
             session: self.session(&head),
             heard: crate::transport::ws::Heard::new(),
             requests: self.requests.clone(),

@@ -12,7 +12,7 @@ mod work;
 pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
 pub(super) use system::{executors, health, rebuild_started};
-pub(super) use tokens::{audit_page, created_token, token, token_page, whoami};
+pub(super) use tokens::{audit_page, created_token, denied, token, token_page, whoami};
 pub(crate) use work::ClaimJson;
 pub(super) use work::{claims, drained, method, methods, undeclared, workers};
 

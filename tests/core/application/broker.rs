@@ -17,7 +17,7 @@ use taskledger::engine::executor::Registry;
 use taskledger::engine::{ExecutorDirectory, WorkerRegistry};
 use taskledger::sealing::Keyring;
 use taskledger::webhooks::api::Webhooks;
-use taskledger::webhooks::memory::MemoryDeliveries;
+use taskledger::webhooks::memory::{MemoryDeliveries, MemoryOwners};
 use taskledger::webhooks::store::Store as WebhookStore;
 use taskledger::webhooks::worker;
 use taskledger_auth::store::AuthStore;
@@ -80,6 +80,7 @@ impl Broker {
         let options = egress::Options::new(policy.clone(), Arc::new(nobody));
         let (_, deliveries) = worker::Service::new(
             worker::Parts {
+                owners: Arc::<MemoryOwners>::default(),
                 deliveries: Arc::<MemoryDeliveries>::default(),
                 sender: Arc::new(Egress::new(options).unwrap()),
                 clock: clock.clone(),

@@ -194,6 +194,7 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::DrainWorker
         | UseCase::ReadMetrics
         | UseCase::CreateToken
+        | UseCase::DenyJwt
         | UseCase::ListTokens
         | UseCase::ReadAudit
         | UseCase::WhoAmI

@@ -294,3 +294,37 @@ async fn a_copy_by_whoever_acts_for_all_stays_with_the_owner_of_the_original() {
     );
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_a_webhook_is_given_up_when_its_flow_is_somebody_elses() {
+    let world = World::start().await;
+    let webhook = json!({"url": "https://receiver.invalid/hook"});
+    let webhook = world.call("ann", "webhooks.create", webhook).await["id"].take();
+    let root = given_task(&world, "ann", "a").await;
+    let below = json!({"name": "b", "parent_id": root});
+    let task = world.call("ann", "tasks.create", below).await["id"].take();
+    world
+        .call("ann", "tasks.cancel", json!({"task_id": task}))
+        .await;
+    let delivery = async |wanted: fn(&Value) -> bool| loop {
+        let of = json!({"id": webhook});
+        let mut page = world.call("ann", "webhooks.deliveries", of).await;
+        let first = page["deliveries"].get_mut(0).map(Value::take);
+        let first = first.unwrap_or_default();
+        if wanted(&first) {
+            break first;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let noted = delivery(|delivery| delivery["state"] == "waiting").await;
+
+    let to_bob = json!({"task_id": root, "updates": {"user_id": "bob"}});
+    world.call("chief", "tasks.update", to_bob).await;
+    let again = json!({"delivery_id": noted["id"]});
+    world.call("ann", "webhooks.redeliver", again).await;
+
+    let given_up = delivery(|delivery| delivery["state"] == "dead").await;
+    let attempts = given_up["log"].as_array().unwrap();
+    assert_eq!(attempts.last().unwrap()["error"], "owner", "{given_up}");
+    world.close().await;
+}

@@ -138,6 +138,7 @@ const READERS: &[(&str, Read)] = &[
     ("tokens.list", faults::<tokens::list::Params>),
     ("tokens.rotate", faults::<tokens::rotate::Params>),
     ("tokens.revoke", faults::<tokens::one::Params>),
+    ("tokens.deny", faults::<tokens::deny::Params>),
     ("audit.list", faults::<params::audit::Params>),
 ];
 

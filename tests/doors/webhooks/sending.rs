@@ -7,7 +7,7 @@ use taskledger::clock::{Clock, SystemClock};
 use taskledger::egress::{self, Egress, Policy, SystemLookup};
 use taskledger::webhooks::delivery::{DeliveryId, Key, Secret};
 use taskledger::webhooks::endpoint::EndpointId;
-use taskledger::webhooks::memory::{Delivery, MemoryDeliveries, State};
+use taskledger::webhooks::memory::{Delivery, MemoryDeliveries, MemoryOwners, State};
 use taskledger::webhooks::worker::{Counts, Handle, Options, Parts, Service};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,7 @@ impl Sending {
         );
         let parts = Parts {
             deliveries: store.clone(),
+            owners: Arc::<MemoryOwners>::default(),
             sender: Arc::new(egress),
             clock: clock.clone(),
         };

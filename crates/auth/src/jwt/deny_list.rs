@@ -1,7 +1,7 @@
 //! Tokens that are refused before they expire: the port, and a list in memory.
 
 use async_trait::async_trait;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
@@ -41,38 +41,44 @@ pub trait DenyList: fmt::Debug + Send + Sync {
 pub struct DeniedTokens {
     /// Issuer and `jti`.
     ids: RwLock<HashSet<(String, String)>>,
-    /// Issuer and `sub`.
-    subjects: RwLock<HashSet<(String, String)>>,
+    /// Issuer and `sub`, with the time until which tokens were issued that are refused, in milliseconds.
+    subjects: RwLock<HashMap<(String, String), i64>>,
 }
 
 impl DeniedTokens {
     /// Refuses the token with this `jti` from now on.
     pub fn deny_id(&self, issuer: &str, id: &str) {
-        add(&self.ids, issuer, id);
+        let mut ids = self.ids.write().unwrap_or_else(PoisonError::into_inner);
+        ids.insert((issuer.to_owned(), id.to_owned()));
     }
 
-    /// Refuses all tokens of this `sub` from now on.
-    pub fn deny_subject(&self, issuer: &str, subject: &str) {
-        add(&self.subjects, issuer, subject);
+    /// Refuses the tokens of this `sub` that were issued until then (milliseconds since 1970), or that do not say
+    /// when they were issued.
+    pub fn deny_subject(&self, issuer: &str, subject: &str, until_ms: i64) {
+        let subjects = self.subjects.write();
+        let mut subjects = subjects.unwrap_or_else(PoisonError::into_inner);
+        subjects.insert((issuer.to_owned(), subject.to_owned()), until_ms);
     }
-}
 
-fn add(list: &RwLock<HashSet<(String, String)>>, issuer: &str, text: &str) {
-    let mut list = list.write().unwrap_or_else(PoisonError::into_inner);
-    list.insert((issuer.to_owned(), text.to_owned()));
-}
+    fn denies_id(&self, issuer: &str, id: &str) -> bool {
+        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner);
+        !ids.is_empty() && ids.contains(&(issuer.to_owned(), id.to_owned()))
+    }
 
-fn holds(list: &RwLock<HashSet<(String, String)>>, issuer: &str, text: &str) -> bool {
-    let list = list.read().unwrap_or_else(PoisonError::into_inner);
-    !list.is_empty() && list.contains(&(issuer.to_owned(), text.to_owned()))
+    fn denies_subject(&self, token: &Revocable<'_>) -> bool {
+        let subjects = self.subjects.read().unwrap_or_else(PoisonError::into_inner);
+        if subjects.is_empty() {
+            return false;
+        }
+        let until = subjects.get(&(token.issuer.to_owned(), token.subject.to_owned()));
+        until.is_some_and(|until| token.issued_ms.is_none_or(|issued| issued <= *until))
+    }
 }
 
 #[async_trait]
 impl DenyList for DeniedTokens {
     async fn denies(&self, token: &Revocable<'_>) -> Result<bool, DenyListUnavailable> {
-        let by_id = token
-            .id
-            .is_some_and(|id| holds(&self.ids, token.issuer, id));
-        Ok(by_id || holds(&self.subjects, token.issuer, token.subject))
+        let by_id = token.id.is_some_and(|id| self.denies_id(token.issuer, id));
+        Ok(by_id || self.denies_subject(token))
     }
 }

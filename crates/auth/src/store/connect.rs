@@ -23,6 +23,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0002_secrets",
             include_str!("../../../../migrations/postgres/auth/0002_secrets.sql"),
         ),
+        (
+            "0003_denied_jwts",
+            include_str!("../../../../migrations/postgres/auth/0003_denied_jwts.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -34,6 +38,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0002_secrets",
             include_str!("../../../../migrations/sqlite/auth/0002_secrets.sql"),
+        ),
+        (
+            "0003_denied_jwts",
+            include_str!("../../../../migrations/sqlite/auth/0003_denied_jwts.sql"),
         ),
     ])
 });

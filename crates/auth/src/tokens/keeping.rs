@@ -68,6 +68,7 @@ impl Tokens {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.forget();
         }
+        self.denied.follow(generation).await;
     }
 
     /// Notes when tokens were used since this was last done: one transaction for all.
@@ -93,13 +94,14 @@ impl Tokens {
         noted
     }
 
-    /// Removes rows of the audit log, and tokens that have ended, after [`AUDIT_KEPT_DAYS`].
+    /// Removes rows of the audit log, and tokens that have ended and JWTs that are refused, after [`AUDIT_KEPT_DAYS`].
     ///
     /// # Errors
     /// [`Error`]: what was removed is removed.
     pub async fn sweep(&self) -> Result<(), Error> {
         let old = Timestamp(self.clock.now().0 - AUDIT_KEPT_DAYS * DAY_MICROS);
         self.store.sweep_tokens(old).await?;
+        self.store.sweep_denied(old).await?;
         self.store.sweep_audit(old).await?;
         Ok(())
     }

@@ -67,6 +67,11 @@ pub enum Refusal {
         "there are {0} tokens, and no more can be stored: revoke some and wait until they are removed"
     )]
     Full(i64),
+    /// As many JWTs are refused as there may be.
+    #[error(
+        "{0} JWTs are refused, and no more can be stored: remove their issuer from the settings instead"
+    )]
+    DeniedFull(i64),
 }
 
 /// Whether a caller may give out a token of `owner` that allows this.

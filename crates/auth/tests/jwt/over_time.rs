@@ -235,10 +235,12 @@ async fn tokens_and_subjects_on_the_deny_list_are_refused() {
         let list = Arc::new(DeniedTokens::default());
         let issuers = Issuers::start(vec![issuer(options())], &documents, list.clone());
         list.deny_id("https://other.example", "t-1");
-        list.deny_subject("https://other.example", "ann");
+        list.deny_subject("https://other.example", "ann", i64::MAX);
         assert_eq!(verdict(&issuers, &token).await, None);
         if by_subject {
-            list.deny_subject(ISSUER, "ann");
+            list.deny_subject(ISSUER, "ann", 0);
+            assert_eq!(verdict(&issuers, &token).await, None, "it was issued later");
+            list.deny_subject(ISSUER, "ann", i64::MAX);
         } else {
             list.deny_id(ISSUER, "t-1");
         }

@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod changes;
+mod denied;
 mod first;
 mod kill;
 mod secrets;

@@ -60,6 +60,7 @@ fn endpoint(headers: &[(&str, &str)]) -> Leased {
     Leased {
         lease,
         url: Arc::from("https://example.com/hook"),
+        owner: None,
         headers: headers.iter().map(own).collect(),
         keys: vec![Key {
             secret: secret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"),
@@ -76,6 +77,7 @@ fn due() -> Due {
         id: DeliveryId(1),
         message_id: Arc::from("msg_1"),
         task: None,
+        flow: None,
         body: Bytes::from_static(b"{}"),
         attempts: 0,
         cause: Cause::Scheduled,

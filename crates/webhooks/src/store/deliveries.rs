@@ -10,7 +10,7 @@ use crate::endpoint::EndpointId;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::LazyLock;
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::{FlowId, TaskId, Timestamp};
 use taskledger_sql::{Columns, Engine, MultiRow, Tx};
 use uuid::Uuid;
 
@@ -118,6 +118,7 @@ impl Store {
                     token,
                 },
                 url: c.text()?,
+                owner: c.opt_text()?,
                 headers: Vec::new(),
                 keys: Vec::new(),
                 ordering: row::ordering(c.word()?)?,
@@ -187,6 +188,7 @@ impl Store {
                         id: DeliveryId(c.int()?),
                         message_id: c.text()?,
                         task: c.opt_id()?.map(TaskId),
+                        flow: c.opt_id()?.map(FlowId),
                         body: Bytes::copy_from_slice(c.bytes()?),
                         attempts: c.number()?,
                         traceparent: c.opt_text()?,
@@ -430,7 +432,7 @@ const LEASE_SQLITE: &str = "WITH picked AS MATERIALIZED (
         ORDER BY next_at LIMIT $2)
     UPDATE endpoints SET lease_owner = $3, lease_token = lease_token + 1, lease_until = $4
     WHERE no IN (SELECT no FROM picked)
-    RETURNING no, id, lease_token, url, ordering, schedule, failures, failing_since, window_since,
+    RETURNING no, id, lease_token, url, owner, ordering, schedule, failures, failing_since, window_since,
         window_attempts, window_failures, open_until, openings, next_at";
 const LEASE_POSTGRES: &str = "WITH picked AS MATERIALIZED (
         SELECT no FROM endpoints
@@ -440,7 +442,7 @@ const LEASE_POSTGRES: &str = "WITH picked AS MATERIALIZED (
         ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED)
     UPDATE endpoints SET lease_owner = $3, lease_token = lease_token + 1, lease_until = $4
     WHERE no IN (SELECT no FROM picked)
-    RETURNING no, id, lease_token, url, ordering, schedule, failures, failing_since, window_since,
+    RETURNING no, id, lease_token, url, owner, ordering, schedule, failures, failing_since, window_since,
         window_attempts, window_failures, open_until, openings, next_at";
 static RENEW: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
@@ -456,12 +458,13 @@ const HOLD: &str =
     "SELECT no, lease_token, disabled_reason, open_until, is_callback FROM endpoints WHERE id = $1";
 const RELEASE: &str = "UPDATE endpoints SET lease_owner = NULL, lease_until = NULL WHERE no = $1";
 // By `deliveries_by_hand` and `deliveries_due`.
-const DUE_BY_HAND: &str = "SELECT d.id, m.id, d.task_id, m.body, d.attempts, m.traceparent,
+const DUE_BY_HAND: &str =
+    "SELECT d.id, m.id, d.task_id, m.flow_id, m.body, d.attempts, m.traceparent,
         CASE WHEN m.type = 'webhook.test' AND d.state = 'waiting' THEN CAST(3 AS BIGINT) ELSE 1 END
     FROM deliveries d JOIN messages m ON m.no = d.message
     WHERE d.endpoint = $1 AND d.hand_at <= $2
     ORDER BY d.hand_at, d.id LIMIT $3";
-const DUE: &str = "SELECT d.id, m.id, d.task_id, m.body, d.attempts, m.traceparent,
+const DUE: &str = "SELECT d.id, m.id, d.task_id, m.flow_id, m.body, d.attempts, m.traceparent,
         CASE WHEN d.recovered = 1 THEN CAST(2 AS BIGINT) ELSE 0 END
     FROM deliveries d JOIN messages m ON m.no = d.message
     WHERE d.endpoint = $1 AND d.next_at <= $2 AND d.hand_at IS NULL

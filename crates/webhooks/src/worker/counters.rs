@@ -117,6 +117,11 @@ impl Counters {
         }
     }
 
+    /// Counts a message that was given up without an attempt.
+    pub(super) fn count_given_up(&self) {
+        self.dead.fetch_add(1, Relaxed);
+    }
+
     /// Attempts by class, in the order of [`CLASSES`].
     pub(super) fn by_class(&self) -> [u64; CLASSES.len()] {
         std::array::from_fn(|class| self.classes[class].get())

@@ -2,13 +2,14 @@
 
 mod endpoints;
 mod faults;
+mod owners;
 mod several;
 mod sharing;
 
 use super::*;
 use crate::delivery::{Cause, DeliveryId};
 use crate::endpoint::EndpointId;
-use crate::memory::{Delivery, MemoryDeliveries, State};
+use crate::memory::{Delivery, MemoryDeliveries, MemoryOwners, State};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -195,6 +196,7 @@ struct Running {
 
 struct World {
     store: Arc<MemoryDeliveries>,
+    owners: Arc<MemoryOwners>,
     receivers: Arc<Receivers>,
     clock: Arc<Simulated>,
     workers: Vec<Running>,
@@ -217,6 +219,7 @@ impl World {
         };
         Self {
             store: Arc::default(),
+            owners: Arc::default(),
             receivers: Arc::default(),
             clock: Arc::new(clock),
             workers: Vec::new(),
@@ -226,6 +229,7 @@ impl World {
     fn start(&mut self, options: Options) {
         let parts = Parts {
             deliveries: self.store.clone(),
+            owners: self.owners.clone(),
             sender: self.receivers.clone(),
             clock: self.clock.clone(),
         };

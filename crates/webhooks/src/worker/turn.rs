@@ -2,6 +2,7 @@
 //!
 //! Only the turn that holds an endpoint decides about it, one ended attempt after the other. An endpoint
 //! that fails gets one attempt at a time. A turn is short: what the owner changes is read with the next.
+//! Before each attempt it is checked that the endpoint's owner may still see the task.
 
 use super::holding::Holding;
 use super::room::{Host, Place};
@@ -9,7 +10,7 @@ use super::verdict::told;
 use super::{STORE_AGAIN_AFTER, Shared};
 use crate::attempt::{Outcome, attempt};
 use crate::breaker;
-use crate::delivery::{Attempt, Due, Health, Leased, Recorded, Told};
+use crate::delivery::{Attempt, Due, Health, Leased, Next, Recorded, Told, Unavailable};
 use crate::endpoint::EventName;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -34,6 +35,10 @@ const GATHER: Duration = Duration::from_millis(100);
 const TURN: Duration = Duration::from_secs(10);
 /// An attempt may end this much after its limit.
 const OVERTIME: Duration = Duration::from_secs(3);
+
+/// What `webhooks.deliveries` shows of a message that is given up because its flow is somebody else's.
+const OWNER_CHANGED: &str =
+    "not sent: the task does not belong to the owner of the webhook any more";
 
 type Made = (Attempt, Outcome);
 
@@ -153,7 +158,11 @@ impl Turn {
                     }
                 }
                 () = stop.cancelled(), if willing => {}
-                place = shared.room.enter(&self.host), if wants => self.begin(place, stop).await,
+                place = shared.room.enter(&self.host), if wants => {
+                    if self.begin(place, stop).await == Recorded::Fenced {
+                        return End::Lost;
+                    }
+                }
                 () = new_messages(&mut self.hints, self.read), if !wants => self.drained = false,
             }
         }
@@ -193,18 +202,41 @@ impl Turn {
         }
     }
 
-    /// Begins the first of the queue. What has waited long for its place keeps it while it is read again.
-    async fn begin(&mut self, place: Place, stop: &CancellationToken) {
+    /// Begins the first of the queue, or gives it up. What has waited long for its place keeps it while it is
+    /// read again.
+    async fn begin(&mut self, place: Place, stop: &CancellationToken) -> Recorded {
         if self.read.elapsed() > FRESH {
             self.queue.clear();
             self.read_due().await;
         }
         if !self.is_willing(stop) || !self.has_room() {
-            return;
+            return Recorded::Yes;
         }
         let Some(due) = self.queue.pop_front() else {
-            return;
+            return Recorded::Yes;
         };
+        match self.is_allowed(&due).await {
+            Ok(true) => self.start(due, place),
+            Ok(false) => return self.give_up(&due).await,
+            Err(_) => {
+                drop(place);
+                self.queue.push_front(due);
+                sleep(STORE_AGAIN_AFTER).await;
+            }
+        }
+        Recorded::Yes
+    }
+
+    /// Whether the owner of the endpoint may see now what a message is about.
+    async fn is_allowed(&self, due: &Due) -> Result<bool, Unavailable> {
+        let (Some(user), Some(flow)) = (&self.endpoint.owner, due.flow) else {
+            return Ok(true);
+        };
+        let owner = self.shared.ask(self.shared.parts.owners.of(flow)).await?;
+        Ok(owner.allows(user))
+    }
+
+    fn start(&mut self, due: Due, place: Place) {
         self.begun.get_or_insert_with(Instant::now);
         let (shared, endpoint, sent) = (self.shared.clone(), self.endpoint.clone(), due.clone());
         let started = self.running.spawn(async move {
@@ -214,6 +246,28 @@ impl Turn {
             attempt(sender, &endpoint, &sent, now, shared.options.timeout).await
         });
         self.under_way.insert(started.id(), due);
+    }
+
+    /// Ends a message that must not be sent. That is no fault of the receiver, so its health stays as it is.
+    async fn give_up(&mut self, due: &Due) -> Recorded {
+        self.drained = false;
+        let attempt = Attempt {
+            detail: Some(Arc::from(OWNER_CHANGED)),
+            ..self.unsent(due, "owner")
+        };
+        let told = Told {
+            delivery: due.id,
+            attempt,
+            next: Next::Dead,
+            health: self.health,
+            disable: None,
+            say: None,
+        };
+        let recorded = self.record(&told).await;
+        if recorded == Recorded::Yes {
+            self.shared.counters.count_given_up();
+        }
+        recorded
     }
 
     async fn take_in(&mut self, ended: Result<(Id, Made), JoinError>) -> Recorded {
@@ -261,17 +315,22 @@ impl Turn {
     /// An attempt that did not even end: a fault of ours, which must not be repeated for ever.
     fn broken(&self, due: &Due) -> Made {
         tracing::error!(endpoint.id = %self.endpoint.lease.endpoint, "an attempt to deliver a webhook broke");
-        let attempt = Attempt {
+        let attempt = self.unsent(due, "internal");
+        (attempt, Outcome::Failed { retry_after: None })
+    }
+
+    /// An attempt without a request.
+    fn unsent(&self, due: &Due, error: &'static str) -> Attempt {
+        Attempt {
             at: self.shared.parts.clock.now(),
             duration_ms: 0,
             status: None,
-            error: Some("internal"),
+            error: Some(error),
             detail: None,
             remote: None,
             response: None,
             cause: due.cause,
-        };
-        (attempt, Outcome::Failed { retry_after: None })
+        }
     }
 
     /// Says in the log what changes for the endpoint; never its headers, nor what follows the host.

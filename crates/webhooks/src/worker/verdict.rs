@@ -64,6 +64,7 @@ mod tests {
                 id: DeliveryId(1),
                 message_id: Arc::from("m"),
                 task: None,
+                flow: None,
                 body: Bytes::new(),
                 attempts: 0,
                 cause,

@@ -2,7 +2,7 @@
 
 use super::super::dispatch::{Changes, Method};
 use super::super::error::RpcError;
-use super::super::params::tokens::{create, list, one, rotate};
+use super::super::params::tokens::{create, deny, list, one, rotate};
 use super::super::params::{audit, nothing};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
@@ -91,6 +91,23 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
                     let revoked = access.revoke_token(&call.context, &p.id).await;
                     let revoked = answer(access, revoked)?;
                     Ok::<_, RpcError>(replies::token(&revoked, access.clock().now()))
+                })
+            },
+        },
+        Method {
+            name: "tokens.deny",
+            title: "Deny JWTs",
+            summary: "Refuse access tokens of an OIDC issuer before they expire",
+            tags: &["token"],
+            params: deny::Params::questions(),
+            changes: Changes::Tokens,
+            about: about::tokens::deny(),
+            handler: |context, call| {
+                boxed(async move {
+                    let access = context.access();
+                    let p = deny::Params::read(&call.params)?;
+                    let denied = access.deny_jwt(&call.context, p.issuer, p.what).await;
+                    Ok::<_, RpcError>(replies::denied(&answer(access, denied)?))
                 })
             },
         },

@@ -5,7 +5,7 @@ use super::raw;
 use crate::application::api::{AuditPage, TokenPage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use taskledger_auth::store::{AuditRow, TokenRow};
+use taskledger_auth::store::{AuditRow, DeniedRow, TokenRow};
 use taskledger_auth::tokens::Created;
 use taskledger_auth::{Caller, Kind, Scopes};
 use taskledger_domain::Timestamp;
@@ -23,6 +23,16 @@ pub(in crate::transport::jsonrpc) fn created_token(
     let mut token = shown(&created.row, now);
     token.insert("token".to_owned(), json!(created.token.reveal()));
     raw(&token)
+}
+
+/// JWTs that are refused from now on.
+pub(in crate::transport::jsonrpc) fn denied(row: &DeniedRow) -> Box<RawValue> {
+    raw(&json!({
+        "issuer": row.issuer,
+        "claim": row.what.claim(),
+        "value": row.what.value(),
+        "denied_at": row.denied_at,
+    }))
 }
 
 /// A page of tokens.

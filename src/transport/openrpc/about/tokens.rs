@@ -200,6 +200,30 @@ pub fn revoke() -> About {
     )
 }
 
+/// `tokens.deny`.
+#[must_use]
+pub fn deny() -> About {
+    let (issuer, ann) = ("https://login.example.com", "ann");
+    about(
+        "Refuses access tokens of an OIDC issuer before they expire: on this server at once, on others within two \
+         seconds, for 400 days. By `sub` it refuses those that were issued up to a minute from now, so that the user can \
+         sign in again if the issuer lets him. Needs the scope `admin`.",
+        "denied",
+        object(json!({
+            "issuer": {"type": "string"},
+            "claim": {"type": "string", "enum": ["jti", "sub"]},
+            "value": {"type": "string"},
+            "denied_at": time(),
+        })),
+        &[],
+        (
+            "all tokens of a user",
+            json!({"issuer": issuer, "claim": "sub", "value": ann}),
+            json!({"issuer": issuer, "claim": "sub", "value": ann, "denied_at": TIME}),
+        ),
+    )
+}
+
 /// `audit.list`.
 #[must_use]
 pub fn audit() -> About {

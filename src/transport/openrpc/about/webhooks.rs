@@ -105,7 +105,7 @@ fn attempt() -> Value {
         "at": time(),
         "duration_ms": {"type": "integer", "minimum": 0},
         "status": {"type": ["integer", "null"], "description": "Of the answer, if there was one."},
-        "error": text_or_null("What went wrong; null when it arrived."),
+        "error": text_or_null("What went wrong; null when it arrived. `owner`: not sent, because the task belongs to somebody else now."),
         "detail": text_or_null("More about it."),
         "remote": text_or_null("The address it went to."),
         "response": text_or_null("The beginning of the answer."),
