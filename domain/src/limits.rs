@@ -25,8 +25,8 @@ pub const NAME_CHARS_MAX: usize = 255;
 pub const KEY_CHARS_MAX: usize = 255;
 /// Inputs of a task that are wired to results.
 pub const WIRED_INPUTS_MAX: usize = 256;
-/// Bytes of one reference to a result.
-pub const REFERENCE_BYTES_MAX: usize = 1024;
+/// Unicode scalar values in one reference to a result.
+pub const REFERENCE_CHARS_MAX: usize = 1024;
 /// Bytes of an error text that is recorded; longer ones are cut.
 pub const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Violations reported in one answer; the rest is counted.

@@ -90,7 +90,10 @@ fn palette() -> Vec<Value> {
 fn full() -> Value {
     json!({
         "name": "n", "user_id": "u", "parent_id": "a", "priority": 1, "inputs": {"x": 1},
-        "schemas": {"method": "m", "type": "local", "input_schema": {}},
+        "schemas": {
+            "method": "m", "type": "local", "input_schema": {},
+            "wiring": {"x": "a.b", "y": {"from": "a#/c~1", "required": true, "default": 1}},
+        },
         "dependencies": [{"id": "a", "required": true}],
         "params": {
             "retry": {"max_attempts": 2, "initial_delay_ms": 5, "multiplier": 1.5, "max_delay_ms": 9},
@@ -155,6 +158,7 @@ fn valid_fields() -> impl Strategy<Value = Value> {
                 json!(null),
                 json!({"method": "m"}),
                 json!({"method": "m", "type": "remote", "input_schema": {}, "more": 1}),
+                json!({"method": "m", "wiring": {"x": "a.b#/c", "y": {"from": "a#", "required": false, "default": null}}}),
             ]),
         ),
         maybe(

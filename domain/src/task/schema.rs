@@ -306,10 +306,17 @@ fn schemas() -> Value {
     })
 }
 
-/// Which references a text may be, a schema cannot say.
+/// A reference to a result: a name, then a key with or without a JSON pointer, or a pointer alone.
+const REFERENCE_PATTERN: &str = r"^[\s\S]+?([.][^#]+(#(/([^~]|~[01])*)?)?|#(/([^~]|~[01])*)?)$";
+
 fn wiring() -> Value {
-    let reference =
-        || json!({"type": "string", "minLength": 2, "maxLength": limits::REFERENCE_BYTES_MAX});
+    let reference = || {
+        json!({
+            "type": "string",
+            "pattern": REFERENCE_PATTERN,
+            "maxLength": limits::REFERENCE_CHARS_MAX,
+        })
+    };
     json!({
         "type": "object",
         "maxProperties": limits::WIRED_INPUTS_MAX,

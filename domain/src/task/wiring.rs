@@ -427,5 +427,5 @@ fn input_faults<'a>(key: &'a str, value: &'a Value) -> Vec<FormFault<'a>> {
 }
 
 fn is_reference(text: &str) -> bool {
-    text.len() <= limits::REFERENCE_BYTES_MAX && readings(text).next().is_some()
+    text.chars().count() <= limits::REFERENCE_CHARS_MAX && readings(text).next().is_some()
 }

@@ -29,3 +29,4 @@ mod transitions;
 mod trees;
 mod unknown_executors;
 mod updates;
+mod wiring;

@@ -97,7 +97,12 @@ impl TaskList {
         let mut wired = vec![None; ids.len()];
         // Without its dependencies nothing can be said of what is wired to them.
         if dependencies.len() == ids.len() {
-            for (i, task) in self.tasks.iter().enumerate() {
+            let specified = self
+                .tasks
+                .iter()
+                .enumerate()
+                .filter(|(_, t)| t.is_specified);
+            for (i, task) in specified {
                 let name = |name: &str| names.stored_id(name, &ids);
                 match wiring::resolve(&task.specification, &dependencies[i], name) {
                     Ok(schemas) => wired[i] = schemas,
