@@ -128,11 +128,17 @@ need_clients() {
     echo "$wanted" > "$folder/made-from"
 }
 
-# Where tests put what they throw away: memory when it has room for it, so that they neither wait for
-# other users of the disk nor wear it. Tests kill processes, not the machine.
+# Where tests put what they throw away: TMPDIR if it is set, else memory when it has room for it and programs may
+# be run there, so that tests neither wait for other users of the disk nor wear it. They kill processes, not the
+# machine.
 room_for_tests() {
+    if [ -n "${TMPDIR:-}" ]; then
+        echo "$TMPDIR"
+        return
+    fi
     local memory=/dev/shm needed_kib=$((6 * 1024 * 1024)) available free
-    if [ "$(stat -f -c %T "$memory" 2>/dev/null)" = tmpfs ] && [ -w "$memory" ]; then
+    if ! findmnt --noheadings --output OPTIONS --target "$memory" 2>/dev/null | grep -q noexec \
+        && [ "$(stat -f -c %T "$memory" 2>/dev/null)" = tmpfs ] && [ -w "$memory" ]; then
         available=$(df --output=avail -k "$memory" | tail -n 1)
         free=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
         if [ "$available" -ge "$needed_kib" ] && [ "${free:-0}" -ge "$needed_kib" ]; then
@@ -140,5 +146,5 @@ room_for_tests() {
             return
         fi
     fi
-    echo "${TMPDIR:-/tmp}"
+    echo /tmp
 }

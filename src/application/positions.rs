@@ -19,7 +19,7 @@ pub struct Positions {
     /// The furthest that the read models are known to have come.
     checkpoint: AtomicU64,
     inner: Mutex<Inner>,
-    /// A flow has come further.
+    /// A flow, or the read models, have come further.
     advanced: Notify,
 }
 
@@ -43,7 +43,9 @@ impl Positions {
 
     /// The read models have come this far: flows that end before can be forgotten.
     pub fn reached(&self, checkpoint: Position) {
-        self.checkpoint.fetch_max(checkpoint, Ordering::Relaxed);
+        if self.checkpoint.fetch_max(checkpoint, Ordering::Relaxed) < checkpoint {
+            self.advanced.notify_waiters();
+        }
     }
 
     /// Flows that are remembered.
@@ -138,7 +140,9 @@ mod tests {
         assert!(reached.as_mut().now_or_never().is_none());
         positions.advance(flow, 5);
         assert!(reached.as_mut().now_or_never().is_some());
+        let mut folded = Box::pin(positions.reaches(flow, 7));
+        assert!(folded.as_mut().now_or_never().is_none());
         positions.reached(7);
-        assert!(positions.reaches(flow, 7).now_or_never().is_some());
+        assert!(folded.as_mut().now_or_never().is_some());
     }
 }

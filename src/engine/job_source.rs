@@ -152,7 +152,11 @@ impl JobSource {
             wired: Vec::new(),
         };
         // What cannot be put together is said by the attempt when it is launched.
-        Some((material.wired().ok()?, bytes_max - left))
+        let literal = material.specification.bytes();
+        let material = material.wired().ok()?;
+        let grown = material.specification.bytes().saturating_sub(literal);
+        left = left.checked_sub(grown)?;
+        Some((material, bytes_max - left))
     }
 
     async fn read_log(&self, started: &Started) -> Result<Material, MaterialError> {

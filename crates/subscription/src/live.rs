@@ -205,6 +205,8 @@ impl Live {
     async fn publish(&self, events: &[Arc<Recorded>]) {
         let Some(last) = events.last() else { return };
         let end = Cursor::behind(last, PARTS_ALL);
+        // What does not show in time is shown by the read models later: an append with an unknown outcome.
+        let _ = tokio::time::timeout(SHOWN_WAIT, self.shown(events)).await;
         let watched = self.lock().watched(events);
         if watched.by_user {
             for event in events {
@@ -212,8 +214,6 @@ impl Live {
             }
         }
         let mut news = watched.chunks(events, end);
-        // What does not show in time is shown by the read models later: an append with an unknown outcome.
-        let _ = tokio::time::timeout(SHOWN_WAIT, self.shown(events)).await;
         let mut state = self.lock();
         if state.generation != watched.generation {
             news = state.watched(events).chunks(events, end);

@@ -10,15 +10,19 @@ mod tests;
 
 use crate::flow::{Dependency, Specification};
 use crate::limits;
+use crate::payload::Unfit;
 use crate::{Payload, TaskId};
 use serde_json::{Map, Value};
-use std::fmt;
+use std::collections::BTreeSet;
+use std::{fmt, io};
 
 /// The member of `schemas`.
 const MEMBER: &str = "wiring";
 const FROM: &str = "from";
 const REQUIRED: &str = "required";
 const DEFAULT: &str = "default";
+/// Characters of an id.
+const ID_CHARS: usize = 36;
 
 /// How a reference is written.
 pub const REFERENCE: &str =
@@ -112,7 +116,33 @@ enum Found<'v> {
     Whole(&'v Map<String, Value>),
 }
 
+/// Counts what is written to it.
+#[derive(Default)]
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.0 += part.len();
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Found<'_> {
+    /// Bytes of its text.
+    fn bytes(&self) -> usize {
+        let mut counter = Counter::default();
+        let written = match self {
+            Self::Value(value) => serde_json::to_writer(&mut counter, value),
+            Self::Whole(result) => serde_json::to_writer(&mut counter, result),
+        };
+        written.expect("JSON can always be written to memory");
+        counter.0
+    }
+
     fn to_value(&self) -> Value {
         match self {
             Self::Value(value) => Value::clone(value),
@@ -139,9 +169,14 @@ fn is_pointer(text: &str) -> bool {
         && escapes.all(|behind| behind.starts_with(['0', '1']))
 }
 
-/// Every way to read a reference, the shortest name of a dependency first: names may hold dots.
+/// Ways in which a reference is read: a name of a dependency may hold fewer dots and `#`.
+const READINGS_MAX: usize = 32;
+
+/// The ways to read a reference, the shortest name of a dependency first. Cost: O(length), [`READINGS_MAX`] times at
+/// worst.
 fn readings(text: &str) -> impl Iterator<Item = (&str, Place)> {
     let ends = text.match_indices(['.', '#']).filter(|(at, _)| *at > 0);
+    let ends = ends.take(READINGS_MAX);
     ends.filter_map(|(at, _)| Some((&text[..at], Place::parse(&text[at..])?)))
 }
 
@@ -149,8 +184,10 @@ fn readings(text: &str) -> impl Iterator<Item = (&str, Place)> {
 #[derive(Debug, Clone, PartialEq)]
 struct Wire {
     key: String,
-    from: TaskId,
-    place: Place,
+    /// As it is stored.
+    text: String,
+    /// `None`: it is not of the stored form, and there is no value.
+    from: Option<(TaskId, Place)>,
     required: bool,
     default: Option<Value>,
 }
@@ -170,24 +207,29 @@ pub enum InputFault {
     Unfit(String),
 }
 
+impl InputFault {
+    fn of(unfit: Unfit) -> Self {
+        Self::Unfit(format!("{}; {}", unfit.reason(), unfit.expected()))
+    }
+}
+
 impl Wiring {
-    /// That of a stored task. What is not of the stored form is left out: none was stored by a server that knows
-    /// wiring. Cost: O(1) for a task without, else O(size of `schemas`).
+    /// That of a stored task. Cost: O(1) for a task without, else O(size of `schemas`).
     #[must_use]
     pub fn of(specification: &Specification) -> Self {
         let schemas = specification.schemas.as_ref().filter(|s| may_have(s));
         let Some(map) = schemas.map(Payload::to_map) else {
             return Self::default();
         };
-        let wires = written(&map).filter_map(|it| {
-            let (name, place) = readings(it.from).next()?;
-            Some(Wire {
+        let wires = written(&map).map(|it| {
+            let reading = readings(it.from).next();
+            Wire {
                 key: it.key.to_owned(),
-                from: TaskId::parse(name).ok()?,
-                place,
+                text: it.from.to_owned(),
+                from: reading.and_then(|(name, place)| Some((TaskId::parse(name).ok()?, place))),
                 required: it.required,
                 default: it.default.cloned(),
-            })
+            }
         });
         Self(wires.collect())
     }
@@ -208,24 +250,35 @@ impl Wiring {
         literal: &Payload,
         result: impl Fn(TaskId) -> Option<&'r Map<String, Value>>,
     ) -> Result<Payload, InputFault> {
-        let mut inputs = literal.to_map();
         let mut missing = Vec::new();
+        let mut values = Vec::new();
+        // Nothing is copied before it is known to fit: many inputs may name one large value.
+        let mut bytes = literal.as_str().len();
         for wire in &self.0 {
-            let found = result(wire.from).and_then(|result| wire.place.find(result));
-            let value = found.map(|found| found.to_value());
-            match value.or_else(|| wire.default.clone()) {
+            let source = wire.from.as_ref();
+            let found = source.and_then(|(task, place)| place.find(result(*task)?));
+            match found.or_else(|| wire.default.as_ref().map(Found::Value)) {
                 Some(value) => {
-                    inputs.insert(wire.key.clone(), value);
+                    bytes += wire.key.len() + value.bytes();
+                    values.push((wire.key.clone(), value));
                 }
-                None if wire.required => missing.push(format!("{}{}", wire.from, wire.place)),
+                None if wire.required => missing.push(wire.text.clone()),
                 None => {}
+            }
+            if bytes > limits::PAYLOAD_BYTES_MAX {
+                return Err(InputFault::of(Unfit::TooLarge(bytes)));
             }
         }
         if !missing.is_empty() {
             return Err(InputFault::Unresolvable(missing));
         }
-        Payload::checked(&inputs)
-            .map_err(|unfit| InputFault::Unfit(format!("{}; {}", unfit.reason(), unfit.expected())))
+        let mut inputs = literal.to_map();
+        inputs.extend(
+            values
+                .into_iter()
+                .map(|(key, found)| (key, found.to_value())),
+        );
+        Payload::checked(&inputs).map_err(InputFault::of)
     }
 
     /// The keys of the inputs.
@@ -235,8 +288,8 @@ impl Wiring {
 
     /// The tasks whose results are needed.
     pub fn sources(&self) -> impl Iterator<Item = TaskId> {
-        let ids: std::collections::BTreeSet<TaskId> = self.0.iter().map(|wire| wire.from).collect();
-        ids.into_iter()
+        let sources = self.0.iter().filter_map(|wire| Some(wire.from.as_ref()?.0));
+        sources.collect::<BTreeSet<TaskId>>().into_iter()
     }
 }
 
@@ -426,6 +479,12 @@ fn input_faults<'a>(key: &'a str, value: &'a Value) -> Vec<FormFault<'a>> {
     faults
 }
 
+/// Whether a text can be a reference, and still is one when its name has become an id.
 fn is_reference(text: &str) -> bool {
-    text.chars().count() <= limits::REFERENCE_CHARS_MAX && readings(text).next().is_some()
+    let Some((name, _)) = readings(text).next() else {
+        return false;
+    };
+    let place = text[name.len()..].chars().count();
+    text.chars().count() <= limits::REFERENCE_CHARS_MAX
+        && place + ID_CHARS <= limits::REFERENCE_CHARS_MAX
 }

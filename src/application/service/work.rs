@@ -13,18 +13,20 @@ use crate::application::offers::{Told, Waiting};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
 use crate::application::routing;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope};
-use taskledger_domain::flow::Specification;
+use taskledger_domain::flow::{Dependency, Specification};
 use taskledger_domain::task::wiring::{InputFault, Wiring};
-use taskledger_domain::{Payload, Violation};
+use taskledger_domain::{Payload, TaskId, Violation};
 use taskledger_projections::TaskRow;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
 const MARGIN: Duration = Duration::from_millis(100);
+/// Bytes of results that are wired to the inputs of a claim.
+const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Service {
     /// Gives a worker tasks, as soon as there are any. Cost: O(claims * log offers), and a claim in the turn of
@@ -267,7 +269,10 @@ impl App {
             start_within_ms: None,
             cancel_grace_ms: None,
         };
-        let specification = match self.wired(context, specification).await? {
+        let specification = match self
+            .wired(context, specification, &row.dependencies)
+            .await?
+        {
             Ok(specification) => specification,
             Err(fault) => return Ok(Err(fault.to_string())),
         };
@@ -292,17 +297,29 @@ impl App {
         &self,
         context: &Context,
         specification: Specification,
+        dependencies: &[Dependency],
     ) -> Result<Result<Specification, InputFault>, Error> {
         let wiring = Wiring::of(&specification);
-        let mut results = HashMap::new();
-        for task in wiring.sources() {
-            let row = self.get(context, task, Consistency::Strong).await?.row;
-            if let Some(result) = &row.result {
-                results.insert(task, result.to_map());
-            }
-        }
         if wiring.is_empty() {
             return Ok(Ok(specification));
+        }
+        // Nothing but dependencies, whatever a reference says: they are of the same flow.
+        let of_flow: HashSet<TaskId> = dependencies.iter().map(|d| d.id).collect();
+        let (mut results, mut bytes) = (HashMap::new(), 0);
+        for task in wiring.sources().filter(|task| of_flow.contains(task)) {
+            let row = match self.get(context, task, Consistency::Strong).await {
+                Ok(view) => view.row,
+                // As if it had no result.
+                Err(Error::Refused(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let Some(result) = &row.result else { continue };
+            bytes += result.as_str().len();
+            if bytes > DEPENDENCY_BYTES_MAX {
+                let reason = format!("the results are larger than {DEPENDENCY_BYTES_MAX} bytes");
+                return Ok(Err(InputFault::Unfit(reason)));
+            }
+            results.insert(task, result.to_map());
         }
         let inputs = wiring.inputs(&specification.inputs, |task| results.get(&task));
         Ok(inputs.map(|inputs| specification.with_inputs(inputs)))

@@ -5,8 +5,9 @@ use crate::application::world::{caller, quiet, soon, task, user_named};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger::application::Context;
+use taskledger::application::api::Reply;
 use taskledger::application::api::work::LeaseLoss;
+use taskledger::application::{Context, ExecuteOptions, Target};
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::task::Status;
 use taskledger_domain::testing::{START, id};
@@ -374,4 +375,35 @@ async fn a_task_whose_inputs_are_not_there_reaches_no_worker() {
         !will_retry && error.starts_with("UnresolvableInputError"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_copy_without_its_dependency_fails_alone_and_gets_no_result_of_the_original() {
+    let b = Broker::running().await;
+    with_wired_task(&b).await;
+    let first = b.next(9).await;
+    let size = json!({"size": {"width": 640}});
+    assert!(b.complete(&first[0], size).await.is_ok());
+    let second = b.next(9).await;
+    assert!(b.complete(&second[0], json!({})).await.is_ok());
+    let copied = soon(b.w.app.copy(&caller(), id("b"), false, None)).await;
+    let Ok(Reply::Copied(copied)) = copied else {
+        panic!("{copied:?}");
+    };
+    let run = Target::Stored(copied.copy);
+    let executed =
+        b.w.app
+            .execute(&caller(), run, ExecuteOptions::default())
+            .await;
+    assert!(executed.is_ok());
+    b.execute(json!([task("c", "resize")])).await;
+    let claims = b.next(9).await;
+    let claimed: Vec<_> = claims.iter().map(|claim| claim.task.id).collect();
+    assert_eq!(claimed, [id("c")]);
+    let history = b.w.history(copied.copy.as_flow()).await;
+    let failed = history.iter().find_map(|r| match r.event.as_ref() {
+        Event::TaskFailed(e) => Some(e.error.clone()),
+        _ => None,
+    });
+    assert!(failed.unwrap().starts_with("UnresolvableInputError"));
 }

@@ -135,6 +135,47 @@ fn inputs_that_grow_too_large_are_refused() {
 }
 
 #[test]
+fn a_large_value_that_many_inputs_name_is_not_copied_for_each() {
+    let many: Map<_, _> = (0..limits::WIRED_INPUTS_MAX)
+        .map(|i| (i.to_string(), json!("a#")))
+        .collect();
+    let result = json!({"v": vec![0; limits::PAYLOAD_BYTES_MAX / 4]});
+    let error = inputs(&Value::Object(many), &result).unwrap_err();
+    assert!(error.to_string().contains("Too large"), "{error}");
+}
+
+#[test]
+fn a_reference_that_is_not_of_the_stored_form_has_no_value() {
+    let task = task(
+        &json!({}),
+        &json!({"x": "a.v", "y": {"from": "a.v", "default": 1}}),
+    );
+    let result = json!({"v": 7});
+    let error = Wiring::of(&task).inputs(&task.inputs, |_| result.as_object());
+    let expected = InputFault::Unresolvable(vec!["a.v".to_owned()]);
+    assert_eq!(error.unwrap_err(), expected);
+    assert!(is_wired(&task));
+}
+
+#[test]
+fn a_reference_with_endless_dots_is_read_in_a_few_ways() {
+    let text = format!("a{}", ".".repeat(1000));
+    assert_eq!(readings(&text).count(), READINGS_MAX);
+}
+
+#[test]
+fn what_is_accepted_is_accepted_again_as_it_is_stored() {
+    let longest = limits::REFERENCE_CHARS_MAX - ID_CHARS - 1;
+    assert!(is_reference(&format!("a.{}", "k".repeat(longest))));
+    assert!(is_reference(&format!(
+        "{}.{}",
+        id("a"),
+        "k".repeat(longest)
+    )));
+    assert!(!is_reference(&format!("a.{}", "k".repeat(longest + 1))));
+}
+
+#[test]
 fn an_attempt_has_its_inputs_and_no_wiring() {
     let task = stored(&json!({"x": "a.v"}), &["a"]).with_inputs(payload(&json!({"x": 1})));
     assert!(Wiring::of(&task).is_empty());
