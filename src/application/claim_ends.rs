@@ -38,7 +38,7 @@ pub struct ClaimEnd {
     pub taken_back: Option<TakenBack>,
 }
 
-/// See the module.
+/// Tells sockets which of their claims have ended.
 #[derive(Debug)]
 pub(super) struct ClaimEnds {
     live: Arc<Live>,

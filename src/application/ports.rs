@@ -212,6 +212,9 @@ pub trait Exposition: Send + Sync + fmt::Debug + 'static {
     async fn text(&self) -> String;
 }
 
+/// Bytes of results and errors of its dependencies that an attempt may be given.
+pub const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// An attempt to run, with what its outcome must refer back to.
 #[derive(Debug, Clone)]
 pub struct Started {

@@ -2,7 +2,7 @@
 //! confirmed rows in memory, else from the log, some hundred at a time.
 
 use super::executor::DependencyOutcome;
-use crate::application::ports::{Started, Undurable};
+use crate::application::ports::{DEPENDENCY_BYTES_MAX, Started, Undurable};
 use crate::application::{RowCache, facts};
 use crate::store::{self, EventStore};
 use serde_json::{Map, Value};
@@ -29,8 +29,6 @@ pub struct Material {
     pub wired: Vec<String>,
 }
 
-/// Bytes of results and errors of its dependencies that an attempt may be given.
-pub const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What an attempt weighs besides its payloads, and a dependency of it: a microsecond of work for each
 /// hundred, as payloads have it.
 const ATTEMPT_BYTES: usize = 512;

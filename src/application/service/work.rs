@@ -10,7 +10,7 @@ use crate::application::authorize::UseCase;
 use crate::application::claiming::Untold;
 use crate::application::context::Context;
 use crate::application::offers::{Told, Waiting};
-use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
+use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks, DEPENDENCY_BYTES_MAX};
 use crate::application::routing;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -25,8 +25,6 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
 const MARGIN: Duration = Duration::from_millis(100);
-/// Bytes of results that are wired to the inputs of a claim.
-const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Service {
     /// Gives a worker tasks, as soon as there are any. Cost: O(claims * log offers), and a claim in the turn of

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::api::Reply;
-use taskledger::application::api::work::LeaseLoss;
+use taskledger::application::api::work::{Claimed, LeaseLoss};
 use taskledger::application::{Context, ExecuteOptions, Target};
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::task::Status;
@@ -337,6 +337,15 @@ async fn claims_are_told_when_they_expire_and_what_they_work_on() {
     assert_eq!(held.task.status, Status::InProgress);
 }
 
+/// The claim of a task to which `n` of the result of `a` is wired, which has completed.
+async fn claim_of_wired_task(b: &Broker) -> Claimed {
+    with_wired_task(b).await;
+    let first = b.next(9).await;
+    let size = json!({"size": {"width": 640}});
+    assert!(b.complete(&first[0], size).await.is_ok());
+    b.next(9).await.remove(0)
+}
+
 /// A task behind `a`, to which `n` of its result is wired.
 async fn with_wired_task(b: &Broker) {
     let mut second = task("b", "resize");
@@ -351,15 +360,11 @@ async fn with_wired_task(b: &Broker) {
 #[tokio::test]
 async fn a_worker_gets_results_of_others_as_inputs() {
     let b = Broker::running().await;
-    with_wired_task(&b).await;
-    let first = b.next(9).await;
-    let size = json!({"size": {"width": 640}});
-    assert!(b.complete(&first[0], size).await.is_ok());
-    let second = b.next(9).await;
-    assert_eq!(second[0].task.id, id("b"));
-    let input = Value::Object(second[0].input.to_map());
+    let second = claim_of_wired_task(&b).await;
+    assert_eq!(second.task.id, id("b"));
+    let input = Value::Object(second.input.to_map());
     assert_eq!(input, json!({"own": 1, "n": 640}));
-    assert!(b.complete(&second[0], json!({})).await.is_ok());
+    assert!(b.complete(&second, json!({})).await.is_ok());
 }
 
 #[tokio::test]
@@ -380,12 +385,8 @@ async fn a_task_whose_inputs_are_not_there_reaches_no_worker() {
 #[tokio::test]
 async fn a_copy_without_its_dependency_fails_alone_and_gets_no_result_of_the_original() {
     let b = Broker::running().await;
-    with_wired_task(&b).await;
-    let first = b.next(9).await;
-    let size = json!({"size": {"width": 640}});
-    assert!(b.complete(&first[0], size).await.is_ok());
-    let second = b.next(9).await;
-    assert!(b.complete(&second[0], json!({})).await.is_ok());
+    let second = claim_of_wired_task(&b).await;
+    assert!(b.complete(&second, json!({})).await.is_ok());
     let copied = soon(b.w.app.copy(&caller(), id("b"), false, None)).await;
     let Ok(Reply::Copied(copied)) = copied else {
         panic!("{copied:?}");
