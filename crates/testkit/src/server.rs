@@ -21,9 +21,8 @@ use tokio::time::Instant;
 
 /// From the start of the process to its first answer.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a server may take to end: one whose disk is full tries to record deliveries for as long as it holds
-/// their lease.
-const STOP_TIMEOUT: Duration = Duration::from_secs(120);
+/// From a signal to the end of the process.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// For one call: longer than the server lets any call take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// For something that is awaited, on a slow machine.

@@ -98,8 +98,8 @@ async fn once(
     let count = taken.len();
     for leased in taken {
         if let Some(holding) = shared.holdings.take(leased.lease.clone(), asked) {
-            let turn = Turn::new(shared.clone(), leased, holding);
-            turns.spawn(turn.run(stop.clone(), cut.clone()));
+            let turn = Turn::new(shared.clone(), leased, holding, stop.clone());
+            turns.spawn(turn.run(cut.clone()));
         }
     }
     if count == limit {

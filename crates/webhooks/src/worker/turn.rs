@@ -7,7 +7,7 @@
 use super::holding::Holding;
 use super::room::{Host, Place};
 use super::verdict::told;
-use super::{STORE_AGAIN_AFTER, Shared};
+use super::{STORE_AGAIN_AFTER, STORE_WAIT, Shared};
 use crate::attempt::{Outcome, attempt};
 use crate::breaker;
 use crate::delivery::{Attempt, Due, Health, Leased, Next, Recorded, Told, Unavailable};
@@ -85,10 +85,17 @@ pub(super) struct Turn {
     hints: watch::Receiver<()>,
     running: JoinSet<Made>,
     under_way: HashMap<Id, Due>,
+    /// What is under way ends, and nothing begins any more.
+    stop: CancellationToken,
 }
 
 impl Turn {
-    pub(super) fn new(shared: Arc<Shared>, endpoint: Leased, holding: Arc<Holding>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        endpoint: Leased,
+        holding: Arc<Holding>,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             host: shared.room.host(&endpoint.url),
             health: endpoint.health,
@@ -103,17 +110,18 @@ impl Turn {
             shared,
             running: JoinSet::new(),
             under_way: HashMap::new(),
+            stop,
         }
     }
 
-    /// Until nothing is due, `stop` (what is under way ends), or `cut` (nothing does).
-    pub(super) async fn run(mut self, stop: CancellationToken, cut: CancellationToken) {
+    /// Until nothing is due, the worker stops (what is under way ends), or `cut` (nothing does).
+    pub(super) async fn run(mut self, cut: CancellationToken) {
         let (shared, holding) = (self.shared.clone(), self.holding.clone());
         let end = tokio::select! {
             biased;
             () = holding.lost.cancelled() => End::Lost,
             () = cut.cancelled() => End::Done,
-            end = self.work(&stop) => end,
+            end = self.work() => end,
         };
         // Before it is given back: whoever takes it then takes it anew.
         shared
@@ -137,10 +145,10 @@ impl Turn {
         shared.ended.notify_one();
     }
 
-    async fn work(&mut self, stop: &CancellationToken) -> End {
-        let shared = self.shared.clone();
+    async fn work(&mut self) -> End {
+        let (shared, stop) = (self.shared.clone(), self.stop.clone());
         loop {
-            let willing = self.is_willing(stop);
+            let willing = self.is_willing();
             let able = willing && self.has_room();
             if able && self.queue.is_empty() && !self.drained {
                 self.read_due().await;
@@ -159,7 +167,7 @@ impl Turn {
                 }
                 () = stop.cancelled(), if willing => {}
                 place = shared.room.enter(&self.host), if wants => {
-                    if self.begin(place, stop).await == Recorded::Fenced {
+                    if self.begin(place).await == Recorded::Fenced {
                         return End::Lost;
                     }
                 }
@@ -169,10 +177,10 @@ impl Turn {
     }
 
     /// Whether anything may begin at all.
-    fn is_willing(&self, stop: &CancellationToken) -> bool {
+    fn is_willing(&self) -> bool {
         let open = breaker::is_open(&self.health, self.shared.time.now());
         let over = self.begun.is_some_and(|begun| begun.elapsed() >= TURN);
-        !self.disabled && !open && !over && !stop.is_cancelled()
+        !self.disabled && !open && !over && !self.stop.is_cancelled()
     }
 
     /// Whether one more attempt may begin now.
@@ -204,12 +212,12 @@ impl Turn {
 
     /// Begins the first of the queue, or gives it up. What has waited long for its place keeps it while it is
     /// read again.
-    async fn begin(&mut self, place: Place, stop: &CancellationToken) -> Recorded {
+    async fn begin(&mut self, place: Place) -> Recorded {
         if self.read.elapsed() > FRESH {
             self.queue.clear();
             self.read_due().await;
         }
-        if !self.is_willing(stop) || !self.has_room() {
+        if !self.is_willing() || !self.has_room() {
             return Recorded::Yes;
         }
         let Some(due) = self.queue.pop_front() else {
@@ -293,8 +301,10 @@ impl Turn {
         recorded
     }
 
-    /// Told again until the store has taken it, or the lease is over.
+    /// Told again until the store has taken it, or the lease is over. A worker that stops does not wait for a store
+    /// that fails: whoever has the endpoint next sends again what was not recorded.
     async fn record(&self, told: &Told) -> Recorded {
+        let begun = Instant::now();
         loop {
             let lease = self.holding.lease();
             match self
@@ -307,6 +317,9 @@ impl Turn {
                 // It may be ourselves who have taken it again.
                 Ok(Recorded::Fenced) if self.holding.lease() != lease => {}
                 Ok(recorded) => return recorded,
+                Err(_) if self.stop.is_cancelled() && begun.elapsed() >= STORE_WAIT => {
+                    return Recorded::Fenced;
+                }
                 Err(_) => sleep(STORE_AGAIN_AFTER).await,
             }
         }

@@ -212,6 +212,25 @@ async fn while_the_store_is_away_nothing_is_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_does_not_wait_for_a_store_that_is_away() {
+    let mut world = World::idle();
+    world.start(Options {
+        grace: MINUTE,
+        ..Options::default()
+    });
+    let endpoint = world.endpoint(1, "ok", |_| Does::After(SECOND, 200));
+    world.message(endpoint);
+    world
+        .until(SECOND, "it is sent", |w| w.receivers.under_way() == 1)
+        .await;
+    world.store.set_unavailable(true);
+
+    let took = world.stop().await;
+
+    assert!((SECOND * 5..SECOND * 8).contains(&took), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_could_not_be_recorded_while_the_lease_lasted_is_sent_again() {
     let world = World::new();
     let endpoint = world.endpoint(1, "ok", |_| Does::After(SECOND, 200));
