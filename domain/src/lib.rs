@@ -7,6 +7,7 @@
 //! Data comes in as [`flow::Command`] and leaves as [`flow::Event`] or [`flow::Refusal`].
 
 pub mod codec;
+pub mod contract;
 pub mod flow;
 pub mod ids;
 pub mod limits;

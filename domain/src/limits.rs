@@ -27,6 +27,24 @@ pub const KEY_CHARS_MAX: usize = 255;
 pub const WIRED_INPUTS_MAX: usize = 256;
 /// Unicode scalar values in one reference to a result.
 pub const REFERENCE_CHARS_MAX: usize = 1024;
+/// Keys that a task may declare in `schemas.outputs`.
+pub const OUTPUTS_MAX: usize = 256;
+/// Names in `schemas.types`.
+pub const TYPES_MAX: usize = 256;
+/// Unicode scalar values in one type expression.
+pub const TYPE_CHARS_MAX: usize = 4096;
+/// Levels of one type, and of types that are other names for each other: readers recurse over them.
+pub const TYPE_DEPTH_MAX: usize = 64;
+/// Types within types, in all that one task declares: what it declares is kept compiled.
+pub const TYPE_NODES_MAX: usize = 10_000;
+/// JSON Schemas in the types of one task: each may take tens of milliseconds to compile.
+pub const TYPE_SCHEMAS_MAX: usize = 16;
+/// Values in one `enum` of a type: those that are no texts are compared one by one.
+pub const ENUM_VALUES_MAX: usize = 1_000;
+/// Steps (about 10 ns each) that a check of an output against its types may take.
+pub const OUTPUT_CHECK_STEPS_MAX: u64 = 5_000_000;
+/// Steps (about 100 ns each) that a comparison of two types may take.
+pub const TYPE_COMPARISON_STEPS_MAX: u64 = 100_000;
 /// Bytes of an error text that is recorded; longer ones are cut.
 pub const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Violations reported in one answer; the rest is counted.

@@ -10,6 +10,7 @@
 //! Unknown keywords and unknown formats are annotations, as draft-07 has it. Formats that are
 //! checked: those of draft-07, and `uuid`, which here means version 4.
 
+mod embed;
 mod fuel;
 mod meta;
 mod pattern_price;
@@ -18,6 +19,8 @@ mod rewrite;
 mod survey;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use embed::{Embedded, embedded, reference};
 
 use crate::ids::parse_uuid_v4;
 use crate::violation::Violation;

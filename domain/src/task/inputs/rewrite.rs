@@ -132,7 +132,7 @@ fn price(map: &Map<String, Value>) -> Price {
     }
 }
 
-fn percent_encode(pointer: &str) -> String {
+pub(super) fn percent_encode(pointer: &str) -> String {
     let mut text = String::from("#");
     for byte in pointer.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {

@@ -101,6 +101,22 @@ pub(super) fn survey(schema: &Value) -> Result<Surveyed, Vec<Violation>> {
     })
 }
 
+/// For each subschema with a `$ref`, by its pointer: the pointer of what it refers to, both as written. Cost:
+/// O(size); meant for schemas that keep to the limits.
+pub(super) fn targets(schema: &Value) -> BTreeMap<String, String> {
+    let mut survey = Survey::default();
+    survey.visit(schema, "", &mut Vec::new(), &mut String::new());
+    let root_id = schema.get("$id").and_then(Value::as_str).unwrap_or("");
+    let written = survey.pointers.iter().map(|(written, to)| (to, written));
+    let written: BTreeMap<_, _> = written.collect();
+    let references = survey.references.iter();
+    let found = references.filter_map(|(_, pointer, reference)| {
+        let target = survey.resolve(root_id, reference)?;
+        Some((pointer.clone(), (*written.get(&target)?).clone()))
+    });
+    found.collect()
+}
+
 /// The limits that must hold before anything walks over the schema.
 fn oversize(schema: &Value) -> Option<Violation> {
     fn deeper_than(value: &Value, levels: usize) -> bool {

@@ -1,0 +1,269 @@
+//! Types as texts:
+//!
+//! ```text
+//! type    = choice { "|" choice }
+//! choice  = single { "?" }
+//! single  = "array" "<" type ">" | "map" "<" type ">" | "(" type ")" | name | literal
+//! name    = a letter or "_", then letters, digits, "_", "-" and "."
+//! literal = a JSON string | a JSON number | "true" | "false"
+//! ```
+//!
+//! White space may stand between any two of these. `T?` is `T` or null, and binds more tightly than `|`.
+
+use super::tree::{Name, Node, Primitive};
+use crate::limits;
+use crate::suggestion::suggestion;
+use serde_json::{Number, Value};
+use std::sync::Arc;
+
+/// Names that `types` cannot define.
+const RESERVED: [&str; 4] = ["any", "map", "true", "false"];
+
+/// Whether a name has a meaning in every declaration.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name) || Primitive::ALL.iter().any(|(known, _)| *known == name)
+}
+
+/// Whether a text can stand for a type in expressions.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(begins_name) && text.chars().all(continues_name)
+}
+
+fn begins_name(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+fn continues_name(c: char) -> bool {
+    c.is_alphanumeric() || "_-.".contains(c)
+}
+
+/// Why a text is no type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) reason: &'static str,
+    pub(super) expected: String,
+}
+
+/// What a declaration gives to its expressions.
+pub(super) struct Context<'a> {
+    /// The names of `types`, sorted.
+    pub(super) names: &'a [Arc<str>],
+    /// Levels of types that the text stands in.
+    pub(super) depth: usize,
+    /// Types that the declaration may still hold.
+    pub(super) nodes_left: &'a mut usize,
+}
+
+/// Compiles an expression. Cost: O(length x log(names)), and O(names) more for a fault.
+///
+/// # Errors
+/// The first fault, with the character at which it was found, from 1.
+pub(super) fn parse(text: &str, context: &mut Context<'_>) -> Result<Arc<Node>, Fault> {
+    if text.chars().nth(limits::TYPE_CHARS_MAX).is_some() {
+        return Err(Fault {
+            reason: "Type too long",
+            expected: format!("at most {} characters", limits::TYPE_CHARS_MAX),
+        });
+    }
+    let depth = context.depth;
+    let mut parser = Parser {
+        text,
+        at: 0,
+        context,
+    };
+    let node = parser.union(depth)?;
+    if parser.peek().is_some() {
+        return Err(parser.unexpected("`|`, `?` or the end"));
+    }
+    Ok(node)
+}
+
+struct Parser<'p, 'a> {
+    text: &'p str,
+    /// Bytes that have been read.
+    at: usize,
+    context: &'p mut Context<'a>,
+}
+
+impl<'p> Parser<'p, '_> {
+    fn rest(&self) -> &'p str {
+        &self.text[self.at..]
+    }
+
+    /// The next character that is no white space.
+    fn peek(&mut self) -> Option<char> {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+        self.rest().chars().next()
+    }
+
+    fn take(&mut self, expected: char) -> bool {
+        let found = self.peek() == Some(expected);
+        if found {
+            self.at += expected.len_utf8();
+        }
+        found
+    }
+
+    fn fault(&self, at: usize, reason: &'static str, expected: &str) -> Fault {
+        let place = self.text[..at].chars().count() + 1;
+        Fault {
+            reason,
+            expected: format!("at character {place}: {expected}"),
+        }
+    }
+
+    fn unexpected(&self, expected: &str) -> Fault {
+        self.fault(self.at, "Invalid type", expected)
+    }
+
+    fn node(&mut self, node: Node) -> Result<Arc<Node>, Fault> {
+        let left = self.context.nodes_left.checked_sub(1);
+        *self.context.nodes_left = left.ok_or_else(too_many)?;
+        Ok(Arc::new(node))
+    }
+
+    fn union(&mut self, depth: usize) -> Result<Arc<Node>, Fault> {
+        if depth > limits::TYPE_DEPTH_MAX {
+            return Err(too_deep());
+        }
+        let mut list = Vec::new();
+        loop {
+            let one = self.choice(depth + 1)?;
+            match &*one {
+                Node::Union(inner) => list.extend(inner.iter().cloned()),
+                Node::Any
+                | Node::Primitive(_)
+                | Node::Literal(_)
+                | Node::Enum(_)
+                | Node::Array(_)
+                | Node::Map(_)
+                | Node::Shape(_)
+                | Node::Optional(_)
+                | Node::Named(_)
+                | Node::Schema(_) => list.push(one),
+            }
+            if !self.take('|') {
+                break;
+            }
+        }
+        if list.len() > 1 {
+            return self.node(Node::Union(list));
+        }
+        Ok(list.remove(0))
+    }
+
+    fn choice(&mut self, depth: usize) -> Result<Arc<Node>, Fault> {
+        let mut node = self.single(depth)?;
+        while self.take('?') {
+            if !matches!(*node, Node::Optional(_)) {
+                node = self.node(Node::Optional(node))?;
+            }
+        }
+        Ok(node)
+    }
+
+    fn single(&mut self, depth: usize) -> Result<Arc<Node>, Fault> {
+        match self.peek() {
+            Some('(') => {
+                self.at += 1;
+                let node = self.union(depth + 1)?;
+                self.close(')')?;
+                Ok(node)
+            }
+            Some('"') => self.string(),
+            Some(c) if c == '-' || c.is_ascii_digit() => self.number(),
+            Some(c) if begins_name(c) => self.name(depth),
+            Some(_) | None => Err(self.unexpected("a type")),
+        }
+    }
+
+    fn close(&mut self, bracket: char) -> Result<(), Fault> {
+        if self.take(bracket) {
+            return Ok(());
+        }
+        Err(self.unexpected(&format!("`|`, `?` or `{bracket}`")))
+    }
+
+    fn string(&mut self) -> Result<Arc<Node>, Fault> {
+        let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter::<String>();
+        let Some(Ok(text)) = values.next() else {
+            return Err(self.unexpected("a JSON string"));
+        };
+        self.at += values.byte_offset();
+        self.node(Node::Literal(Value::String(text)))
+    }
+
+    fn number(&mut self) -> Result<Arc<Node>, Fault> {
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
+        let text = &rest[..end.unwrap_or(rest.len())];
+        let Ok(number) = serde_json::from_str::<Number>(text) else {
+            return Err(self.unexpected("a JSON number"));
+        };
+        self.at += text.len();
+        self.node(Node::Literal(Value::Number(number)))
+    }
+
+    fn name(&mut self, depth: usize) -> Result<Arc<Node>, Fault> {
+        let rest = self.rest();
+        let start = self.at;
+        let end = rest.find(|c| !continues_name(c)).unwrap_or(rest.len());
+        let name = &rest[..end];
+        self.at += end;
+        if matches!(name, "array" | "map") && self.take('<') {
+            let of = self.union(depth + 1)?;
+            self.close('>')?;
+            return self.node(match name {
+                "map" => Node::Map(of),
+                _ => Node::Array(of),
+            });
+        }
+        let known = Primitive::ALL.iter().find(|(known, _)| *known == name);
+        let node = match (name, known) {
+            (_, Some((_, primitive))) => Node::Primitive(*primitive),
+            ("any", _) => Node::Any,
+            ("true", _) => Node::Literal(Value::Bool(true)),
+            ("false", _) => Node::Literal(Value::Bool(false)),
+            ("map", _) => return Err(self.unexpected("`<` and the type of the values")),
+            _ => match self.context.names.binary_search_by(|it| (**it).cmp(name)) {
+                Ok(index) => Node::Named(Name {
+                    index,
+                    text: Arc::clone(&self.context.names[index]),
+                }),
+                Err(_) => return Err(self.unknown(start, name)),
+            },
+        };
+        self.node(node)
+    }
+
+    fn unknown(&self, start: usize, name: &str) -> Fault {
+        /// Bytes by which the lengths of two names that are alike may differ.
+        const BYTES_MAX: usize = 2;
+        let primitives = Primitive::ALL.iter().map(|(name, _)| *name);
+        let known = primitives.chain(["any"]);
+        let all = known.chain(self.context.names.iter().map(|it| &**it));
+        let alike = all.filter(|it| it.len().abs_diff(name.len()) <= BYTES_MAX);
+        let mut expected = String::from("the name of a type");
+        if let Some(meant) = suggestion(name, alike) {
+            expected += &format!("; did you mean `{meant}`?");
+        }
+        self.fault(start, "Unknown type", &expected)
+    }
+}
+
+/// A declaration has more types than it may.
+pub(super) fn too_many() -> Fault {
+    Fault {
+        reason: "Too many types",
+        expected: format!("at most {} types within types", limits::TYPE_NODES_MAX),
+    }
+}
+
+/// A type has more levels than it may.
+pub(super) fn too_deep() -> Fault {
+    Fault {
+        reason: "Type nested too deep",
+        expected: format!("at most {} levels", limits::TYPE_DEPTH_MAX),
+    }
+}

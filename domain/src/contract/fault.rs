@@ -1,0 +1,157 @@
+//! What is wrong: with a declaration (`FormFault`), or with an output (`OutputFault`).
+
+use crate::limits;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Something that is wrong with the form of `outputs`, `types` or `validation`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FormFault {
+    /// The names on the way to it, below `schemas`; positions of a list are written as digits.
+    pub path: Vec<String>,
+    /// What is wrong.
+    pub reason: &'static str,
+    /// What would be accepted.
+    pub expected: String,
+    /// What was found.
+    pub found: Value,
+}
+
+/// A part of a value that is not of its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The key of the output; empty when a value was checked on its own.
+    pub key: String,
+    /// A JSON pointer from the output, or from the value that was checked on its own. One of more than
+    /// [`Mismatch::POINTER_BYTES_MAX`] bytes ends at the last name that fits.
+    pub pointer: String,
+    /// The type, as [`super::Type`] displays it, cut after [`Mismatch::EXPECTED_CHARS_MAX`] characters.
+    pub expected: String,
+    /// The JSON type of the value, `integer` for a number without fraction; the text of the value, cut after
+    /// [`Mismatch::ACTUAL_CHARS_MAX`] characters, where only certain values are allowed; `nothing` for a field
+    /// that is missing; `too costly to check`.
+    pub actual: String,
+}
+
+impl Mismatch {
+    /// Bytes of `pointer`.
+    pub const POINTER_BYTES_MAX: usize = 1024;
+    /// Characters of `expected`.
+    pub const EXPECTED_CHARS_MAX: usize = 200;
+    /// Characters of `actual`.
+    pub const ACTUAL_CHARS_MAX: usize = 100;
+}
+
+/// Why an output is not accepted. At least one list is not empty; each has at most
+/// [`limits::VIOLATIONS_MAX`] entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputFault {
+    /// Required keys that the output has not, in the order of the declaration.
+    pub missing: Vec<String>,
+    /// Parts of the output that are not of their types, in the order of the declaration.
+    pub mismatches: Vec<Mismatch>,
+}
+
+impl OutputFault {
+    /// Bytes of [`OutputFault::message`].
+    pub const MESSAGE_BYTES_MAX: usize = 1024;
+
+    /// The name of the error. spec: I/O contracts / 4.1, 4.2
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if self.missing.is_empty() {
+            "OutputTypeMismatchError"
+        } else {
+            "MissingOutputError"
+        }
+    }
+
+    /// One sentence for people that names each key, as far as [`OutputFault::MESSAGE_BYTES_MAX`] bytes allow.
+    #[must_use]
+    pub fn message(&self) -> String {
+        /// Bytes that are left for what says how many keys are not named.
+        const REST_BYTES: usize = 100;
+        let mut text = String::from("Task completion rejected: ");
+        let bytes_max = Self::MESSAGE_BYTES_MAX - REST_BYTES;
+        if !self.missing.is_empty() {
+            let one = self.missing.len() == 1;
+            text += if one {
+                "declared output key "
+            } else {
+                "declared output keys "
+            };
+            let keys = self.missing.iter().map(|key| format!("'{key}'"));
+            // Half for each list, so that neither hides the other.
+            let share = if self.mismatches.is_empty() { 1 } else { 2 };
+            list(&mut text, keys, bytes_max / share, ", ");
+            text += if one { " was" } else { " were" };
+            text += " not present in agent return value";
+        }
+        if !self.mismatches.is_empty() {
+            if !self.missing.is_empty() {
+                text += "; ";
+            }
+            list(&mut text, self.parts(), bytes_max, ", ");
+        }
+        text
+    }
+
+    /// What is said of each mismatch.
+    fn parts(&self) -> impl Iterator<Item = String> {
+        self.mismatches.iter().map(|it| {
+            let whole = it.pointer.matches('/').count() <= 1;
+            let place = if whole {
+                String::new()
+            } else {
+                format!(" at '{}'", it.pointer)
+            };
+            let Mismatch {
+                key,
+                expected,
+                actual,
+                ..
+            } = it;
+            format!("output key '{key}' was declared as {expected} but is {actual}{place}")
+        })
+    }
+}
+
+/// Appends items while the text has at most `bytes_max` bytes, and the count of the others.
+fn list(text: &mut String, items: impl Iterator<Item = String>, bytes_max: usize, between: &str) {
+    let (mut listed, mut others) = (0, 0);
+    for item in items {
+        let room = bytes_max.saturating_sub(text.len());
+        if listed == 0 && others == 0 && item.len() > room {
+            text.push_str(limits::cut(&item, room));
+            text.push('…');
+            listed += 1;
+        } else if others > 0 || text.len() + between.len() + item.len() > bytes_max {
+            others += 1;
+        } else {
+            if listed > 0 {
+                text.push_str(between);
+            }
+            text.push_str(&item);
+            listed += 1;
+        }
+    }
+    if others > 0 {
+        let and = if listed > 0 { " and " } else { "" };
+        write!(text, "{and}{others} more").expect("a string takes what is written");
+    }
+}
+
+/// The beginning of a text, with an ellipsis where characters are left out.
+pub(super) fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// Collects up to [`limits::VIOLATIONS_MAX`] entries, so that an answer cannot outgrow what it answers.
+pub(super) fn push<T>(list: &mut Vec<T>, make: impl FnOnce() -> T) {
+    if list.len() < limits::VIOLATIONS_MAX {
+        list.push(make());
+    }
+}

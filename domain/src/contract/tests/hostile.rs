@@ -1,0 +1,1 @@
+//! What hostile types and values cost.

@@ -1,0 +1,1 @@
+//! Arbitrary types and values.

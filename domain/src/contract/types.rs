@@ -1,0 +1,131 @@
+//! Types of one declaration, and what can be asked of them.
+
+use super::check::{Checker, Lister};
+use super::declaration::{Reader, Room, Schemas};
+use super::fault::{FormFault, Mismatch};
+use super::tree::{Names, Node, Scope};
+use super::{compare, json_schema};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// The named types of a declaration, `schemas.types`.
+#[derive(Debug, Clone)]
+pub struct Types {
+    names: Arc<Names>,
+    room: Room,
+}
+
+impl Types {
+    /// Compiles the named types; none for a declaration without. Cost: O(size), and for each JSON Schema what
+    /// [`crate::task::inputs::compile`] costs.
+    ///
+    /// # Errors
+    /// Everything that its author has to mend, at most [`crate::limits::VIOLATIONS_MAX`] faults, with paths that
+    /// begin with `types`.
+    pub fn parse(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
+        let mut reader = Reader::new(Vec::new(), Room::default(), Schemas::Vetted);
+        let names = Arc::new(reader.types(types));
+        reader.check_defaults(&names);
+        if !reader.faults.is_empty() {
+            return Err(reader.faults);
+        }
+        let room = reader.room;
+        Ok(Self { names, room })
+    }
+
+    /// Compiles a type that may use the names: an expression, a shape, `{enum}` or `{schema}`. Cost: as for
+    /// [`Types::parse`].
+    ///
+    /// # Errors
+    /// As for [`Types::parse`], with paths from `declaration`.
+    pub fn type_of(&self, declaration: &Value) -> Result<Type, Vec<FormFault>> {
+        let entries = self.names.entries.iter();
+        let names = entries.map(|entry| Arc::clone(&entry.name)).collect();
+        let mut reader = Reader::new(names, self.room, Schemas::Vetted);
+        let node = reader.type_of(declaration);
+        reader.check_defaults(&self.names);
+        match node {
+            Some(node) if reader.faults.is_empty() => Ok(Type {
+                node,
+                scope: Scope {
+                    names: Arc::clone(&self.names),
+                    shallow: false,
+                },
+            }),
+            Some(_) | None => Err(reader.faults),
+        }
+    }
+}
+
+/// A type, with all that it needs. Cloning costs two reference counts.
+///
+/// Displayed, it is an expression where one can be written, else the JSON text of its declaration; parsed again with
+/// the same named types, either gives an equal type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Type {
+    pub(super) node: Arc<Node>,
+    pub(super) scope: Scope,
+}
+
+impl Type {
+    /// Whether a value is of the type. Nothing is coerced. Cost: O(size of the value) for the types that people
+    /// write; for any, [`crate::limits::OUTPUT_CHECK_STEPS_MAX`] steps, after which the value is not accepted.
+    #[must_use]
+    pub fn accepts(&self, value: &Value) -> bool {
+        Checker::new(&self.scope).accepts(&self.node, value) == Ok(true)
+    }
+
+    /// What is wrong with a value, at most [`crate::limits::VIOLATIONS_MAX`] mismatches; none when the type accepts
+    /// it. Cost: at most twice that of [`Type::accepts`] for types without unions.
+    #[must_use]
+    pub fn mismatches(&self, value: &Value) -> Vec<Mismatch> {
+        let mut lister = Lister::new(&self.scope);
+        lister.value(&self.node, value);
+        lister.into_found()
+    }
+
+    /// The type as JSON Schema (draft-07), with the named types that it uses under `definitions`. Cost: O(size of
+    /// the type and of those).
+    #[must_use]
+    pub fn json_schema(&self) -> Value {
+        json_schema::of_type(&self.scope, &self.node)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.node.fmt(f)
+    }
+}
+
+/// How the values of one type relate to another type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compatible {
+    /// Every value of the producer is one of the consumer.
+    Definite,
+    /// Some may be, or it could not be told.
+    Maybe,
+    /// No value of the producer is one of the consumer.
+    Never,
+}
+
+/// Whether every value of `producer` is one of `consumer`. The answers [`Compatible::Definite`] and
+/// [`Compatible::Never`] are sound for every value that can be checked within its steps; they are not complete: for
+/// JSON Schemas, and for shapes whose union is a shape of unions, the answer may be [`Compatible::Maybe`]. Of a
+/// type without values both hold, and the answer is [`Compatible::Definite`]. Cost: O(product of the sizes) at
+/// most, and twice [`crate::limits::TYPE_COMPARISON_STEPS_MAX`] steps.
+#[must_use]
+pub fn compatible(producer: &Type, consumer: &Type) -> Compatible {
+    let sides = (
+        (&producer.scope, &*producer.node),
+        (&consumer.scope, &*consumer.node),
+    );
+    if compare::is_within(sides.0, sides.1) {
+        Compatible::Definite
+    } else if compare::are_disjoint(sides.0, sides.1) {
+        Compatible::Never
+    } else {
+        Compatible::Maybe
+    }
+}
