@@ -60,6 +60,8 @@ type Relation<'t> = fn(&mut Comparison<'t>, &'t Node, &'t Node) -> Result<bool, 
 struct Comparison<'t> {
     left: &'t Scope,
     right: &'t Scope,
+    /// A name means the same on both sides.
+    same_scope: bool,
     steps_left: u64,
     frames: usize,
     held: HashSet<(Key, Key)>,
@@ -71,7 +73,8 @@ struct Comparison<'t> {
 /// Whether every value of `producer` is one of `consumer`; no when it cannot be told.
 pub(super) fn is_within(producer: (&Scope, &Node), consumer: (&Scope, &Node)) -> bool {
     let mut comparison = Comparison::new(producer.0, consumer.0);
-    comparison.within(producer.1, consumer.1) == Ok(true)
+    (comparison.same_scope && producer.1 == consumer.1)
+        || comparison.within(producer.1, consumer.1) == Ok(true)
 }
 
 /// Whether no value is of both types; no when it cannot be told.
@@ -84,6 +87,7 @@ impl<'t> Comparison<'t> {
         Self {
             left,
             right,
+            same_scope: left == right,
             steps_left: limits::TYPE_COMPARISON_STEPS_MAX,
             frames: 0,
             held: HashSet::new(),
@@ -159,6 +163,7 @@ impl<'t> Comparison<'t> {
             )
         };
         match left {
+            Node::Named(_) if self.same_scope && left == right => Ok(true),
             Node::Named(name) => {
                 let unfolded = &*self.left.names.get(name).node;
                 self.named(Self::within, (left, right), (unfolded, right))

@@ -5,7 +5,7 @@
 //! lead.
 
 use super::pointer::escape;
-use super::tree::{Field, Node, Schema, Scope};
+use super::tree::{Field, Node, Primitive, Schema, Scope};
 use crate::task::inputs::{self, Embedded};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -95,6 +95,7 @@ impl<'t> Export<'t> {
             },
             Node::Shape(fields) => self.object(fields, Scope::below),
             Node::Optional(inner) => match &**inner {
+                Node::Primitive(Primitive::Null) => self.node(inner),
                 Node::Primitive(primitive) => json!({"type": [primitive.name(), "null"]}),
                 inner => json!({"anyOf": [self.node(inner), {"type": "null"}]}),
             },

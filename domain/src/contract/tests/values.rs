@@ -213,7 +213,7 @@ fn a_shallow_check_looks_for_the_fields_and_not_into_them() {
         ("map", json!([])),
         ("level", json!("mid")),
         ("money", json!("1")),
-        ("either", json!({})),
+        ("either", json!({"source": "s"})),
     ];
     for (key, value) in both {
         for outputs in [&deep, &shallow] {
