@@ -213,6 +213,9 @@ impl<'t> Checker<'t> {
 
 /// Lists what is wrong with values.
 pub(super) struct Lister<'t> {
+    /// Tells which values are accepted. The list has steps of its own, so that one long list does not keep other
+    /// values from being checked.
+    verdicts: Checker<'t>,
     checker: Checker<'t>,
     key: String,
     pointer: String,
@@ -222,6 +225,7 @@ pub(super) struct Lister<'t> {
 impl<'t> Lister<'t> {
     pub(super) fn new(scope: &'t Scope) -> Self {
         Self {
+            verdicts: Checker::new(scope),
             checker: Checker::new(scope),
             key: String::new(),
             pointer: String::new(),
@@ -242,18 +246,23 @@ impl<'t> Lister<'t> {
 
     /// Checks a value, and lists its faults if it has some.
     pub(super) fn value(&mut self, node: &'t Node, value: &Value) {
-        let length = self.pointer.len();
-        let listed = match self.checker.accepts(node, value) {
-            Ok(true) => return,
-            Ok(false) => self.list(node, value),
-            Err(Exhausted) => Err(Exhausted),
-        };
-        if listed == Err(Exhausted) {
-            // What was under way has been left.
-            self.checker.frames = 0;
-            self.checker.unions = 0;
-            self.pointer.truncate(length);
-            self.push(node, || "too costly to check".to_owned());
+        match self.verdicts.accepts(node, value) {
+            Ok(true) => {}
+            Ok(false) => {
+                let length = self.pointer.len();
+                if self.list(node, value) == Err(Exhausted) {
+                    // What was under way has been left.
+                    self.checker.frames = 0;
+                    self.checker.unions = 0;
+                    self.pointer.truncate(length);
+                    self.push(node, || kinds::name(value).to_owned());
+                }
+            }
+            Err(Exhausted) => {
+                self.verdicts.frames = 0;
+                self.verdicts.unions = 0;
+                self.push(node, || "too costly to check".to_owned());
+            }
         }
     }
 

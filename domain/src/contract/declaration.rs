@@ -17,16 +17,19 @@ const TYPE: &str = "type";
 const REQUIRED: &str = "required";
 const DEFAULT: &str = "default";
 
+/// Bytes of a name in a path: a longer name is a fault itself.
+const PATH_NAME_BYTES_MAX: usize = 4 * limits::KEY_CHARS_MAX;
+
 /// How a type is written.
 const FORM: &str =
     "a type expression, a shape {field: type}, {enum: [values]} or {schema: JSON Schema}";
 
-/// What is done with the JSON Schemas of a declaration.
+/// What is done with the JSON Schemas and the defaults of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Schemas {
-    /// Compiled, so that faults are found.
-    Vetted,
-    /// Left until they are needed: they were vetted when the task was created.
+pub(super) enum Vetting {
+    /// Compiled and checked, so that faults are found.
+    Thorough,
+    /// Left until they are needed: faults were found when the task was created.
     Trusted,
 }
 
@@ -57,7 +60,7 @@ impl Default for Room {
 pub(super) struct Reader {
     names: Vec<Arc<str>>,
     pub(super) room: Room,
-    schemas: Schemas,
+    vetting: Vetting,
     path: Vec<String>,
     pub(super) faults: Vec<FormFault>,
     /// Where each default stands, what its type is, and the default.
@@ -66,11 +69,11 @@ pub(super) struct Reader {
 
 impl Reader {
     /// A reader of declarations that may use these names, which are sorted.
-    pub(super) fn new(names: Vec<Arc<str>>, room: Room, schemas: Schemas) -> Self {
+    pub(super) fn new(names: Vec<Arc<str>>, room: Room, vetting: Vetting) -> Self {
         Self {
             names,
             room,
-            schemas,
+            vetting,
             path: Vec::new(),
             faults: Vec::new(),
             defaults: Vec::new(),
@@ -124,7 +127,7 @@ impl Reader {
         let mut nodes = Vec::new();
         for name in self.names.clone() {
             let value = &map[&*name];
-            let node = self.below(limits::cut(&name, limits::KEY_CHARS_MAX), |reader| {
+            let node = self.below(limits::cut(&name, PATH_NAME_BYTES_MAX), |reader| {
                 reader.type_name(&name);
                 reader.type_at(value, 1)
             });
@@ -248,7 +251,7 @@ impl Reader {
         };
         self.room.schemas = left;
         let schema = Schema::new(source);
-        if self.schemas == Schemas::Vetted
+        if self.vetting == Vetting::Thorough
             && let Err(violations) = schema.compiled()
         {
             for violation in violations {
@@ -271,7 +274,7 @@ impl Reader {
     fn members(&mut self, map: &Map<String, Value>, depth: usize, member: Member) -> Vec<Field> {
         let mut fields = Vec::with_capacity(map.len());
         for (key, value) in map {
-            let shown = limits::cut(key, limits::KEY_CHARS_MAX);
+            let shown = limits::cut(key, PATH_NAME_BYTES_MAX);
             self.below(shown, |reader| {
                 fields.extend(reader.member(key, value, depth, member));
             });
@@ -345,8 +348,11 @@ impl Reader {
         Some(field(node, required, default.cloned()))
     }
 
-    /// Checks the defaults, when there are no other faults: with all of them named types can be used.
+    /// Checks the defaults, unless there are other faults, with which named types cannot be used.
     pub(super) fn check_defaults(&mut self, names: &Arc<Names>) {
+        if self.vetting == Vetting::Trusted {
+            return;
+        }
         let scope = Scope {
             names: Arc::clone(names),
             shallow: false,

@@ -85,20 +85,10 @@ impl<'t> Export<'t> {
             Node::Primitive(primitive) => json!({"type": primitive.name()}),
             Node::Literal(value) => json!({"const": value}),
             Node::Enum(of) => json!({"enum": *of.values}),
-            Node::Array(of) => match self.scope.below(of) {
-                Node::Any => json!({"type": "array"}),
-                of => json!({"type": "array", "items": self.node(of)}),
-            },
-            Node::Map(of) => match self.scope.below(of) {
-                Node::Any => json!({"type": "object"}),
-                of => json!({"type": "object", "additionalProperties": self.node(of)}),
-            },
+            Node::Array(of) => self.container("array", "items", of),
+            Node::Map(of) => self.container("object", "additionalProperties", of),
             Node::Shape(fields) => self.object(fields, Scope::below),
-            Node::Optional(inner) => match &**inner {
-                Node::Primitive(Primitive::Null) => self.node(inner),
-                Node::Primitive(primitive) => json!({"type": [primitive.name(), "null"]}),
-                inner => json!({"anyOf": [self.node(inner), {"type": "null"}]}),
-            },
+            Node::Optional(inner) => self.optional(inner),
             Node::Union(list) => {
                 let literals = list.iter().map(|one| match &**one {
                     Node::Literal(value) => Some(value),
@@ -128,6 +118,30 @@ impl<'t> Export<'t> {
             }
             Node::Schema(schema) => self.schema(schema),
         }
+    }
+
+    fn container(&mut self, kind: &str, keyword: &str, of: &Node) -> Value {
+        let mut schema = Map::from_iter([("type".to_owned(), Value::from(kind))]);
+        let of = self.scope.below(of);
+        if !matches!(of, Node::Any) {
+            schema.insert(keyword.to_owned(), self.node(of));
+        }
+        Value::Object(schema)
+    }
+
+    fn optional(&mut self, inner: &Node) -> Value {
+        if let Node::Primitive(primitive) = inner {
+            return match primitive {
+                Primitive::Null => self.node(inner),
+                Primitive::Boolean
+                | Primitive::Integer
+                | Primitive::Number
+                | Primitive::String
+                | Primitive::Object
+                | Primitive::Array => json!({"type": [primitive.name(), "null"]}),
+            };
+        }
+        json!({"anyOf": [self.node(inner), {"type": "null"}]})
     }
 
     fn object(

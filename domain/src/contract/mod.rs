@@ -35,7 +35,7 @@ pub use types::{Compatible, Type, Types, compatible};
 
 use crate::{Payload, limits};
 use check::Lister;
-use declaration::{Reader, Room, Schemas};
+use declaration::{Reader, Room, Vetting};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tree::{Field, Scope};
@@ -60,7 +60,7 @@ impl Outputs {
     pub fn of(schemas: &Payload) -> Option<Self> {
         let declared = schemas.as_str().contains("\"outputs\"");
         let map = declared.then(|| schemas.to_map())?;
-        Self::compile(&map, Schemas::Trusted).ok().flatten()
+        Self::compile(&map, Vetting::Trusted).ok().flatten()
     }
 
     /// Compiles the declaration in `schemas`; `None` when there is none, or an empty one. Cost: O(size), and for
@@ -69,12 +69,12 @@ impl Outputs {
     /// # Errors
     /// Everything that its author has to mend, at most [`limits::VIOLATIONS_MAX`] faults, with paths below `schemas`.
     pub fn parse(schemas: &Map<String, Value>) -> Result<Option<Self>, Vec<FormFault>> {
-        Self::compile(schemas, Schemas::Vetted)
+        Self::compile(schemas, Vetting::Thorough)
     }
 
     fn compile(
         schemas: &Map<String, Value>,
-        vetting: Schemas,
+        vetting: Vetting,
     ) -> Result<Option<Self>, Vec<FormFault>> {
         let Some(outputs) = schemas.get(OUTPUTS) else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Outputs {
     }
 
     /// Checks an output: presence first, then types. Keys that are not declared are accepted. Cost: O(size of the
-    /// output) for the types that people write, for any [`limits::OUTPUT_CHECK_STEPS_MAX`] steps.
+    /// output) for the types that people write, for any twice [`limits::OUTPUT_CHECK_STEPS_MAX`] steps.
     ///
     /// # Errors
     /// [`OutputFault`]: everything that is wrong, up to its limits; its author can mend it.

@@ -1,7 +1,7 @@
 //! Types of one declaration, and what can be asked of them.
 
 use super::check::{Checker, Lister};
-use super::declaration::{Reader, Room, Schemas};
+use super::declaration::{Reader, Room, Vetting};
 use super::fault::{FormFault, Mismatch};
 use super::tree::{Names, Node, Scope};
 use super::{compare, json_schema};
@@ -24,7 +24,7 @@ impl Types {
     /// Everything that its author has to mend, at most [`crate::limits::VIOLATIONS_MAX`] faults, with paths that
     /// begin with `types`.
     pub fn parse(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
-        let mut reader = Reader::new(Vec::new(), Room::default(), Schemas::Vetted);
+        let mut reader = Reader::new(Vec::new(), Room::default(), Vetting::Thorough);
         let names = Arc::new(reader.types(types));
         reader.check_defaults(&names);
         if !reader.faults.is_empty() {
@@ -42,7 +42,7 @@ impl Types {
     pub fn type_of(&self, declaration: &Value) -> Result<Type, Vec<FormFault>> {
         let entries = self.names.entries.iter();
         let names = entries.map(|entry| Arc::clone(&entry.name)).collect();
-        let mut reader = Reader::new(names, self.room, Schemas::Vetted);
+        let mut reader = Reader::new(names, self.room, Vetting::Thorough);
         let node = reader.type_of(declaration);
         reader.check_defaults(&self.names);
         match node {
@@ -77,7 +77,8 @@ impl Type {
     }
 
     /// What is wrong with a value, at most [`crate::limits::VIOLATIONS_MAX`] mismatches; none when the type accepts
-    /// it. Cost: at most twice that of [`Type::accepts`] for types without unions.
+    /// it. Cost: that of [`Type::accepts`], and as much again for each level on the way to a mismatch, within as many
+    /// steps; a list that takes more ends with a mismatch of the whole value.
     #[must_use]
     pub fn mismatches(&self, value: &Value) -> Vec<Mismatch> {
         let mut lister = Lister::new(&self.scope);
@@ -110,11 +111,11 @@ pub enum Compatible {
     Never,
 }
 
-/// Whether every value of `producer` is one of `consumer`. The answers [`Compatible::Definite`] and
-/// [`Compatible::Never`] are sound for every value that can be checked within its steps; they are not complete: for
-/// JSON Schemas, and for shapes whose union is a shape of unions, the answer may be [`Compatible::Maybe`]. Of a
-/// type without values both hold, and the answer is [`Compatible::Definite`]. Cost: O(product of the sizes) at
-/// most, and twice [`crate::limits::TYPE_COMPARISON_STEPS_MAX`] steps.
+/// Whether every value of `producer` is one of `consumer`. [`Compatible::Definite`] and [`Compatible::Never`] hold
+/// for every value that can be checked within its steps. The answer may be [`Compatible::Maybe`] although more is
+/// true: for JSON Schemas, and where several alternatives of a union accept together what none accepts alone. A
+/// type that has no values fits every type. Cost: O(product of the sizes), at most twice
+/// [`crate::limits::TYPE_COMPARISON_STEPS_MAX`] steps.
 #[must_use]
 pub fn compatible(producer: &Type, consumer: &Type) -> Compatible {
     let sides = (
