@@ -1,0 +1,210 @@
+//! `inputs` of a phase. All bad references of a phase are one `InputWiringError`. spec: RFC-0024 2, 4.4, 8
+
+use serde_json::{Map, Value};
+use taskledger_domain::limits::WIRED_INPUTS_MAX;
+
+use crate::faults::Fault;
+use crate::members::Members;
+use crate::node::{At, Entry, short};
+use crate::outline;
+use crate::reference::{Bad, Consumer, is_local_key};
+use crate::types;
+use crate::workflow::{Input, Source};
+
+const MEMBERS: [&str; 4] = ["from", "type", "required", "default"];
+
+/// A reference that is wrong.
+struct Invalid<'a> {
+    key: &'a str,
+    text: String,
+    at: Option<At>,
+    bad: Bad,
+}
+
+/// Reads the inputs of a phase; those that are wrong are reported and left out.
+pub(crate) fn read(
+    phase: &Members<'_>,
+    consumer: &Consumer<'_>,
+    types: Option<&Map<String, Value>>,
+) -> Vec<(String, Input)> {
+    let Some(members) = phase.map("inputs", "a map from keys to references") else {
+        return Vec::new();
+    };
+    if members.entries.len() > WIRED_INPUTS_MAX {
+        let (found, max) = (members.entries.len(), WIRED_INPUTS_MAX);
+        let reason = format!("{found} inputs, the limit is {max}");
+        members.error(&members.path, members.at, reason);
+        return Vec::new();
+    }
+    let (mut inputs, mut invalid) = (Vec::new(), Vec::new());
+    for entry in members.entries {
+        if !is_local_key(&entry.key) {
+            let bad = bad("the key has no or more than 255 characters");
+            invalid.push(Invalid {
+                key: &entry.key,
+                text: written(entry),
+                at: entry.at,
+                bad,
+            });
+            continue;
+        }
+        match input(entry, &members, consumer, types) {
+            Ok(input) => {
+                check_presence(entry, &input, &members, consumer);
+                inputs.push((entry.key.clone(), input));
+            }
+            Err(it) => invalid.push(it),
+        }
+    }
+    report(&members, invalid);
+    inputs
+}
+
+/// One fault for all, in the place of the first.
+fn report(members: &Members<'_>, invalid: Vec<Invalid<'_>>) {
+    let Some(first) = invalid.first() else {
+        return;
+    };
+    let each = invalid.iter().map(|it| {
+        let (key, text, reason) = (short(it.key), short(&it.text), &it.bad.reason);
+        format!("`{key}`: `{text}` {reason}")
+    });
+    let reason = each.collect::<Vec<_>>().join("; ");
+    let suggestions = invalid.iter().filter_map(|it| {
+        let (key, suggestion) = (short(it.key), it.bad.suggestion.as_ref()?);
+        Some(if invalid.len() == 1 {
+            suggestion.clone()
+        } else {
+            format!("`{key}`: {suggestion}")
+        })
+    });
+    let suggestions = suggestions.collect::<Vec<_>>().join("; ");
+    let fault = members.fault(&members.path.key(first.key), first.at, reason);
+    let fault = fault.suggest(Some(suggestions).filter(|text| !text.is_empty()));
+    let refs = invalid.into_iter().map(|it| it.text).collect();
+    members.faults.error(fault.wiring(refs));
+}
+
+fn bad(reason: impl Into<String>) -> Bad {
+    Bad {
+        reason: reason.into(),
+        suggestion: None,
+    }
+}
+
+/// The expression, as an error names it.
+fn written(entry: &Entry) -> String {
+    let text = entry.value.text().map(str::to_owned);
+    text.unwrap_or_else(|| short(&entry.value.to_value().to_string()))
+}
+
+/// A reference, or `{from, type?, required?, default?}`.
+fn input<'a>(
+    entry: &'a Entry,
+    members: &Members<'_>,
+    consumer: &Consumer<'_>,
+    types: Option<&Map<String, Value>>,
+) -> Result<Input, Invalid<'a>> {
+    let invalid = |text: String, at, bad| Invalid {
+        key: &entry.key,
+        text,
+        at,
+        bad,
+    };
+    let own = Members {
+        path: members.path.key(&entry.key),
+        at: entry.at,
+        entries: entry.value.entries().unwrap_or_default(),
+        ..members.clone()
+    };
+    let from = match entry.value.entries() {
+        None => &entry.value,
+        Some(_) => match own.get("from") {
+            Some(from) => &from.value,
+            None => {
+                let bad = bad("has no `from`, which names where the value comes from");
+                return Err(invalid(written(entry), entry.at, bad));
+            }
+        },
+    };
+    let Some(text) = from.text() else {
+        let at = if from.is_null() { entry.at } else { from.at };
+        let bad = bad("must be a reference, or a map {from, type, required, default}");
+        return Err(invalid(written(entry), at, bad));
+    };
+    let source = consumer.source(text);
+    let source = source.map_err(|bad| invalid(text.to_owned(), from.at, bad))?;
+    for member in own.entries {
+        if MEMBERS.contains(&member.key.as_str()) {
+            continue;
+        }
+        let reason = format!("unknown key `{}`, which has no effect", short(&member.key));
+        let fault = own.fault(&own.path.key(&member.key), member.at, reason);
+        let meant = own.faults.did_you_mean(&member.key, MEMBERS.into_iter());
+        own.faults.lax(fault.suggest(meant));
+    }
+    let required = own.get("required").map(|member| &member.value);
+    let is_required = required.map(|node| node.scalar().and_then(Value::as_bool));
+    if let (Some(node), Some(None)) = (required, is_required) {
+        own.wrong("required", node, "true or false", None);
+    }
+    let type_ = own.get("type").map(|member| {
+        let declaration = member.value.to_value();
+        outline::check(&member.value, &declaration, member, &own, types);
+        declaration
+    });
+    // A default may be null, so it is looked for in the entries themselves.
+    let default = own.entries.iter().find(|member| member.key == "default");
+    Ok(Input {
+        reference: text.to_owned(),
+        source,
+        required: is_required.flatten().unwrap_or(true),
+        default: default.map(|member| member.value.to_value()),
+        type_,
+    })
+}
+
+/// Reports what can be seen now of a value that will not be there.
+fn check_presence(entry: &Entry, input: &Input, members: &Members<'_>, consumer: &Consumer<'_>) {
+    if !input.required || input.default.is_some() {
+        return;
+    }
+    let fault = |reason: String, suggestion: String| -> Fault {
+        let fault = members.fault(&members.path.key(&entry.key), entry.value.at, reason);
+        fault
+            .suggest(Some(suggestion))
+            .wiring(vec![input.reference.clone()])
+    };
+    match &input.source {
+        Source::Phase { phase, key, .. } => {
+            let upstream = consumer.outline.index(phase);
+            let outputs = upstream.and_then(|index| consumer.outline.outputs(index));
+            if outputs
+                .and_then(|map| map.get(key))
+                .is_some_and(types::is_optional)
+            {
+                let key = short(key);
+                let reason = format!(
+                    "output `{key}` of `{phase}` is optional, and this input is required: without the value the phase cannot start"
+                );
+                let suggestion = format!(
+                    "write `{{from: {}, default: ..}}`, or `required: false`",
+                    short(&input.reference)
+                );
+                members.faults.lax(fault(reason, suggestion));
+            }
+        }
+        Source::InitialState { key, .. } => {
+            let state = consumer.initial_state;
+            if state.get(key).is_none_or(Value::is_null) {
+                let key = short(key);
+                let reason = format!(
+                    "`initial_state` of the phase has no `{key}`: without the value the phase cannot start"
+                );
+                let suggestion = format!("add `{key}` to `initial_state`, or give a default");
+                members.faults.warn(fault(reason, suggestion));
+            }
+        }
+        Source::Trigger { .. } => {}
+    }
+}

@@ -1,0 +1,73 @@
+//! Workflow documents of RFC-0024: text or JSON in, a [`Workflow`] or every fault of the document out.
+//!
+//! Owns: reading YAML 1.2 and JSON within limits, the keys of a document, references between phases, and the tasks
+//! that a run consists of. May not touch: files, a clock, the log, the state of a run.
+//! [`read`] builds a tree of nodes with their places (`yaml`), checks it key by key (`document`, `phase`, `inputs`,
+//! `graph`), and reports faults in the order of the document. Nothing stops at the first fault.
+
+mod document;
+mod faults;
+mod graph;
+mod hash;
+mod inputs;
+mod json;
+pub mod limits;
+mod members;
+mod node;
+mod outline;
+mod path;
+mod phase;
+mod reference;
+mod retry;
+mod tasks;
+mod types;
+mod workflow;
+mod yaml;
+
+pub use faults::{Fault, VALIDATION, WIRING};
+pub use tasks::{ROOT, TooLarge, alias};
+pub use workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
+
+use faults::Faults;
+use node::Node;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// What was found in a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Why the document cannot be used, in its order; at most [`limits::FAULTS_MAX`], and one that counts the rest.
+    pub errors: Vec<Fault>,
+    /// What is probably a mistake; bounded as `errors`.
+    pub warnings: Vec<Fault>,
+    /// The workflow, if there are no errors.
+    pub workflow: Option<Workflow>,
+}
+
+/// Reads a document in YAML 1.2, of which JSON is a part. `strict` makes errors of most warnings: unknown keys,
+/// duplicate titles and dependencies, titles in place of names, optional outputs that are wired to required inputs.
+/// Cost: O(bytes), at most [`limits::DOCUMENT_BYTES_MAX`].
+#[must_use]
+pub fn read(text: &str, strict: bool) -> Report {
+    report(strict, |faults| yaml::read(text, faults))
+}
+
+/// Reads a document that is given as JSON value. Its faults have paths, but no lines, and its phases are in the order of
+/// `serde_json`, by name; the hash is that of the same document in YAML. Cost: O(size), at most the limits.
+#[must_use]
+pub fn read_json(value: &Value, strict: bool) -> Report {
+    report(strict, |faults| json::read(value, faults))
+}
+
+fn report(strict: bool, tree: impl FnOnce(&Faults) -> Option<Rc<Node>>) -> Report {
+    let faults = Faults::new(strict);
+    let root = tree(&faults);
+    let workflow = root.and_then(|root| document::read(&root, &faults));
+    let workflow = workflow.filter(|_| !faults.has_errors());
+    let (errors, warnings) = faults.finish();
+    Report {
+        errors,
+        warnings,
+        workflow,
+    }
+}

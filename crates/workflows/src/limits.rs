@@ -1,0 +1,32 @@
+//! The bounds of a document, with unit and reason. Bounds of tasks are those of `taskledger_domain::limits`.
+
+use taskledger_domain::limits;
+
+/// Bytes of a document's text: that of the largest `inputs` of a task.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+/// Levels of maps and lists, so that what a task carries of a document stays below the 100 levels of a payload.
+pub const LEVELS_MAX: usize = 64;
+/// Keys, scalars, maps and lists; what an alias stands for counts again at each alias.
+pub const NODES_MAX: usize = 100_000;
+/// Aliases.
+pub const ALIASES_MAX: usize = 1_000;
+/// Bytes of keys and scalars; what an alias stands for counts again at each alias.
+pub const EXPANDED_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
+/// Phases: with the root of the run as many tasks as one call creates.
+pub const PHASES_MAX: usize = limits::TASKS_PER_CALL_MAX - 1;
+/// Errors of one report, and as many warnings; one more says how many there are besides.
+pub const FAULTS_MAX: usize = 1_000;
+/// Entries of `Workflow::not_acted_on`.
+pub const NOT_ACTED_ON_MAX: usize = 1_000;
+/// Bytes of JSON that tasks of a run repeat, `types` and values of the trigger: the size of one request.
+pub const REPEATED_BYTES_MAX: usize = limits::REQUEST_BODY_BYTES_MAX;
+/// Bytes of a name in a path.
+pub(crate) const NAME_BYTES_MAX: usize = 256;
+/// Bytes of a path.
+pub(crate) const PATH_BYTES_MAX: usize = 2048;
+/// Bytes of a value that a message repeats.
+pub(crate) const SHOWN_BYTES_MAX: usize = 80;
+/// Products of lengths of names that are compared for all suggestions of a report: a fifth of a second.
+pub(crate) const COMPARISONS_MAX: usize = 20_000_000;
+/// Phases that the message about a cycle names.
+pub(crate) const CYCLE_NAMES_MAX: usize = 20;

@@ -1,0 +1,193 @@
+//! What phases know of each other: names, titles, declared outputs.
+
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use taskledger_domain::limits;
+
+use crate::members::Members;
+use crate::node::{Entry, Node, short};
+use crate::types;
+
+/// The phases of a document by name, before any is read in full.
+pub(crate) struct Outline<'a> {
+    names: Vec<&'a str>,
+    by_name: HashMap<&'a str, usize>,
+    titles: Vec<String>,
+    /// The first phase with the title, and whether others have it too.
+    by_title: HashMap<String, (usize, bool)>,
+    outputs: Vec<Option<Map<String, Value>>>,
+}
+
+impl<'a> Outline<'a> {
+    /// Reads names, titles and outputs of all phases. Cost: O(size).
+    pub(crate) fn read(phases: &[Members<'a>], types: Option<&Map<String, Value>>) -> Self {
+        let mut outline = Self {
+            names: Vec::with_capacity(phases.len()),
+            by_name: HashMap::with_capacity(phases.len()),
+            titles: Vec::with_capacity(phases.len()),
+            by_title: HashMap::with_capacity(phases.len()),
+            outputs: Vec::with_capacity(phases.len()),
+        };
+        for (index, phase) in phases.iter().enumerate() {
+            let name = phase.phase.expect("each phase has a name");
+            check_name(name, phase);
+            outline.names.push(name);
+            outline.by_name.insert(name, index);
+            let title = phase
+                .text("title")
+                .map_or_else(|| title_of(name), str::to_owned);
+            outline.see_title(index, &title, phase);
+            outline.titles.push(title);
+            outline.outputs.push(outputs(phase, types));
+        }
+        outline
+    }
+
+    /// A title that two phases share can stand for neither.
+    fn see_title(&mut self, index: usize, title: &str, phase: &Members<'_>) {
+        let Some((first, is_shared)) = self.by_title.get_mut(title) else {
+            self.by_title.insert(title.to_owned(), (index, false));
+            return;
+        };
+        *is_shared = true;
+        let first = self.names[*first];
+        let written = phase.get("title");
+        let at = written.map_or(phase.at, |entry| entry.value.at);
+        let title = short(title);
+        let reason = format!("phase `{first}` has the title `{title}` too");
+        let fault = phase.fault(&phase.path.key("title"), at, reason);
+        phase.faults.lax(fault);
+    }
+
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The one phase with a title.
+    pub(crate) fn titled(&self, title: &str) -> Option<usize> {
+        let (index, is_shared) = self.by_title.get(title)?;
+        (!is_shared).then_some(*index)
+    }
+
+    pub(crate) fn is_shared_title(&self, title: &str) -> bool {
+        self.by_title
+            .get(title)
+            .is_some_and(|(_, is_shared)| *is_shared)
+    }
+
+    pub(crate) fn name(&self, index: usize) -> &'a str {
+        self.names[index]
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + Clone {
+        self.names.iter().copied()
+    }
+
+    pub(crate) fn title(&self, index: usize) -> &str {
+        &self.titles[index]
+    }
+
+    /// Declared outputs; `None` for a phase without, whose results are not checked.
+    pub(crate) fn outputs(&self, index: usize) -> Option<&Map<String, Value>> {
+        self.outputs[index].as_ref()
+    }
+}
+
+fn check_name(name: &str, phase: &Members<'_>) {
+    let chars = name.chars().count();
+    let max = limits::NAME_CHARS_MAX;
+    let reason = if !(1..=max).contains(&chars) {
+        format!("the name of a phase has 1 to {max} characters, found {chars}")
+    } else if name.starts_with('$') {
+        "the name of a phase must not begin with `$`".to_owned()
+    } else if name.chars().any(char::is_control) {
+        "the name of a phase must not hold control characters".to_owned()
+    } else {
+        return;
+    };
+    phase.error(&phase.path, phase.at, reason);
+}
+
+/// `fetch_data` -> `Fetch Data`.
+fn title_of(name: &str) -> String {
+    let mut title = String::with_capacity(name.len());
+    let mut begins = true;
+    for c in name.chars() {
+        let c = if c == '_' { ' ' } else { c };
+        if begins {
+            title.extend(c.to_uppercase());
+        } else {
+            title.extend(c.to_lowercase());
+        }
+        begins = !c.is_alphabetic();
+    }
+    title
+}
+
+/// `outputs` of a phase: a map, or a list of names without types. An empty one declares nothing.
+fn outputs(phase: &Members<'_>, types: Option<&Map<String, Value>>) -> Option<Map<String, Value>> {
+    let entry = phase.get("outputs")?;
+    let mut outputs = Map::new();
+    if entry.value.items().is_some() {
+        for (i, key, at) in phase.texts("outputs", "a map") {
+            if outputs.insert(key.to_owned(), Value::from("any")).is_some() {
+                let path = phase.path.key("outputs").index(i);
+                phase.error(
+                    &path,
+                    at,
+                    format!("output `{}` is declared twice", short(key)),
+                );
+            }
+        }
+    } else {
+        let expected = "a map from keys to types";
+        let members = phase.map("outputs", expected)?;
+        for entry in members.entries {
+            let declaration = declared(entry, &members, types);
+            outputs.insert(entry.key.clone(), declaration);
+        }
+    }
+    Some(outputs).filter(|outputs| !outputs.is_empty())
+}
+
+/// One declared output, checked.
+fn declared(entry: &Entry, members: &Members<'_>, types: Option<&Map<String, Value>>) -> Value {
+    let declaration = entry.value.to_value();
+    if !super::reference::is_local_key(&entry.key) {
+        let max = limits::KEY_CHARS_MAX;
+        let reason = format!("the key of an output has 1 to {max} characters");
+        members.error(&members.path.key(&entry.key), entry.at, reason);
+    }
+    check(&entry.value, &declaration, entry, members, types);
+    declaration
+}
+
+/// Reports a declaration that is no type.
+pub(crate) fn check(
+    node: &Node,
+    declaration: &Value,
+    entry: &Entry,
+    members: &Members<'_>,
+    types: Option<&Map<String, Value>>,
+) {
+    if let Some(reason) = types::check_types(types, declaration) {
+        let at = if node.is_null() { entry.at } else { node.at };
+        let reason = format!("{reason}, found {}", node.shown());
+        let fault = members.fault(&members.path.key(&entry.key), at, reason);
+        let any = node
+            .is_null()
+            .then_some("write `any` for a value of any type");
+        members.faults.error(fault.suggest(any));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title_of;
+
+    #[test]
+    fn a_title_is_made_of_the_name() {
+        assert_eq!(title_of("fetch_hr_data"), "Fetch Hr Data");
+        assert_eq!(title_of("a-b"), "A-B");
+    }
+}

@@ -1,0 +1,134 @@
+//! One phase of a document.
+
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+
+use crate::inputs;
+use crate::members::{Members, note};
+use crate::node::short;
+use crate::outline::Outline;
+use crate::reference::Consumer;
+use crate::retry;
+use crate::workflow::Phase;
+
+const ACTED_ON: [&str; 9] = [
+    "title",
+    "description",
+    "assign",
+    "depends_on",
+    "constraints",
+    "initial_state",
+    "inputs",
+    "outputs",
+    "retry",
+];
+/// Known to the reference package; kept and not acted on.
+const KEPT: [&str; 8] = [
+    "skip_when",
+    "leasing",
+    "cost_tracking",
+    "attachments",
+    "permissions",
+    "access",
+    "delegation",
+    "context",
+];
+
+/// Reads the phase at `index` of the outline. Second, the positions of the phases that it depends on; a phase with
+/// faults is read as far as possible.
+pub(crate) fn read(
+    members: &Members<'_>,
+    index: usize,
+    outline: &Outline<'_>,
+    types: Option<&Map<String, Value>>,
+    not_acted_on: &mut Vec<String>,
+) -> (Phase, Vec<usize>) {
+    let mut kept = Map::new();
+    for entry in members.kept(&ACTED_ON, &KEPT) {
+        note(not_acted_on, || members.path.key(&entry.key));
+        kept.insert(entry.key.clone(), entry.value.to_value());
+    }
+    let assign = members.name("assign", KEY_CHARS_MAX);
+    if members.get("assign").is_none() {
+        members.missing("assign", "who works on the phase");
+    }
+    let depends_on = depends_on(members, index, outline);
+    let own = members.map("initial_state", "a map");
+    let node = own.and_then(|_| members.get("initial_state"));
+    let initial_state = node.map(|entry| entry.value.to_map()).unwrap_or_default();
+    let consumer = Consumer {
+        outline,
+        phase: index,
+        depends_on: &depends_on.iter().copied().collect(),
+        initial_state: &initial_state,
+        faults: members.faults,
+    };
+    let inputs = inputs::read(members, &consumer, types);
+    let constraints = members.texts("constraints", "a list of strings");
+    let phase = Phase {
+        name: outline.name(index).to_owned(),
+        title: outline.title(index).to_owned(),
+        description: members.text("description").unwrap_or_default().to_owned(),
+        assign: assign.unwrap_or_default().to_owned(),
+        depends_on: depends_on
+            .iter()
+            .map(|at| outline.name(*at).to_owned())
+            .collect(),
+        inputs,
+        outputs: outline.outputs(index).cloned(),
+        constraints: constraints
+            .into_iter()
+            .map(|(_, text, _)| text.to_owned())
+            .collect(),
+        retry: retry::read(members, not_acted_on),
+        initial_state,
+        kept,
+    };
+    (phase, depends_on)
+}
+
+/// Names of phases, each once; a title that only one phase has stands for its name.
+fn depends_on(members: &Members<'_>, own: usize, outline: &Outline<'_>) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for (i, text, at) in members.texts("depends_on", "a list of phase names") {
+        let path = members.path.key("depends_on").index(i);
+        let fault = |reason: String| members.fault(&path, at, reason);
+        let shown = short(text);
+        let named = outline.index(text);
+        if named.is_none() && outline.is_shared_title(text) {
+            let reason = format!("several phases have the title `{shown}`");
+            let suggestion = Some("name the phase by its key");
+            members.faults.error(fault(reason).suggest(suggestion));
+            continue;
+        }
+        let Some(index) = named.or_else(|| outline.titled(text)) else {
+            let meant = members.faults.did_you_mean(text, outline.names());
+            members
+                .faults
+                .error(fault(format!("there is no phase `{shown}`")).suggest(meant));
+            continue;
+        };
+        if index == own {
+            members
+                .faults
+                .error(fault("the phase depends on itself".to_owned()));
+            continue;
+        }
+        if named.is_none() {
+            let name = outline.name(index);
+            let reason = format!("`{shown}` is the title of phase `{name}`");
+            let suggestion = Some(format!("write `{name}`"));
+            members.faults.lax(fault(reason).suggest(suggestion));
+        }
+        if seen.insert(index) {
+            found.push(index);
+        } else {
+            members
+                .faults
+                .lax(fault(format!("`{shown}` is listed twice")));
+        }
+    }
+    found
+}

@@ -1,0 +1,210 @@
+//! One reference of `inputs`: `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`, optionally with `#` and a JSON
+//! pointer into the value. spec: RFC-0024 2.1, 2.3, 8
+//!
+//! Names of phases and keys may hold dots. The shortest beginning of the reference that names a phase of
+//! `depends_on` is the phase, as in `schemas.wiring` of a task; all that follows its dot is the key.
+
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use taskledger_domain::limits::{KEY_CHARS_MAX, REFERENCE_CHARS_MAX};
+
+use crate::faults::Faults;
+use crate::outline::Outline;
+use crate::workflow::Source;
+
+/// Why a reference is wrong.
+pub(crate) struct Bad {
+    pub(crate) reason: String,
+    pub(crate) suggestion: Option<String>,
+}
+
+impl Bad {
+    fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            suggestion: None,
+        }
+    }
+
+    fn suggest(mut self, suggestion: Option<String>) -> Self {
+        self.suggestion = suggestion;
+        self
+    }
+}
+
+const FORMS: &str = "must be `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`";
+/// Ways in which a reference is read: a name of a phase may hold fewer dots.
+const READINGS_MAX: usize = 32;
+/// Characters that a reference may have behind its phase, whose name becomes an id.
+const PLACE_CHARS_MAX: usize = REFERENCE_CHARS_MAX - 36;
+
+/// What stands behind the dot.
+struct Place<'t> {
+    key: &'t str,
+    pointer: Option<&'t str>,
+}
+
+impl<'t> Place<'t> {
+    fn parse(text: &'t str) -> Option<Self> {
+        let (key, pointer) = match text.split_once('#') {
+            Some((key, pointer)) => (key, Some(pointer)),
+            None => (text, None),
+        };
+        let is_key = !key.is_empty() && text.chars().count() < PLACE_CHARS_MAX;
+        (is_key && pointer.is_none_or(is_pointer)).then_some(Self { key, pointer })
+    }
+
+    fn owned(&self) -> (String, Option<String>) {
+        let pointer = self.pointer.filter(|pointer| !pointer.is_empty());
+        (self.key.to_owned(), pointer.map(str::to_owned))
+    }
+}
+
+/// RFC 6901.
+fn is_pointer(text: &str) -> bool {
+    let mut escapes = text.split('~').skip(1);
+    (text.is_empty() || text.starts_with('/'))
+        && escapes.all(|behind| behind.starts_with(['0', '1']))
+}
+
+/// The phase in whose `inputs` a reference stands.
+pub(crate) struct Consumer<'a> {
+    pub(crate) outline: &'a Outline<'a>,
+    /// Its position.
+    pub(crate) phase: usize,
+    /// Positions of the phases that it depends on.
+    pub(crate) depends_on: &'a HashSet<usize>,
+    /// Its own.
+    pub(crate) initial_state: &'a Map<String, Value>,
+    pub(crate) faults: &'a Faults,
+}
+
+impl Consumer<'_> {
+    /// What a reference names. Cost: O(length), [`READINGS_MAX`] times at worst, and a suggestion.
+    pub(crate) fn source(&self, text: &str) -> Result<Source, Bad> {
+        if text.chars().count() > REFERENCE_CHARS_MAX {
+            return Err(Bad::new(format!(
+                "has more than {REFERENCE_CHARS_MAX} characters"
+            )));
+        }
+        if text.starts_with('$') {
+            return self.fixed(text);
+        }
+        let dots = text.match_indices('.').map(|(at, _)| at);
+        let dots = dots.filter(|at| *at > 0).take(READINGS_MAX);
+        let mut readings =
+            dots.filter_map(|at| Some((&text[..at], Place::parse(&text[at + 1..])?)));
+        let mut known = None;
+        let mut first = None;
+        let found = readings.find_map(|(name, place)| {
+            first = first.or(Some(name));
+            let index = self.outline.index(name)?;
+            if self.depends_on.contains(&index) {
+                return Some((index, place));
+            }
+            known = known.or(Some(name));
+            None
+        });
+        let Some((index, place)) = found else {
+            return Err(match (known, first) {
+                (Some(name), _) => self.not_a_dependency(name),
+                (None, Some(name)) => self.unknown_phase(name),
+                (None, None) => malformed(text),
+            });
+        };
+        self.check_key(index, &place)?;
+        let (key, pointer) = place.owned();
+        let phase = self.outline.name(index).to_owned();
+        Ok(Source::Phase {
+            phase,
+            key,
+            pointer,
+        })
+    }
+
+    /// `$trigger.<key>` and `$initial_state.<key>`.
+    fn fixed(&self, text: &str) -> Result<Source, Bad> {
+        let (name, rest) = text.split_once('.').unwrap_or((text, ""));
+        if !matches!(name, "$trigger" | "$initial_state") {
+            let meant = self
+                .faults
+                .meant(name, ["$trigger", "$initial_state"].into_iter());
+            let suggestion = meant.map(|meant| format!("did you mean `{meant}.{rest}`?"));
+            return Err(Bad::new(FORMS).suggest(suggestion));
+        }
+        let Some(place) = Place::parse(rest) else {
+            return Err(malformed(text));
+        };
+        let (key, pointer) = place.owned();
+        Ok(match name {
+            "$trigger" => Source::Trigger { key, pointer },
+            _ => Source::InitialState { key, pointer },
+        })
+    }
+
+    /// N7. spec: RFC-0024 8, reference is a declared dependency
+    fn not_a_dependency(&self, name: &str) -> Bad {
+        if self.outline.index(name) == Some(self.phase) {
+            return Bad::new("names the phase itself");
+        }
+        let suggestion = format!("add `{name}` to `depends_on`");
+        Bad::new(format!("phase `{name}` is not in `depends_on`")).suggest(Some(suggestion))
+    }
+
+    /// N6. spec: RFC-0024 8, phase reference exists
+    fn unknown_phase(&self, name: &str) -> Bad {
+        let bad = Bad::new(format!("there is no phase `{name}`"));
+        if let Some(titled) = self.outline.titled(name) {
+            let titled = self.outline.name(titled);
+            return bad.suggest(Some(format!("name the phase, not its title: `{titled}`")));
+        }
+        if let Some(fixed) = ["trigger", "initial_state"]
+            .into_iter()
+            .find(|fixed| *fixed == name)
+        {
+            return bad.suggest(Some(format!("did you mean `${fixed}`?")));
+        }
+        // In the order of the document, so that of equally near names the same one is told each time.
+        let mut own: Vec<_> = self.depends_on.iter().copied().collect();
+        own.sort_unstable();
+        let own = own.iter().map(|index| self.outline.name(*index));
+        let near = self.faults.did_you_mean(name, own);
+        bad.suggest(near.or_else(|| self.faults.did_you_mean(name, self.outline.names())))
+    }
+
+    /// N8. spec: RFC-0024 8, output key is declared
+    fn check_key(&self, index: usize, place: &Place<'_>) -> Result<(), Bad> {
+        let Some(outputs) = self.outline.outputs(index) else {
+            return Ok(());
+        };
+        if outputs.contains_key(place.key) {
+            return Ok(());
+        }
+        let (name, key) = (self.outline.name(index), crate::node::short(place.key));
+        let bad = Bad::new(format!("phase `{name}` declares no output `{key}`"));
+        let near = self
+            .faults
+            .did_you_mean(place.key, outputs.keys().map(String::as_str));
+        Err(bad.suggest(near.or_else(|| Some(format!("declare `{key}` in `outputs` of `{name}`")))))
+    }
+}
+
+/// N9. spec: RFC-0024 8, mapping syntax is valid
+fn malformed(text: &str) -> Bad {
+    let suggestion = match text.split_once('#') {
+        Some((_, pointer)) if !is_pointer(pointer) => Some(
+            "a JSON pointer is empty or begins with `/`; `~` is written `~0`, `/` in a name `~1`"
+                .to_owned(),
+        ),
+        Some((phase, pointer)) if !phase.contains('.') => {
+            Some(format!("name an output: `{phase}.<key>#{pointer}`"))
+        }
+        Some(_) | None => None,
+    };
+    Bad::new(FORMS).suggest(suggestion)
+}
+
+/// Whether a text can be a key of `inputs`.
+pub(crate) fn is_local_key(key: &str) -> bool {
+    (1..=KEY_CHARS_MAX).contains(&key.chars().count())
+}

@@ -1,0 +1,235 @@
+//! The tasks of a run, as `tasks.create` takes them.
+//!
+//! The root is a group whose `inputs` are the trigger. Each phase is a child; tasks name each other by aliases that no
+//! name of a phase can be taken for. Static inputs are resolved here. spec: RFC-0024 2.3; notes N12, N15, N17
+
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use taskledger_domain::task::RetryPolicy;
+
+use crate::limits;
+use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
+
+/// The alias of the root.
+pub const ROOT: &str = "run";
+
+/// The alias of the phase at `index` of [`Workflow::phases`].
+#[must_use]
+pub fn alias(index: usize) -> String {
+    format!("phase-{}", index + 1)
+}
+
+/// The tasks of a run would repeat too much of the trigger: bytes of JSON, with the types of the document more than
+/// [`limits::REPEATED_BYTES_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the phases take more than {} bytes of values from the trigger",
+    limits::REPEATED_BYTES_MAX
+)]
+pub struct TooLarge;
+
+impl Workflow {
+    /// The root, then one task for each phase in the order of [`Workflow::phases`]. A static input whose value is there
+    /// becomes a literal input; one that is absent or null gets its default; a required one without default stays in
+    /// `schemas.wiring` as written, so that the claim names it. Cost: O(size of document and trigger), and of what
+    /// phases repeat.
+    ///
+    /// # Errors
+    /// [`TooLarge`]: the caller can give a smaller trigger.
+    pub fn tasks(
+        &self,
+        trigger: &Map<String, Value>,
+        user_id: Option<&str>,
+    ) -> Result<Vec<Value>, TooLarge> {
+        let mut root = json!({"id": ROOT, "name": self.name, "inputs": trigger});
+        if let Some(user_id) = user_id {
+            root["user_id"] = Value::from(user_id);
+        }
+        let names = self.phases.iter().enumerate();
+        let aliases = names
+            .map(|(i, phase)| (phase.name.as_str(), alias(i)))
+            .collect();
+        let mut left = limits::REPEATED_BYTES_MAX;
+        let mut tasks = Vec::with_capacity(self.phases.len() + 1);
+        tasks.push(root);
+        for (i, phase) in self.phases.iter().enumerate() {
+            let wired = Wired::of(phase, trigger, &aliases, &mut left)?;
+            tasks.push(self.task(phase, alias(i), wired, &aliases));
+        }
+        Ok(tasks)
+    }
+
+    fn task(
+        &self,
+        phase: &Phase,
+        id: String,
+        wired: Wired,
+        aliases: &HashMap<&str, String>,
+    ) -> Value {
+        let on = phase.depends_on.iter();
+        let dependencies = on.map(|name| json!({"id": aliases[name.as_str()], "required": true}));
+        let mut task = json!({
+            "id": id,
+            "parent_id": ROOT,
+            "name": phase.name,
+            "dependencies": dependencies.collect::<Vec<_>>(),
+            "inputs": wired.inputs,
+            "schemas": {
+                "type": "remote",
+                "method": phase.assign,
+                "wiring": wired.wiring,
+                "workflow": {
+                    "name": self.name,
+                    "version": self.version,
+                    "hash": self.hash,
+                    "phase": phase.name,
+                    "title": phase.title,
+                    "description": phase.description,
+                    "constraints": phase.constraints,
+                    "initial_state": phase.initial_state,
+                    "kept": phase.kept,
+                },
+            },
+        });
+        let schemas = &mut task["schemas"];
+        if !wired.types.is_empty() {
+            schemas["workflow"]["input_types"] = Value::from(wired.types);
+        }
+        if let Some(outputs) = &phase.outputs {
+            schemas["outputs"] = Value::from(outputs.clone());
+            if let Some(types) = &self.types {
+                schemas["types"] = Value::from(types.clone());
+            }
+            if self.validation == Validation::Shallow {
+                schemas["validation"] = Value::from("shallow");
+            }
+        }
+        if let Some(retry) = &phase.retry {
+            task["params"] = json!({"retry": retry.params()});
+        }
+        task
+    }
+}
+
+/// The inputs of a task.
+#[derive(Default)]
+struct Wired {
+    /// Literal.
+    inputs: Map<String, Value>,
+    /// From results.
+    wiring: Map<String, Value>,
+    /// Types that the phase declares for its inputs.
+    types: Map<String, Value>,
+}
+
+impl Wired {
+    fn of(
+        phase: &Phase,
+        trigger: &Map<String, Value>,
+        aliases: &HashMap<&str, String>,
+        left: &mut usize,
+    ) -> Result<Self, TooLarge> {
+        let mut wired = Self::default();
+        for (key, input) in &phase.inputs {
+            if let Some(type_) = &input.type_ {
+                wired.types.insert(key.clone(), type_.clone());
+            }
+            let value = match &input.source {
+                Source::Phase {
+                    phase,
+                    key: output,
+                    pointer,
+                } => {
+                    let pointer = pointer.as_ref().map(|pointer| format!("#{pointer}"));
+                    let from = format!(
+                        "{}.{output}{}",
+                        aliases[phase.as_str()],
+                        pointer.unwrap_or_default()
+                    );
+                    wired.wiring.insert(key.clone(), input.wire(from));
+                    continue;
+                }
+                Source::Trigger { key, pointer } => found(trigger, key, pointer.as_deref()),
+                Source::InitialState { key, pointer } => {
+                    found(&phase.initial_state, key, pointer.as_deref())
+                }
+            };
+            if let Some(value) = value.or(input.default.as_ref()) {
+                // Counted before it is copied.
+                let bytes = bytes(value);
+                *left = left.checked_sub(bytes).ok_or(TooLarge)?;
+                wired.inputs.insert(key.clone(), value.clone());
+            } else if input.required {
+                let from = Value::from(input.reference.as_str());
+                wired.wiring.insert(key.clone(), from);
+            }
+        }
+        Ok(wired)
+    }
+}
+
+/// The value, unless it is null. spec: RFC-0024 3.1
+fn found<'v>(map: &'v Map<String, Value>, key: &str, pointer: Option<&str>) -> Option<&'v Value> {
+    let value = map.get(key)?;
+    let value = pointer.map_or(Some(value), |pointer| value.pointer(pointer));
+    value.filter(|value| !value.is_null())
+}
+
+/// Bytes of its JSON text.
+fn bytes(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+            self.0 += part.len();
+            Ok(part.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).expect("JSON can always be written to memory");
+    counter.0
+}
+
+impl Input {
+    /// As a member of `schemas.wiring`.
+    fn wire(&self, from: String) -> Value {
+        if self.required && self.default.is_none() {
+            return Value::from(from);
+        }
+        let mut wire = json!({"from": from, "required": self.required});
+        if let Some(default) = &self.default {
+            wire["default"] = default.clone();
+        }
+        wire
+    }
+}
+
+impl Retry {
+    /// Whether `params.retry` can say it: it has no delays that grow by a sum.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.backoff != Backoff::Linear || self.max_attempts <= 2
+    }
+
+    /// As `params.retry`. Linear growth becomes none, the delays that it begins with.
+    fn params(&self) -> Value {
+        let multiplier = match self.backoff {
+            Backoff::Constant | Backoff::Linear => 1.0,
+            Backoff::Exponential => 2.0,
+        };
+        let initial = self
+            .initial_delay_ms
+            .unwrap_or(RetryPolicy::INITIAL_DELAY_MS_DEFAULT);
+        let max = self
+            .max_delay_ms
+            .unwrap_or(initial.max(RetryPolicy::MAX_DELAY_MS_DEFAULT));
+        json!({
+            "max_attempts": self.max_attempts,
+            "initial_delay_ms": initial,
+            "multiplier": multiplier,
+            "max_delay_ms": max,
+        })
+    }
+}
