@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use taskledger_domain::limits::WIRED_INPUTS_MAX;
 
 use crate::faults::Fault;
-use crate::members::Members;
+use crate::members::{Members, note};
 use crate::node::{At, Entry, short};
 use crate::outline;
 use crate::reference::{Bad, Consumer, is_local_key};
@@ -26,6 +26,7 @@ pub(crate) fn read(
     phase: &Members<'_>,
     consumer: &Consumer<'_>,
     types: Option<&Map<String, Value>>,
+    not_acted_on: &mut Vec<String>,
 ) -> Vec<(String, Input)> {
     let Some(members) = phase.map("inputs", "a map from keys to references") else {
         return Vec::new();
@@ -48,7 +49,7 @@ pub(crate) fn read(
             });
             continue;
         }
-        match input(entry, &members, consumer, types) {
+        match input(entry, &members, consumer, types, not_acted_on) {
             Ok(input) => {
                 check_presence(entry, &input, &members, consumer);
                 inputs.push((entry.key.clone(), input));
@@ -104,6 +105,7 @@ fn input<'a>(
     members: &Members<'_>,
     consumer: &Consumer<'_>,
     types: Option<&Map<String, Value>>,
+    not_acted_on: &mut Vec<String>,
 ) -> Result<Input, Invalid<'a>> {
     let invalid = |text: String, at, bad| Invalid {
         key: &entry.key,
@@ -134,14 +136,8 @@ fn input<'a>(
     };
     let source = consumer.source(text);
     let source = source.map_err(|bad| invalid(text.to_owned(), from.at, bad))?;
-    for member in own.entries {
-        if MEMBERS.contains(&member.key.as_str()) {
-            continue;
-        }
-        let reason = format!("unknown key `{}`, which has no effect", short(&member.key));
-        let fault = own.fault(&own.path.key(&member.key), member.at, reason);
-        let meant = own.faults.did_you_mean(&member.key, MEMBERS.into_iter());
-        own.faults.lax(fault.suggest(meant));
+    for member in own.kept(&MEMBERS, &[]) {
+        note(not_acted_on, || own.path.key(&member.key));
     }
     let required = own.get("required").map(|member| &member.value);
     let is_required = required.map(|node| node.scalar().and_then(Value::as_bool));

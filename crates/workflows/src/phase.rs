@@ -64,7 +64,7 @@ pub(crate) fn read(
         initial_state: &initial_state,
         faults: members.faults,
     };
-    let inputs = inputs::read(members, &consumer, types);
+    let inputs = inputs::read(members, &consumer, types, not_acted_on);
     let constraints = members.texts("constraints", "a list of strings");
     let phase = Phase {
         name: outline.name(index).to_owned(),

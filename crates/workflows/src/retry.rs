@@ -7,7 +7,7 @@ use crate::members::{Members, note};
 use crate::node::short;
 use crate::workflow::{Backoff, Retry};
 
-const ACTED_ON: [&str; 6] = [
+const KNOWN: [&str; 6] = [
     "max_attempts",
     "backoff",
     "initial_delay_ms",
@@ -27,7 +27,9 @@ pub(crate) fn read(phase: &Members<'_>, not_acted_on: &mut Vec<String>) -> Optio
         "retry",
         "a map, such as {max_attempts: 3, backoff: exponential}",
     )?;
-    let _without_effect = retry.kept(&ACTED_ON, &[]);
+    for entry in retry.kept(&KNOWN, &[]) {
+        note(not_acted_on, || retry.path.key(&entry.key));
+    }
     for key in WITHOUT_EFFECT {
         if retry.get(key).is_some() {
             note(not_acted_on, || retry.path.key(key));

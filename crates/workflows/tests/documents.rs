@@ -1,0 +1,46 @@
+//! Workflow documents from outside: what is read, what is refused and where, and what a run is made of.
+
+#[path = "documents/faults.rs"]
+mod faults;
+#[path = "documents/hostile.rs"]
+mod hostile;
+#[path = "documents/properties.rs"]
+mod properties;
+#[path = "documents/rfc.rs"]
+mod rfc;
+#[path = "documents/tasks.rs"]
+mod tasks;
+
+use taskledger_workflows::{Report, Workflow, read};
+
+/// The complete example of RFC-0024, section 10.
+const EXAMPLE: &str = include_str!("documents/complete_example.yaml");
+
+/// A document with these phases, which begin in line 4.
+fn document(phases: &str) -> String {
+    format!("openintent: \"1.0\"\ninfo: {{name: test}}\nworkflow:\n{phases}")
+}
+
+fn sound(text: &str) -> Workflow {
+    let report = read(text, false);
+    assert_eq!(report.errors, [], "{text}");
+    report
+        .workflow
+        .expect("a document without errors is a workflow")
+}
+
+/// `line:column path: reason` of each error.
+fn errors(report: &Report) -> Vec<String> {
+    let place = |number: Option<u32>| number.map_or("-".to_owned(), |n| n.to_string());
+    let faults = report.errors.iter();
+    let told = faults.map(|f| {
+        format!(
+            "{}:{} {}: {}",
+            place(f.line),
+            place(f.column),
+            f.path,
+            f.reason
+        )
+    });
+    told.collect()
+}
