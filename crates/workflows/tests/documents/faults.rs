@@ -26,7 +26,7 @@ fn at(fault: &Fault) -> (u32, u32, &str) {
 #[test]
 fn faults_of_yaml_have_their_place() {
     for (text, expected) in [
-        ("a: [1\nb: 2\n", "1:4 : "),
+        ("a: [1\nb: 2\n", "2:2 : invalid YAML: "),
         (
             "a: 1\na: 2\nb: {c: 1, c: 2}\n",
             "2:1 a: duplicate key `a`; the first is in line 1",
@@ -194,7 +194,7 @@ fn a_reference_to_an_indirect_dependency_is_an_error() {
     let fault = wiring(
         "  a: {assign: x}\n  b: {assign: x, depends_on: [a]}\n  c: {assign: x, depends_on: [b], inputs: {k: a.v, own: c.v}}\n",
     );
-    assert_eq!(at(&fault), (6, 48, "workflow.c.inputs.k"));
+    assert_eq!(at(&fault), (6, 47, "workflow.c.inputs.k"));
     assert_eq!(fault.invalid_refs, ["a.v", "c.v"]);
     assert_eq!(
         fault.suggestion.as_deref(),
@@ -218,7 +218,7 @@ fn a_reference_to_an_output_that_is_not_declared_is_an_error() {
         )
     };
     let fault = wiring(&phases(", outputs: {total: number}"));
-    assert_eq!(at(&fault), (5, 48, "workflow.b.inputs.k"));
+    assert_eq!(at(&fault), (5, 47, "workflow.b.inputs.k"));
     assert_eq!(fault.suggestion.as_deref(), Some("did you mean `total`?"));
     for unchecked in ["", ", outputs: {}", ", outputs: []", ", outputs:"] {
         assert_eq!(told(&document(&phases(unchecked))), [""; 0], "{unchecked}");

@@ -191,7 +191,7 @@ fn a_chain_is_read_up_to_the_limits_and_refused_beyond() {
     let told = refused(&ring);
     assert!(
         told.starts_with(
-            "4:20 workflow.p0.depends_on: phases depend on each other in a cycle: `p0` -> "
+            "4:8 workflow.p0.depends_on: phases depend on each other in a cycle: `p0` -> "
         ),
         "{told}"
     );
