@@ -138,12 +138,15 @@ impl Faults {
     }
 
     /// The name that was probably meant. All suggestions of a report together cost at most
-    /// [`limits::COMPARISONS_MAX`]; after that there are none.
+    /// [`limits::COMPARISONS_MAX`]; after that there are none, nor for errors that are not listed.
     pub(crate) fn meant<'n>(
         &self,
         given: &str,
         names: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<&'n str> {
+        if self.errors.borrow().faults.len() >= limits::FAULTS_MAX {
+            return None;
+        }
         let letters: usize = names.clone().map(|name| name.len() + 1).sum();
         let cost = (given.len() + 1).saturating_mul(letters);
         let left = self.comparisons_left.get().checked_sub(cost)?;

@@ -26,7 +26,7 @@ pub(crate) const NAME_BYTES_MAX: usize = 256;
 pub(crate) const PATH_BYTES_MAX: usize = 2048;
 /// Bytes of a value that a message repeats.
 pub(crate) const SHOWN_BYTES_MAX: usize = 80;
-/// Products of lengths of names that are compared for all suggestions of a report: a fifth of a second.
-pub(crate) const COMPARISONS_MAX: usize = 20_000_000;
+/// Products of lengths of names that are compared for all suggestions of a report: below a tenth of a second.
+pub(crate) const COMPARISONS_MAX: usize = 10_000_000;
 /// Phases that the message about a cycle names.
 pub(crate) const CYCLE_NAMES_MAX: usize = 20;
