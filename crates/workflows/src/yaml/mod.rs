@@ -5,6 +5,7 @@
 
 mod builder;
 mod scalar;
+mod surrogates;
 
 use saphyr_parser::Parser;
 use std::rc::Rc;
@@ -34,6 +35,7 @@ pub(crate) fn read(text: &str, faults: &Faults) -> Option<Rc<Node>> {
         return refuse(Some(at), reason, Some(&instead));
     }
     let mut builder = Builder::new(faults);
+    let text = &*surrogates::joined(text);
     for event in Parser::new_from_str(text) {
         let stop = match event {
             Ok((event, span)) => match builder.take(event, &span) {

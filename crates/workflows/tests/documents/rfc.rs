@@ -188,3 +188,9 @@ fn the_same_document_as_json_is_the_same_workflow() {
         json!({"skip_when": "never"})
     );
 }
+
+#[test]
+fn json_text_is_read_as_writers_write_it() {
+    let text = "{\n\t\"openintent\": \"1.0\",\r\n\t\"info\": {\"name\": \"\\ud83d\\ude00 \\u00e9 a\\/b\"},\n\t\"workflow\": {\"p\":{\"assign\":\"x\"}}}";
+    assert_eq!(sound(text).name, "\u{1F600} é a/b");
+}
