@@ -27,6 +27,8 @@ pub const KEY_CHARS_MAX: usize = 255;
 pub const WIRED_INPUTS_MAX: usize = 256;
 /// Unicode scalar values in one reference to a result.
 pub const REFERENCE_CHARS_MAX: usize = 1024;
+/// Refused results of one attempt that are recorded; further ones are refused all the same.
+pub const REJECTIONS_PER_ATTEMPT_MAX: u32 = 100;
 /// Keys that a task may declare in `schemas.outputs`.
 pub const OUTPUTS_MAX: usize = 256;
 /// Names in `schemas.types`.

@@ -6,6 +6,7 @@ mod snapshots;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError};
+use taskledger_domain::contract::{Mismatch, OutputFault};
 use taskledger_domain::flow::*;
 use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
 use taskledger_domain::testing::{id, run};
@@ -138,6 +139,24 @@ fn full() -> Vec<Event> {
             progress: Progress::from_millionths(650_000),
             message: Some("page 65 of 100".to_owned()),
         }),
+        Event::TaskClaimRejected(TaskClaimRejected {
+            task_id,
+            worker: "worker-1".to_owned(),
+            unresolvable_refs: vec![format!("{task_id}.findings")],
+        }),
+        Event::TaskCompletionRejected(TaskCompletionRejected {
+            task_id,
+            attempt: 2,
+            fault: OutputFault {
+                missing: vec!["expenses".to_owned()],
+                mismatches: vec![Mismatch {
+                    key: "revenue".to_owned(),
+                    pointer: "/revenue/0".to_owned(),
+                    expected: "number".to_owned(),
+                    actual: "string".to_owned(),
+                }],
+            },
+        }),
         Event::TaskCompleted(TaskCompleted {
             task_id,
             attempt: 2,
@@ -223,6 +242,14 @@ fn min() -> Vec<Event> {
             attempt: 1,
             run_id: run("run"),
             lease: None,
+        }),
+        Event::TaskCompletionRejected(TaskCompletionRejected {
+            task_id,
+            attempt: 1,
+            fault: OutputFault {
+                missing: vec!["expenses".to_owned()],
+                mismatches: Vec::new(),
+            },
         }),
         Event::TaskFailed(TaskFailed {
             task_id,

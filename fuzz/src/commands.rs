@@ -134,7 +134,8 @@ impl Reader<'_> {
                 byte @ 0..0xC0 => Step::Ghost(byte & 1 == 1),
                 0xC0..0xE0 => Step::Claim(self.byte(), self.seldom().then(|| self.below(20))),
                 0xE0..0xF0 => Step::Release(self.byte(), self.seldom()),
-                0xF0..=0xFF => Step::EndLease(self.byte(), self.seldom()),
+                0xF0..0xFC => Step::EndLease(self.byte(), self.seldom()),
+                0xFC..=0xFF => Step::Reject(self.byte(), self.seldom(), self.below(3)),
             },
         }
     }

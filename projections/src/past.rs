@@ -102,6 +102,8 @@ impl Past {
             | Event::RunStarted(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskClaimRejected(_)
+            | Event::TaskCompletionRejected(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
             | Event::TaskCancelled(_)

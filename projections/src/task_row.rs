@@ -180,6 +180,8 @@ impl TaskRow {
                     self.progress = e.progress;
                 }
             }
+            // Nothing but the history has it.
+            Event::TaskClaimRejected(_) | Event::TaskCompletionRejected(_) => {}
             Event::TaskCompleted(e) => {
                 self.end(Status::Completed, time);
                 self.progress = Progress::DONE;
@@ -310,6 +312,8 @@ pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
         | Event::RunStarted(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
+        | Event::TaskClaimRejected(_)
+        | Event::TaskCompletionRejected(_)
         | Event::TaskCompleted(_)
         | Event::TaskFailed(_)
         | Event::TaskRequeued(_)

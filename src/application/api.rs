@@ -12,6 +12,7 @@ mod system;
 mod watching;
 pub mod webhooks;
 pub mod work;
+pub mod workflows;
 
 pub use super::authentication::{Authenticate, Denied, Session};
 pub use super::authorize::UseCase;

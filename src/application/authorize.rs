@@ -51,6 +51,8 @@ use_cases! {
     CancelTasks = "tasks.cancel" needs Some(Scope::TasksRun),
     /// Copy tasks.
     CopyTasks = "tasks.copy" needs Some(Scope::TasksWrite),
+    /// Check a workflow document, and store nothing.
+    ValidateWorkflow = "workflows.validate" needs Some(Scope::TasksRead),
     /// Read a task.
     GetTask = "tasks.get" needs Some(Scope::TasksRead),
     /// Read tasks that match a filter.

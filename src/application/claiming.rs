@@ -304,8 +304,15 @@ impl App {
         let of = (flow, method, Claimable::Task(task));
         let wanted = wanted(context, claim, of, 1);
         let foreign = Refusal::not_found(Argument::Task, task);
-        self.begin_wanted(context, wanted, foreign, reservation)
-            .await
+        let begun = self.begin_wanted(context, wanted, foreign, reservation);
+        match begun.await {
+            Err(Error::UnresolvableInputs { task, refs, .. }) => {
+                let (name, _) = self.declared((flow, task), |_| true).await?;
+                let name = Some(name);
+                Err(Error::UnresolvableInputs { task, name, refs })
+            }
+            other => other,
+        }
     }
 }
 

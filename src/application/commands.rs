@@ -315,7 +315,7 @@ impl App {
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => Some(status),
-                Done::Ok => None,
+                Done::Ok | Done::Unresolvable => None,
             };
             Reply::Updated { task, status }
         });

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use taskledger_auth::Scope;
 use taskledger_domain::TaskId;
+use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
 
@@ -84,6 +85,26 @@ pub enum Error {
         task: TaskId,
         /// Why.
         reason: LeaseLoss,
+    },
+    /// Inputs of a task that was claimed cannot be resolved; it stays ready.
+    #[error("UnresolvableInputError: no value for {}", refs.join(", "))]
+    UnresolvableInputs {
+        /// The task.
+        task: TaskId,
+        /// Its name, once it is known.
+        name: Option<Arc<str>>,
+        /// The references, as they are stored.
+        refs: Vec<String>,
+    },
+    /// The result is not what the task declares; the attempt goes on.
+    #[error("{}: {}", fault.name(), fault.message())]
+    OutputRejected {
+        /// The task.
+        task: TaskId,
+        /// Its name.
+        name: Arc<str>,
+        /// What is wrong.
+        fault: Box<OutputFault>,
     },
     /// There is no such webhook, or no such delivery.
     #[error("no such webhook or delivery: `{field}`")]
@@ -189,6 +210,8 @@ impl Error {
             | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }
             | Self::LeaseNotHeld { .. }
+            | Self::UnresolvableInputs { .. }
+            | Self::OutputRejected { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.
             Self::Outdated(_)

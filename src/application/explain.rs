@@ -116,6 +116,7 @@ impl App {
             | Reason::WaitsForRetry { .. }
             | Reason::WaitsForExecutor { .. }
             | Reason::WaitsForWorker { .. }
+            | Reason::LacksInputs { .. }
             | Reason::WaitsForDescendants(_)
             | Reason::Running
             | Reason::Completed

@@ -49,6 +49,8 @@ pub fn bytes(event: &Event) -> usize {
             | Event::TaskDeleted(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskClaimRejected(_)
+            | Event::TaskCompletionRejected(_)
             | Event::TaskRequeued(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => 0,

@@ -322,6 +322,8 @@ impl Scan<'_> {
             | Event::TaskDeleted(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskClaimRejected(_)
+            | Event::TaskCompletionRejected(_)
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)

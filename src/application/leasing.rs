@@ -76,6 +76,10 @@ impl Flows {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
+        let named = match &wanted.of {
+            Claimable::Task(task) => Some(*task),
+            Claimable::Next { .. } => None,
+        };
         let claim = Claim {
             of: wanted.of,
             leases: leases.clone(),
@@ -95,13 +99,23 @@ impl Flows {
         if ticketed {
             self.settle_tickets(wanted.flow, &leases, &answer);
         }
-        let Answer::Done {
-            done: Done::Status(Status::InProgress),
-            ..
-        } = answer?
-        else {
-            return Ok(Vec::new());
-        };
+        match (answer?, named) {
+            (
+                Answer::Done {
+                    done: Done::Status(Status::InProgress),
+                    ..
+                },
+                _,
+            ) => {}
+            (
+                Answer::Done {
+                    done: Done::Unresolvable,
+                    ..
+                },
+                Some(task),
+            ) => return Err(self.unresolvable(wanted.flow, task).await?),
+            (Answer::Done { .. } | Answer::Repeated(_), _) => return Ok(Vec::new()),
+        }
         // Kept before the claim is answered, unless the flow has moved to another node.
         // One that was taken back at once hides none of the others.
         let held = leases
@@ -117,6 +131,14 @@ impl Flows {
             self.keep_tickets(begun.iter().map(ticket).collect());
         }
         Ok(begun)
+    }
+
+    /// Why a task could not be claimed whose inputs are not there.
+    async fn unresolvable(self: &Arc<Self>, flow: FlowId, task: TaskId) -> Result<Error, Error> {
+        let look = move |state: &Flow| state.unresolvable(task);
+        let refs = self.look(flow, engine_metadata(), look).await?;
+        let name = None;
+        Ok(Error::UnresolvableInputs { task, name, refs })
     }
 
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.

@@ -18,6 +18,7 @@ mod claiming;
 mod commands;
 pub mod context;
 mod copying;
+mod declared;
 mod defaults;
 mod directory;
 mod driver;

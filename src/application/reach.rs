@@ -14,6 +14,7 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         | Command::Complete { .. }
         | Command::Fail { .. }
         | Command::Report { .. }
+        | Command::RejectCompletion { .. }
         | Command::Claim(_)
         | Command::Release { .. }
         | Command::EndLease { .. }

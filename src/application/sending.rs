@@ -148,6 +148,7 @@ fn weight(order: &Order) -> usize {
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::Report { .. }
+            | Command::RejectCompletion { .. }
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

@@ -15,6 +15,7 @@ mod system;
 mod webhooks;
 mod work;
 mod workers;
+mod workflows;
 
 pub use auth::{Access, HasAccess};
 pub use presence::Connected;

@@ -10,9 +10,11 @@ use super::error::Error;
 use super::leases::Holding;
 use super::leasing::loss;
 use super::sending::metadata;
+use taskledger_domain::contract::Outputs;
 use taskledger_domain::flow::{Argument, Command, Done, Event, FailureReason, Kind, Outdated};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, Recorded, TaskId, limits};
+use taskledger_projections::TaskRow;
 
 /// An outcome, to be compared with the one that was recorded.
 enum Said<'a> {
@@ -102,17 +104,55 @@ impl App {
         self.end(context, (task, lease), command, said).await
     }
 
-    /// Refuses an output that its method does not declare so. The attempt goes on, and may be completed with
-    /// another one.
-    async fn fits(&self, held: &Holding, said: &Said<'_>) -> Result<(), Error> {
+    /// Refuses an output that its task or its method does not declare so. The attempt goes on, and may be
+    /// completed with another one.
+    async fn fits(&self, context: &Context, held: &Holding, said: &Said<'_>) -> Result<(), Error> {
         let Said::Complete(output) = said else {
             return Ok(());
         };
+        self.keeps_contract(context, held, output).await?;
         let violations = self.validation.check_output(&held.method, output).await;
         if violations.is_empty() {
             return Ok(());
         }
         Err(Error::invalid(violations))
+    }
+
+    /// Refuses an output that is not what the task declares, and records that.
+    async fn keeps_contract(
+        &self,
+        context: &Context,
+        held: &Holding,
+        output: &Payload,
+    ) -> Result<(), Error> {
+        let current = |row: &TaskRow| row.attempt == held.attempt;
+        let (name, schemas) = self.declared((held.flow, held.task), current).await?;
+        let Some(outputs) = schemas.as_ref().and_then(Outputs::of) else {
+            return Ok(());
+        };
+        let output = output.to_map();
+        let checking = tokio::task::spawn_blocking(move || outputs.check(&output));
+        let checked = match checking.await {
+            Ok(checked) => checked,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        let Err(fault) = checked else {
+            return Ok(());
+        };
+        let reject = Command::RejectCompletion {
+            task: held.task,
+            attempt: held.attempt,
+            lease: held.lease,
+            fault: fault.clone(),
+        };
+        self.flows
+            .tell(held.flow, reject, metadata(context))
+            .await?;
+        Err(Error::OutputRejected {
+            task: held.task,
+            name,
+            fault: Box::new(fault),
+        })
     }
 
     /// The failure of an attempt.
@@ -167,9 +207,12 @@ impl App {
         // One whose time has come is lost, whether that is recorded yet or not.
         let held = held.filter(|held| held.expires_at > self.clock.now());
         if let Some(held) = held {
-            self.fits(&held, &said).await?;
             let command = command(held.attempt);
-            match self.flows.tell(flow, command, metadata(context)).await {
+            let told = match self.fits(context, &held, &said).await {
+                Ok(()) => self.flows.tell(flow, command, metadata(context)).await,
+                Err(error) => Err(error),
+            };
+            match told {
                 // When it is tried again is in the log, like the answer to a repetition.
                 Ok(Done::Status(Status::Pending)) if matches!(said, Said::Fail(_)) => {
                     let recorded = self.flows.ended_lease((flow, task), lease).await?;
@@ -179,7 +222,7 @@ impl App {
                     };
                 }
                 Ok(Done::Status(status)) => return Ok(ended(task, status)),
-                Ok(Done::Ok) | Err(Error::Outdated(Outdated::Attempt)) => {}
+                Ok(Done::Ok | Done::Unresolvable) | Err(Error::Outdated(Outdated::Attempt)) => {}
                 Err(error) => return Err(error),
             }
         }

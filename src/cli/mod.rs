@@ -35,6 +35,7 @@ mod watch;
 mod webhooks;
 mod worker;
 mod workers;
+mod workflows;
 
 pub use api::{Api, ApiError};
 pub use error::CliError;
@@ -97,6 +98,7 @@ enum Command {
     Watch(watch::Args),
     Worker(worker::Args),
     Workers(workers::Args),
+    Workflows(workflows::Args),
     Webhooks(webhooks::Args),
     Secrets(secrets::Args),
     Tokens(tokens::Args),
@@ -140,6 +142,7 @@ impl Cli {
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Worker(args) => worker::worker(args, &mut out).await,
             Command::Workers(args) => workers::workers(args, &mut out).await,
+            Command::Workflows(args) => workflows::workflows(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
             Command::Secrets(args) => secrets::secrets(args, &mut out).await,
             Command::Tokens(args) => tokens::tokens(args, &mut out).await,
@@ -194,6 +197,9 @@ mod tests {
             "events import - --data-dir d".to_owned(),
             "events tail --task t --types task_failed,task_cancelled --from 7".to_owned(),
             "events tail --flow f --user u --last-event-id AQ-_ --url http://h:1".to_owned(),
+            "workflows validate f.yaml --strict".to_owned(),
+            "workflows run f.yaml --trigger {} --user u --no-start --url http://h:1".to_owned(),
+            "workflows run f.yaml --trigger-file t.json".to_owned(),
             "watch".to_owned(),
             format!("watch {id} --follow --output json --types task_progress_update"),
             "watch --user u --from beginning --json".to_owned(),

@@ -110,6 +110,36 @@ export class QuotaExceededError extends RpcError {}
 /** -31010: the lease has ended, is stale, or belongs to another worker; `data.reason` says which. */
 export class LeaseNotHeldError extends RpcError {}
 
+/** An error of RFC-0024: what a task declares of its inputs and outputs was not kept. */
+export class ContractError extends RpcError {
+  /** The task. */
+  get taskId(): string {
+    return String(this.data["task_id"] ?? "");
+  }
+  /** The name of the task. */
+  get phaseName(): string {
+    return String(this.data["phase_name"] ?? "");
+  }
+}
+/** -31024: the output lacks keys that the task declares; the attempt goes on. */
+export class MissingOutputError extends ContractError {
+  get missingKeys(): string[] {
+    return (this.data["missing_keys"] as string[] | undefined) ?? [];
+  }
+}
+/** -31025: values of the output are not of their declared types; the attempt goes on. `data.mismatches` names all. */
+export class OutputTypeMismatchError extends ContractError {
+  get key(): string {
+    return String(this.data["key"] ?? "");
+  }
+  get expectedType(): string {
+    return String(this.data["expected_type"] ?? "");
+  }
+  get actualType(): string {
+    return String(this.data["actual_type"] ?? "");
+  }
+}
+
 const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: ErrorData, method?: string) => RpcError> =
   new Map([
     [-32700, ParseError],
@@ -131,6 +161,8 @@ const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: Err
     [-32014, WebhookNotFoundError],
     [-32015, QuotaExceededError],
     [-31010, LeaseNotHeldError],
+    [-31024, MissingOutputError],
+    [-31025, OutputTypeMismatchError],
   ]);
 
 /** The member `error` of an answer. */

@@ -121,6 +121,8 @@ fn payload_bytes(event: &Event) -> usize {
         | Event::TaskDeleted(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
+        | Event::TaskClaimRejected(_)
+        | Event::TaskCompletionRejected(_)
         | Event::TaskRequeued(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => 0,

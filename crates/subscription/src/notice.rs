@@ -345,6 +345,8 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
+        | Event::TaskClaimRejected(_)
+        | Event::TaskCompletionRejected(_)
         | Event::FlowArchived(_) => (None, None),
     };
     first.into_iter().chain(second)

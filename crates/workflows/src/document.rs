@@ -1,6 +1,7 @@
 //! The keys of a document, from the root down.
 
 use serde_json::{Map, Value};
+use taskledger_domain::contract::FormFault;
 use taskledger_domain::limits::{KEY_CHARS_MAX, NAME_CHARS_MAX};
 
 use crate::faults::Faults;
@@ -9,9 +10,10 @@ use crate::hash;
 use crate::limits;
 use crate::members::{Members, note};
 use crate::node::{Kind, Node};
-use crate::outline::{self, Outline};
+use crate::outline::Outline;
 use crate::path::Path;
 use crate::phase;
+use crate::types::{self, Named};
 use crate::workflow::{Validation, Workflow};
 
 const ACTED_ON: [&str; 5] = ["openintent", "info", "types", "workflow", "validation"];
@@ -62,10 +64,10 @@ pub(crate) fn read(root: &Node, faults: &Faults) -> Option<Workflow> {
     if has_info && info.get("name").is_none() {
         info.missing("name", "the name of the workflow");
     }
-    let types = types(&document);
+    let (types, named) = types(&document);
     let validation = validation(&document);
     let phases = phases(&document);
-    let outline = Outline::read(&phases, types.as_ref());
+    let outline = Outline::read(&phases, &named);
     check_repetition(&document, &outline, types.as_ref());
     let (mut read, mut edges) = (Vec::new(), Vec::new());
     for (index, members) in phases.iter().enumerate() {
@@ -77,8 +79,7 @@ pub(crate) fn read(root: &Node, faults: &Faults) -> Option<Workflow> {
             edges.push(Vec::new());
             continue;
         }
-        let (phase, depends_on) =
-            phase::read(members, index, &outline, types.as_ref(), &mut not_acted_on);
+        let (phase, depends_on) = phase::read(members, index, &outline, &named, &mut not_acted_on);
         read.push(phase);
         edges.push(depends_on);
     }
@@ -124,15 +125,28 @@ fn check_format(document: &Members<'_>) {
     }
 }
 
-fn types(document: &Members<'_>) -> Option<Map<String, Value>> {
-    let members = document.map("types", "a map from names to types")?;
-    let types = document.get("types")?.value.to_map();
-    for entry in members.entries {
-        if let Some(declaration) = types.get(&entry.key) {
-            outline::check(&entry.value, declaration, entry, &members, Some(&types));
-        }
+/// `types` as written, and compiled.
+fn types(document: &Members<'_>) -> (Option<Map<String, Value>>, Named) {
+    let Some(members) = document.map("types", "a map from names to types") else {
+        return (None, Named::of(None).0);
+    };
+    let written = document.get("types").map(|entry| entry.value.to_map());
+    let (named, faults) = Named::of(written.as_ref());
+    for fault in faults {
+        let name = fault.path.get(1).map_or("", String::as_str);
+        let entry = members.entries.iter().find(|entry| entry.key == name);
+        let at = entry.and_then(|entry| entry.at).or(members.at);
+        let path = match entry {
+            Some(entry) => members.path.key(&entry.key),
+            None => members.path.clone(),
+        };
+        let below = FormFault {
+            path: fault.path.iter().skip(2).cloned().collect(),
+            ..fault
+        };
+        document.error(&path, at, types::reason(&below));
     }
-    Some(types).filter(|types| !types.is_empty())
+    (written.filter(|types| !types.is_empty()), named)
 }
 
 fn validation(document: &Members<'_>) -> Validation {

@@ -1,6 +1,6 @@
 //! `inputs` of a phase. All bad references of a phase are one `InputWiringError`. spec: RFC-0024 2, 4.4, 8
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use taskledger_domain::limits::WIRED_INPUTS_MAX;
 
 use crate::faults::Fault;
@@ -8,7 +8,7 @@ use crate::members::{Members, note};
 use crate::node::{At, Entry, short};
 use crate::outline;
 use crate::reference::{Bad, Consumer, is_local_key};
-use crate::types;
+use crate::types::{self, Named};
 use crate::workflow::{Input, Source};
 
 const MEMBERS: [&str; 4] = ["from", "type", "required", "default"];
@@ -25,7 +25,7 @@ struct Invalid<'a> {
 pub(crate) fn read(
     phase: &Members<'_>,
     consumer: &Consumer<'_>,
-    types: Option<&Map<String, Value>>,
+    types: &Named,
     not_acted_on: &mut Vec<String>,
 ) -> Vec<(String, Input)> {
     let Some(members) = phase.map("inputs", "a map from keys to references") else {
@@ -104,7 +104,7 @@ fn input<'a>(
     entry: &'a Entry,
     members: &Members<'_>,
     consumer: &Consumer<'_>,
-    types: Option<&Map<String, Value>>,
+    types: &Named,
     not_acted_on: &mut Vec<String>,
 ) -> Result<Input, Invalid<'a>> {
     let invalid = |text: String, at, bad| Invalid {

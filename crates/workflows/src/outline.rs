@@ -6,7 +6,7 @@ use taskledger_domain::limits;
 
 use crate::members::Members;
 use crate::node::{Entry, Node, short};
-use crate::types;
+use crate::types::{self, Named};
 
 /// The phases of a document by name, before any is read in full.
 pub(crate) struct Outline<'a> {
@@ -20,7 +20,7 @@ pub(crate) struct Outline<'a> {
 
 impl<'a> Outline<'a> {
     /// Reads names, titles and outputs of all phases. Cost: O(size).
-    pub(crate) fn read(phases: &[Members<'a>], types: Option<&Map<String, Value>>) -> Self {
+    pub(crate) fn read(phases: &[Members<'a>], types: &Named) -> Self {
         let mut outline = Self {
             names: Vec::with_capacity(phases.len()),
             by_name: HashMap::with_capacity(phases.len()),
@@ -125,7 +125,7 @@ fn title_of(name: &str) -> String {
 }
 
 /// `outputs` of a phase: a map, or a list of names without types. An empty one declares nothing.
-fn outputs(phase: &Members<'_>, types: Option<&Map<String, Value>>) -> Option<Map<String, Value>> {
+fn outputs(phase: &Members<'_>, types: &Named) -> Option<Map<String, Value>> {
     let entry = phase.get("outputs")?;
     let mut outputs = Map::new();
     if entry.value.items().is_some() {
@@ -151,7 +151,7 @@ fn outputs(phase: &Members<'_>, types: Option<&Map<String, Value>>) -> Option<Ma
 }
 
 /// One declared output, checked.
-fn declared(entry: &Entry, members: &Members<'_>, types: Option<&Map<String, Value>>) -> Value {
+fn declared(entry: &Entry, members: &Members<'_>, types: &Named) -> Value {
     let declaration = entry.value.to_value();
     if !super::reference::is_local_key(&entry.key) {
         let max = limits::KEY_CHARS_MAX;
@@ -168,11 +168,11 @@ pub(crate) fn check(
     declaration: &Value,
     entry: &Entry,
     members: &Members<'_>,
-    types: Option<&Map<String, Value>>,
+    types: &Named,
 ) {
-    if let Some(reason) = types::check_types(types, declaration) {
+    for fault in types.faults(declaration) {
         let at = if node.is_null() { entry.at } else { node.at };
-        let reason = format!("{reason}, found {}", node.shown());
+        let reason = format!("{}, found {}", types::reason(&fault), node.shown());
         let fault = members.fault(&members.path.key(&entry.key), at, reason);
         let any = node
             .is_null()

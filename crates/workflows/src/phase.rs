@@ -1,6 +1,6 @@
 //! One phase of a document.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 use std::collections::HashSet;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 
@@ -10,6 +10,7 @@ use crate::node::short;
 use crate::outline::Outline;
 use crate::reference::Consumer;
 use crate::retry;
+use crate::types::Named;
 use crate::workflow::Phase;
 
 const ACTED_ON: [&str; 9] = [
@@ -41,7 +42,7 @@ pub(crate) fn read(
     members: &Members<'_>,
     index: usize,
     outline: &Outline<'_>,
-    types: Option<&Map<String, Value>>,
+    types: &Named,
     not_acted_on: &mut Vec<String>,
 ) -> (Phase, Vec<usize>) {
     let mut kept = Map::new();

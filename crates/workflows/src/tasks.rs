@@ -92,14 +92,12 @@ impl Workflow {
             },
         });
         let schemas = &mut task["schemas"];
-        if !wired.types.is_empty() {
-            schemas["workflow"]["input_types"] = Value::from(wired.types);
+        let is_typed = phase.outputs.is_some() || wired.is_typed;
+        if let Some(types) = self.types.as_ref().filter(|_| is_typed) {
+            schemas["types"] = Value::from(types.clone());
         }
         if let Some(outputs) = &phase.outputs {
             schemas["outputs"] = Value::from(outputs.clone());
-            if let Some(types) = &self.types {
-                schemas["types"] = Value::from(types.clone());
-            }
             if self.validation == Validation::Shallow {
                 schemas["validation"] = Value::from("shallow");
             }
@@ -118,8 +116,8 @@ struct Wired {
     inputs: Map<String, Value>,
     /// From results.
     wiring: Map<String, Value>,
-    /// Types that the phase declares for its inputs.
-    types: Map<String, Value>,
+    /// Some of them say of which type they are.
+    is_typed: bool,
 }
 
 impl Wired {
@@ -131,9 +129,6 @@ impl Wired {
     ) -> Result<Self, TooLarge> {
         let mut wired = Self::default();
         for (key, input) in &phase.inputs {
-            if let Some(type_) = &input.type_ {
-                wired.types.insert(key.clone(), type_.clone());
-            }
             let value = match &input.source {
                 Source::Phase {
                     phase,
@@ -146,6 +141,7 @@ impl Wired {
                         aliases[phase.as_str()],
                         pointer.unwrap_or_default()
                     );
+                    wired.is_typed |= input.type_.is_some();
                     wired.wiring.insert(key.clone(), input.wire(from));
                     continue;
                 }
@@ -196,10 +192,13 @@ fn bytes(value: &Value) -> usize {
 impl Input {
     /// As a member of `schemas.wiring`.
     fn wire(&self, from: String) -> Value {
-        if self.required && self.default.is_none() {
+        if self.required && self.default.is_none() && self.type_.is_none() {
             return Value::from(from);
         }
         let mut wire = json!({"from": from, "required": self.required});
+        if let Some(declared) = &self.type_ {
+            wire["type"] = declared.clone();
+        }
         if let Some(default) = &self.default {
             wire["default"] = default.clone();
         }

@@ -1,18 +1,52 @@
-//! The one place where declarations of types are judged.
+//! The one place where declarations of types are judged, by the rules that check values.
 
 use serde_json::{Map, Value};
+use taskledger_domain::contract::{FormFault, Types};
 
-/// What is wrong with a declared type, which may name members of `types`. So far only its form is looked at: a text,
-/// a map or a list; what a type expression means is decided where values are checked.
-pub(crate) fn check_types(
-    _types: Option<&Map<String, Value>>,
-    declaration: &Value,
-) -> Option<String> {
-    match declaration {
-        Value::String(_) | Value::Object(_) | Value::Array(_) => None,
-        Value::Null | Value::Bool(_) | Value::Number(_) => {
-            Some("a type must be a type name, a map or a list".to_owned())
+/// The types of a document by name, compiled once.
+pub(crate) struct Named(Option<Types>);
+
+impl Named {
+    /// Compiles `types`. When that has faults, nothing that may name them is looked at, so that one mistake is told once.
+    pub(crate) fn of(types: Option<&Map<String, Value>>) -> (Self, Vec<FormFault>) {
+        let types = types.map(|types| Value::from(types.clone()));
+        match Types::parse(types.as_ref()) {
+            Ok(types) => (Self(Some(types)), Vec::new()),
+            Err(faults) => (Self(None), faults),
         }
+    }
+
+    /// What is wrong with a declared output or input type.
+    pub(crate) fn faults(&self, declaration: &Value) -> Vec<FormFault> {
+        let Some(types) = &self.0 else {
+            return Vec::new();
+        };
+        let declared = without_modifier(declaration);
+        types.type_of(declared).err().unwrap_or_default()
+    }
+}
+
+/// The type in `{type, required}`. spec: RFC-0024 1.3
+fn without_modifier(declaration: &Value) -> &Value {
+    let modifier = declaration.as_object().filter(|map| {
+        let known = |key: &String| key == "type" || key == "required";
+        map.keys().all(known)
+    });
+    let inner = modifier.and_then(|map| map.get("type"));
+    inner.unwrap_or(declaration)
+}
+
+/// One fault in words.
+pub(crate) fn reason(fault: &FormFault) -> String {
+    let FormFault {
+        path,
+        reason,
+        expected,
+        ..
+    } = fault;
+    match path.join(".") {
+        place if place.is_empty() => format!("{reason}: expected {expected}"),
+        place => format!("{reason} at `{place}`: expected {expected}"),
     }
 }
 

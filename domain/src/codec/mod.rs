@@ -105,6 +105,8 @@ events! {
     RunStarted = 2,
     TaskStarted = 3,
     TaskProgressed = 2,
+    TaskClaimRejected = 1,
+    TaskCompletionRejected = 1,
     TaskCompleted = 1,
     TaskFailed = 3,
     TaskRequeued = 2,

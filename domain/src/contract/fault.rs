@@ -1,6 +1,7 @@
 //! What is wrong: with a declaration (`FormFault`), or with an output (`OutputFault`).
 
 use crate::limits;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ pub struct FormFault {
 }
 
 /// A part of a value that is not of its type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The key of the output; empty when a value was checked on its own.
     pub key: String,
@@ -26,10 +27,12 @@ pub struct Mismatch {
     /// [`Mismatch::POINTER_BYTES_MAX`] bytes ends at the last name that fits.
     pub pointer: String,
     /// The type, as [`super::Type`] displays it, cut after [`Mismatch::EXPECTED_CHARS_MAX`] characters.
+    #[serde(rename = "expected_type")]
     pub expected: String,
     /// The JSON type of the value, `integer` for a number without fraction; the text of the value, cut after
     /// [`Mismatch::ACTUAL_CHARS_MAX`] characters, where only certain values are allowed; `nothing` for a field
     /// that is missing; `too costly to check`.
+    #[serde(rename = "actual_type")]
     pub actual: String,
 }
 
@@ -44,11 +47,17 @@ impl Mismatch {
 
 /// Why an output is not accepted. At least one list is not empty; each has at most
 /// [`limits::VIOLATIONS_MAX`] entries.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFault {
     /// Required keys that the output has not, in the order of the declaration.
+    #[serde(
+        rename = "missing_keys",
+        default,
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub missing: Vec<String>,
     /// Parts of the output that are not of their types, in the order of the declaration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mismatches: Vec<Mismatch>,
 }
 

@@ -59,8 +59,13 @@ impl Outputs {
     #[must_use]
     pub fn of(schemas: &Payload) -> Option<Self> {
         let declared = schemas.as_str().contains("\"outputs\"");
-        let map = declared.then(|| schemas.to_map())?;
-        Self::compile(&map, Vetting::Trusted).ok().flatten()
+        Self::of_map(&declared.then(|| schemas.to_map())?)
+    }
+
+    /// As [`Self::of`], of the members of `schemas`.
+    #[must_use]
+    pub fn of_map(schemas: &Map<String, Value>) -> Option<Self> {
+        Self::compile(schemas, Vetting::Trusted).ok().flatten()
     }
 
     /// Compiles the declaration in `schemas`; `None` when there is none, or an empty one. Cost: O(size), and for

@@ -2,6 +2,7 @@
 
 use super::event::{Dependency, Specification};
 use super::event::{FailureReason, FlowArchived, RunKind};
+use crate::contract::OutputFault;
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
 use crate::task::{Priority, Progress, Status};
@@ -75,6 +76,18 @@ pub enum Command {
         message: Option<String>,
         /// The lease under which the attempt runs outside the server; `None` for one of this process.
         lease: Option<LeaseId>,
+    },
+    /// A worker outside the server completes its attempt with a result that is not what the task declares. The
+    /// attempt goes on.
+    RejectCompletion {
+        /// Whose attempt it is.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// The lease under which it runs.
+        lease: LeaseId,
+        /// What is wrong with the result.
+        fault: OutputFault,
     },
     /// A worker outside the server begins attempts.
     Claim(Claim),
@@ -203,6 +216,9 @@ pub enum Done {
     Ok,
     /// The status of the task that was addressed.
     Status(Status),
+    /// A claim was refused: inputs of the task cannot be resolved. [`Flow::unresolvable`](super::Flow::unresolvable)
+    /// says which.
+    Unresolvable,
 }
 
 /// What a rule needs to know of the server.

@@ -1,7 +1,13 @@
 //! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
-use crate::task::{Priority, Progress, RetryPolicy, Status};
+mod rejected;
+mod specification;
+
+pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
+pub use specification::{Dependency, Specification};
+
+use crate::task::{Priority, Progress, Status};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +36,11 @@ pub enum Event {
     TaskStarted(TaskStarted),
     /// An attempt reported how far it is.
     TaskProgressed(TaskProgressed),
+    /// A claim was refused, because inputs of the task cannot be resolved. The task stays ready.
+    TaskClaimRejected(TaskClaimRejected),
+    /// A result of an attempt outside the server was refused, because it is not what the task declares. The
+    /// attempt goes on.
+    TaskCompletionRejected(TaskCompletionRejected),
     /// An attempt ended with a result.
     TaskCompleted(TaskCompleted),
     /// An attempt ended with an error.
@@ -60,6 +71,8 @@ impl Event {
             Self::TaskDeleted(e) => e.task_id,
             Self::TaskStarted(e) => e.task_id,
             Self::TaskProgressed(e) => e.task_id,
+            Self::TaskClaimRejected(e) => e.task_id,
+            Self::TaskCompletionRejected(e) => e.task_id,
             Self::TaskCompleted(e) => e.task_id,
             Self::TaskFailed(e) => e.task_id,
             Self::TaskRequeued(e) => e.task_id,
@@ -83,6 +96,8 @@ impl Event {
             | Self::RunStarted(_)
             | Self::TaskStarted(_)
             | Self::TaskProgressed(_)
+            | Self::TaskClaimRejected(_)
+            | Self::TaskCompletionRejected(_)
             | Self::TaskCompleted(_)
             | Self::TaskFailed(_)
             | Self::TaskRequeued(_)
@@ -91,50 +106,6 @@ impl Event {
             | Self::FlowArchived(_) => None,
         }
     }
-}
-
-/// One entry of a task's dependency list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dependency {
-    /// The task that is waited for; always of the same flow.
-    pub id: TaskId,
-    /// True: it must complete. False: any terminal status will do.
-    pub required: bool,
-}
-
-/// Everything that an executor needs of a task. Carried whole by each event that changes it,
-/// so that one read gives the current one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Specification {
-    /// Runtime data.
-    pub inputs: Payload,
-    /// The protocol's `schemas` as given; absent for a group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schemas: Option<Payload>,
-    /// The protocol's `params` as given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub params: Option<Payload>,
-    /// `schemas.method`: the executor. Absent for a group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
-    /// From `params.retry` or `params.retry_count`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryPolicy>,
-    /// From `params.timeout_seconds`: milliseconds that one attempt may take.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// From `params.deadline`: the task's own; ancestors' deadlines count too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// `schemas.type` is `remote`: workers carry it out. Since version 2 of the events with it, as what follows.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub remote: bool,
-    /// From `params.schedule_to_start_seconds`: milliseconds that it may wait for its start once it is ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_within_ms: Option<u64>,
-    /// From `params.cancel_grace_seconds`: milliseconds that a worker has to stop after a cancel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel_grace_ms: Option<u64>,
 }
 
 /// See [`Event::TaskCreated`].

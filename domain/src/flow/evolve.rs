@@ -5,10 +5,9 @@
 //! change which tasks wait for a group around them makes the run stale: `refresh` then looks at all
 //! its members.
 
-use super::event::{
-    Dependency, Event, Lease, RequeueReason, RunStarted, Specification, TaskCreated,
-};
+use super::event::{Dependency, Event, RequeueReason, RunStarted, Specification, TaskCreated};
 use super::state::{Archived, Bounds, Edge, EndedLease, Flow, Held, NONE, Run, Task};
+use crate::task::wiring::Wiring;
 use crate::task::{Progress, Status};
 use crate::{Recorded, TaskId, Timestamp};
 
@@ -54,7 +53,24 @@ impl Flow {
                 let i = self.ordinal(e.task_id);
                 self.at_mut(i).progress = e.progress;
             }
-            Event::TaskCompleted(e) => self.ended(e.task_id, Status::Completed, time),
+            Event::TaskCompletionRejected(e) => {
+                let i = self.ordinal(e.task_id);
+                if let Some(held) = self.leases.get_mut(&i) {
+                    held.rejected = Some(Held::text_of(&e.fault));
+                    held.rejections = held.rejections.saturating_add(1);
+                }
+            }
+            Event::TaskClaimRejected(e) => {
+                let i = self.ordinal(e.task_id);
+                if let Some(wires) = self.wires.get_mut(&i) {
+                    wires.is_told = true;
+                }
+            }
+            Event::TaskCompleted(e) => {
+                let i = self.ordinal(e.task_id);
+                self.look_for_needs(i, &e.result);
+                self.ended(e.task_id, Status::Completed, time);
+            }
             Event::TaskFailed(e) => {
                 if e.reason == super::FailureReason::Interrupted {
                     let i = self.ordinal(e.task_id);
@@ -165,6 +181,7 @@ impl Flow {
             dependencies: Vec::new(),
             children: Vec::new(),
             dependents: Vec::new(),
+            lacking: false,
             unsatisfied: 0,
             effective_deadline: deadline.min(inherited),
             excluded: 0,
@@ -172,6 +189,8 @@ impl Flow {
         });
         self.index.insert(e.task_id, i);
         self.bound(i, &e.specification);
+        let wiring = Wiring::of(&e.specification);
+        self.wire(i, &wiring, |id| e.dependencies.iter().any(|d| d.id == id));
         if parent != NONE {
             self.at_mut(parent).children.push(i);
         }
@@ -273,6 +292,7 @@ impl Flow {
         self.unlink(i);
         self.drop_dependencies(i);
         self.add_dependencies(i, dependencies);
+        self.wire_to(i, dependencies);
         self.refresh_ready_since(i, time);
         self.link(i);
         self.check_waits(i);
@@ -327,6 +347,9 @@ impl Flow {
         let version = self.version;
         let was_group = self.at(i).is_group();
         self.bound(i, specification);
+        let dependencies = self.dependencies(self.at(i));
+        let wiring = Wiring::of(specification);
+        self.wire(i, &wiring, |id| dependencies.iter().any(|d| d.id == id));
         let task = self.at_mut(i);
         task.method = method;
         task.remote = specification.remote;
@@ -353,7 +376,9 @@ impl Flow {
         self.count_in_groups(i, status, false);
         self.drop_dependencies(i);
         self.leave_parent(i, parent);
+        self.unwire(i);
         let task = self.at_mut(i);
+        task.lacking = false;
         task.deleted = true;
         task.effective_deadline = Timestamp::FAR_FUTURE;
         task.excluded = 0;
@@ -435,24 +460,6 @@ impl Flow {
         }
     }
 
-    fn leased(&mut self, i: u32, lease: &Lease, time: Timestamp) {
-        let times_out_at = lease
-            .timeout_ms
-            .map_or(Timestamp::FAR_FUTURE, |ms| time.plus_ms(ms));
-        let held = Held {
-            id: lease.id,
-            worker: lease.worker.as_str().into(),
-            holder: lease.holder.as_deref().map(Into::into),
-            expires_at: lease.expires_at,
-            lease_ms: whole_seconds_ms(lease.expires_at.0.saturating_sub(time.0)),
-            timeout_ms: lease.timeout_ms,
-            cancel_grace_ms: lease.cancel_grace_ms,
-            times_out_at,
-        };
-        self.leases.insert(i, held);
-        self.link_time_out(i);
-    }
-
     fn ended(&mut self, id: TaskId, status: Status, time: Timestamp) {
         let (i, version) = (self.ordinal(id), self.version);
         if let Some(held) = self.leases.remove(&i) {
@@ -467,9 +474,4 @@ impl Flow {
         self.at_mut(i).next_attempt_at = Timestamp::default();
         self.set_status(i, status, time);
     }
-}
-
-/// Leases are asked for in seconds; the claim may have waited for a moment before it was decided.
-fn whole_seconds_ms(micros: i64) -> u64 {
-    u64::try_from(micros).unwrap_or(0).div_ceil(1_000_000) * 1000
 }

@@ -135,6 +135,14 @@ pub enum Reason {
         /// When it fails for that; absent when it waits without end.
         until: Option<Timestamp>,
     },
+    /// Pending: it is ready, and no worker may claim it, because inputs cannot be resolved. Others are needed, or
+    /// other `schemas`.
+    LacksInputs {
+        /// The references without a value, as they are stored.
+        refs: Vec<String>,
+        /// When it fails for that; absent when it waits without end.
+        until: Option<Timestamp>,
+    },
     /// Pending: it is ready; only a slot is missing.
     WaitsForSlot(Place),
     /// A group in progress: descendants have not ended.
@@ -332,6 +340,10 @@ impl Flow {
             }
         } else {
             match standing {
+                Standing::Remote if task.lacking => Reason::LacksInputs {
+                    refs: self.unresolvable(task.id),
+                    until,
+                },
                 Standing::Remote => Reason::WaitsForWorker {
                     place: place(),
                     until,

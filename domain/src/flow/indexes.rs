@@ -3,7 +3,7 @@
 //! Invariant: between two events each task stands in exactly the indexes that its primary fields
 //! put it in. Every change goes `unlink` -> change -> `link`.
 
-use super::state::{Edge, Flow, NONE, Rank};
+use super::state::{Edge, Flow, NONE, Rank, Wires};
 use crate::task::Status;
 use crate::{TaskId, Timestamp};
 use std::cmp::Reverse;
@@ -201,6 +201,7 @@ impl Flow {
     pub(crate) fn rebuild(&mut self) {
         self.methods.index();
         self.users.index();
+        self.wires_bytes = self.wires.values().map(Wires::weight_bytes).sum();
         self.index = self
             .tasks
             .iter()
@@ -241,6 +242,7 @@ impl Flow {
         leased.into_iter().for_each(|i| self.link_time_out(i));
         self.refresh_deadlines(0);
         for i in 0..self.tasks.len() as u32 {
+            self.refresh_lacking(i);
             self.link(i);
         }
         self.refresh();

@@ -2,7 +2,9 @@
 //! a lease.
 
 use super::Capacity;
+use super::event::Lease;
 use super::state::{Flow, Task};
+use crate::contract::OutputFault;
 use crate::{LeaseId, TaskId, Timestamp, Version};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -25,6 +27,36 @@ pub(crate) struct Line {
     pub(crate) method: u32,
     /// Only workers outside the server start them.
     pub(crate) remote: bool,
+    /// Inputs of them cannot be resolved, so that no worker may claim them.
+    pub(crate) lacking: bool,
+}
+
+impl Held {
+    /// A fault as `rejected` has it.
+    pub(crate) fn text_of(fault: &OutputFault) -> Box<str> {
+        let text = serde_json::to_string(fault);
+        text.expect("a fault can always be written as JSON").into()
+    }
+}
+
+impl Line {
+    /// Those of a method.
+    pub(crate) fn all(method: u32) -> [Self; 4] {
+        [(false, false), (true, false), (false, true), (true, true)].map(|(remote, lacking)| Self {
+            method,
+            remote,
+            lacking,
+        })
+    }
+
+    /// Of tasks that lack nothing.
+    pub(crate) const fn whole(method: u32, remote: bool) -> Self {
+        Self {
+            method,
+            remote,
+            lacking: false,
+        }
+    }
 }
 
 /// Methods of whose ready tasks some have come or gone since somebody last looked. It says nothing of the state
@@ -72,6 +104,10 @@ pub(crate) struct Held {
     pub(crate) cancel_grace_ms: Option<u64>,
     /// When the attempt times out; far in the future when it never does.
     pub(crate) times_out_at: Timestamp,
+    /// What was wrong with the last result that was refused, as text.
+    pub(crate) rejected: Option<Box<str>>,
+    /// Refused results that are in the log.
+    pub(crate) rejections: u32,
 }
 
 impl Task {
@@ -80,17 +116,18 @@ impl Task {
         Line {
             method: self.method,
             remote: self.remote,
+            lacking: self.lacking,
         }
     }
 }
 
 impl Flow {
-    /// The lines in which tasks of a method may be ready.
+    /// The lines in which tasks of a method may be ready that can be claimed.
     pub(crate) fn lines_of(&self, method: &str) -> impl Iterator<Item = Line> + use<> {
         let method = self.methods.find(method);
         method
             .into_iter()
-            .flat_map(|method| [false, true].map(|remote| Line { method, remote }))
+            .flat_map(|method| [false, true].map(|remote| Line::whole(method, remote)))
     }
 
     /// How ready tasks of a line start. What runs in this process runs here, whatever a task says: no worker
@@ -108,6 +145,27 @@ impl Flow {
         }
     }
 
+    /// Begins to hold an attempt under a lease.
+    pub(super) fn leased(&mut self, i: u32, lease: &Lease, time: Timestamp) {
+        let times_out_at = lease
+            .timeout_ms
+            .map_or(Timestamp::FAR_FUTURE, |ms| time.plus_ms(ms));
+        let held = Held {
+            id: lease.id,
+            worker: lease.worker.as_str().into(),
+            holder: lease.holder.as_deref().map(Into::into),
+            expires_at: lease.expires_at,
+            lease_ms: whole_seconds_ms(lease.expires_at.0.saturating_sub(time.0)),
+            timeout_ms: lease.timeout_ms,
+            cancel_grace_ms: lease.cancel_grace_ms,
+            times_out_at,
+            rejected: None,
+            rejections: 0,
+        };
+        self.leases.insert(i, held);
+        self.link_time_out(i);
+    }
+
     /// Milliseconds that an attempt of a task may take. Cost: O(log tasks).
     #[must_use]
     pub fn timeout_ms(&self, id: TaskId) -> Option<u64> {
@@ -121,4 +179,9 @@ impl Flow {
         let ended = self.ended_leases.get(&self.live(id)?)?;
         (ended.id == lease).then_some(ended.outcome_at)
     }
+}
+
+/// Leases are asked for in seconds; the claim may have waited for a moment before it was decided.
+fn whole_seconds_ms(micros: i64) -> u64 {
+    u64::try_from(micros).unwrap_or(0).div_ceil(1_000_000) * 1000
 }

@@ -13,6 +13,7 @@ mod refusal;
 mod sound;
 pub(crate) mod state;
 mod waits;
+mod wires;
 
 pub use command::{
     Archive, Capacity, Claim, Claimable, Command, Done, Execute, Rest, SlotRequest, Update,
@@ -21,9 +22,9 @@ pub use coverage::covers;
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
     PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState,
-    Specification, StatusCounts, TaskCancelled, TaskCompleted, TaskCreated, TaskDeleted,
-    TaskFailed, TaskMoved, TaskProgressed, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
-    UserChanged,
+    Specification, StatusCounts, TaskCancelled, TaskClaimRejected, TaskCompleted,
+    TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed,
+    TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, UserChanged,
 };
 pub(crate) use refusal::report;
 pub use refusal::{

@@ -5,6 +5,7 @@
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
+pub(crate) use super::wires::Wires;
 use super::{FlowArchived, RunState};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
@@ -68,6 +69,9 @@ pub(crate) struct Task {
     pub(crate) children: Vec<u32>,
     #[serde(skip)]
     pub(crate) dependents: Vec<Edge>,
+    /// Inputs cannot be resolved, whatever else happens.
+    #[serde(skip)]
+    pub(crate) lacking: bool,
     /// Dependencies that are not satisfied.
     #[serde(skip)]
     pub(crate) unsatisfied: u32,
@@ -198,6 +202,8 @@ pub struct Flow {
     pub(crate) ended_leases: BTreeMap<u32, EndedLease>,
     /// Of the tasks that have some.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
+    /// Of the tasks whose inputs need results.
+    pub(crate) wires: BTreeMap<u32, Wires>,
 
     // Derived.
     #[serde(skip)]
@@ -221,6 +227,9 @@ pub struct Flow {
     /// Active runs whose structure has changed.
     #[serde(skip)]
     pub(crate) stale_runs: BTreeSet<u32>,
+    /// What `wires` holds, roughly.
+    #[serde(skip)]
+    pub(crate) wires_bytes: usize,
     /// Ready tasks.
     #[serde(skip)]
     pub(crate) ready: BTreeMap<Line, BTreeSet<Rank>>,
@@ -362,7 +371,8 @@ impl Flow {
         let leases = self.leases.len() * (size_of::<Held>() + 64)
             + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
             + self.bounds.len() * (size_of::<Bounds>() + 16);
-        self.tasks.len() * task + self.edges * edge + names + leases + size_of::<Self>() + 1024
+        let tasks = self.tasks.len() * task + self.edges * edge;
+        tasks + names + leases + self.wires_bytes + size_of::<Self>() + 1024
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

@@ -109,6 +109,8 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
         | Event::TaskProgressed(_)
+        | Event::TaskClaimRejected(_)
+        | Event::TaskCompletionRejected(_)
         | Event::TaskCompleted(_)
         | Event::TaskRequeued(_)
         | Event::RunEnded(_)

@@ -114,15 +114,16 @@ impl Outside {
     ) -> Option<Waiting> {
         let mut found: Option<Waiting> = None;
         let mut is_later = false;
-        for line in [false, true].map(|remote| Line { method, remote }) {
+        for line in Line::all(method) {
             let Some(queue) = flow.ready.get(&line) else {
                 continue;
             };
             if flow.standing(line, capacity) == Standing::Local {
                 continue;
             }
-            is_later |= firsts(queue).any(|rank| rank.since > now);
-            let offered = first_due(flow, line, now).map(|first| Offered {
+            is_later |= !line.lacking && firsts(queue).any(|rank| rank.since > now);
+            let first = first_due(flow, line, now).filter(|_| !line.lacking);
+            let offered = first.map(|first| Offered {
                 priority: first.priority,
                 since: first.since,
                 ready: queue.len(),

@@ -7,6 +7,7 @@ use crate::flow::{
     CancelReason, Capacity, Event, FailureReason, Flow, RequeueReason, RootAtEnd, RunEnded,
     SlotRequest, TaskCancelled, TaskFailed, TaskStarted,
 };
+use crate::limits;
 use crate::task::{Progress, Status};
 use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,6 +204,13 @@ impl Turn<'_> {
             let method = self.flow.methods.text(line.method).unwrap_or_default();
             let error = match self.flow.standing(line, capacity) {
                 Standing::Local => format!("no slot of `{method}` was free within {seconds} s"),
+                Standing::Remote | Standing::Unknown if line.lacking => {
+                    let missing = self.flow.unresolvable(self.flow.at(i).id).join(", ");
+                    let error = format!(
+                        "no worker could claim it within {seconds} s: UnresolvableInputError: no value for {missing}"
+                    );
+                    limits::cut(&error, limits::ERROR_BYTES_MAX).to_owned()
+                }
                 Standing::Remote | Standing::Unknown if !capacity.is_remote(method) => {
                     format!(
                         "no worker claimed it within {seconds} s: no worker asks for `{method}`"

@@ -302,6 +302,22 @@ fn schemas() -> Value {
                 "description": "A JSON Schema (draft-07) for `inputs`, with those of `wiring` among them.",
             },
             "wiring": wiring(),
+            "outputs": {
+                "type": "object",
+                "maxProperties": limits::OUTPUTS_MAX,
+                "description": "What the result has: keys with their types, or `{type, required}`.",
+            },
+            "types": {
+                "type": "object",
+                "maxProperties": limits::TYPES_MAX,
+                "description": "Types by name, for `outputs`.",
+            },
+            "validation": {
+                "type": "string",
+                "enum": ["deep", "shallow"],
+                "default": "deep",
+                "description": "How far values of `outputs` are looked into.",
+            },
         },
     })
 }
@@ -328,6 +344,7 @@ fn wiring() -> Value {
                 "required": ["from"],
                 "properties": {
                     "from": reference(),
+                    "type": {"description": "The type that the value must have, as in `outputs`."},
                     "required": {
                         "type": "boolean",
                         "default": true,

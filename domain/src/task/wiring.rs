@@ -2,23 +2,31 @@
 //!
 //! `{"key": "<dependency>.<key of its result>"}`, optionally with `#` and a JSON pointer into the value;
 //! `<dependency>#<pointer>` points into the result as a whole. In place of the text stands
-//! `{from, required?, default?}`. A call names dependencies as it names tasks; what is stored names them by id, so
+//! `{from, type?, required?, default?}`. A call names dependencies as it names tasks; what is stored names them by id, so
 //! that it means the same in every later call. Values are looked up when an attempt begins and are not written back.
 
+mod form;
+mod place;
 #[cfg(test)]
 mod tests;
 
+pub use form::form_faults;
+use place::{Found, Place, readings};
+
+use crate::contract::{Mismatch, Type, Types};
 use crate::flow::{Dependency, Specification};
 use crate::limits;
 use crate::payload::Unfit;
 use crate::{Payload, TaskId};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::{fmt, io};
 
 /// The member of `schemas`.
 const MEMBER: &str = "wiring";
 const FROM: &str = "from";
+const TYPE: &str = "type";
+const TYPES: &str = "types";
 const REQUIRED: &str = "required";
 const DEFAULT: &str = "default";
 /// Characters of an id.
@@ -67,117 +75,9 @@ pub struct Unwired {
 struct Written<'a> {
     key: &'a str,
     from: &'a str,
+    declared: Option<&'a Value>,
     required: bool,
     default: Option<&'a Value>,
-}
-
-/// Where a value lies in a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    key: Option<String>,
-    /// A JSON pointer; empty for the whole value.
-    pointer: String,
-}
-
-impl Place {
-    /// Reads what stands behind the name of a dependency, from its `.` or `#` on.
-    fn parse(text: &str) -> Option<Self> {
-        let (key, pointer) = match text.strip_prefix('.') {
-            Some(rest) => {
-                let (key, pointer) = rest.split_once('#').unwrap_or((rest, ""));
-                (Some(key.to_owned()), pointer)
-            }
-            None => (None, text.strip_prefix('#')?),
-        };
-        let is_key = key.as_ref().is_none_or(|key| !key.is_empty());
-        (is_key && is_pointer(pointer)).then(|| Self {
-            key,
-            pointer: pointer.to_owned(),
-        })
-    }
-
-    fn find<'v>(&self, result: &'v Map<String, Value>) -> Option<Found<'v>> {
-        match &self.key {
-            Some(key) => result.get(key)?.pointer(&self.pointer).map(Found::Value),
-            None if self.pointer.is_empty() => Some(Found::Whole(result)),
-            None => {
-                // The first name of the pointer leads into the result, the rest into its value.
-                let rest = &self.pointer[1..];
-                let (first, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                let key = first.replace("~1", "/").replace("~0", "~");
-                result.get(&key)?.pointer(behind).map(Found::Value)
-            }
-        }
-    }
-}
-
-enum Found<'v> {
-    Value(&'v Value),
-    Whole(&'v Map<String, Value>),
-}
-
-/// Counts what is written to it.
-#[derive(Default)]
-struct Counter(usize);
-
-impl io::Write for Counter {
-    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.0 += part.len();
-        Ok(part.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Found<'_> {
-    /// Bytes of its text.
-    fn bytes(&self) -> usize {
-        let mut counter = Counter::default();
-        let written = match self {
-            Self::Value(value) => serde_json::to_writer(&mut counter, value),
-            Self::Whole(result) => serde_json::to_writer(&mut counter, result),
-        };
-        written.expect("JSON can always be written to memory");
-        counter.0
-    }
-
-    fn to_value(&self) -> Value {
-        match self {
-            Self::Value(value) => Value::clone(value),
-            Self::Whole(result) => Value::Object(Map::clone(result)),
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(key) = &self.key {
-            write!(f, ".{key}")?;
-        }
-        if self.key.is_none() || !self.pointer.is_empty() {
-            write!(f, "#{}", self.pointer)?;
-        }
-        Ok(())
-    }
-}
-
-fn is_pointer(text: &str) -> bool {
-    let mut escapes = text.split('~').skip(1);
-    (text.is_empty() || text.starts_with('/'))
-        && escapes.all(|behind| behind.starts_with(['0', '1']))
-}
-
-/// Ways in which a reference is read: a name of a dependency may hold fewer dots and `#`.
-const READINGS_MAX: usize = 32;
-
-/// The ways to read a reference, the shortest name of a dependency first. Cost: O(length), [`READINGS_MAX`] times at
-/// worst.
-fn readings(text: &str) -> impl Iterator<Item = (&str, Place)> {
-    let ends = text.match_indices(['.', '#']).filter(|(at, _)| *at > 0);
-    let ends = ends.take(READINGS_MAX);
-    ends.filter_map(|(at, _)| Some((&text[..at], Place::parse(&text[at..])?)))
 }
 
 /// One input.
@@ -188,8 +88,41 @@ struct Wire {
     text: String,
     /// `None`: it is not of the stored form, and there is no value.
     from: Option<(TaskId, Place)>,
+    /// What the value must be.
+    declared: Option<Type>,
     required: bool,
     default: Option<Value>,
+}
+
+/// A value that a task cannot do without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Need {
+    text: Box<str>,
+    from: Option<(TaskId, Place)>,
+}
+
+impl Need {
+    /// The reference, as it is stored.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The task whose result should have it; `None` for a reference to no task.
+    pub(crate) fn source(&self) -> Option<TaskId> {
+        self.from.as_ref().map(|(task, _)| *task)
+    }
+
+    /// Whether a result has it.
+    pub(crate) fn is_in(&self, result: &Map<String, Value>) -> bool {
+        let place = self.from.as_ref().map(|(_, place)| place);
+        place.is_some_and(|place| place.find(result).is_some())
+    }
+
+    /// Roughly what it takes in memory.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        // The text stands in it twice, in parts.
+        size_of::<Self>() + 2 * self.text.len()
+    }
 }
 
 /// The inputs of a task that are taken from results.
@@ -202,6 +135,9 @@ pub enum InputFault {
     /// Results have not what the wiring names.
     #[error("UnresolvableInputError: no value for {}", .0.join(", "))]
     Unresolvable(Vec<String>),
+    /// Values are not of the types that the wiring declares for them.
+    #[error("inputs do not conform: {}", .0.join("; "))]
+    Unlike(Vec<String>),
     /// Together they are larger or deeper than inputs may be.
     #[error("the inputs with the results that are wired to them are unfit: {0}")]
     Unfit(String),
@@ -221,9 +157,14 @@ impl Wiring {
         let Some(map) = schemas.map(Payload::to_map) else {
             return Self::default();
         };
+        // What is stored is well-formed.
+        let types = has_types(&map).then(|| Types::parse(map.get(TYPES)).ok());
+        let types = types.flatten();
         let wires = written(&map).map(|it| {
             let reading = readings(it.from).next();
+            let declared = it.declared.zip(types.as_ref());
             Wire {
+                declared: declared.and_then(|(declared, types)| types.type_of(declared).ok()),
                 key: it.key.to_owned(),
                 text: it.from.to_owned(),
                 from: reading.and_then(|(name, place)| Some((TaskId::parse(name).ok()?, place))),
@@ -250,7 +191,7 @@ impl Wiring {
         literal: &Payload,
         result: impl Fn(TaskId) -> Option<&'r Map<String, Value>>,
     ) -> Result<Payload, InputFault> {
-        let mut missing = Vec::new();
+        let (mut missing, mut unlike) = (Vec::new(), Vec::new());
         let mut values = Vec::new();
         // Nothing is copied before it is known to fit: many inputs may name one large value.
         let mut bytes = literal.as_str().len();
@@ -258,6 +199,7 @@ impl Wiring {
             let source = wire.from.as_ref();
             let found = source.and_then(|(task, place)| place.find(result(*task)?));
             match found.or_else(|| wire.default.as_ref().map(Found::Value)) {
+                Some(value) if !wire.accepts(&value) => unlike.push(wire.mismatch(&value)),
                 Some(value) => {
                     bytes += wire.key.len() + value.bytes();
                     values.push((wire.key.clone(), value));
@@ -272,6 +214,9 @@ impl Wiring {
         if !missing.is_empty() {
             return Err(InputFault::Unresolvable(missing));
         }
+        if !unlike.is_empty() {
+            return Err(InputFault::Unlike(unlike));
+        }
         let mut inputs = literal.to_map();
         inputs.extend(
             values
@@ -279,6 +224,18 @@ impl Wiring {
                 .map(|(key, found)| (key, found.to_value())),
         );
         Payload::checked(&inputs).map_err(InputFault::of)
+    }
+
+    /// The inputs that no attempt can do without: required ones without a default.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = Need> {
+        let needed = self
+            .0
+            .iter()
+            .filter(|wire| wire.required && wire.default.is_none());
+        needed.map(|wire| Need {
+            text: wire.text.as_str().into(),
+            from: wire.from.clone(),
+        })
     }
 
     /// The keys of the inputs.
@@ -298,6 +255,43 @@ impl Wiring {
 pub fn is_wired(specification: &Specification) -> bool {
     let schemas = specification.schemas.as_ref().filter(|s| may_have(s));
     schemas.is_some_and(|schemas| written(&schemas.to_map()).next().is_some())
+}
+
+impl Wire {
+    fn accepts(&self, value: &Found<'_>) -> bool {
+        let declared = self.declared.as_ref();
+        declared.is_none_or(|declared| match value {
+            Found::Value(value) => declared.accepts(value),
+            Found::Whole(_) => declared.accepts(&value.to_value()),
+        })
+    }
+
+    /// Says that a value is not of its type.
+    fn mismatch(&self, value: &Found<'_>) -> String {
+        let declared = self.declared.as_ref();
+        let mismatches = declared.map(|declared| declared.mismatches(&value.to_value()));
+        let first = mismatches.unwrap_or_default().into_iter().next();
+        let Some(Mismatch {
+            pointer,
+            expected,
+            actual,
+            ..
+        }) = first
+        else {
+            return format!("`{}`", self.key);
+        };
+        format!("`{}{pointer}`: {actual}, expected {expected}", self.key)
+    }
+}
+
+/// Whether a type is declared for an input.
+fn has_types(schemas: &Map<String, Value>) -> bool {
+    written(schemas).any(|it| it.declared.is_some())
+}
+
+/// What a workflow document may name besides phases, where it had no value: `$trigger.key`, `$initial_state.key`.
+fn is_static(text: &str) -> bool {
+    text.starts_with("$trigger.") || text.starts_with("$initial_state.")
 }
 
 /// Whether the text of `schemas` may have the member: a text search, so that tasks without it cost nothing more.
@@ -323,6 +317,7 @@ fn written(schemas: &Map<String, Value>) -> impl Iterator<Item = Written<'_>> {
         Some(Written {
             key,
             from: value.as_str().or_else(|| member(FROM)?.as_str())?,
+            declared: member(TYPE),
             required: member(REQUIRED).and_then(Value::as_bool).unwrap_or(true),
             default: member(DEFAULT),
         })
@@ -352,7 +347,9 @@ pub fn resolve(
         let mut readings = readings(it.from);
         let found = readings.find_map(|(name, place)| Some((dependency(name)?, place)));
         let fault = match &found {
-            None => Some(WireFault::NoDependency),
+            None if is_static(it.from) && !inputs.contains_key(it.key) => None,
+            None if !is_static(it.from) => Some(WireFault::NoDependency),
+            None => Some(WireFault::InInputs),
             Some(_) if inputs.contains_key(it.key) => Some(WireFault::InInputs),
             Some((on, _)) if !on.required && it.required && it.default.is_none() => {
                 Some(WireFault::MayBeAbsent)
@@ -408,83 +405,4 @@ fn rewritten(
         }
     }
     Payload::from_map(&map)
-}
-
-/// What is wrong with the form of `schemas.wiring`, at most [`limits::VIOLATIONS_MAX`].
-#[must_use]
-pub fn form_faults(schemas: &Map<String, Value>) -> Vec<FormFault<'_>> {
-    let Some(value) = schemas.get(MEMBER) else {
-        return Vec::new();
-    };
-    let whole = |reason, expected, found: Value| {
-        let path = Vec::new();
-        vec![FormFault {
-            path,
-            reason,
-            expected,
-            found,
-        }]
-    };
-    let Some(members) = value.as_object() else {
-        let expected = "an object that maps keys of inputs to references".to_owned();
-        return whole("Wrong type", expected, value.clone());
-    };
-    if members.len() > limits::WIRED_INPUTS_MAX {
-        let expected = format!("at most {} inputs", limits::WIRED_INPUTS_MAX);
-        return whole("Too many inputs", expected, Value::from(members.len()));
-    }
-    let faults = members
-        .iter()
-        .flat_map(|(key, value)| input_faults(key, value));
-    faults.take(limits::VIOLATIONS_MAX).collect()
-}
-
-/// What is wrong with the form of one input.
-fn input_faults<'a>(key: &'a str, value: &'a Value) -> Vec<FormFault<'a>> {
-    let mut faults = Vec::new();
-    let mut fault = |path, reason, expected, found: &Value| {
-        faults.push(FormFault {
-            path,
-            reason,
-            expected,
-            found: found.clone(),
-        });
-    };
-    if !(1..=limits::KEY_CHARS_MAX).contains(&key.chars().count()) {
-        let expected = format!("a key of 1 to {} characters", limits::KEY_CHARS_MAX);
-        fault(vec![key], "Invalid value", expected, &Value::from(key));
-    }
-    let Some(wire) = value.as_object() else {
-        if !value.as_str().is_some_and(is_reference) {
-            let expected = format!("{REFERENCE}, or an object {{from, required, default}}");
-            fault(vec![key], "Invalid reference", expected, value);
-        }
-        return faults;
-    };
-    for (name, member) in wire {
-        let (reason, expected) = match name.as_str() {
-            FROM if member.as_str().is_some_and(is_reference) => continue,
-            REQUIRED if member.is_boolean() => continue,
-            DEFAULT => continue,
-            FROM => ("Invalid reference", REFERENCE),
-            REQUIRED => ("Wrong type", "true or false"),
-            _ => ("Unknown field", "`from`, `required` or `default`"),
-        };
-        fault(vec![key, name], reason, expected.to_owned(), member);
-    }
-    if !wire.contains_key(FROM) {
-        let (reason, expected) = ("Required field is missing", REFERENCE.to_owned());
-        fault(vec![key, FROM], reason, expected, &Value::Null);
-    }
-    faults
-}
-
-/// Whether a text can be a reference, and still is one when its name has become an id.
-fn is_reference(text: &str) -> bool {
-    let Some((name, _)) = readings(text).next() else {
-        return false;
-    };
-    let place = text[name.len()..].chars().count();
-    text.chars().count() <= limits::REFERENCE_CHARS_MAX
-        && place + ID_CHARS <= limits::REFERENCE_CHARS_MAX
 }

@@ -2,13 +2,20 @@
 
 use super::folder;
 use taskledger_domain::codec::snapshot;
+use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{Claim, Claimable, Command};
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
-use taskledger_domain::{LeaseId, TaskId};
+use taskledger_domain::{LeaseId, Payload, TaskId};
 
 /// A flow with everything that a snapshot can hold.
 fn rich() -> Scenario {
+    let mut wired = task("wired").under("r").after(&["done"]);
+    let wiring = format!(
+        r#"{{"method":"echo","wiring":{{"x":"{}.a#/0"}}}}"#,
+        id("done")
+    );
+    wired.specification.schemas = Some(Payload::parse(&wiring).expect("an object"));
     let mut s = given(vec![
         group("r").user("ann").deadline_ms(3_600_000),
         group("g").under("r"),
@@ -24,6 +31,7 @@ fn rich() -> Scenario {
         task("done").under("r"),
         task("bad").under("r"),
         task("far").under("g").method("resize"),
+        wired,
     ]);
     s.server.remote.insert("resize".to_owned());
     let s = s
@@ -51,6 +59,16 @@ fn rich() -> Scenario {
         expires_at: START.plus_ms(60_000),
     };
     let s = s.when(Command::Claim(claim)).accepted();
+    let s = s.when(Command::RejectCompletion {
+        task: id("far"),
+        attempt: 1,
+        lease: LeaseId(id("lease").0),
+        fault: OutputFault {
+            missing: vec!["width".to_owned()],
+            mismatches: Vec::new(),
+        },
+    });
+    let s = s.accepted();
     s.after_ms(500).when(report(id("a"))).accepted()
 }
 

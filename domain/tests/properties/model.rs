@@ -264,6 +264,17 @@ impl Model {
                 let task = &self.tasks[&e.task_id];
                 assert_eq!((task.status, task.attempt), (InProgress, e.attempt));
             }
+            Event::TaskClaimRejected(e) => {
+                assert_eq!(self.tasks[&e.task_id].status, Pending);
+            }
+            Event::TaskCompletionRejected(e) => {
+                let task = &self.tasks[&e.task_id];
+                assert_eq!((task.status, task.attempt), (InProgress, e.attempt));
+                assert!(
+                    task.lease.is_some(),
+                    "only what is said under a lease is refused"
+                );
+            }
             Event::TaskCompleted(e) => {
                 assert_eq!(self.tasks[&e.task_id].attempt, e.attempt);
                 if self.is_group(e.task_id) {

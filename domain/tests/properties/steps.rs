@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Complete(u8, bool),
     Fail(u8, bool, u8),
     Report(u8, bool, u8),
+    /// A result that the task does not declare so, one of a few.
+    Reject(u8, bool, u8),
     Recover(u8),
     /// A worker claims a task, or so many of the method that workers claim.
     Claim(u8, Option<u8>),

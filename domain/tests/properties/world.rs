@@ -5,6 +5,7 @@ use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
+use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
     Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind,
     Update,
@@ -57,36 +58,17 @@ const TASKS_MAX: usize = 24;
 
 impl World {
     pub(crate) fn take(&mut self, step: &Step) {
-        match step {
-            Step::Slots(n) => self.slots = usize::from(*n),
-            Step::Ghost(true) => drop(self.server.executors.insert("ghost".to_owned(), true)),
-            Step::Ghost(false) => drop(self.server.executors.remove("ghost")),
-            Step::Wait(ms) => {
-                self.now = self.now.plus_ms(u64::from(*ms) * 100);
-                self.give(&Command::Wake);
-            }
-            Step::Create(_)
-            | Step::Execute { .. }
-            | Step::Rename(_)
-            | Step::Reprioritize(..)
-            | Step::Rewire(..)
-            | Step::Move(..)
-            | Step::ChangeUser(..)
-            | Step::ChangeKind(..)
-            | Step::ChangeDeadline(..)
-            | Step::Delete(..)
-            | Step::Cancel(..)
-            | Step::Complete(..)
-            | Step::Fail(..)
-            | Step::Report(..)
-            | Step::Recover(_)
-            | Step::Claim(..)
-            | Step::Release(..)
-            | Step::EndLease(..) => {
-                if let Some(command) = self.command(step) {
-                    self.give(&command);
-                }
-            }
+        if let Step::Slots(n) = step {
+            self.slots = usize::from(*n);
+        } else if let Step::Ghost(true) = step {
+            self.server.executors.insert("ghost".to_owned(), true);
+        } else if let Step::Ghost(false) = step {
+            self.server.executors.remove("ghost");
+        } else if let Step::Wait(ms) = step {
+            self.now = self.now.plus_ms(u64::from(*ms) * 100);
+            self.give(&Command::Wake);
+        } else if let Some(command) = self.command(step) {
+            self.give(&command);
         }
     }
 
@@ -220,6 +202,18 @@ impl World {
                     progress,
                     message: None,
                     lease: self.lease(task),
+                }
+            }
+            Step::Reject(t, stale, k) => {
+                let (task, attempt) = self.attempt(*t, *stale)?;
+                Command::RejectCompletion {
+                    task,
+                    attempt,
+                    lease: self.lease(task)?,
+                    fault: OutputFault {
+                        missing: vec![format!("key {k}")],
+                        mismatches: Vec::new(),
+                    },
                 }
             }
             Step::Claim(_, Some(many)) => {

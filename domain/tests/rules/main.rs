@@ -6,6 +6,7 @@
 
 mod archives;
 mod cancels;
+mod contracts;
 mod copies;
 mod deadlines;
 mod deletes;

@@ -59,6 +59,8 @@ impl AttemptRow {
             | Event::TaskDeleted(_)
             | Event::RunStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskClaimRejected(_)
+            | Event::TaskCompletionRejected(_)
             | Event::TaskRequeued(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => return None,

@@ -104,7 +104,10 @@ impl WorkingSet {
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
             | Event::TaskRespecified(_) => self.change(recorded, Write::Definition).map(|()| None),
-            Event::DependenciesChanged(_) | Event::TaskProgressed(_) => {
+            Event::DependenciesChanged(_)
+            | Event::TaskProgressed(_)
+            | Event::TaskClaimRejected(_)
+            | Event::TaskCompletionRejected(_) => {
                 self.change(recorded, Write::Figures).map(|()| None)
             }
             Event::TaskStarted(_)

@@ -127,6 +127,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
             | Reason::WaitsForRetry { .. }
             | Reason::WaitsForExecutor { .. }
             | Reason::WaitsForWorker { .. }
+            | Reason::LacksInputs { .. }
             | Reason::WaitsForSlot(_)
             | Reason::Running
             | Reason::Completed => {}

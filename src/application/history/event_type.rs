@@ -42,6 +42,8 @@ types! {
     RunStarted = "run_started",
     TaskStarted = "task_started",
     TaskProgressed = "task_progressed",
+    TaskClaimRejected = "task_claim_rejected",
+    TaskCompletionRejected = "task_completion_rejected",
     TaskCompleted = "task_completed",
     TaskFailed = "task_failed",
     TaskRequeued = "task_requeued",

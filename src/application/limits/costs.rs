@@ -60,7 +60,8 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ReleaseTask
         | UseCase::ListMethods
         | UseCase::ListWorkers => Cost::Read,
-        UseCase::CreateTasks
+        UseCase::ValidateWorkflow
+        | UseCase::CreateTasks
         | UseCase::ExecuteTasks
         | UseCase::RetryTask
         | UseCase::UpdateTask

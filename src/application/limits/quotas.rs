@@ -99,6 +99,7 @@ impl InUse {
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::Report { .. }
+            | Command::RejectCompletion { .. }
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

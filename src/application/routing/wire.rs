@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope, Scopes};
 use taskledger_domain::TaskId;
+use taskledger_domain::contract::OutputFault;
 
 /// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v4/call";
+pub const PATH: &str = "/internal/v5/call";
 /// The version of the form.
-pub const WIRE_VERSION: u32 = 4;
+pub const WIRE_VERSION: u32 = 5;
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.
@@ -176,6 +177,16 @@ enum SentError {
         task: TaskId,
         reason: LeaseLoss,
     },
+    UnresolvableInputs {
+        task: TaskId,
+        name: Option<Arc<str>>,
+        refs: Vec<String>,
+    },
+    OutputRejected {
+        task: TaskId,
+        name: Arc<str>,
+        fault: Box<OutputFault>,
+    },
     OutcomeUnknown,
     Unanswered {
         retry_after_ms: u64,
@@ -223,6 +234,12 @@ pub(in crate::application) fn written_outcome(
                 field: field.map(Cow::into_owned),
             },
             Error::LeaseNotHeld { task, reason } => SentError::LeaseNotHeld { task, reason },
+            Error::UnresolvableInputs { task, name, refs } => {
+                SentError::UnresolvableInputs { task, name, refs }
+            }
+            Error::OutputRejected { task, name, fault } => {
+                SentError::OutputRejected { task, name, fault }
+            }
             Error::OutcomeUnknown => SentError::OutcomeUnknown,
             Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
             Error::RateLimited { retry_after_ms } => SentError::RateLimited { retry_after_ms },
@@ -270,6 +287,12 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         },
         Outcome::Error(SentError::LeaseNotHeld { task, reason }) => {
             Error::LeaseNotHeld { task, reason }
+        }
+        Outcome::Error(SentError::UnresolvableInputs { task, name, refs }) => {
+            Error::UnresolvableInputs { task, name, refs }
+        }
+        Outcome::Error(SentError::OutputRejected { task, name, fault }) => {
+            Error::OutputRejected { task, name, fault }
         }
         Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
         Outcome::Error(SentError::Unanswered { retry_after_ms }) => {

@@ -12,11 +12,12 @@ use super::registry::Registered;
 use super::{ExecutorError, Job};
 use crate::engine::secrets::Scrubber;
 use futures_util::FutureExt;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use taskledger_domain::Payload;
+use taskledger_domain::contract::Outputs;
 use taskledger_domain::flow::FailureReason;
 use taskledger_domain::limits::{ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tokio::task::JoinError;
@@ -82,6 +83,7 @@ pub async fn run_attempt(
     job.cancel = stop.clone();
     let task_id = job.task_id;
     let scrubber = job.secrets.scrubber().clone();
+    let outputs = Outputs::of_map(&job.schemas);
     let running = std::sync::Arc::clone(executor.executor());
     let mut running =
         AbortOnDropHandle::new(tokio::spawn(async move { running.execute(job).await }));
@@ -89,7 +91,9 @@ pub async fn run_attempt(
     let outcome = tokio::select! {
         biased;
         () = cancelled.cancelled() => AttemptOutcome::Stopped,
-        answer = &mut running => return answered(executor.name(), answer, &scrubber),
+        answer = &mut running => {
+            return answered(executor.name(), answer, &scrubber, outputs.as_ref());
+        }
         outcome = out_of_time(limits) => outcome,
     };
     stop.cancel();
@@ -116,13 +120,14 @@ pub async fn run_attempt(
 /// so it is not pure, and is not taken for it again; the attempt was dropped where it waited.
 pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
     let scrubber = job.secrets.scrubber().clone();
+    let outputs = Outputs::of_map(&job.schemas);
     let running = AssertUnwindSafe(|| executor.executor().execute(job).now_or_never());
     Some(match catch_unwind(running) {
         Ok(None) => {
             executor.takes_time();
             return None;
         }
-        Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber),
+        Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber, outputs.as_ref()),
         Err(panic) => panicked(executor.name(), &*panic, &scrubber),
     })
 }
@@ -150,10 +155,17 @@ fn answered(
     name: &str,
     answer: Result<Result<Value, ExecutorError>, JoinError>,
     scrubber: &Scrubber,
+    outputs: Option<&Outputs>,
 ) -> AttemptOutcome {
     match answer {
         Ok(Ok(result)) => match checked(result, scrubber) {
-            Ok(payload) => AttemptOutcome::Completed(payload),
+            Ok((payload, object)) => match outputs.map(|outputs| outputs.check(&object)) {
+                Some(Err(fault)) => AttemptOutcome::failed(
+                    FailureReason::InvalidResult,
+                    format!("{}: {}", fault.name(), fault.message()),
+                ),
+                Some(Ok(())) | None => AttemptOutcome::Completed(payload),
+            },
             Err(error) => AttemptOutcome::failed(
                 FailureReason::InvalidResult,
                 format!("executor `{name}` returned {error}"),
@@ -187,8 +199,8 @@ fn panicked(name: &str, panic: &(dyn Any + Send), scrubber: &Scrubber) -> Attemp
     AttemptOutcome::failed(FailureReason::Executor, scrubber.text(&text))
 }
 
-/// A result that can be recorded and read again.
-fn checked(result: Value, scrubber: &Scrubber) -> Result<Payload, String> {
+/// A result that can be recorded and read again, as text and as it is.
+fn checked(result: Value, scrubber: &Scrubber) -> Result<(Payload, Map<String, Value>), String> {
     let object = match result {
         Value::Object(object) => object,
         Value::Null => return Err("null, expected a JSON object".to_owned()),
@@ -223,7 +235,7 @@ fn checked(result: Value, scrubber: &Scrubber) -> Result<Payload, String> {
             "a result of {bytes} bytes, at most {PAYLOAD_BYTES_MAX} are kept"
         ));
     }
-    Ok(payload)
+    Ok((payload, object))
 }
 
 /// `text`, cut to [`ERROR_BYTES_MAX`] bytes with a mark where something is missing.

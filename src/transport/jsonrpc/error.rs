@@ -57,11 +57,20 @@ pub enum ErrorKind {
     /// -31010: the lease under which a worker speaks does not hold any more; `data.reason` says why. Outside the
     /// range of the protocol's own errors.
     LeaseNotHeld,
+    /// -31021: inputs of a workflow document name what they may not. Outside that range too, like the next ones, and
+    /// named after the errors of RFC-0024.
+    InputWiring,
+    /// -31022: inputs of a task that is claimed cannot be resolved.
+    UnresolvableInput,
+    /// -31024: a result lacks a key that the task declares.
+    MissingOutput,
+    /// -31025: a value of a result is not of the type that the task declares.
+    OutputTypeMismatch,
 }
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -81,6 +90,10 @@ impl ErrorKind {
         Self::WebhookNotFound,
         Self::QuotaExceeded,
         Self::LeaseNotHeld,
+        Self::InputWiring,
+        Self::UnresolvableInput,
+        Self::MissingOutput,
+        Self::OutputTypeMismatch,
     ];
 
     /// Code and message on the wire.
@@ -106,6 +119,10 @@ impl ErrorKind {
             Self::WebhookNotFound => (-32014, "Webhook not found"),
             Self::QuotaExceeded => (-32015, "Quota exceeded"),
             Self::LeaseNotHeld => (-31010, "Lease is not held"),
+            Self::InputWiring => (-31021, "Invalid input wiring"),
+            Self::UnresolvableInput => (-31022, "Unresolvable input"),
+            Self::MissingOutput => (-31024, "Missing output"),
+            Self::OutputTypeMismatch => (-31025, "Output type mismatch"),
         }
     }
 }
@@ -351,7 +368,13 @@ impl RpcError {
         .with("reason", reason)
     }
 
-    fn of(kind: ErrorKind, field: &str, reason: &str, expected: &str, actual: &Value) -> Self {
+    pub(super) fn of(
+        kind: ErrorKind,
+        field: &str,
+        reason: &str,
+        expected: &str,
+        actual: &Value,
+    ) -> Self {
         Self::new(kind, vec![Violation::of(field, reason, expected, actual)])
     }
 }

@@ -4,6 +4,7 @@ mod secrets;
 mod tokens;
 mod webhooks;
 mod work;
+mod workflows;
 
 use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
@@ -46,6 +47,7 @@ pub fn table() -> Vec<Method<Service>> {
     let mut methods = tasks();
     methods.extend(queries());
     methods.extend(streams());
+    methods.extend(workflows::methods());
     methods.extend(work::methods());
     methods.extend(webhooks::methods());
     methods.extend(secrets::methods());

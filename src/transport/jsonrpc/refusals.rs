@@ -4,10 +4,13 @@
 //! A refusal comes with the names that the caller gave to the tasks of its call. Wherever a text, a
 //! path or a list of ids concerns such a task, it is named as the caller named it.
 
+mod contract;
 mod runs;
 #[cfg(test)]
 mod tests;
 mod values;
+
+pub(super) use contract::unfit_workflow;
 
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::{ErrorKind, RpcError};
@@ -64,6 +67,12 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
         }
         Error::UnknownWebhook { field } => RpcError::webhook_not_found(field, &Value::Null),
         Error::LeaseNotHeld { task, reason } => lease_not_held(task, reason),
+        Error::UnresolvableInputs { task, name, refs } => {
+            contract::unresolvable_input(task, name.as_deref(), &refs)
+        }
+        Error::OutputRejected { task, name, fault } => {
+            contract::output_rejected(task, &name, &fault)
+        }
         Error::Failed(Failure::ShuttingDown) => {
             RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
         }

@@ -8,6 +8,7 @@ mod subscribed;
 mod system;
 mod tokens;
 mod work;
+mod workflows;
 
 pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
@@ -15,6 +16,7 @@ pub(super) use system::{executors, health, rebuild_started};
 pub(super) use tokens::{audit_page, created_token, denied, token, token_page, whoami};
 pub(crate) use work::ClaimJson;
 pub(super) use work::{claims, drained, method, methods, undeclared, workers};
+pub(super) use workflows::{fault, workflow, workflow_report};
 
 use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
 use serde::{Serialize, Serializer};

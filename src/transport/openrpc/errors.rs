@@ -36,7 +36,6 @@ pub(super) fn components() -> Value {
 }
 
 fn data(kind: ErrorKind) -> Value {
-    let text = |description: &str| json!({"type": "string", "description": description});
     let ids = |description: &str| {
         json!({
             "type": "array",
@@ -68,6 +67,47 @@ fn data(kind: ErrorKind) -> Value {
                 "limit": {"type": "integer", "minimum": 0, "description": "How much there may be."},
                 "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
             }),
+        ),
+        ErrorKind::InputWiring => (
+            true,
+            json!({
+                "error": {"type": "string", "const": "InputWiringError"},
+                "phase_name": text("The first phase with such inputs."),
+                "invalid_refs": {"type": "array", "items": {"type": "string"}, "description": "The references of that phase that are wrong, as written."},
+                "suggestion": {"type": ["string", "null"], "description": "How to mend it, if that can be guessed."},
+                "message": text("What is wrong, for people."),
+                "faults": {"type": "array", "items": {"type": "object"}, "description": "All faults with their places, as `workflows.validate` tells them."},
+            }),
+        ),
+        ErrorKind::UnresolvableInput => (
+            true,
+            json!({
+                "error": {"type": "string", "const": "UnresolvableInputError"},
+                "task_id": {"$ref": "#/components/schemas/TaskId"},
+                "phase_name": text("The name of the task."),
+                "unresolvable_refs": {"type": "array", "items": {"type": "string"}, "description": "References of `schemas.wiring` for which no result has a value."},
+                "message": text("What is wrong, for people."),
+            }),
+        ),
+        ErrorKind::MissingOutput => (
+            true,
+            rejected_output(
+                "MissingOutputError",
+                json!({
+                    "missing_keys": {"type": "array", "items": {"type": "string"}, "description": "Keys of `schemas.outputs` that the result lacks."},
+                }),
+            ),
+        ),
+        ErrorKind::OutputTypeMismatch => (
+            true,
+            rejected_output(
+                "OutputTypeMismatchError",
+                json!({
+                    "key": text("That of the first mismatch."),
+                    "expected_type": text("That of the first mismatch."),
+                    "actual_type": text("That of the first mismatch."),
+                }),
+            ),
         ),
         ErrorKind::LeaseNotHeld => (
             true,
@@ -121,4 +161,24 @@ fn data(kind: ErrorKind) -> Value {
 
 fn reference_to_data() -> Value {
     json!({"$ref": "#/components/schemas/ErrorData"})
+}
+
+/// `data` of a result that was refused.
+fn rejected_output(name: &str, mut more: Value) -> Value {
+    let mismatch = json!({"type": "object", "properties": {
+        "key": text("The key of `schemas.outputs`."),
+        "pointer": text("Where the value is in the result, as a JSON pointer."),
+        "expected_type": text("The declared type."),
+        "actual_type": text("The type of the value; for an enumeration the value."),
+    }});
+    more["error"] = json!({"type": "string", "const": name});
+    more["task_id"] = json!({"$ref": "#/components/schemas/TaskId"});
+    more["phase_name"] = text("The name of the task.");
+    more["message"] = text("What is wrong, for people.");
+    more["mismatches"] = json!({"type": "array", "items": mismatch, "description": "All values that are not of their declared types."});
+    more
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
 }

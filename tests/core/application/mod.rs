@@ -16,6 +16,7 @@ mod broker;
 mod claim_ends;
 mod claims;
 mod conflicts;
+mod contracts;
 mod directory;
 mod durability;
 mod edits;

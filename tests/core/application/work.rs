@@ -5,9 +5,8 @@ use crate::application::world::{caller, quiet, soon, task, user_named};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger::application::api::Reply;
-use taskledger::application::api::work::{Claimed, LeaseLoss};
-use taskledger::application::{Context, ExecuteOptions, Target};
+use taskledger::application::Context;
+use taskledger::application::api::work::LeaseLoss;
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::task::Status;
 use taskledger_domain::testing::{START, id};
@@ -335,76 +334,4 @@ async fn claims_are_told_when_they_expire_and_what_they_work_on() {
     assert_eq!(held.input.to_map()["width"], 3);
     assert_eq!(held.expires_at, START.plus_ms(held.lease_ms));
     assert_eq!(held.task.status, Status::InProgress);
-}
-
-/// The claim of a task to which `n` of the result of `a` is wired, which has completed.
-async fn claim_of_wired_task(b: &Broker) -> Claimed {
-    with_wired_task(b).await;
-    let first = b.next(9).await;
-    let size = json!({"size": {"width": 640}});
-    assert!(b.complete(&first[0], size).await.is_ok());
-    b.next(9).await.remove(0)
-}
-
-/// A task behind `a`, to which `n` of its result is wired.
-async fn with_wired_task(b: &Broker) {
-    let mut second = task("b", "resize");
-    second["dependencies"] = json!([{"id": id("a")}]);
-    second["inputs"] = json!({"own": 1});
-    second["schemas"]["wiring"] = json!({"n": "a.size#/width"});
-    let children = json!([task("a", "resize"), second]);
-    b.execute(json!([{"id": id("g"), "name": "g", "children": children}]))
-        .await;
-}
-
-#[tokio::test]
-async fn a_worker_gets_results_of_others_as_inputs() {
-    let b = Broker::running().await;
-    let second = claim_of_wired_task(&b).await;
-    assert_eq!(second.task.id, id("b"));
-    let input = Value::Object(second.input.to_map());
-    assert_eq!(input, json!({"own": 1, "n": 640}));
-    assert!(b.complete(&second, json!({})).await.is_ok());
-}
-
-#[tokio::test]
-async fn a_task_whose_inputs_are_not_there_reaches_no_worker() {
-    let b = Broker::running().await;
-    with_wired_task(&b).await;
-    let first = b.next(9).await;
-    assert!(b.complete(&first[0], json!({"size": {}})).await.is_ok());
-    assert!(b.next(9).await.is_empty());
-    let failures = b.failures("g").await;
-    let (_, will_retry, error) = &failures[0];
-    assert!(
-        !will_retry && error.starts_with("UnresolvableInputError"),
-        "{error}"
-    );
-}
-
-#[tokio::test]
-async fn a_copy_without_its_dependency_fails_alone_and_gets_no_result_of_the_original() {
-    let b = Broker::running().await;
-    let second = claim_of_wired_task(&b).await;
-    assert!(b.complete(&second, json!({})).await.is_ok());
-    let copied = soon(b.w.app.copy(&caller(), id("b"), false, None)).await;
-    let Ok(Reply::Copied(copied)) = copied else {
-        panic!("{copied:?}");
-    };
-    let run = Target::Stored(copied.copy);
-    let executed =
-        b.w.app
-            .execute(&caller(), run, ExecuteOptions::default())
-            .await;
-    assert!(executed.is_ok());
-    b.execute(json!([task("c", "resize")])).await;
-    let claims = b.next(9).await;
-    let claimed: Vec<_> = claims.iter().map(|claim| claim.task.id).collect();
-    assert_eq!(claimed, [id("c")]);
-    let history = b.w.history(copied.copy.as_flow()).await;
-    let failed = history.iter().find_map(|r| match r.event.as_ref() {
-        Event::TaskFailed(e) => Some(e.error.clone()),
-        _ => None,
-    });
-    assert!(failed.unwrap().starts_with("UnresolvableInputError"));
 }

@@ -432,6 +432,8 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::Forbidden { .. }
             | Error::UnknownWebhook { .. }
             | Error::LeaseNotHeld { .. }
+            | Error::UnresolvableInputs { .. }
+            | Error::OutputRejected { .. }
             | Error::Failed(_),
         )) => {
             panic!("expected a refusal, got {other:?}")

@@ -201,6 +201,8 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::ReadHealth
         | UseCase::CheckReadiness
         | UseCase::ListExecutors
+        // It names nothing that is stored.
+        | UseCase::ValidateWorkflow
         | UseCase::RebuildReadModels => Vec::new(),
     }
 }

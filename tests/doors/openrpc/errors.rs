@@ -49,6 +49,10 @@ struct Stage {
     lost: Value,
     /// At the greatest depth.
     deep: Value,
+    /// Ready, for workers, with an input that the result of its dependency has not.
+    starved: Value,
+    /// Claimed; its result must have `n`, an integer.
+    contracted: Value,
 }
 
 async fn stage(world: &World) -> Stage {
@@ -82,6 +86,23 @@ async fn stage(world: &World) -> Stage {
     .await["root_task_id"]
         .clone();
     world.until(&lost, |t| t["status"] == "failed").await;
+    let wired = execute(json!({"tasks": [
+        {"name": "wired"},
+        {"name": "source", "parent_id": "wired", "schemas": {"method": "echo_executor"}},
+        {"name": "starved", "parent_id": "wired", "dependencies": [{"id": "source"}],
+         "schemas": {"type": "remote", "method": "starve", "wiring": {"x": "source.nothing"}}},
+    ]}))
+    .await["task_ids"]
+        .clone();
+    world
+        .until(&wired["source"], |t| t["status"] == "completed")
+        .await;
+    execute(json!({"tasks": [{"name": "contracted", "schemas": {
+        "type": "remote", "method": "contract", "outputs": {"n": "integer"},
+    }}]}))
+    .await;
+    let wanted = json!({"methods": ["contract"], "worker": "w", "wait_seconds": 10});
+    let contracted = world.call("tasks.claim", wanted).await["claims"][0].clone();
     let levels: Vec<Value> = (0..60)
         .map(|i| match i {
             0 => json!({"id": "l0", "name": "level"}),
@@ -101,6 +122,8 @@ async fn stage(world: &World) -> Stage {
         failed: sleeping["failed"].clone(),
         lost,
         deep,
+        starved: wired["starved"].clone(),
+        contracted,
     }
 }
 
@@ -117,6 +140,11 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         params["task_id"] = s.running.clone();
         params["lease"] = json!(UNKNOWN);
         params
+    };
+    let result = |output: Value| {
+        json!({
+            "task_id": s.contracted["task"]["id"], "lease": s.contracted["lease"]["token"], "output": output,
+        })
     };
     vec![
         ("tasks.subscribe", -32001, unknown.clone()),
@@ -218,6 +246,15 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.children", -32001, json!({"parent_id": UNKNOWN})),
         ("tasks.claim", -32001, json!({"task_id": UNKNOWN})),
         ("tasks.claim", -32006, json!({"task_id": s.first})),
+        ("tasks.claim", -31022, json!({"task_id": s.starved})),
+        ("tasks.complete", -31024, result(json!({}))),
+        ("tasks.complete", -31025, result(json!({"n": "1"}))),
+        (
+            "workflows.create",
+            -31021,
+            json!({"document": {"openintent": "1.0", "info": {"name": "w"},
+                "workflow": {"a": {"assign": "x", "inputs": {"k": "b.key"}}}}}),
+        ),
         ("tasks.renew", -31010, lease(json!({}))),
         ("tasks.complete", -31010, lease(json!({"output": {}}))),
         ("tasks.fail", -31010, lease(json!({"error": "e"}))),

@@ -131,6 +131,14 @@ const READERS: &[(&str, Read)] = &[
     ),
     ("webhooks.redeliver", faults::<webhooks::redeliver::Params>),
     ("webhooks.recover", faults::<webhooks::recover::Params>),
+    (
+        "workflows.validate",
+        faults::<params::workflows::validate::Params>,
+    ),
+    (
+        "workflows.create",
+        faults::<params::workflows::create::Params>,
+    ),
     ("secrets.set", faults::<params::secrets::set::Params>),
     ("secrets.list", faults::<params::secrets::list::Params>),
     ("secrets.delete", faults::<params::secrets::one::Params>),

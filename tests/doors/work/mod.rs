@@ -5,6 +5,7 @@
 
 mod callers;
 mod claims;
+mod documents;
 mod nodes;
 mod outcomes;
 mod socket;

@@ -13,6 +13,7 @@ from ._protocol import dumps
 from ._work import AGAIN, BaseContext
 from .errors import (
     Busy,
+    ContractError,
     Final,
     InternalError,
     InvalidParams,
@@ -39,7 +40,7 @@ that got no answer do not count.
 # Reasons after which the server takes no outcome any more.
 _GIVEN_UP = ("cancelled", "timed_out", "deadline", "lost", "ended", "unknown")
 # The same call would be refused again.
-_REFUSED = (InvalidParams, InvalidRequest, ParseError)
+_REFUSED = (ContractError, InvalidParams, InvalidRequest, ParseError)
 # What a proxy says while the server cannot be reached, or is asked too much.
 _PASSING_STATUS = (408, 429)
 
@@ -185,7 +186,10 @@ class Telling:
             log.error("the outcome was refused: %s", error)
             if self.outcome.kind != "complete":
                 return None
-            self.outcome = final(f"the output was refused: {error}")
+            text = f"the output was refused: {error}"
+            # Another attempt may give an output that keeps the contract.
+            is_final = not isinstance(error, ContractError)
+            self.outcome = final(text) if is_final else Outcome("fail", error=text)
             return 0.0
         if not self._is_passing(error):
             raise error

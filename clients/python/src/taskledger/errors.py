@@ -14,6 +14,7 @@ __all__ = [
     "Busy",
     "Cancelled",
     "CircularDependency",
+    "ContractError",
     "ExecutorNotFound",
     "Final",
     "InternalError",
@@ -25,8 +26,10 @@ __all__ = [
     "InvalidTree",
     "LeaseNotHeld",
     "MethodNotFound",
+    "MissingOutputError",
     "NotDeletable",
     "NotSent",
+    "OutputTypeMismatchError",
     "ParseError",
     "ProtocolError",
     "QuotaExceeded",
@@ -224,6 +227,51 @@ class LeaseNotHeld(RpcError, code=-31010):
     def reason(self) -> str:
         """``ended``, ``cancelled``, ``lost`` or ``unknown``."""
         return str(self.data.get("reason", "unknown"))
+
+
+class ContractError(RpcError):
+    """An error of RFC-0024: what a task declares of its inputs and outputs was not kept."""
+
+    @property
+    def task_id(self) -> str:
+        """The task."""
+        return str(self.data.get("task_id", ""))
+
+    @property
+    def phase_name(self) -> str:
+        """The name of the task."""
+        return str(self.data.get("phase_name", ""))
+
+
+class MissingOutputError(ContractError, code=-31024):
+    """The output lacks keys that the task declares; the attempt goes on."""
+
+    @property
+    def missing_keys(self) -> list[str]:
+        """The keys."""
+        return list(self.data.get("missing_keys", []))
+
+
+class OutputTypeMismatchError(ContractError, code=-31025):
+    """Values of the output are not of their declared types; the attempt goes on.
+
+    ``data["mismatches"]`` names all of them; the properties are those of the first.
+    """
+
+    @property
+    def key(self) -> str:
+        """The key of the output."""
+        return str(self.data.get("key", ""))
+
+    @property
+    def expected_type(self) -> str:
+        """The declared type."""
+        return str(self.data.get("expected_type", ""))
+
+    @property
+    def actual_type(self) -> str:
+        """The type of the value; for an enumeration the value."""
+        return str(self.data.get("actual_type", ""))
 
 
 class RunFailed(TaskledgerError):

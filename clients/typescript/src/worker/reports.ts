@@ -14,7 +14,9 @@ const RETRY_MAX_MS = 5_000;
 /** Bytes of an error that the server takes. */
 const ERROR_BYTES_MAX = 65_536;
 /** Errors that repetition cannot mend: of parameters, of the state, of the request and of its JSON. */
-const REFUSED = [-32602, -32006, -32600, -32700];
+/** What the task declares of its outputs was not kept: another attempt may keep it. */
+const CONTRACT = [-31024, -31025];
+const REFUSED = [...CONTRACT, -32602, -32006, -32600, -32700];
 /** What a proxy says while it is asked too much; so are all statuses of 500 and above. */
 const PASSING_STATUS = [408, 429];
 
@@ -129,7 +131,7 @@ export class Reports {
     this.host.note("error", "the outcome was refused", attempt, { "error.message": reason, "error.code": code });
     if (report.method !== "tasks.complete") return this.#settle(attempt);
     attempt.report = undefined;
-    this.fail(attempt, `the output was refused: ${reason}`, false);
+    this.fail(attempt, `the output was refused: ${reason}`, code !== undefined && CONTRACT.includes(code));
   }
 
   #settle(attempt: Attempt): void {

@@ -106,7 +106,7 @@ validation: deeep
             "8:13 workflow.b.assign: `assign` must be a string of 1 to 255 characters, found 0",
             "9:17 workflow.b.depends_on: `depends_on` must be a list of phase names, found `\"a\"`",
             "10:19 workflow.b.constraints[0]: an item of `constraints` must be a string, found `1`",
-            "11:18 workflow.b.outputs.k: a type must be a type name, a map or a list, found `1`",
+            "11:18 workflow.b.outputs.k: Invalid type: expected a type expression, a shape {field: type}, {enum: [values]} or {schema: JSON Schema}, found `1`",
             "12:13 workflow.b.inputs: `inputs` must be a map from keys to references, found a list",
             "13:6 workflow.c: a phase is a map, found `\"text\"`",
             "14:3 workflow.d: a phase is a map, found nothing",

@@ -3,8 +3,12 @@
 
 use super::attempt::{Named, current, requeued};
 use super::{Decision, find};
+use crate::contract::OutputFault;
 use crate::flow::command::{Capacity, Claim, Claimable, Done, SlotRequest};
-use crate::flow::event::{Event, FailureReason, Lease, RequeueReason, TaskFailed, TaskStarted};
+use crate::flow::event::{
+    Event, FailureReason, Lease, RequeueReason, TaskClaimRejected, TaskCompletionRejected,
+    TaskFailed, TaskStarted,
+};
 use crate::flow::refusal::{Refusal, Rejection, TransitionFault};
 use crate::flow::state::{Flow, Held, NONE, Rank, Standing, Task};
 use crate::limits;
@@ -28,7 +32,13 @@ pub(super) fn claim(
         return Ok((Vec::new(), Done::Status(Status::InProgress)));
     }
     let claimed = match &claim.of {
-        Claimable::Task(task) => one(flow, *task, now, capacity)?,
+        Claimable::Task(task) => {
+            let one = one(flow, *task, now, capacity)?;
+            if let Some(i) = one.first().filter(|i| flow.at(**i).lacking) {
+                return Ok(refuse(flow, *i, claim));
+            }
+            one
+        }
         Claimable::Next { method, until } => {
             let many = claim.leases.len();
             next(flow, (method, *until), many, now, capacity)
@@ -42,6 +52,21 @@ pub(super) fn claim(
         Status::InProgress
     };
     Ok((events, Done::Status(status)))
+}
+
+/// The task stays ready. Recorded once, until its inputs or dependencies change.
+fn refuse(flow: &Flow, i: u32, claim: &Claim) -> (Vec<Event>, Done) {
+    let id = flow.at(i).id;
+    let rejected = || {
+        Event::TaskClaimRejected(TaskClaimRejected {
+            task_id: id,
+            worker: claim.worker.clone(),
+            unresolvable_refs: flow.unresolvable(id),
+        })
+    };
+    let is_told = flow.wires.get(&i).is_some_and(|wires| wires.is_told);
+    let events = (!is_told).then(rejected).into_iter().collect();
+    (events, Done::Unresolvable)
 }
 
 /// The task that was named, unless it is too late for it.
@@ -157,6 +182,24 @@ fn failed(task: &Task, error: String, reason: FailureReason, will_retry: bool) -
         progress: task.progress,
         will_retry,
     })
+}
+
+/// Records what was wrong with a result, unless that was the last thing recorded of the attempt, or there is
+/// much of it already.
+pub(super) fn reject(flow: &Flow, named: Named, fault: &OutputFault) -> Decision {
+    let task = current(flow, named)?;
+    let held = held(flow, task);
+    let is_new = held.rejected.as_deref() != Some(&*Held::text_of(fault));
+    let events = if is_new && held.rejections < limits::REJECTIONS_PER_ATTEMPT_MAX {
+        vec![Event::TaskCompletionRejected(TaskCompletionRejected {
+            task_id: task.id,
+            attempt: task.attempt,
+            fault: fault.clone(),
+        })]
+    } else {
+        Vec::new()
+    };
+    Ok((events, Done::Status(Status::InProgress)))
 }
 
 /// Failed and pending in one append; neither a retry nor an interruption is used up.

@@ -34,7 +34,8 @@ impl Flow {
         capacity: &mut dyn Capacity,
     ) -> Result<(Vec<Event>, Done), Rejection> {
         let (mut events, mut done) = self.decide(command, now, capacity)?;
-        if matches!(command, Command::Claim(_)) && !events.is_empty() {
+        let starts = done == Done::Status(Status::InProgress) && !events.is_empty();
+        if starts && matches!(command, Command::Claim(_)) {
             let begin = lease::take_slots(self, &events, capacity);
             events.truncate(begin);
             if begin == 0 {
@@ -94,6 +95,12 @@ impl Flow {
                 let named = (*task, *attempt, *lease);
                 attempt::report(self, named, *progress, message.as_deref())
             }
+            Command::RejectCompletion {
+                task,
+                attempt,
+                lease,
+                fault,
+            } => lease::reject(self, (*task, *attempt, Some(*lease)), fault),
             Command::Claim(claim) => lease::claim(self, claim, now, capacity),
             Command::Release {
                 task,

@@ -2,6 +2,7 @@
 
 use super::reader::Reader;
 use super::{Params, Schemas, timeout_ms};
+use crate::contract::Outputs;
 use crate::limits;
 use crate::task::{RetryPolicy, wiring};
 use crate::violation::PathSegment;
@@ -57,6 +58,12 @@ impl<'a> Reader<'a> {
         for fault in wiring::form_faults(object) {
             let names = fault.path.into_iter().map(PathSegment::from);
             let below = ["schemas".into(), "wiring".into()].into_iter().chain(names);
+            let at = self.at(&below.collect::<Vec<_>>());
+            self.report(&at, fault.reason, fault.expected, &fault.found);
+        }
+        for fault in Outputs::parse(object).err().unwrap_or_default() {
+            let names = fault.path.iter().map(|name| PathSegment::from(&**name));
+            let below = std::iter::once("schemas".into()).chain(names);
             let at = self.at(&below.collect::<Vec<_>>());
             self.report(&at, fault.reason, fault.expected, &fault.found);
         }

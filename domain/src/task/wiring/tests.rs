@@ -1,5 +1,7 @@
 //! References: how they are read, stored, resolved and copied.
 
+use super::form::is_reference;
+use super::place::READINGS_MAX;
 use super::*;
 use crate::task::spec::Schemas;
 use crate::testing::id;
@@ -17,6 +19,12 @@ fn task(inputs: &Value, wiring: &Value) -> Specification {
         remote: false,
     };
     Specification::assemble(payload(inputs), Some(schemas), None)
+}
+
+fn with_schemas(schemas: &Value) -> Specification {
+    let mut specification = task(&json!({}), &json!({}));
+    specification.schemas = Some(payload(schemas));
+    specification
 }
 
 fn on(name: &str, required: bool) -> Dependency {
@@ -245,4 +253,56 @@ fn the_form_is_checked_member_by_member() {
         .map(|i| (i.to_string(), json!("a.b")))
         .collect();
     assert_eq!(faults(Value::Object(many)), fault("", "Too many inputs"));
+}
+
+#[test]
+fn a_value_must_be_of_the_type_that_is_declared_for_it() {
+    let wiring = |declared: Value| {
+        let wire = json!({"from": format!("{}.n", id("a")), "type": declared});
+        let schemas = json!({
+            "method": "m", "wiring": {"x": wire},
+            "types": {"Size": {"width": "integer"}},
+        });
+        assert!(
+            form_faults(schemas.as_object().unwrap()).is_empty(),
+            "{schemas}"
+        );
+        Wiring::of(&with_schemas(&schemas))
+    };
+    let inputs = |declared: Value, value: Value| {
+        let result = json!({"n": value});
+        let result = result.as_object().unwrap();
+        wiring(declared).inputs(&Payload::empty(), |_| Some(result))
+    };
+    assert!(inputs(json!("integer"), json!(3)).is_ok());
+    assert!(inputs(json!("array<Size>"), json!([{"width": 1}])).is_ok());
+    let unlike = inputs(json!("array<Size>"), json!([{"width": "1"}])).unwrap_err();
+    let text = unlike.to_string();
+    assert_eq!(
+        text,
+        "inputs do not conform: `x/0/width`: string, expected integer"
+    );
+}
+
+#[test]
+fn a_type_that_is_none_is_a_fault_of_its_input() {
+    let schemas = json!({"wiring": {"x": {"from": "a.n", "type": "strin"}}});
+    let faults = form_faults(schemas.as_object().unwrap());
+    let [fault] = faults.as_slice() else {
+        panic!("{faults:?}");
+    };
+    assert_eq!(fault.path, ["x", "type"]);
+}
+
+#[test]
+fn what_a_document_names_besides_phases_is_stored_and_has_no_value() {
+    let schemas =
+        json!({"method": "m", "wiring": {"x": "$trigger.quarter", "y": "$initial_state.a"}});
+    let specification = with_schemas(&schemas);
+    let stored = resolve(&specification, &[], |_| None).unwrap().unwrap();
+    assert_eq!(stored.to_map()["wiring"], schemas["wiring"]);
+    let wiring = Wiring::of(&specification);
+    let missing = wiring.inputs(&Payload::empty(), |_| None).unwrap_err();
+    let all = vec!["$trigger.quarter".to_owned(), "$initial_state.a".to_owned()];
+    assert_eq!(missing, InputFault::Unresolvable(all));
 }

@@ -377,6 +377,8 @@ fn told<T: Serialize>(
         | Error::Forbidden { .. }
         | Error::Elsewhere(_)
         | Error::LeaseNotHeld { .. }
+        | Error::UnresolvableInputs { .. }
+        | Error::OutputRejected { .. }
         | Error::OutcomeUnknown
         | Error::Unanswered { .. }
         | Error::OutOfTime { .. }

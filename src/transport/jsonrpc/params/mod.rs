@@ -28,6 +28,7 @@ pub mod update;
 pub mod webhooks;
 pub mod work;
 pub mod workers;
+pub mod workflows;
 
 use super::reader::{BOOLEAN, Choice, Reader, choice};
 use crate::application::api::Consistency;

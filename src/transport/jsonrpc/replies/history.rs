@@ -8,6 +8,7 @@
 use crate::application::api::{EventType, HistoryPage};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
     CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
     Specification, StatusCounts,
@@ -132,6 +133,20 @@ enum Data<'a> {
         progress: Progress,
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<&'a str>,
+    },
+    ClaimRejected {
+        worker: &'a str,
+        /// The name of the error.
+        error: &'static str,
+        unresolvable_refs: &'a [String],
+    },
+    CompletionRejected {
+        attempt: u32,
+        /// The name of the error.
+        error: &'static str,
+        message: String,
+        #[serde(flatten)]
+        fault: &'a OutputFault,
     },
     Completed {
         status: Transition,
@@ -297,6 +312,23 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 attempt: e.attempt,
                 progress: e.progress,
                 message: e.message.as_deref(),
+            },
+        ),
+        Event::TaskClaimRejected(e) => (
+            e.task_id,
+            Data::ClaimRejected {
+                worker: &e.worker,
+                error: "UnresolvableInputError",
+                unresolvable_refs: &e.unresolvable_refs,
+            },
+        ),
+        Event::TaskCompletionRejected(e) => (
+            e.task_id,
+            Data::CompletionRejected {
+                attempt: e.attempt,
+                error: e.fault.name(),
+                message: e.fault.message(),
+                fault: &e.fault,
             },
         ),
         Event::TaskCompleted(e) => (

@@ -13,6 +13,7 @@ mod tasks;
 pub mod tokens;
 pub mod webhooks;
 pub mod work;
+pub mod workflows;
 
 pub use past::*;
 pub use queries::*;

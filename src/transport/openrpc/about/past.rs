@@ -110,13 +110,14 @@ fn data() -> Value {
 }
 
 /// The codes of reasons.
-const CODES: [&str; 12] = [
+const CODES: [&str; 13] = [
     "not_covered",
     "blocked",
     "waits_for_dependencies",
     "waits_for_retry",
     "waits_for_executor",
     "waits_for_slot",
+    "lacks_inputs",
     "waits_for_descendants",
     "running",
     "completed",

@@ -111,7 +111,11 @@ pub fn claim() -> About {
         description: "Gives a worker tasks that are ready: of some methods, the most urgent and then the oldest first, or one task by its id. A call without an id claims nothing. Each claim begins an attempt, for one worker alone, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
         result: "claims",
         schema: with_optional(claims, draining),
-        errors: &[ErrorKind::TaskNotFound, ErrorKind::InvalidTransition],
+        errors: &[
+            ErrorKind::TaskNotFound,
+            ErrorKind::InvalidTransition,
+            ErrorKind::UnresolvableInput,
+        ],
         examples: vec![
             Example {
                 name: "a method",
@@ -166,7 +170,11 @@ pub fn complete() -> About {
         description: "Ends a claimed task with its result. The first outcome of an attempt is the only one: the same again gets the same answer, anything else under its lease is refused and changes nothing. On a socket a message has at most 64 KiB; send larger outputs over POST.",
         result: "completed",
         schema: ended(&["completed"]),
-        errors: &[ErrorKind::LeaseNotHeld],
+        errors: &[
+            ErrorKind::LeaseNotHeld,
+            ErrorKind::MissingOutput,
+            ErrorKind::OutputTypeMismatch,
+        ],
         examples: one(
             "printed",
             "The output becomes the `result` of the task.",

@@ -91,6 +91,7 @@ impl Speaker<'_> {
                 )
             }
             Reason::WaitsForWorker { place, until } => self.worker(place, *until),
+            Reason::LacksInputs { refs, until } => self.lacks_inputs(refs, *until),
             Reason::WaitsForSlot(_) => self.slot(),
             Reason::WaitsForDescendants(below) => self.descendants(below),
             Reason::Running => self.running(),
@@ -160,6 +161,29 @@ impl Speaker<'_> {
                 )
             }
         }
+    }
+
+    fn lacks_inputs(&self, refs: &[String], until: Option<Timestamp>) -> Said {
+        let listed: Vec<&str> = refs.iter().take(NAMES_MAX).map(String::as_str).collect();
+        let more = match refs.len() - listed.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let ends = until.map_or_else(String::new, |at| format!("; it fails at {at}"));
+        let update = json!({"task_id": self.e.task.id});
+        let next = Steps::new()
+            .now(
+                "tasks.update",
+                update,
+                "wire its inputs to what results have",
+            )
+            .all();
+        let listed = listed.join("`, `");
+        said(
+            "lacks_inputs",
+            format!("is ready, but no worker may claim it: no value for `{listed}`{more}{ends}"),
+            json!({"unresolvable_refs": refs, "until": until, "next_steps": next}),
+        )
     }
 
     fn blocked(&self, blocked: &Blocked) -> Said {

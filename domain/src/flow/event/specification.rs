@@ -1,0 +1,49 @@
+//! What a task executes, as events carry it.
+
+use crate::task::RetryPolicy;
+use crate::{Payload, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// One entry of a task's dependency list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// The task that is waited for; always of the same flow.
+    pub id: TaskId,
+    /// True: it must complete. False: any terminal status will do.
+    pub required: bool,
+}
+
+/// Everything that an executor needs of a task. Carried whole by each event that changes it,
+/// so that one read gives the current one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Specification {
+    /// Runtime data.
+    pub inputs: Payload,
+    /// The protocol's `schemas` as given; absent for a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schemas: Option<Payload>,
+    /// The protocol's `params` as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Payload>,
+    /// `schemas.method`: the executor. Absent for a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// From `params.retry` or `params.retry_count`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
+    /// From `params.timeout_seconds`: milliseconds that one attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// From `params.deadline`: the task's own; ancestors' deadlines count too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// `schemas.type` is `remote`: workers carry it out. Since version 2 of the events with it, as what follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
+    /// From `params.schedule_to_start_seconds`: milliseconds that it may wait for its start once it is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within_ms: Option<u64>,
+    /// From `params.cancel_grace_seconds`: milliseconds that a worker has to stop after a cancel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_grace_ms: Option<u64>,
+}

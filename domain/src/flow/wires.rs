@@ -1,0 +1,142 @@
+//! Which inputs of a task cannot be resolved, as soon as the result is there that should have them: workers claim
+//! no task that they could not be given whole (RFC-0024, section 3.1).
+//!
+//! Only what results say is known here. A task that is given other inputs or dependencies after a result was
+//! recorded is looked at when it is claimed.
+
+use super::event::Dependency;
+use super::state::Flow;
+use crate::limits;
+use crate::task::wiring::{Need, Wiring};
+use crate::{Payload, TaskId};
+use serde::{Deserialize, Serialize};
+
+/// The inputs of a task that need a value from a result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Wires {
+    needs: Vec<(Need, State)>,
+    /// The claim that was refused for what is missing now is in the log.
+    pub(crate) is_told: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum State {
+    /// It may come.
+    Open,
+    /// The task does not depend on what it names.
+    Foreign,
+    /// The result is there and does not have it.
+    Absent,
+}
+
+impl Wires {
+    /// Those of a task that depends on `is_dependency`; `None` when all of its inputs are literal.
+    fn of(wiring: &Wiring, is_dependency: impl Fn(TaskId) -> bool) -> Option<Self> {
+        let needs = wiring.needs().map(|need| {
+            let state = match need.source() {
+                Some(source) if is_dependency(source) => State::Open,
+                Some(_) | None => State::Foreign,
+            };
+            (need, state)
+        });
+        let needs: Vec<_> = needs.collect();
+        (!needs.is_empty()).then_some(Self {
+            needs,
+            is_told: false,
+        })
+    }
+
+    fn missing(&self) -> impl Iterator<Item = &str> {
+        let missing = self.needs.iter().filter(|(_, state)| *state != State::Open);
+        missing.map(|(need, _)| need.text())
+    }
+
+    /// Roughly what it takes in memory.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        let needs = self.needs.iter().map(|(need, _)| need.weight_bytes());
+        size_of::<Self>() + 16 + needs.sum::<usize>()
+    }
+}
+
+impl Flow {
+    /// The references of a live task that cannot be resolved, at most [`limits::VIOLATIONS_MAX`]; none as far as
+    /// is known. Cost: O(wired inputs).
+    #[must_use]
+    pub fn unresolvable(&self, id: TaskId) -> Vec<String> {
+        let wires = self.live(id).and_then(|i| self.wires.get(&i));
+        let missing = wires.into_iter().flat_map(Wires::missing);
+        missing
+            .take(limits::VIOLATIONS_MAX)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Takes the inputs of a task that was created or is specified anew. Not while it is linked.
+    pub(super) fn wire(&mut self, i: u32, wiring: &Wiring, is_dependency: impl Fn(TaskId) -> bool) {
+        self.unwire(i);
+        if let Some(wires) = Wires::of(wiring, is_dependency) {
+            self.wires_bytes += wires.weight_bytes();
+            self.wires.insert(i, wires);
+        }
+        self.refresh_lacking(i);
+    }
+
+    /// Forgets the inputs of a task.
+    pub(super) fn unwire(&mut self, i: u32) {
+        if let Some(wires) = self.wires.remove(&i) {
+            self.wires_bytes -= wires.weight_bytes();
+        }
+    }
+
+    /// Takes the new dependencies of a task. Not while it is linked.
+    pub(super) fn wire_to(&mut self, i: u32, dependencies: &[Dependency]) {
+        let Some(wires) = self.wires.get_mut(&i) else {
+            return;
+        };
+        wires.is_told = false;
+        for (need, state) in &mut wires.needs {
+            let source = need.source();
+            let is_dependency = source.is_some_and(|id| dependencies.iter().any(|d| d.id == id));
+            *state = match (is_dependency, *state) {
+                (true, State::Foreign) => State::Open,
+                (true, known) => known,
+                (false, _) => State::Foreign,
+            };
+        }
+        self.refresh_lacking(i);
+    }
+
+    /// Looks in a result for what other tasks need of it. Cost: O(dependents), and O(bytes) when one of them is
+    /// wired.
+    pub(super) fn look_for_needs(&mut self, i: u32, result: &Payload) {
+        if self.wires.is_empty() {
+            return;
+        }
+        let dependents = self.at(i).dependents.iter().map(|edge| edge.task);
+        let wired: Vec<u32> = dependents.filter(|d| self.wires.contains_key(d)).collect();
+        if wired.is_empty() {
+            return;
+        }
+        let (id, result) = (self.at(i).id, result.to_map());
+        for dependent in wired {
+            let wires = self.wires.get_mut(&dependent).expect("it was found");
+            for (need, state) in &mut wires.needs {
+                if need.source() == Some(id) {
+                    *state = match need.is_in(&result) {
+                        true => State::Open,
+                        false => State::Absent,
+                    };
+                }
+            }
+            self.unlink(dependent);
+            self.refresh_lacking(dependent);
+            self.link(dependent);
+        }
+    }
+
+    /// What the scheduler looks at. Not while the task is linked.
+    pub(super) fn refresh_lacking(&mut self, i: u32) {
+        let wires = self.wires.get(&i);
+        self.at_mut(i).lacking = wires.is_some_and(|wires| wires.missing().next().is_some());
+    }
+}

@@ -1,0 +1,263 @@
+//! What tasks declare of their inputs and outputs, kept where workers claim and complete. spec: RFC-0024 / 3
+
+use taskledger_domain::contract::OutputFault;
+use taskledger_domain::flow::{
+    Claim, Claimable, Command, Dependency, Done, Event, Outdated, Update,
+};
+use taskledger_domain::task::Status::{Completed, InProgress, Pending};
+use taskledger_domain::task::call::NewTask;
+use taskledger_domain::task::spec::{Schemas, Updates};
+use taskledger_domain::testing::{Scenario, execute, given, group, id, task};
+use taskledger_domain::{LeaseId, Payload, limits};
+
+fn remote(name: &str) -> NewTask {
+    task(name).method("resize")
+}
+
+/// A task that takes `x` from here.
+fn wired(name: &str, on: &str, key: &str) -> NewTask {
+    let mut task = remote(name).under("r").after(&[on]);
+    let text = format!(
+        r#"{{"method":"resize","wiring":{{"x":"{}.{key}"}}}}"#,
+        id(on)
+    );
+    task.specification.schemas = Payload::parse(&text).ok();
+    task
+}
+
+/// Workers claim tasks of the method `resize`.
+fn running(tasks: Vec<NewTask>) -> Scenario {
+    let name = tasks[0].name.clone();
+    let mut s = given(tasks);
+    s.server.remote.insert("resize".to_owned());
+    s.when(execute(&name)).accepted()
+}
+
+fn lease(name: &str) -> LeaseId {
+    LeaseId(id(name).0)
+}
+
+fn claims_of(s: Scenario, of: Claimable, lease_name: &str) -> Scenario {
+    let claim = Claim {
+        of,
+        leases: vec![lease(lease_name)],
+        worker: "worker".to_owned(),
+        holder: None,
+        expires_at: s.now.plus_ms(60_000),
+    };
+    s.when(Command::Claim(claim))
+}
+
+fn claims(s: Scenario, name: &str) -> Scenario {
+    claims_of(s, Claimable::Task(id(name)), "l").accepted()
+}
+
+fn claims_next(s: Scenario) -> Scenario {
+    let next = Claimable::Next {
+        method: "resize".to_owned(),
+        until: None,
+    };
+    claims_of(s, next, "l").accepted()
+}
+
+fn claimed(s: Scenario, name: &str) -> Scenario {
+    claims(s, name).then(&[(name, InProgress)])
+}
+
+fn completes(s: Scenario, name: &str, result: &str) -> Scenario {
+    let result = Payload::parse(result).expect("an object");
+    let s = s.when(Command::Complete {
+        task: id(name),
+        attempt: 1,
+        result,
+        lease: Some(lease("l")),
+    });
+    s.accepted().then(&[(name, Completed)])
+}
+
+/// What the last command was answered, and how many claims it says were refused.
+fn refused(s: &Scenario) -> (Done, usize) {
+    let (events, done) = s.last.as_ref().expect("it was accepted");
+    let rejected = |event: &&Event| matches!(event, Event::TaskClaimRejected(_));
+    (*done, events.iter().filter(rejected).count())
+}
+
+#[test]
+fn a_claim_without_its_inputs_is_refused_and_the_task_stays_ready() {
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        wired("b", "a", "key"),
+    ]);
+    let s = completes(claimed(s, "a"), "a", r#"{"other":1}"#);
+    let reference = format!("{}.key", id("a"));
+    assert_eq!(
+        s.flow.unresolvable(id("b")),
+        std::slice::from_ref(&reference)
+    );
+
+    let s = claims(s, "b").then(&[("b", Pending)]);
+    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+    let s = claims(s, "b").then(&[("b", Pending)]);
+    assert_eq!(refused(&s), (Done::Unresolvable, 0), "it is in the log");
+    // A worker that asks for the method gets others.
+    let s = claims_next(s).then(&[("b", Pending)]);
+    assert_eq!(refused(&s), (Done::Status(Pending), 0));
+}
+
+#[test]
+fn a_claim_with_its_inputs_is_granted_whatever_else_the_result_has() {
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        wired("b", "a", "key#/0"),
+    ]);
+    let s = completes(claimed(s, "a"), "a", r#"{"key":[null],"other":1}"#);
+    assert!(s.flow.unresolvable(id("b")).is_empty());
+    let _ = claimed(s, "b");
+}
+
+#[test]
+fn what_has_a_default_or_is_not_required_keeps_no_worker_off() {
+    let lenient = |wire: &str| {
+        let mut b = wired("b", "a", "key");
+        let text = format!(r#"{{"method":"resize","wiring":{{"x":{wire}}}}}"#);
+        b.specification.schemas = Payload::parse(&text.replace("ID", &id("a").to_string())).ok();
+        b
+    };
+    for wire in [
+        r#"{"from":"ID.key","default":1}"#,
+        r#"{"from":"ID.key","required":false}"#,
+    ] {
+        let s = running(vec![group("r"), remote("a").under("r"), lenient(wire)]);
+        let s = completes(claimed(s, "a"), "a", "{}");
+        let _ = claimed(s, "b");
+    }
+}
+
+#[test]
+fn other_schemas_make_a_task_claimable_again() {
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        wired("b", "a", "key"),
+    ]);
+    let s = completes(claimed(s, "a"), "a", "{}");
+    let current = s.flow.task(id("b")).expect("it is there");
+    let plain = Schemas {
+        raw: Payload::parse(r#"{"method":"resize"}"#).expect("an object"),
+        method: "resize".to_owned(),
+        remote: false,
+    };
+    let updates = Updates {
+        schemas: Some(Some(plain)),
+        ..Updates::default()
+    };
+    let s = s.when(Command::Update(Update {
+        task: id("b"),
+        updates,
+        dependencies: None,
+        parent: None,
+        current: Some((current.spec_at, wired("b", "a", "key").specification)),
+    }));
+    let s = s.accepted();
+    assert!(s.flow.unresolvable(id("b")).is_empty());
+    let _ = claimed(s, "b");
+}
+
+#[test]
+fn a_task_that_no_worker_may_claim_is_told_apart_and_fails_in_its_time() {
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        wired("b", "a", "key").starts_within_ms(1000),
+    ]);
+    let s = completes(claimed(s, "a"), "a", "{}");
+    let explained = s.flow.explain(id("b"), s.now, &s.server).expect("a task");
+    let reasons = format!("{:?}", explained.reasons);
+    assert!(reasons.contains("LacksInputs"), "{reasons}");
+
+    let s = s.after_ms(1000).when(Command::Wake).accepted();
+    let s = s.then(&[("b", taskledger_domain::task::Status::Failed)]);
+    let error = crate::support::error_of(&s, "b");
+    assert!(error.contains("UnresolvableInputError"), "{error}");
+}
+
+#[test]
+fn what_runs_in_the_server_begins_and_says_itself_what_is_missing() {
+    let mut b = wired("b", "a", "key");
+    b.specification.method = Some("echo".to_owned());
+    let s = running(vec![group("r"), remote("a").under("r"), b]);
+    let _ = completes(claimed(s, "a"), "a", "{}").then(&[("b", InProgress)]);
+}
+
+#[test]
+fn a_dependency_that_is_given_up_leaves_its_input_without_value() {
+    let mut b = wired("b", "a", "key");
+    b.dependencies = vec![Dependency {
+        id: id("c"),
+        required: true,
+    }];
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        remote("c").under("r"),
+        b,
+    ]);
+    assert_eq!(
+        s.flow.unresolvable(id("b")).len(),
+        1,
+        "as in a copy without it"
+    );
+    let s = completes(claimed(s, "c"), "c", "{}");
+    let s = claims(s, "b").then(&[("b", Pending)]);
+    assert_eq!(refused(&s).0, Done::Unresolvable);
+}
+
+fn rejects(s: Scenario, name: &str, attempt: u32, missing: &str) -> Scenario {
+    s.when(Command::RejectCompletion {
+        task: id(name),
+        attempt,
+        lease: lease("l"),
+        fault: OutputFault {
+            missing: vec![missing.to_owned()],
+            mismatches: Vec::new(),
+        },
+    })
+}
+
+fn rejections(s: &Scenario) -> usize {
+    let events = &s.last.as_ref().expect("it was accepted").0;
+    let rejected = |event: &&Event| matches!(event, Event::TaskCompletionRejected(_));
+    events.iter().filter(rejected).count()
+}
+
+#[test]
+fn a_refused_result_is_recorded_once_and_the_attempt_goes_on() {
+    let s = claimed(running(vec![remote("a")]), "a");
+    let s = rejects(s, "a", 1, "width").accepted();
+    assert_eq!(rejections(&s), 1);
+    let s = rejects(s, "a", 1, "width").accepted();
+    assert_eq!(rejections(&s), 0, "an equal repetition says nothing new");
+    let s = rejects(s, "a", 1, "height").accepted();
+    assert_eq!(rejections(&s), 1);
+    let s = s.then(&[("a", InProgress)]);
+    let _ = completes(s, "a", "{}");
+}
+
+#[test]
+fn refused_results_of_an_attempt_do_not_fill_the_log() {
+    let mut s = claimed(running(vec![remote("a")]), "a");
+    let mut recorded = 0;
+    for n in 0..2 * limits::REJECTIONS_PER_ATTEMPT_MAX {
+        s = rejects(s, "a", 1, &format!("key {n}")).accepted();
+        recorded += rejections(&s);
+    }
+    assert_eq!(recorded, limits::REJECTIONS_PER_ATTEMPT_MAX as usize);
+}
+
+#[test]
+fn a_result_that_is_refused_after_its_attempt_is_outdated() {
+    let s = claimed(running(vec![remote("a")]), "a");
+    let _ = rejects(s, "a", 2, "width").is_outdated(Outdated::Attempt);
+}

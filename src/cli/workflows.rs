@@ -1,0 +1,228 @@
+//! `taskledger workflows`: documents of RFC-0024. `validate` needs no server.
+
+use super::input::{read_object, read_text};
+use super::output::{Output, member, printable, table};
+use super::tasks::Params;
+use super::{Api, CliError, Remote};
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+use std::io;
+use std::process::ExitCode;
+use taskledger_workflows::{Fault, Report, read};
+
+/// Check workflow documents and run them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger workflows validate report.yaml
+  taskledger workflows run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}'
+  taskledger workflows run report.yaml --trigger-file trigger.json --user ann
+
+`validate` reads the file itself and asks no server. It exits with 1 when the document has errors.")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say everything that is wrong with a document, with the lines
+    Validate(Validate),
+    /// Create the tasks of one run of a document, and begin it
+    Run(Box<Run>),
+}
+
+#[derive(Debug, clap::Args)]
+struct Validate {
+    #[command(flatten)]
+    document: DocumentFile,
+}
+
+#[derive(Debug, clap::Args)]
+struct DocumentFile {
+    /// The document in YAML or JSON; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Take unknown keys and what is probably a mistake for errors
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(flatten)]
+    document: DocumentFile,
+    /// What the run is started with, as JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "trigger_file")]
+    trigger: Option<String>,
+    /// The same from a file; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    trigger_file: Option<String>,
+    /// Whose run it is, if not yours
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Create the tasks and begin nothing
+    #[arg(long)]
+    no_start: bool,
+}
+
+/// Does what was asked and shows the result.
+pub(super) async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    match args.command {
+        Command::Validate(args) => validate(&args.document, out),
+        Command::Run(args) => run(*args, out).await,
+    }
+}
+
+fn text_of(file: &str) -> Result<String, CliError> {
+    read_text(file).map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))
+}
+
+fn validate(document: &DocumentFile, out: &mut Output) -> Result<ExitCode, CliError> {
+    let text = text_of(&document.file)?;
+    let report = read(&text, document.strict);
+    let is_valid = report.workflow.is_some();
+    if out.is_json() {
+        let faults = |faults: &[Fault]| faults.iter().map(shown).collect::<Vec<_>>();
+        out.value(&json!({
+            "valid": is_valid,
+            "errors": faults(&report.errors),
+            "warnings": faults(&report.warnings),
+        }))?;
+    } else {
+        tell(&report, &document.file, &text, out)?;
+        if let Some(workflow) = &report.workflow {
+            let (name, phases) = (printable(&workflow.name), workflow.phases.len());
+            out.line(format!(
+                "{}: `{name}`, {phases} phases, no errors",
+                document.file
+            ))?;
+        }
+    }
+    Ok(ExitCode::from(u8::from(!is_valid)))
+}
+
+fn shown(fault: &Fault) -> Value {
+    json!({
+        "error": fault.error, "path": fault.path, "line": fault.line, "column": fault.column,
+        "reason": fault.reason, "suggestion": fault.suggestion,
+        "phase_name": fault.phase_name, "invalid_refs": fault.invalid_refs,
+    })
+}
+
+/// Errors, then warnings, each with its line.
+fn tell(report: &Report, file: &str, text: &str, out: &mut Output) -> io::Result<()> {
+    let lines: Vec<&str> = text.lines().collect();
+    let errors = report.errors.iter().map(|fault| ("error", fault));
+    let warnings = report.warnings.iter().map(|fault| ("warning", fault));
+    for (kind, fault) in errors.chain(warnings) {
+        let place = match (fault.line, fault.column) {
+            (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
+            _ => file.to_owned(),
+        };
+        let path = match fault.path.as_str() {
+            "" => String::new(),
+            path => format!("{}: ", printable(path)),
+        };
+        out.line(format!(
+            "{place}: {kind}: {path}{}",
+            printable(&fault.reason)
+        ))?;
+        if let (Some(number), Some(column)) = (fault.line, fault.column)
+            && let Some(line) = lines.get(number as usize - 1)
+        {
+            out.lines(pointed_at(number, column, line))?;
+        }
+        if let Some(suggestion) = &fault.suggestion {
+            out.line(format!("  help: {}", printable(suggestion)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Characters of a line that are shown around a place.
+const SHOWN_BEFORE: usize = 60;
+const SHOWN_BEHIND: usize = 40;
+
+/// A line with a mark below a column, which counts characters from 1.
+fn pointed_at(number: u32, column: u32, line: &str) -> [String; 2] {
+    let column = column as usize - 1;
+    let from = column.saturating_sub(SHOWN_BEFORE);
+    let part = line.chars().skip(from).take(SHOWN_BEFORE + SHOWN_BEHIND);
+    let part: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let number = number.to_string();
+    let margin = " ".repeat(number.len());
+    let mark = " ".repeat(column - from);
+    [
+        format!("  {number} | {part}"),
+        format!("  {margin} | {mark}^"),
+    ]
+}
+
+async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
+    let text = text_of(&args.document.file)?;
+    let report = read(&text, args.document.strict);
+    if report.workflow.is_none() && !out.is_json() {
+        tell(&report, &args.document.file, &text, out)?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let trigger = trigger(args.trigger.as_deref(), args.trigger_file.as_deref())?;
+    let params = Params::default()
+        .with("document", text)
+        .with("strict", args.document.strict)
+        .with("execute", !args.no_start)
+        .maybe("trigger", trigger.map(Value::Object))
+        .maybe("user_id", args.user)
+        .build();
+    let created = args.remote.api()?.call("workflows.create", params).await?;
+    if out.is_json() {
+        out.value(&created)?;
+    } else {
+        show(&created, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn trigger(text: Option<&str>, file: Option<&str>) -> Result<Option<Map<String, Value>>, CliError> {
+    if let Some(file) = file {
+        return read_object(file).map(Some);
+    }
+    let Some(text) = text else { return Ok(None) };
+    let read = serde_json::from_str(text);
+    read.map(Some)
+        .map_err(|error| CliError::Usage(format!("--trigger: no JSON object: {error}")))
+}
+
+fn show(created: &Value, out: &mut Output) -> io::Result<()> {
+    let phases = created.get("phases").and_then(Value::as_array);
+    let row = |phase| vec![member(phase, "phase_name"), member(phase, "task_id")];
+    let rows: Vec<Vec<String>> = phases.into_iter().flatten().map(row).collect();
+    out.lines(table(&["PHASE", "TASK"], &rows))?;
+    let root = member(created, "root_task_id");
+    match created.get("run_id") {
+        Some(_) => out.line(format!("run {root} has begun: taskledger watch {root}")),
+        None => out.line(format!("created {root}: taskledger tasks execute {root}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_marked_in_its_line_however_long_that_is() {
+        assert_eq!(
+            pointed_at(12, 3, "  x: b.key"),
+            ["  12 |   x: b.key", "     |   ^"]
+        );
+        let long = format!("{}X{}", "a".repeat(500), "b".repeat(500));
+        let [line, mark] = pointed_at(7, 501, &long);
+        assert_eq!(
+            line.chars().count(),
+            "  7 | ".len() + SHOWN_BEFORE + SHOWN_BEHIND
+        );
+        assert_eq!(line.find('X'), mark.find('^'));
+    }
+}

@@ -1,0 +1,5 @@
+//! Parameters of `workflows.*`.
+
+pub mod create;
+mod kinds;
+pub mod validate;

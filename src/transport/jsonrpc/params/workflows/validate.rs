@@ -1,0 +1,33 @@
+//! `workflows.validate`.
+
+use super::super::super::reader::{BOOLEAN, Parameters, Reader};
+use super::kinds::document;
+use crate::application::api::workflows::Document;
+use taskledger_domain::Violation;
+
+/// What to check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// The document.
+    pub document: Document,
+    /// Most warnings are errors.
+    pub strict: bool,
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let document = document(&mut reader);
+        let strict = reader.with_default(
+            "strict",
+            BOOLEAN,
+            false,
+            "Whether unknown keys and what is probably a mistake are errors.",
+        );
+        reader.finish(|| {
+            Some(Self {
+                document: document?,
+                strict,
+            })
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What a task declares of its inputs and outputs is not kept: the named errors of RFC-0024, section 4.
+
+use super::super::error::{ErrorKind, RpcError};
+use super::super::replies;
+use crate::application::api::workflows::{Fault, UnfitWorkflow, WIRING};
+use serde_json::{Value, json};
+use taskledger_domain::contract::OutputFault;
+use taskledger_domain::limits::{VIOLATIONS_MAX, cut};
+use taskledger_domain::{TaskId, Violation};
+
+/// Bytes of a sentence that names many things; all of them are beside it.
+const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// -31022: the task that was claimed lacks values for these references.
+pub(super) fn unresolvable_input(task: TaskId, name: Option<&str>, refs: &[String]) -> RpcError {
+    let listed = refs.join("`, `");
+    let message = format!("Task claim rejected: no value for `{listed}`");
+    RpcError::of(
+        ErrorKind::UnresolvableInput,
+        "task_id",
+        "inputs of the task cannot be resolved",
+        "a task whose wired inputs are in the results of its dependencies",
+        &task.to_string().into(),
+    )
+    .with("error", "UnresolvableInputError")
+    .with("task_id", task.to_string())
+    .with("phase_name", name)
+    .with("unresolvable_refs", json!(refs))
+    .with("message", cut(&message, MESSAGE_BYTES_MAX))
+}
+
+/// -31024 or -31025: the result of a task is not what it declares.
+pub(super) fn output_rejected(task: TaskId, name: &str, fault: &OutputFault) -> RpcError {
+    let missing = fault.missing.iter().map(|key| {
+        let (field, reason) = (format!("output.{key}"), "Required key is missing");
+        Violation::of(&field, reason, "a value of the declared type", &Value::Null)
+    });
+    let mismatches = fault.mismatches.iter().map(|it| {
+        let field = format!("output{}", it.pointer);
+        Violation::of(
+            &field,
+            "Wrong type",
+            &*it.expected,
+            &it.actual.as_str().into(),
+        )
+    });
+    let kind = match fault.missing.is_empty() {
+        true => ErrorKind::OutputTypeMismatch,
+        false => ErrorKind::MissingOutput,
+    };
+    let mut told = RpcError::new(kind, missing.chain(mismatches).collect())
+        .with("error", fault.name())
+        .with("task_id", task.to_string())
+        .with("phase_name", name)
+        .with("message", fault.message())
+        .with("mismatches", json!(fault.mismatches));
+    match fault.mismatches.first() {
+        Some(first) if kind == ErrorKind::OutputTypeMismatch => {
+            told = told
+                .with("key", &*first.key)
+                .with("expected_type", &*first.expected)
+                .with("actual_type", &*first.actual);
+        }
+        Some(_) | None => told = told.with("missing_keys", json!(fault.missing)),
+    }
+    told
+}
+
+/// -32602, or -31021 when nothing but wiring is wrong: why a document gives no tasks.
+pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> RpcError {
+    let faults = match unfit {
+        UnfitWorkflow::Document(faults) => faults,
+        UnfitWorkflow::Trigger(reason) => {
+            let expected = "a smaller trigger";
+            let violation = Violation::of("trigger", reason.as_str(), expected, &Value::Null);
+            return RpcError::invalid_params(vec![violation]);
+        }
+        UnfitWorkflow::Tasks(violations) => return RpcError::invalid_params(violations.clone()),
+    };
+    let violations = faults.iter().map(|fault| {
+        let field = match fault.path.as_str() {
+            "" => "document".to_owned(),
+            path => format!("document.{path}"),
+        };
+        let expected = fault.suggestion.clone().unwrap_or_default();
+        Violation::of(&field, fault.reason.as_str(), expected, &Value::Null)
+    });
+    let kind = match faults.iter().all(|fault| fault.error == WIRING) {
+        true => ErrorKind::InputWiring,
+        false => ErrorKind::InvalidParams,
+    };
+    let shown: Vec<Value> = faults
+        .iter()
+        .take(VIOLATIONS_MAX)
+        .map(replies::fault)
+        .collect();
+    let told = RpcError::new(kind, violations.collect()).with("faults", shown);
+    match faults.first() {
+        Some(Fault {
+            error,
+            phase_name,
+            invalid_refs,
+            suggestion,
+            reason,
+            ..
+        }) if kind == ErrorKind::InputWiring => told
+            .with("error", *error)
+            .with("phase_name", phase_name.as_deref())
+            .with("invalid_refs", json!(invalid_refs))
+            .with("suggestion", suggestion.as_deref())
+            .with("message", reason.as_str()),
+        Some(_) | None => told,
+    }
+}
