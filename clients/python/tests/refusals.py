@@ -67,6 +67,18 @@ class Refusals:
                 self.assertRegex(self.outcome(task)[0], f"the output was refused: .*{said}")
                 self.assertFalse(self.outcome(task)[1])
 
+    def test_an_output_that_breaks_the_contract_of_its_task_may_be_tried_again(self) -> None:
+        worker = self.worker()
+        self.register(worker, "m", lambda input, ctx: {"a": 1})
+        self.begin(worker)
+        for code in (-31024, -31025):
+            self.fake.fault("tasks.complete", Refused(code, "No"))
+            task = self.fake.offer("m")
+            self.fake.until_status("failed", task)
+            error, is_retryable = self.outcome(task)
+            self.assertRegex(error, "the output was refused: ")
+            self.assertTrue(is_retryable)
+
     def test_a_failure_that_is_refused_too_is_given_up(self) -> None:
         worker = self.worker(concurrency=2)
         self.register(worker, "m", lambda input, ctx: {"a": 1})

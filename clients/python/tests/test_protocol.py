@@ -95,6 +95,10 @@ class Answers(unittest.TestCase):
             (-32004, {}, 200, taskledger.Unauthorized),
             (-32004, {}, 401, taskledger.Unauthenticated),
             (-31010, {"reason": "lost"}, 200, taskledger.LeaseNotHeld),
+            (-31021, {"invalid_refs": ["a.b"]}, 200, taskledger.InputWiringError),
+            (-31022, {"unresolvable_refs": ["a.b"]}, 200, taskledger.UnresolvableInputError),
+            (-31024, {"missing_keys": ["n"]}, 200, taskledger.MissingOutputError),
+            (-31025, {"key": "n"}, 200, taskledger.OutputTypeMismatchError),
             (-39999, None, 200, taskledger.RpcError),
         ]:
             with self.assertRaises(taskledger.RpcError) as raised:
@@ -110,6 +114,8 @@ class Answers(unittest.TestCase):
             taskledger.RpcError.of(-32013, "", {"retry_after_ms": 1500}).retry_after, 1.5
         )
         self.assertEqual(taskledger.RpcError.of(-31010, "", {"reason": "lost"}).reason, "lost")
+        missing = taskledger.RpcError.of(-31024, "", {"missing_keys": ["n"], "phase_name": "p"})
+        self.assertEqual((missing.missing_keys, missing.phase_name), (["n"], "p"))
 
     def test_what_is_no_answer_is_told_apart_from_a_proxy_without_a_server(self) -> None:
         self.assertEqual(self.answer(result={"x": 1}), {"x": 1})

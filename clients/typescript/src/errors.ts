@@ -121,6 +121,18 @@ export class ContractError extends RpcError {
     return String(this.data["phase_name"] ?? "");
   }
 }
+/** -31021: inputs of a workflow document name what they may not; `data.faults` has all of them. */
+export class InputWiringError extends ContractError {
+  get invalidRefs(): string[] {
+    return (this.data["invalid_refs"] as string[] | undefined) ?? [];
+  }
+}
+/** -31022: no result has what inputs of the claimed task name; the task stays ready. */
+export class UnresolvableInputError extends ContractError {
+  get unresolvableRefs(): string[] {
+    return (this.data["unresolvable_refs"] as string[] | undefined) ?? [];
+  }
+}
 /** -31024: the output lacks keys that the task declares; the attempt goes on. */
 export class MissingOutputError extends ContractError {
   get missingKeys(): string[] {
@@ -161,6 +173,8 @@ const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: Err
     [-32014, WebhookNotFoundError],
     [-32015, QuotaExceededError],
     [-31010, LeaseNotHeldError],
+    [-31021, InputWiringError],
+    [-31022, UnresolvableInputError],
     [-31024, MissingOutputError],
     [-31025, OutputTypeMismatchError],
   ]);

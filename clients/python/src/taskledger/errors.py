@@ -17,6 +17,7 @@ __all__ = [
     "ContractError",
     "ExecutorNotFound",
     "Final",
+    "InputWiringError",
     "InternalError",
     "InvalidDependency",
     "InvalidParams",
@@ -43,6 +44,7 @@ __all__ = [
     "TransportError",
     "Unauthenticated",
     "Unauthorized",
+    "UnresolvableInputError",
     "Violation",
     "WebhookNotFound",
 ]
@@ -241,6 +243,24 @@ class ContractError(RpcError):
     def phase_name(self) -> str:
         """The name of the task."""
         return str(self.data.get("phase_name", ""))
+
+
+class InputWiringError(ContractError, code=-31021):
+    """Inputs of a workflow document name what they may not; ``data["faults"]`` has all of them."""
+
+    @property
+    def invalid_refs(self) -> list[str]:
+        """The references of the first such phase, as written."""
+        return list(self.data.get("invalid_refs", []))
+
+
+class UnresolvableInputError(ContractError, code=-31022):
+    """No result has what inputs of the claimed task name; the task stays ready."""
+
+    @property
+    def unresolvable_refs(self) -> list[str]:
+        """The references."""
+        return list(self.data.get("unresolvable_refs", []))
 
 
 class MissingOutputError(ContractError, code=-31024):

@@ -6,10 +6,14 @@ use crate::application::api::workflows::{Fault, UnfitWorkflow, WIRING};
 use serde_json::{Value, json};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::limits::{VIOLATIONS_MAX, cut};
-use taskledger_domain::{TaskId, Violation};
+use taskledger_domain::{PathSegment, TaskId, Violation};
 
 /// Bytes of a sentence that names many things; all of them are beside it.
 const MESSAGE_BYTES_MAX: usize = 1024;
+/// The parameter with a result.
+const OUTPUT: &str = "output";
+/// What a document should be whose fault suggests nothing.
+const SOUND: &str = "a document without faults; `workflows.validate` tells each with its place";
 
 /// -31022: the task that was claimed lacks values for these references.
 pub(super) fn unresolvable_input(task: TaskId, name: Option<&str>, refs: &[String]) -> RpcError {
@@ -32,13 +36,14 @@ pub(super) fn unresolvable_input(task: TaskId, name: Option<&str>, refs: &[Strin
 /// -31024 or -31025: the result of a task is not what it declares.
 pub(super) fn output_rejected(task: TaskId, name: &str, fault: &OutputFault) -> RpcError {
     let missing = fault.missing.iter().map(|key| {
-        let (field, reason) = (format!("output.{key}"), "Required key is missing");
-        Violation::of(&field, reason, "a value of the declared type", &Value::Null)
+        let path = [OUTPUT.into(), key.as_str().into()];
+        let (reason, expected) = ("Required key is missing", "a value of the declared type");
+        Violation::new(&path, reason, expected, &Value::Null)
     });
     let mismatches = fault.mismatches.iter().map(|it| {
-        let field = format!("output{}", it.pointer);
-        Violation::of(
-            &field,
+        let path = place_of(&it.pointer);
+        Violation::new(
+            &path,
             "Wrong type",
             &*it.expected,
             &it.actual.as_str().into(),
@@ -78,12 +83,12 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
         UnfitWorkflow::Tasks(violations) => return RpcError::invalid_params(violations.clone()),
     };
     let violations = faults.iter().map(|fault| {
-        let field = match fault.path.as_str() {
-            "" => "document".to_owned(),
-            path => format!("document.{path}"),
-        };
-        let expected = fault.suggestion.clone().unwrap_or_default();
-        Violation::of(&field, fault.reason.as_str(), expected, &Value::Null)
+        let mut path = vec![PathSegment::from("document")];
+        if !fault.path.is_empty() {
+            path.push(fault.path.as_str().into());
+        }
+        let expected = fault.suggestion.as_deref().unwrap_or(SOUND);
+        Violation::new(&path, fault.reason.as_str(), expected, &Value::Null)
     });
     let kind = match faults.iter().all(|fault| fault.error == WIRING) {
         true => ErrorKind::InputWiring,
@@ -111,4 +116,13 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
             .with("message", reason.as_str()),
         Some(_) | None => told,
     }
+}
+
+/// A JSON pointer into a result as the path of a violation.
+fn place_of(pointer: &str) -> Vec<PathSegment> {
+    let steps = pointer.split('/').skip(1).map(|step| match step.parse() {
+        Ok(index) => PathSegment::Index(index),
+        Err(_) => PathSegment::Key(step.replace("~1", "/").replace("~0", "~")),
+    });
+    std::iter::once(OUTPUT.into()).chain(steps).collect()
 }
