@@ -153,13 +153,13 @@ async fn an_output_that_breaks_its_contract_is_refused_and_may_be_repeated() {
 
 #[tokio::test]
 async fn an_output_that_is_refused_waits_through_a_restart() {
-    tokio::time::resume();
     let b = Broker::running().await;
     let mut declared = task("a", "resize");
     declared["schemas"]["outputs"] = json!({"width": "integer"});
     b.execute(json!([declared])).await;
     let held = b.claim("a").await;
     assert!(b.complete(&held, json!({})).await.is_err());
+    tokio::time::resume();
     let b = b.restarted().await.run().await;
     assert!(b.complete(&held, json!({})).await.is_err());
     assert!(b.complete(&held, json!({"width": 1})).await.is_ok());
