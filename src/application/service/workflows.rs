@@ -49,6 +49,8 @@ impl Service {
             false => UseCase::CreateTasks,
         };
         authorize(context, use_case)?;
+        // Reading costs something even when it ends in faults.
+        self.limits.rate(context, UseCase::ValidateWorkflow, 1)?;
         let execute = create.execute;
         let making = tokio::task::spawn_blocking(move || made(&create));
         let made = making.await.map_err(|_| Failure::ShuttingDown)?;
