@@ -6,7 +6,8 @@ mod common;
 use common::{Engine, Ground, World, empty, fed};
 use sqlx::AssertSqlSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use taskledger_domain::Recorded;
 use taskledger_projections::{Error, Found, ListFilter, Order, ReadModels, Rebuild, Start, Swap};
 
@@ -43,8 +44,9 @@ async fn rebuilt_rows_are_the_old_ones_while_others_write_and_read(engine: Engin
 
     let swapped = Arc::new(AtomicBool::new(false));
     let task = world.log[0].flow.root();
+    let reads = Arc::new(AtomicUsize::new(0));
     let reader = tokio::spawn({
-        let (models, swapped) = (models.clone(), swapped.clone());
+        let (models, swapped, reads) = (models.clone(), swapped.clone(), reads.clone());
         async move {
             let (mut before, mut after) = (0, 0);
             // Goes on for a while behind the swap, on connections with statements of before.
@@ -72,10 +74,15 @@ async fn rebuilt_rows_are_the_old_ones_while_others_write_and_read(engine: Engin
                 } else {
                     before += 1;
                 }
+                reads.fetch_add(1, Ordering::SeqCst);
             }
             before
         }
     });
+    // However fast the rebuild is, something was read before it.
+    while reads.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let writer = tokio::spawn({
         let (models, log) = (models.clone(), world.log.clone());
         async move {
