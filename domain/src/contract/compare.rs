@@ -38,18 +38,9 @@ enum Key {
 
 impl Key {
     fn of(node: &Node) -> Self {
-        match node {
-            Node::Named(name) => Self::Name(name.index),
-            Node::Any
-            | Node::Primitive(_)
-            | Node::Literal(_)
-            | Node::Enum(_)
-            | Node::Array(_)
-            | Node::Map(_)
-            | Node::Shape(_)
-            | Node::Optional(_)
-            | Node::Union(_)
-            | Node::Schema(_) => Self::Address(std::ptr::from_ref(node).addr()),
+        match node.as_named() {
+            Some(name) => Self::Name(name.index),
+            None => Self::Address(std::ptr::from_ref(node).addr()),
         }
     }
 }
@@ -168,21 +159,11 @@ impl<'t> Comparison<'t> {
                 let unfolded = &*self.left.names.get(name).node;
                 self.named(Self::within, (left, right), (unfolded, right))
             }
-            Node::Union(list) => {
-                let mut list = list.iter();
-                list.try_fold(true, |all, one| {
-                    Ok(all && self.deeper(Self::within, one, right)?)
-                })
-            }
+            Node::Union(list) => self.all_within(list.iter().map(|one| &**one), right),
             Node::Optional(inner) => {
                 Ok(all(self, &NULLS)? && self.deeper(Self::within, inner, right)?)
             }
-            Node::Any => {
-                let mut list = EVERYTHING.iter();
-                list.try_fold(true, |all, one| {
-                    Ok(all && self.deeper(Self::within, one, right)?)
-                })
-            }
+            Node::Any => self.all_within(EVERYTHING.iter(), right),
             Node::Primitive(Primitive::Null) => all(self, &NULLS),
             Node::Primitive(Primitive::Boolean) => all(self, &BOOLEANS),
             Node::Literal(value) => all(self, std::slice::from_ref(value)),
@@ -193,6 +174,16 @@ impl<'t> Comparison<'t> {
             | Node::Shape(_)
             | Node::Schema(_) => self.one_within(left, right),
         }
+    }
+
+    fn all_within(
+        &mut self,
+        mut list: impl Iterator<Item = &'t Node>,
+        right: &'t Node,
+    ) -> Result<bool, Exhausted> {
+        list.try_fold(true, |all, one| {
+            Ok(all && self.deeper(Self::within, one, right)?)
+        })
     }
 
     /// As [`Comparison::within`], for a type that is no union of others.
@@ -216,19 +207,12 @@ impl<'t> Comparison<'t> {
             Node::Literal(_) | Node::Enum(_) => Ok(false),
             Node::Array(of) => {
                 let of = self.right.below(of);
-                match left {
-                    Node::Primitive(Primitive::Array) => self.deeper(Self::within, &ANY, of),
-                    Node::Array(item) => self.deeper(Self::within, self.left.below(item), of),
-                    Node::Any
-                    | Node::Primitive(_)
-                    | Node::Literal(_)
-                    | Node::Enum(_)
-                    | Node::Map(_)
-                    | Node::Shape(_)
-                    | Node::Optional(_)
-                    | Node::Union(_)
-                    | Node::Named(_)
-                    | Node::Schema(_) => Ok(false),
+                if matches!(left, Node::Primitive(Primitive::Array)) {
+                    return self.deeper(Self::within, &ANY, of);
+                }
+                match left.as_array() {
+                    Some(item) => self.deeper(Self::within, self.left.below(item), of),
+                    None => Ok(false),
                 }
             }
             Node::Map(of) => {
@@ -385,19 +369,7 @@ impl<'t> Comparison<'t> {
 
 /// The field of this name, of a shape.
 fn own_field<'t>(node: &'t Node, name: &str) -> Option<&'t Field> {
-    match node {
-        Node::Shape(fields) => find(fields, name),
-        Node::Any
-        | Node::Primitive(_)
-        | Node::Literal(_)
-        | Node::Enum(_)
-        | Node::Array(_)
-        | Node::Map(_)
-        | Node::Optional(_)
-        | Node::Union(_)
-        | Node::Named(_)
-        | Node::Schema(_) => None,
-    }
+    find(node.as_shape()?, name)
 }
 
 fn find<'t>(fields: &'t [Field], name: &str) -> Option<&'t Field> {

@@ -130,18 +130,9 @@ impl<'p> Parser<'p, '_> {
         let mut list = Vec::new();
         loop {
             let one = self.choice(depth + 1)?;
-            match &*one {
-                Node::Union(inner) => list.extend(inner.iter().cloned()),
-                Node::Any
-                | Node::Primitive(_)
-                | Node::Literal(_)
-                | Node::Enum(_)
-                | Node::Array(_)
-                | Node::Map(_)
-                | Node::Shape(_)
-                | Node::Optional(_)
-                | Node::Named(_)
-                | Node::Schema(_) => list.push(one),
+            match one.as_union() {
+                Some(inner) => list.extend(inner.iter().cloned()),
+                None => list.push(one),
             }
             if !self.take('|') {
                 break;

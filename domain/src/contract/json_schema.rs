@@ -90,19 +90,7 @@ impl<'t> Export<'t> {
             Node::Shape(fields) => self.object(fields, Scope::below),
             Node::Optional(inner) => self.optional(inner),
             Node::Union(list) => {
-                let literals = list.iter().map(|one| match &**one {
-                    Node::Literal(value) => Some(value),
-                    Node::Any
-                    | Node::Primitive(_)
-                    | Node::Enum(_)
-                    | Node::Array(_)
-                    | Node::Map(_)
-                    | Node::Shape(_)
-                    | Node::Optional(_)
-                    | Node::Union(_)
-                    | Node::Named(_)
-                    | Node::Schema(_) => None,
-                });
+                let literals = list.iter().map(|one| one.as_literal());
                 if let Some(values) = literals.collect::<Option<Vec<_>>>() {
                     return json!({"enum": values});
                 }

@@ -206,6 +206,43 @@ impl Scope {
 }
 
 impl Node {
+    pub(super) const fn as_literal(&self) -> Option<&Value> {
+        if let Self::Literal(value) = self {
+            return Some(value);
+        }
+        None
+    }
+
+    pub(super) const fn as_array(&self) -> Option<&Arc<Self>> {
+        if let Self::Array(item) = self {
+            return Some(item);
+        }
+        None
+    }
+
+    /// The fields of a shape.
+    pub(super) fn as_shape(&self) -> Option<&[Field]> {
+        if let Self::Shape(fields) = self {
+            return Some(fields);
+        }
+        None
+    }
+
+    /// The alternatives of a union.
+    pub(super) fn as_union(&self) -> Option<&[Arc<Self>]> {
+        if let Self::Union(list) = self {
+            return Some(list);
+        }
+        None
+    }
+
+    pub(super) const fn as_named(&self) -> Option<&Name> {
+        if let Self::Named(name) = self {
+            return Some(name);
+        }
+        None
+    }
+
     /// The declaration that compiles to this type.
     pub(super) fn to_declaration(&self) -> Value {
         match self {
