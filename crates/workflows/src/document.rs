@@ -67,7 +67,7 @@ pub(crate) fn read(root: &Node, faults: &Faults) -> Option<Workflow> {
     let (types, named) = types(&document);
     let validation = validation(&document);
     let phases = phases(&document);
-    let outline = Outline::read(&phases, &named);
+    let outline = Outline::read(&phases, &named, validation);
     check_repetition(&document, &outline, types.as_ref());
     let (mut read, mut edges) = (Vec::new(), Vec::new());
     for (index, members) in phases.iter().enumerate() {

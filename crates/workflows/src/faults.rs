@@ -1,10 +1,11 @@
 //! What is wrong with a document, collected without stopping at the first.
 
 use std::cell::{Cell, RefCell};
+use taskledger_domain::contract::{Compatible, Type, compatible_within};
 use taskledger_domain::suggestion::suggestion;
 
 use crate::limits;
-use crate::node::At;
+use crate::node::{At, short};
 use crate::path::Path;
 
 /// One thing that is wrong, with its place.
@@ -93,6 +94,7 @@ pub(crate) struct Faults {
     errors: RefCell<List>,
     warnings: RefCell<List>,
     comparisons_left: Cell<usize>,
+    type_steps_left: Cell<u64>,
 }
 
 impl Faults {
@@ -102,6 +104,7 @@ impl Faults {
             errors: RefCell::default(),
             warnings: RefCell::default(),
             comparisons_left: Cell::new(limits::COMPARISONS_MAX),
+            type_steps_left: Cell::new(limits::TYPE_STEPS_MAX),
         }
     }
 
@@ -152,6 +155,23 @@ impl Faults {
         let left = self.comparisons_left.get().checked_sub(cost)?;
         self.comparisons_left.set(left);
         suggestion(given, names)
+    }
+
+    /// How two types relate; `None` once all comparisons of a report have cost [`limits::TYPE_STEPS_MAX`].
+    pub(crate) fn compatible(&self, producer: &Type, consumer: &Type) -> Option<Compatible> {
+        let mut left = self.type_steps_left.get();
+        let answer = compatible_within(producer, consumer, &mut left);
+        self.type_steps_left.set(left);
+        (left > 0).then_some(answer)
+    }
+
+    /// A type in a message. Long ones cost steps of [`Faults::compatible`].
+    pub(crate) fn shown_type(&self, of: &Type) -> String {
+        let text = of.to_string();
+        let left = self.type_steps_left.get();
+        self.type_steps_left
+            .set(left.saturating_sub(text.len() as u64));
+        short(&text)
     }
 
     /// [`Faults::meant`] as a sentence.

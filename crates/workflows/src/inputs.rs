@@ -4,6 +4,7 @@ use serde_json::Value;
 use taskledger_domain::limits::WIRED_INPUTS_MAX;
 
 use crate::faults::Fault;
+use crate::fit;
 use crate::members::{Members, note};
 use crate::node::{At, Entry, short};
 use crate::outline;
@@ -146,18 +147,21 @@ fn input<'a>(
     }
     let type_ = own.get("type").map(|member| {
         let declaration = member.value.to_value();
-        outline::check(&member.value, &declaration, member, &own, types);
-        declaration
+        let compiled = outline::check(&member.value, &declaration, member, &own, types);
+        (declaration, compiled)
     });
+    let (type_, compiled) = type_.unzip();
     // A default may be null, so it is looked for in the entries themselves.
     let default = own.entries.iter().find(|member| member.key == "default");
-    Ok(Input {
+    let input = Input {
         reference: text.to_owned(),
         source,
         required: is_required.flatten().unwrap_or(true),
         default: default.map(|member| member.value.to_value()),
         type_,
-    })
+    };
+    fit::check(&own, &input, compiled.flatten().as_ref(), consumer);
+    Ok(input)
 }
 
 /// Reports what can be seen now of a value that will not be there.

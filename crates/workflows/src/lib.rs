@@ -7,6 +7,7 @@
 
 mod document;
 mod faults;
+mod fit;
 mod graph;
 mod hash;
 mod inputs;
@@ -25,7 +26,7 @@ mod workflow;
 mod yaml;
 
 pub use faults::{Fault, VALIDATION, WIRING};
-pub use tasks::{ROOT, TooLarge, alias};
+pub use tasks::{ROOT, UnfitTrigger, alias};
 pub use workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 
 use faults::Faults;
@@ -45,7 +46,8 @@ pub struct Report {
 }
 
 /// Reads a document in YAML 1.2, of which JSON is a part. `strict` makes errors of most warnings: unknown keys,
-/// duplicate titles and dependencies, titles in place of names, optional outputs that are wired to required inputs.
+/// duplicate titles and dependencies, titles in place of names, optional outputs that are wired to required inputs,
+/// outputs that may be of another type than the input declares.
 /// Cost: O(bytes), at most [`limits::DOCUMENT_BYTES_MAX`].
 #[must_use]
 pub fn read(text: &str, strict: bool) -> Report {

@@ -28,5 +28,7 @@ pub(crate) const PATH_BYTES_MAX: usize = 2048;
 pub(crate) const SHOWN_BYTES_MAX: usize = 80;
 /// Products of lengths of names that are compared for all suggestions of a report: below a tenth of a second.
 pub(crate) const COMPARISONS_MAX: usize = 10_000_000;
+/// Steps (about 100 ns each) of all comparisons of types of a report; after that nothing more is compared.
+pub(crate) const TYPE_STEPS_MAX: u64 = 1_000_000;
 /// Phases that the message about a cycle names.
 pub(crate) const CYCLE_NAMES_MAX: usize = 20;

@@ -2,26 +2,33 @@
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use taskledger_domain::contract::Type;
 use taskledger_domain::limits;
 
 use crate::members::Members;
 use crate::node::{Entry, Node, short};
 use crate::types::{self, Named};
+use crate::workflow::Validation;
 
 /// The phases of a document by name, before any is read in full.
 pub(crate) struct Outline<'a> {
+    validation: Validation,
     names: Vec<&'a str>,
     by_name: HashMap<&'a str, usize>,
     titles: Vec<String>,
     /// The first phase with the title, and whether others have it too.
     by_title: HashMap<String, (usize, bool)>,
-    outputs: Vec<Option<Map<String, Value>>>,
+    outputs: Vec<Option<Declared>>,
 }
+
+/// Outputs as written, which list no more than a name is `any`, and their types by key, where there is one.
+type Declared = (Map<String, Value>, HashMap<String, Type>);
 
 impl<'a> Outline<'a> {
     /// Reads names, titles and outputs of all phases. Cost: O(size).
-    pub(crate) fn read(phases: &[Members<'a>], types: &Named) -> Self {
+    pub(crate) fn read(phases: &[Members<'a>], types: &Named, validation: Validation) -> Self {
         let mut outline = Self {
+            validation,
             names: Vec::with_capacity(phases.len()),
             by_name: HashMap::with_capacity(phases.len()),
             titles: Vec::with_capacity(phases.len()),
@@ -59,6 +66,10 @@ impl<'a> Outline<'a> {
         phase.faults.lax(fault);
     }
 
+    pub(crate) fn validation(&self) -> Validation {
+        self.validation
+    }
+
     pub(crate) fn index(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -89,7 +100,13 @@ impl<'a> Outline<'a> {
 
     /// Declared outputs; `None` for a phase without, whose results are not checked.
     pub(crate) fn outputs(&self, index: usize) -> Option<&Map<String, Value>> {
-        self.outputs[index].as_ref()
+        self.outputs[index].as_ref().map(|(written, _)| written)
+    }
+
+    /// The type of an output; `None` for one without.
+    pub(crate) fn type_of(&self, index: usize, key: &str) -> Option<&Type> {
+        let (_, types) = self.outputs[index].as_ref()?;
+        types.get(key)
     }
 }
 
@@ -125,9 +142,9 @@ fn title_of(name: &str) -> String {
 }
 
 /// `outputs` of a phase: a map, or a list of names without types. An empty one declares nothing.
-fn outputs(phase: &Members<'_>, types: &Named) -> Option<Map<String, Value>> {
+fn outputs(phase: &Members<'_>, types: &Named) -> Option<Declared> {
     let entry = phase.get("outputs")?;
-    let mut outputs = Map::new();
+    let (mut outputs, mut compiled) = (Map::new(), HashMap::new());
     if entry.value.items().is_some() {
         for (i, key, at) in phase.texts("outputs", "a map") {
             if outputs.insert(key.to_owned(), Value::from("any")).is_some() {
@@ -143,34 +160,42 @@ fn outputs(phase: &Members<'_>, types: &Named) -> Option<Map<String, Value>> {
         let expected = "a map from keys to types";
         let members = phase.map("outputs", expected)?;
         for entry in members.entries {
-            let declaration = declared(entry, &members, types);
+            let (declaration, of) = declared(entry, &members, types);
             outputs.insert(entry.key.clone(), declaration);
+            if let Some(of) = of {
+                compiled.insert(entry.key.clone(), of);
+            }
         }
     }
-    Some(outputs).filter(|outputs| !outputs.is_empty())
+    let declared = Some(outputs).filter(|outputs| !outputs.is_empty());
+    Some((declared?, compiled))
 }
 
 /// One declared output, checked.
-fn declared(entry: &Entry, members: &Members<'_>, types: &Named) -> Value {
+fn declared(entry: &Entry, members: &Members<'_>, types: &Named) -> (Value, Option<Type>) {
     let declaration = entry.value.to_value();
     if !super::reference::is_local_key(&entry.key) {
         let max = limits::KEY_CHARS_MAX;
         let reason = format!("the key of an output has 1 to {max} characters");
         members.error(&members.path.key(&entry.key), entry.at, reason);
     }
-    check(&entry.value, &declaration, entry, members, types);
-    declaration
+    let compiled = check(&entry.value, &declaration, entry, members, types);
+    (declaration, compiled)
 }
 
-/// Reports a declaration that is no type.
+/// Compiles a declaration; one that is no type is reported.
 pub(crate) fn check(
     node: &Node,
     declaration: &Value,
     entry: &Entry,
     members: &Members<'_>,
     types: &Named,
-) {
-    for fault in types.faults(declaration) {
+) -> Option<Type> {
+    let faults = match types.type_of(declaration) {
+        Ok(compiled) => return compiled,
+        Err(faults) => faults,
+    };
+    for fault in faults {
         let at = if node.is_null() { entry.at } else { node.at };
         let reason = format!("{}, found {}", types::reason(&fault), node.shown());
         let fault = members.fault(&members.path.key(&entry.key), at, reason);
@@ -179,6 +204,7 @@ pub(crate) fn check(
             .then_some("write `any` for a value of any type");
         members.faults.error(fault.suggest(any));
     }
+    None
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ pub(crate) fn read(
         phase: index,
         depends_on: &depends_on.iter().copied().collect(),
         initial_state: &initial_state,
+        validation: outline.validation(),
         faults: members.faults,
     };
     let inputs = inputs::read(members, &consumer, types, not_acted_on);

@@ -10,7 +10,7 @@ use taskledger_domain::limits::{KEY_CHARS_MAX, REFERENCE_CHARS_MAX};
 
 use crate::faults::Faults;
 use crate::outline::Outline;
-use crate::workflow::Source;
+use crate::workflow::{Source, Validation};
 
 /// Why a reference is wrong.
 pub(crate) struct Bad {
@@ -76,6 +76,8 @@ pub(crate) struct Consumer<'a> {
     pub(crate) depends_on: &'a HashSet<usize>,
     /// Its own.
     pub(crate) initial_state: &'a Map<String, Value>,
+    /// How far outputs are checked.
+    pub(crate) validation: Validation,
     pub(crate) faults: &'a Faults,
 }
 

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use taskledger_domain::task::RetryPolicy;
 
+use crate::fit;
 use crate::limits;
+use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 
 /// The alias of the root.
@@ -19,14 +21,29 @@ pub fn alias(index: usize) -> String {
     format!("phase-{}", index + 1)
 }
 
-/// The tasks of a run would repeat too much of the trigger: bytes of JSON, with the types of the document more than
-/// [`limits::REPEATED_BYTES_MAX`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the phases take more than {} bytes of values from the trigger",
-    limits::REPEATED_BYTES_MAX
-)]
-pub struct TooLarge;
+/// Why a trigger does not fit the workflow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitTrigger {
+    /// The tasks of a run would repeat too much of it: bytes of JSON, with the types of the document more than
+    /// [`limits::REPEATED_BYTES_MAX`].
+    #[error(
+        "the phases take more than {} bytes of values from the trigger",
+        limits::REPEATED_BYTES_MAX
+    )]
+    TooLarge,
+    /// A value is not of the type that an input declares.
+    #[error("input `{key}` of phase `{phase}`: `{reference}` is not of its type: {reason}")]
+    Unlike {
+        /// Name of the phase.
+        phase: String,
+        /// Key of the input.
+        key: String,
+        /// The reference, as written.
+        reference: String,
+        /// What was expected and found, and where in the value.
+        reason: String,
+    },
+}
 
 impl Workflow {
     /// The root, then one task for each phase in the order of [`Workflow::phases`]. A static input whose value is there
@@ -35,12 +52,12 @@ impl Workflow {
     /// phases repeat.
     ///
     /// # Errors
-    /// [`TooLarge`]: the caller can give a smaller trigger.
+    /// [`UnfitTrigger`]: the caller can give another trigger.
     pub fn tasks(
         &self,
         trigger: &Map<String, Value>,
         user_id: Option<&str>,
-    ) -> Result<Vec<Value>, TooLarge> {
+    ) -> Result<Vec<Value>, UnfitTrigger> {
         let mut root = json!({"id": ROOT, "name": self.name, "inputs": trigger});
         if let Some(user_id) = user_id {
             root["user_id"] = Value::from(user_id);
@@ -49,11 +66,12 @@ impl Workflow {
         let aliases = names
             .map(|(i, phase)| (phase.name.as_str(), alias(i)))
             .collect();
+        let (types, _) = Named::of(self.types.as_ref());
         let mut left = limits::REPEATED_BYTES_MAX;
         let mut tasks = Vec::with_capacity(self.phases.len() + 1);
         tasks.push(root);
         for (i, phase) in self.phases.iter().enumerate() {
-            let wired = Wired::of(phase, trigger, &aliases, &mut left)?;
+            let wired = Wired::of(phase, trigger, &aliases, &types, &mut left)?;
             tasks.push(self.task(phase, alias(i), wired, &aliases));
         }
         Ok(tasks)
@@ -125,8 +143,9 @@ impl Wired {
         phase: &Phase,
         trigger: &Map<String, Value>,
         aliases: &HashMap<&str, String>,
+        types: &Named,
         left: &mut usize,
-    ) -> Result<Self, TooLarge> {
+    ) -> Result<Self, UnfitTrigger> {
         let mut wired = Self::default();
         for (key, input) in &phase.inputs {
             let value = match &input.source {
@@ -145,15 +164,17 @@ impl Wired {
                     wired.wiring.insert(key.clone(), input.wire(from));
                     continue;
                 }
-                Source::Trigger { key, pointer } => found(trigger, key, pointer.as_deref()),
-                Source::InitialState { key, pointer } => {
-                    found(&phase.initial_state, key, pointer.as_deref())
+                Source::Trigger { .. } | Source::InitialState { .. } => {
+                    input.fixed(trigger, &phase.initial_state)
                 }
             };
+            if let Some(value) = value {
+                check(phase, key, input, value, types)?;
+            }
             if let Some(value) = value.or(input.default.as_ref()) {
                 // Counted before it is copied.
                 let bytes = bytes(value);
-                *left = left.checked_sub(bytes).ok_or(TooLarge)?;
+                *left = left.checked_sub(bytes).ok_or(UnfitTrigger::TooLarge)?;
                 wired.inputs.insert(key.clone(), value.clone());
             } else if input.required {
                 let from = Value::from(input.reference.as_str());
@@ -162,6 +183,32 @@ impl Wired {
         }
         Ok(wired)
     }
+}
+
+/// Whether a value from the trigger is of the type that its input declares. That of `initial_state` has been checked.
+fn check(
+    phase: &Phase,
+    key: &str,
+    input: &Input,
+    value: &Value,
+    types: &Named,
+) -> Result<(), UnfitTrigger> {
+    let declared = input.type_.as_ref().filter(|_| is_of_trigger(input));
+    let compiled = declared.and_then(|declared| types.type_of(declared).ok().flatten());
+    let mismatches = compiled.map(|of| of.mismatches(value)).unwrap_or_default();
+    let Some(mismatch) = mismatches.first() else {
+        return Ok(());
+    };
+    Err(UnfitTrigger::Unlike {
+        phase: phase.name.clone(),
+        key: key.to_owned(),
+        reference: input.reference.clone(),
+        reason: fit::told(mismatch),
+    })
+}
+
+fn is_of_trigger(input: &Input) -> bool {
+    matches!(input.source, Source::Trigger { .. })
 }
 
 /// The value, unless it is null. spec: RFC-0024 3.1
@@ -190,6 +237,19 @@ fn bytes(value: &Value) -> usize {
 }
 
 impl Input {
+    /// The value that is known when the run is created; `None` where there is none, or null.
+    pub(crate) fn fixed<'v>(
+        &self,
+        trigger: &'v Map<String, Value>,
+        initial_state: &'v Map<String, Value>,
+    ) -> Option<&'v Value> {
+        match &self.source {
+            Source::Phase { .. } => None,
+            Source::Trigger { key, pointer } => found(trigger, key, pointer.as_deref()),
+            Source::InitialState { key, pointer } => found(initial_state, key, pointer.as_deref()),
+        }
+    }
+
     /// As a member of `schemas.wiring`.
     fn wire(&self, from: String) -> Value {
         if self.required && self.default.is_none() && self.type_.is_none() {

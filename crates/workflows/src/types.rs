@@ -1,7 +1,7 @@
 //! The one place where declarations of types are judged, by the rules that check values.
 
 use serde_json::{Map, Value};
-use taskledger_domain::contract::{FormFault, Types};
+use taskledger_domain::contract::{FormFault, Type, Types};
 
 /// The types of a document by name, compiled once.
 pub(crate) struct Named(Option<Types>);
@@ -16,13 +16,14 @@ impl Named {
         }
     }
 
-    /// What is wrong with a declared output or input type.
-    pub(crate) fn faults(&self, declaration: &Value) -> Vec<FormFault> {
-        let Some(types) = &self.0 else {
-            return Vec::new();
-        };
-        let declared = without_modifier(declaration);
-        types.type_of(declared).err().unwrap_or_default()
+    /// Compiles a declared output or input type; `None` while `types` has faults.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn type_of(&self, declaration: &Value) -> Result<Option<Type>, Vec<FormFault>> {
+        let types = self.0.as_ref();
+        let compiled = types.map(|types| types.type_of(without_modifier(declaration)));
+        compiled.transpose()
     }
 }
 

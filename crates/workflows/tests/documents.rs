@@ -2,6 +2,8 @@
 
 #[path = "documents/faults.rs"]
 mod faults;
+#[path = "documents/fit.rs"]
+mod fit;
 #[path = "documents/hostile.rs"]
 mod hostile;
 #[path = "documents/properties.rs"]

@@ -53,6 +53,8 @@ struct Comparison<'t> {
     right: &'t Scope,
     /// A name means the same on both sides.
     same_scope: bool,
+    /// At the beginning.
+    steps: u64,
     steps_left: u64,
     frames: usize,
     held: HashSet<(Key, Key)>,
@@ -62,29 +64,51 @@ struct Comparison<'t> {
 }
 
 /// Whether every value of `producer` is one of `consumer`; no when it cannot be told.
-pub(super) fn is_within(producer: (&Scope, &Node), consumer: (&Scope, &Node)) -> bool {
-    let mut comparison = Comparison::new(producer.0, consumer.0);
-    (comparison.same_scope && producer.1 == consumer.1)
-        || comparison.within(producer.1, consumer.1) == Ok(true)
+pub(super) fn is_within(
+    producer: (&Scope, &Node),
+    consumer: (&Scope, &Node),
+    steps_left: &mut u64,
+) -> bool {
+    let mut comparison = Comparison::new(producer.0, consumer.0, *steps_left);
+    let holds = (comparison.same_scope && producer.1 == consumer.1)
+        || comparison.within(producer.1, consumer.1) == Ok(true);
+    comparison.charge(steps_left);
+    holds
 }
 
 /// Whether no value is of both types; no when it cannot be told.
-pub(super) fn are_disjoint(one: (&Scope, &Node), other: (&Scope, &Node)) -> bool {
-    Comparison::new(one.0, other.0).disjoint(one.1, other.1) == Ok(true)
+pub(super) fn are_disjoint(
+    one: (&Scope, &Node),
+    other: (&Scope, &Node),
+    steps_left: &mut u64,
+) -> bool {
+    let mut comparison = Comparison::new(one.0, other.0, *steps_left);
+    let holds = comparison.disjoint(one.1, other.1) == Ok(true);
+    comparison.charge(steps_left);
+    holds
 }
 
 impl<'t> Comparison<'t> {
-    fn new(left: &'t Scope, right: &'t Scope) -> Self {
+    fn new(left: &'t Scope, right: &'t Scope, steps_max: u64) -> Self {
+        let same_names = Arc::ptr_eq(&left.names, &right.names);
+        let steps = steps_max.min(limits::TYPE_COMPARISON_STEPS_MAX);
         Self {
             left,
             right,
-            same_scope: left == right,
-            steps_left: limits::TYPE_COMPARISON_STEPS_MAX,
+            same_scope: left.shallow == right.shallow && (same_names || left.names == right.names),
+            steps,
+            steps_left: steps,
             frames: 0,
             held: HashSet::new(),
             trail: Vec::new(),
             failed: HashSet::new(),
         }
+    }
+
+    /// Takes what was spent, one step at least.
+    fn charge(&self, steps_left: &mut u64) {
+        let spent = self.steps - self.steps_left;
+        *steps_left = steps_left.saturating_sub(spent.max(1));
     }
 
     fn deeper(

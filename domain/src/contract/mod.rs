@@ -24,6 +24,7 @@ mod expression;
 mod fault;
 mod json_schema;
 mod kinds;
+mod place;
 mod pointer;
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,7 @@ mod tree;
 mod types;
 
 pub use fault::{FormFault, Mismatch, OutputFault};
-pub use types::{Compatible, Type, Types, compatible};
+pub use types::{Compatible, Type, Types, compatible, compatible_within};
 
 use crate::{Payload, limits};
 use check::Lister;

@@ -48,7 +48,7 @@ pub struct CreatedWorkflow {
 pub enum UnfitWorkflow {
     /// It has errors; never empty.
     Document(Vec<Fault>),
-    /// Its phases would repeat too much of the trigger: why.
+    /// The trigger has a value of another type than an input declares, or is too large: why.
     Trigger(String),
     /// What is wrong with single tasks, such as their size.
     Tasks(Vec<Violation>),

@@ -4,7 +4,7 @@ use super::{EXAMPLE, document, sound};
 use serde_json::{Map, Value, json};
 use taskledger_domain::TaskId;
 use taskledger_domain::task::call::parse_tasks;
-use taskledger_workflows::{ROOT, TooLarge, Workflow, alias};
+use taskledger_workflows::{ROOT, UnfitTrigger, Workflow, alias};
 
 fn map(value: Value) -> Map<String, Value> {
     value.as_object().cloned().expect("an object")
@@ -114,5 +114,5 @@ fn a_trigger_that_many_phases_repeat_is_refused() {
         .collect();
     let workflow = sound(&document(&phases));
     let trigger = map(json!({"k": "x".repeat(200_000)}));
-    assert_eq!(workflow.tasks(&trigger, None), Err(TooLarge));
+    assert_eq!(workflow.tasks(&trigger, None), Err(UnfitTrigger::TooLarge));
 }
