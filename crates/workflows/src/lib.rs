@@ -18,6 +18,7 @@ mod node;
 mod outline;
 mod path;
 mod phase;
+mod play;
 mod reference;
 mod retry;
 mod tasks;
@@ -26,6 +27,7 @@ mod workflow;
 mod yaml;
 
 pub use faults::{Fault, VALIDATION, WIRING};
+pub use play::{Played, Unplayable};
 pub use tasks::{ROOT, UnfitTrigger, alias};
 pub use workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 

@@ -20,6 +20,8 @@ pub const FAULTS_MAX: usize = 1_000;
 pub const NOT_ACTED_ON_MAX: usize = 1_000;
 /// Bytes of JSON that tasks of a run repeat, `types` and values of the trigger: the size of one request.
 pub const REPEATED_BYTES_MAX: usize = limits::REQUEST_BODY_BYTES_MAX;
+/// Bytes of JSON of all steps of a run that is played.
+pub const PLAYED_BYTES_MAX: usize = limits::REQUEST_BODY_BYTES_MAX;
 /// Bytes of a name in a path.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
 /// Bytes of a path.

@@ -219,7 +219,7 @@ fn found<'v>(map: &'v Map<String, Value>, key: &str, pointer: Option<&str>) -> O
 }
 
 /// Bytes of its JSON text.
-fn bytes(value: &Value) -> usize {
+pub(crate) fn bytes(value: &Value) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
         fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {

@@ -6,6 +6,8 @@ mod faults;
 mod fit;
 #[path = "documents/hostile.rs"]
 mod hostile;
+#[path = "documents/play.rs"]
+mod play;
 #[path = "documents/properties.rs"]
 mod properties;
 #[path = "documents/rfc.rs"]

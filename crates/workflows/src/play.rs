@@ -1,0 +1,291 @@
+//! A run without workers: claims and completions are played with outputs that were made up, by the rules of tasks.
+
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeSet, HashMap};
+use taskledger_domain::TaskId;
+use taskledger_domain::contract::Outputs;
+use taskledger_domain::flow::Specification;
+use taskledger_domain::task::call::parse_tasks;
+use taskledger_domain::task::wiring::{InputFault, Wiring};
+
+use crate::limits;
+use crate::tasks::UnfitTrigger;
+use crate::workflow::{Phase, Workflow};
+
+/// The member of a made-up output that says why its attempt fails.
+const FAIL: &str = "$fail";
+
+/// Why nothing can be played.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplayable {
+    /// The run could not be created.
+    #[error(transparent)]
+    Trigger(#[from] UnfitTrigger),
+    /// A phase is not as a task must be: why.
+    #[error("the phases cannot become tasks: {0}")]
+    Tasks(String),
+    /// Outputs are given for a phase that the document has not.
+    #[error("there is no phase `{0}`")]
+    UnknownPhase(String),
+    /// An output is no object.
+    #[error("an output of phase `{0}` is no object; accepted are an object, or a list of objects")]
+    NoObject(String),
+    /// Inputs and outputs of all steps have more than [`limits::PLAYED_BYTES_MAX`] bytes.
+    #[error("the steps hold more than {} bytes", limits::PLAYED_BYTES_MAX)]
+    TooLarge,
+}
+
+/// What happened, in order, and how each phase ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// `{phase, step, input?, output?, error?}`; `step` is `claim`, `complete`, `reject` or `fail`.
+    pub steps: Vec<Value>,
+    /// `{phase, status, reason?}` in the order of the document; `reason` says what a phase waits for.
+    pub phases: Vec<Value>,
+}
+
+impl Workflow {
+    /// Plays a run: in each turn the first phase of the document that is ready is claimed and gets its outputs,
+    /// `{phase: output | [outputs]}`, one for each completion; `{"$fail": reason}` fails the attempt. Cost: O(size of
+    /// the document, the trigger and all steps).
+    ///
+    /// # Errors
+    /// [`Unplayable`]: the caller can mend it.
+    pub fn play(
+        &self,
+        trigger: &Map<String, Value>,
+        outputs: &Map<String, Value>,
+    ) -> Result<Played, Unplayable> {
+        let known = |name: &String| self.phases.iter().any(|phase| phase.name == *name);
+        if let Some(name) = outputs.keys().find(|name| !known(name)) {
+            return Err(Unplayable::UnknownPhase(crate::node::short(name)));
+        }
+        let mut play = Play::new(self, self.specifications(trigger)?);
+        while let Some(index) = play.ready.pop_first() {
+            let given = match outputs.get(&self.phases[index].name) {
+                None => &[],
+                Some(Value::Array(list)) => list.as_slice(),
+                Some(one) => std::slice::from_ref(one),
+            };
+            play.phase(index, given)?;
+        }
+        Ok(play.finish())
+    }
+
+    /// Of each phase, with ids that count the tasks.
+    fn specifications(
+        &self,
+        trigger: &Map<String, Value>,
+    ) -> Result<Vec<(TaskId, Specification)>, Unplayable> {
+        let tasks = Value::Array(self.tasks(trigger, None)?);
+        let list = parse_tasks(&tasks).map_err(|faults| {
+            let first = faults.first();
+            let first = first.map(|it| format!("{}: expected {}", it.reason, it.expected));
+            Unplayable::Tasks(first.unwrap_or_default())
+        })?;
+        let mut next = 0_u64;
+        let resolved = list.resolve(|_| {
+            next += 1;
+            let id = TaskId::parse(&format!("00000000-0000-4000-8000-{next:012}"));
+            id.expect("twelve digits complete a UUID")
+        });
+        let resolved = resolved.map_err(|_| Unplayable::Tasks("they are no tree".to_owned()))?;
+        let mut by_id: HashMap<_, _> = resolved
+            .tasks
+            .into_iter()
+            .map(|task| (task.id, task.specification))
+            .collect();
+        // The first is the root.
+        let ids = resolved.ids.into_iter().skip(1);
+        let found = ids.filter_map(|id| Some((id, by_id.remove(&id)?)));
+        Ok(found.collect())
+    }
+}
+
+/// How far a phase has come.
+#[derive(Clone)]
+enum State {
+    Pending(Option<String>),
+    InProgress,
+    Completed(Map<String, Value>),
+    Failed,
+}
+
+struct Play<'w> {
+    workflow: &'w Workflow,
+    tasks: Vec<(TaskId, Specification)>,
+    by_id: HashMap<TaskId, usize>,
+    states: Vec<State>,
+    /// Dependencies that have not completed.
+    waits: Vec<usize>,
+    dependents: Vec<Vec<usize>>,
+    ready: BTreeSet<usize>,
+    steps: Vec<Value>,
+    bytes_left: usize,
+}
+
+impl<'w> Play<'w> {
+    fn new(workflow: &'w Workflow, tasks: Vec<(TaskId, Specification)>) -> Self {
+        let phases = &workflow.phases;
+        let names = phases.iter().enumerate();
+        let names: HashMap<&str, usize> = names.map(|(i, it)| (it.name.as_str(), i)).collect();
+        let mut dependents = vec![Vec::new(); phases.len()];
+        for (i, phase) in phases.iter().enumerate() {
+            for on in &phase.depends_on {
+                dependents[names[on.as_str()]].push(i);
+            }
+        }
+        let waits: Vec<usize> = phases.iter().map(|it| it.depends_on.len()).collect();
+        let by_id = tasks.iter().enumerate().map(|(i, (id, _))| (*id, i));
+        Self {
+            workflow,
+            by_id: by_id.collect(),
+            states: vec![State::Pending(None); phases.len()],
+            ready: (0..phases.len()).filter(|i| waits[*i] == 0).collect(),
+            waits,
+            dependents,
+            steps: Vec::new(),
+            bytes_left: limits::PLAYED_BYTES_MAX,
+            tasks,
+        }
+    }
+
+    /// Claims a phase, and again after each failure while attempts are left.
+    fn phase(&mut self, index: usize, given: &[Value]) -> Result<(), Unplayable> {
+        let workflow = self.workflow;
+        let phase = &workflow.phases[index];
+        let declared = self.tasks[index].1.schemas.as_ref();
+        let declared = declared.and_then(Outputs::of);
+        let mut attempts_left = phase.retry.as_ref().map_or(1, |retry| retry.max_attempts);
+        let mut given = given.iter();
+        loop {
+            if let Err(reason) = self.claim(index, phase)? {
+                self.states[index] = State::Pending(Some(reason));
+                return Ok(());
+            }
+            self.states[index] = State::InProgress;
+            let failure = loop {
+                let Some(output) = given.next() else {
+                    return Ok(());
+                };
+                let Some(output) = output.as_object() else {
+                    return Err(Unplayable::NoObject(phase.name.clone()));
+                };
+                if let Some(reason) = output.get(FAIL) {
+                    break reason;
+                }
+                let fault = declared.as_ref().and_then(|it| it.check(output).err());
+                let Some(fault) = fault else {
+                    self.step(json!({"phase": phase.name, "step": "complete", "output": output}))?;
+                    self.complete(index, output.clone());
+                    return Ok(());
+                };
+                let mut error = json!(fault);
+                error["error"] = Value::from(fault.name());
+                error["message"] = Value::from(fault.message());
+                self.step(json!({
+                    "phase": phase.name, "step": "reject", "output": output, "error": error,
+                }))?;
+            };
+            self.step(json!({"phase": phase.name, "step": "fail", "error": failure}))?;
+            attempts_left = attempts_left.saturating_sub(1);
+            if attempts_left == 0 {
+                self.states[index] = State::Failed;
+                return Ok(());
+            }
+        }
+    }
+
+    /// One claim; inside, why it is refused.
+    fn claim(&mut self, index: usize, phase: &Phase) -> Result<Result<(), String>, Unplayable> {
+        let specification = &self.tasks[index].1;
+        let result = |id: TaskId| match &self.states[*self.by_id.get(&id)?] {
+            State::Completed(output) => Some(output),
+            State::Pending(_) | State::InProgress | State::Failed => None,
+        };
+        let inputs = Wiring::of(specification).inputs(&specification.inputs, result);
+        let fault = match inputs {
+            Ok(inputs) => {
+                let input = inputs.to_map();
+                self.step(json!({"phase": phase.name, "step": "claim", "input": input}))?;
+                return Ok(Ok(()));
+            }
+            Err(fault) => fault,
+        };
+        let error = match fault {
+            InputFault::Unresolvable(refs) => {
+                let refs: Vec<String> = refs.iter().map(|text| self.as_written(text)).collect();
+                json!({
+                    "error": "UnresolvableInputError",
+                    "message": format!("no value for {}", refs.join(", ")),
+                    "unresolvable_refs": refs,
+                })
+            }
+            InputFault::Unlike(_) | InputFault::Unfit(_) => {
+                json!({"error": "InvalidInput", "message": fault.to_string()})
+            }
+        };
+        let reason = error["message"].as_str().unwrap_or_default().to_owned();
+        self.step(json!({"phase": phase.name, "step": "reject", "error": error}))?;
+        Ok(Err(reason))
+    }
+
+    /// A reference with the name of the phase in place of its id.
+    fn as_written(&self, text: &str) -> String {
+        let id = text.get(..36).and_then(|id| TaskId::parse(id).ok());
+        let index = id.and_then(|id| self.by_id.get(&id));
+        match index {
+            Some(index) => format!("{}{}", self.workflow.phases[*index].name, &text[36..]),
+            None => text.to_owned(),
+        }
+    }
+
+    fn complete(&mut self, index: usize, output: Map<String, Value>) {
+        self.states[index] = State::Completed(output);
+        for next in std::mem::take(&mut self.dependents[index]) {
+            self.waits[next] -= 1;
+            if self.waits[next] == 0 {
+                self.ready.insert(next);
+            }
+        }
+    }
+
+    fn step(&mut self, step: Value) -> Result<(), Unplayable> {
+        let left = self.bytes_left.checked_sub(crate::tasks::bytes(&step));
+        self.bytes_left = left.ok_or(Unplayable::TooLarge)?;
+        self.steps.push(step);
+        Ok(())
+    }
+
+    fn finish(self) -> Played {
+        let names = self.workflow.phases.iter().enumerate();
+        let names: HashMap<&str, usize> = names.map(|(i, it)| (it.name.as_str(), i)).collect();
+        let is_open = |name: &&String| {
+            let state = &self.states[names[name.as_str()]];
+            !matches!(state, State::Completed(_))
+        };
+        let phases = self.workflow.phases.iter().zip(&self.states);
+        let phases = phases.map(|(phase, state)| {
+            let (status, reason) = match state {
+                State::Completed(_) => ("completed", None),
+                State::Failed => ("failed", None),
+                State::InProgress => ("in_progress", Some("no further output is given".to_owned())),
+                State::Pending(Some(reason)) => ("pending", Some(reason.clone())),
+                State::Pending(None) => {
+                    let open = phase.depends_on.iter().find(is_open);
+                    let reason = open.map(|name| format!("phase `{name}` has not completed"));
+                    ("pending", reason)
+                }
+            };
+            let mut shown = json!({"phase": phase.name, "status": status});
+            if let Some(reason) = reason {
+                shown["reason"] = Value::from(reason);
+            }
+            shown
+        });
+        Played {
+            phases: phases.collect(),
+            steps: self.steps,
+        }
+    }
+}

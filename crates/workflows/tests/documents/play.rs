@@ -1,0 +1,91 @@
+//! Runs without workers.
+
+use super::{document, sound};
+use serde_json::{Map, Value, json};
+use taskledger_workflows::{Played, Unplayable};
+
+const PHASES: &str = "  a: {assign: x, inputs: {q: $trigger.q}, outputs: {n: number, note: {type: string, required: false}}, retry: {max_attempts: 2}}\n  b: {assign: y, depends_on: [a], inputs: {n: a.n, note: {from: a.note, default: none}}}\n  c: {assign: z, depends_on: [a], inputs: {note: a.note}}\n  d: {assign: z, depends_on: [c]}\n";
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+fn play(outputs: Value) -> Result<Played, Unplayable> {
+    sound(&document(PHASES)).play(&map(json!({"q": 1})), &map(outputs))
+}
+
+fn told(played: &Played) -> Vec<String> {
+    let steps = played.steps.iter();
+    steps
+        .map(|it| format!("{} {}", it["step"], it["phase"]).replace('"', ""))
+        .collect()
+}
+
+#[test]
+fn claims_and_completions_follow_the_rules_of_tasks() {
+    let played = play(json!({
+        "a": [{"$fail": "out of paper"}, {"n": "1"}, {"note": "x"}, {"n": 1}],
+        "b": {},
+    }));
+    let played = played.expect("the outputs are objects");
+    assert_eq!(
+        told(&played),
+        [
+            "claim a",
+            "fail a",
+            "claim a",
+            "reject a",
+            "reject a",
+            "complete a",
+            "claim b",
+            "complete b",
+            "reject c"
+        ]
+    );
+    assert_eq!(played.steps[0]["input"], json!({"q": 1}));
+    assert_eq!(played.steps[3]["error"]["error"], "OutputTypeMismatchError");
+    assert_eq!(played.steps[4]["error"]["error"], "MissingOutputError");
+    assert_eq!(played.steps[4]["error"]["missing_keys"], json!(["n"]));
+    assert_eq!(played.steps[6]["input"], json!({"n": 1, "note": "none"}));
+    assert_eq!(
+        played.steps[8]["error"],
+        json!({
+            "error": "UnresolvableInputError", "message": "no value for a.note",
+            "unresolvable_refs": ["a.note"],
+        })
+    );
+    assert_eq!(
+        played.phases,
+        [
+            json!({"phase": "a", "status": "completed"}),
+            json!({"phase": "b", "status": "completed"}),
+            json!({"phase": "c", "status": "pending", "reason": "no value for a.note"}),
+            json!({"phase": "d", "status": "pending", "reason": "phase `c` has not completed"}),
+        ]
+    );
+}
+
+#[test]
+fn a_phase_ends_when_its_attempts_or_its_outputs_do() {
+    let played = play(json!({"a": [{"$fail": 1}, {"$fail": 2}, {"n": 1}]}));
+    let played = played.expect("the outputs are objects");
+    assert_eq!(told(&played), ["claim a", "fail a", "claim a", "fail a"]);
+    assert_eq!(played.phases[0]["status"], "failed");
+    assert_eq!(played.phases[1]["reason"], "phase `a` has not completed");
+    let played = play(json!({})).expect("no output is an output of nothing");
+    assert_eq!(
+        played.phases[0],
+        json!({"phase": "a", "status": "in_progress", "reason": "no further output is given"})
+    );
+}
+
+#[test]
+fn what_cannot_be_played_is_refused_by_name() {
+    let unknown = Unplayable::UnknownPhase("e".to_owned());
+    assert_eq!(play(json!({"e": {}})), Err(unknown));
+    let no_object = Unplayable::NoObject("a".to_owned());
+    assert_eq!(play(json!({"a": 1})), Err(no_object));
+    let large = "x".repeat(9_000_000);
+    let outputs = json!({"a": [{"n": large}, {"n": large}]});
+    assert_eq!(play(outputs), Err(Unplayable::TooLarge));
+}
