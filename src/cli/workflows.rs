@@ -15,10 +15,13 @@ use taskledger_workflows::{Fault, Report, read};
 #[command(after_help = "\
 Examples:
   taskledger workflows validate report.yaml
+  taskledger workflows dry-run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}' --outputs outputs.json
   taskledger workflows run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}'
   taskledger workflows run report.yaml --trigger-file trigger.json --user ann
 
-`validate` reads the file itself and asks no server. It exits with 1 when the document has errors.")]
+`validate` and `dry-run` read the file themselves and ask no server. They exit with 1 when the document has errors,
+`dry-run` also when a phase does not complete. Outputs are {phase: output, or [outputs] of one completion each};
+the output {\"$fail\": reason} fails an attempt.")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -28,6 +31,8 @@ pub(super) struct Args {
 enum Command {
     /// Say everything that is wrong with a document, with the lines
     Validate(Validate),
+    /// Play a run with made-up outputs, without server and workers
+    DryRun(DryRun),
     /// Create the tasks of one run of a document, and begin it
     Run(Box<Run>),
 }
@@ -36,6 +41,27 @@ enum Command {
 struct Validate {
     #[command(flatten)]
     document: DocumentFile,
+}
+
+#[derive(Debug, clap::Args)]
+struct DryRun {
+    #[command(flatten)]
+    document: DocumentFile,
+    #[command(flatten)]
+    trigger: Trigger,
+    /// What the phases give, as JSON object by name of the phase
+    #[arg(long, value_name = "FILE")]
+    outputs: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Trigger {
+    /// What the run is started with, as JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "trigger_file")]
+    trigger: Option<String>,
+    /// The same from a file; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    trigger_file: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -54,12 +80,8 @@ struct Run {
     remote: Remote,
     #[command(flatten)]
     document: DocumentFile,
-    /// What the run is started with, as JSON object
-    #[arg(long, value_name = "JSON", conflicts_with = "trigger_file")]
-    trigger: Option<String>,
-    /// The same from a file; `-` is standard input
-    #[arg(long, value_name = "FILE")]
-    trigger_file: Option<String>,
+    #[command(flatten)]
+    trigger: Trigger,
     /// Whose run it is, if not yours
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -72,6 +94,7 @@ struct Run {
 pub(super) async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     match args.command {
         Command::Validate(args) => validate(&args.document, out),
+        Command::DryRun(args) => dry_run(&args, out),
         Command::Run(args) => run(*args, out).await,
     }
 }
@@ -168,7 +191,7 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
         tell(&report, &args.document.file, &text, out)?;
         return Ok(ExitCode::FAILURE);
     }
-    let trigger = trigger(args.trigger.as_deref(), args.trigger_file.as_deref())?;
+    let trigger = args.trigger.read()?;
     let params = Params::default()
         .with("document", text)
         .with("strict", args.document.strict)
@@ -185,14 +208,51 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn trigger(text: Option<&str>, file: Option<&str>) -> Result<Option<Map<String, Value>>, CliError> {
-    if let Some(file) = file {
-        return read_object(file).map(Some);
+fn dry_run(args: &DryRun, out: &mut Output) -> Result<ExitCode, CliError> {
+    let text = text_of(&args.document.file)?;
+    let report = read(&text, args.document.strict);
+    let Some(workflow) = &report.workflow else {
+        return validate(&args.document, out);
+    };
+    let trigger = args.trigger.read()?.unwrap_or_default();
+    let outputs = args.outputs.as_deref().map(read_object).transpose()?;
+    let played = workflow.play(&trigger, &outputs.unwrap_or_default());
+    let played = played.map_err(|error| CliError::Usage(error.to_string()))?;
+    if out.is_json() {
+        out.value(&json!({"steps": played.steps, "phases": played.phases}))?;
+    } else {
+        for step in &played.steps {
+            let of = ["error", "output", "input"].into_iter();
+            let mut of = of.filter_map(|key| step.get(key));
+            let shown = of.next().map(Value::to_string).unwrap_or_default();
+            let (phase, kind) = (member(step, "phase"), member(step, "step"));
+            out.line(format!("{kind} {phase} {}", printable(&shown)))?;
+        }
+        let row = |it| {
+            ["phase", "status", "reason"]
+                .map(|key| member(it, key))
+                .to_vec()
+        };
+        let rows: Vec<Vec<String>> = played.phases.iter().map(row).collect();
+        out.lines(table(&["PHASE", "STATUS", "REASON"], &rows))?;
     }
-    let Some(text) = text else { return Ok(None) };
-    let read = serde_json::from_str(text);
-    read.map(Some)
-        .map_err(|error| CliError::Usage(format!("--trigger: no JSON object: {error}")))
+    let is_over = |phase: &Value| phase["status"] == "completed";
+    let is_complete = played.phases.iter().all(is_over);
+    Ok(ExitCode::from(u8::from(!is_complete)))
+}
+
+impl Trigger {
+    fn read(&self) -> Result<Option<Map<String, Value>>, CliError> {
+        if let Some(file) = &self.trigger_file {
+            return read_object(file).map(Some);
+        }
+        let Some(text) = &self.trigger else {
+            return Ok(None);
+        };
+        let read = serde_json::from_str(text);
+        read.map(Some)
+            .map_err(|error| CliError::Usage(format!("--trigger: no JSON object: {error}")))
+    }
 }
 
 fn show(created: &Value, out: &mut Output) -> io::Result<()> {

@@ -4,6 +4,7 @@ mod comparisons;
 mod declarations;
 mod hostile;
 mod outputs;
+mod places;
 mod properties;
 mod values;
 

@@ -10,7 +10,7 @@ const CASES: u32 = 1500;
 /// Named types, `T0` and so on.
 const NAMES: usize = 4;
 
-fn config() -> ProptestConfig {
+pub(super) fn config() -> ProptestConfig {
     let standard = ProptestConfig::default();
     let asked = std::env::var_os("PROPTEST_CASES").is_some();
     ProptestConfig {
@@ -114,13 +114,13 @@ fn declaration() -> impl Strategy<Value = Value> {
 
 /// A declaration of [`NAMES`] types without faults, and of two types that may use them.
 #[derive(Debug, Clone)]
-struct Declared {
-    types: Value,
-    pair: [Value; 2],
+pub(super) struct Declared {
+    pub(super) types: Value,
+    pub(super) pair: [Value; 2],
 }
 
 impl Declared {
-    fn of(&self, which: usize, validation: &str) -> Type {
+    pub(super) fn of(&self, which: usize, validation: &str) -> Type {
         let schemas = json!({
             "types": self.types, "outputs": {"x": {"type": self.pair[which]}}, "validation": validation,
         });
@@ -128,7 +128,7 @@ impl Declared {
     }
 }
 
-fn declared() -> impl Strategy<Value = Declared> {
+pub(super) fn declared() -> impl Strategy<Value = Declared> {
     let names = prop::collection::vec(declaration(), NAMES);
     (names, declaration(), declaration()).prop_filter_map("a circle", |(names, a, b)| {
         let names = names.into_iter().enumerate();
@@ -142,7 +142,12 @@ fn declared() -> impl Strategy<Value = Declared> {
 }
 
 /// A value that is probably of the type: `choices` say how, and are used up.
-fn guided(declaration: &Value, types: &Value, choices: &mut Vec<u8>, depth: usize) -> Value {
+pub(super) fn guided(
+    declaration: &Value,
+    types: &Value,
+    choices: &mut Vec<u8>,
+    depth: usize,
+) -> Value {
     let mut choose = |count: usize| usize::from(choices.pop().unwrap_or(0)) % count.max(1);
     match declaration {
         Value::String(text) => guided_text(text.trim(), types, choices, depth),
