@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError};
 use taskledger_domain::contract::{Mismatch, OutputFault};
 use taskledger_domain::flow::*;
+use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
 use taskledger_domain::testing::{id, run};
-use taskledger_domain::{CallbackId, LeaseId, Payload, Timestamp};
+use taskledger_domain::{CallbackId, LeaseId, Payload, SuspensionId, Timestamp};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -22,6 +23,14 @@ fn payload(text: &str) -> Payload {
 
 const A: &str = "a";
 const TIME: Timestamp = Timestamp(1_736_937_000_123_456);
+
+fn escalation() -> Escalation {
+    Escalation {
+        attempt: 1,
+        channel_hint: Some("mail".to_owned()),
+        notify_to: Some("boss".to_owned()),
+    }
+}
 
 fn whole() -> Specification {
     Specification {
@@ -157,6 +166,44 @@ fn full() -> Vec<Event> {
                 }],
             },
         }),
+        Event::TaskSuspended(TaskSuspended {
+            task_id,
+            attempt: 2,
+            suspension_id: SuspensionId(id("question").0),
+            question: payload(r#"{"question":"Go on?","response_type":"confirm"}"#),
+            on_answer: OnAnswer::CompleteOrDecline,
+            expires_at: Some(TIME),
+            remind_every_ms: Some(60_000),
+            reminders: 2,
+            ladder: vec![escalation()],
+            on_expiry: OnExpiry::Complete {
+                result: payload(r#"{"approved":false}"#),
+            },
+        }),
+        Event::TaskReminded(TaskReminded {
+            task_id,
+            attempt: 2,
+            suspension_id: SuspensionId(id("question").0),
+            number: 1,
+            of: 2,
+            escalation: Some(escalation()),
+        }),
+        Event::TaskAnswered(TaskAnswered {
+            task_id,
+            attempt: 2,
+            suspension_id: SuspensionId(id("question").0),
+            answer: payload(r#"{"value":true}"#),
+            responded_by: "user:ann".to_owned(),
+            on_behalf_of: Some("the team".to_owned()),
+        }),
+        Event::TaskSuspensionExpired(TaskSuspensionExpired {
+            task_id,
+            attempt: 2,
+            suspension_id: SuspensionId(id("question").0),
+            policy: OnExpiry::Continue {
+                answer: payload(r#"{"value":"later"}"#),
+            },
+        }),
         Event::TaskCompleted(TaskCompleted {
             task_id,
             attempt: 2,
@@ -165,15 +212,15 @@ fn full() -> Vec<Event> {
         Event::TaskFailed(TaskFailed {
             task_id,
             attempt: 2,
-            error: "worker `worker-1` gave it back".to_owned(),
-            reason: FailureReason::Released,
+            error: "nobody answered within 5 s".to_owned(),
+            reason: FailureReason::Unanswered,
             progress: Progress::from_millionths(1),
             will_retry: true,
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,
             run_id: run("run"),
-            reason: RequeueReason::Released,
+            reason: RequeueReason::Answered,
             next_attempt_at: Some(TIME),
         }),
         Event::TaskCancelled(TaskCancelled {
@@ -250,6 +297,40 @@ fn min() -> Vec<Event> {
                 missing: vec!["expenses".to_owned()],
                 mismatches: Vec::new(),
             },
+        }),
+        Event::TaskSuspended(TaskSuspended {
+            task_id,
+            attempt: 1,
+            suspension_id: SuspensionId(id("question").0),
+            question: payload(r#"{"question":"Which one?"}"#),
+            on_answer: OnAnswer::Continue,
+            expires_at: None,
+            remind_every_ms: None,
+            reminders: 0,
+            ladder: Vec::new(),
+            on_expiry: OnExpiry::Fail,
+        }),
+        Event::TaskReminded(TaskReminded {
+            task_id,
+            attempt: 1,
+            suspension_id: SuspensionId(id("question").0),
+            number: 1,
+            of: 1,
+            escalation: None,
+        }),
+        Event::TaskAnswered(TaskAnswered {
+            task_id,
+            attempt: 1,
+            suspension_id: SuspensionId(id("question").0),
+            answer: payload(r#"{"value":1}"#),
+            responded_by: "anonymous".to_owned(),
+            on_behalf_of: None,
+        }),
+        Event::TaskSuspensionExpired(TaskSuspensionExpired {
+            task_id,
+            attempt: 1,
+            suspension_id: SuspensionId(id("question").0),
+            policy: OnExpiry::Fail,
         }),
         Event::TaskFailed(TaskFailed {
             task_id,
@@ -378,6 +459,8 @@ fn every_name_in_an_event_keeps_its_text() {
             &F::Released,
             &F::NotRetryable,
             &F::NotStarted,
+            &F::Unanswered,
+            &F::Declined,
         ]),
         [
             "executor",
@@ -391,13 +474,21 @@ fn every_name_in_an_event_keeps_its_text() {
             "released",
             "not_retryable",
             "not_started",
+            "unanswered",
+            "declined",
         ]
         .map(quoted)
     );
-    let requeued = texts(&[&R::Retry, &R::Rerun, &R::Interrupted, &R::Released]);
+    let requeued = texts(&[
+        &R::Retry,
+        &R::Rerun,
+        &R::Interrupted,
+        &R::Released,
+        &R::Answered,
+    ]);
     assert_eq!(
         requeued,
-        ["retry", "rerun", "interrupted", "released"].map(quoted)
+        ["retry", "rerun", "interrupted", "released", "answered"].map(quoted)
     );
     assert_eq!(
         texts(&[&C::Requested, &C::Deadline]),

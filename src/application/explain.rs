@@ -119,6 +119,7 @@ impl App {
             | Reason::LacksInputs { .. }
             | Reason::WaitsForDescendants(_)
             | Reason::Running
+            | Reason::Suspended(_)
             | Reason::Completed
             | Reason::Failed { .. }
             | Reason::Cancelled { .. } => None,

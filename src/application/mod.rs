@@ -57,6 +57,7 @@ mod sending;
 pub mod service;
 pub mod slots;
 mod stream_reader;
+mod suspending;
 mod ticketing;
 mod timers;
 mod validation;

@@ -248,7 +248,7 @@ impl App {
     }
 
     /// Why a lease does not hold.
-    async fn lost(&self, flow: FlowId, task: TaskId, lease: LeaseId) -> Error {
+    pub(super) async fn lost(&self, flow: FlowId, task: TaskId, lease: LeaseId) -> Error {
         if self
             .flows
             .leases
@@ -265,7 +265,7 @@ impl App {
     }
 
     /// The flow of a task that a worker names; a task that never existed is as good as one that it does not hold.
-    async fn flow_of_lease(&self, task: TaskId) -> Result<Option<FlowId>, Error> {
+    pub(super) async fn flow_of_lease(&self, task: TaskId) -> Result<Option<FlowId>, Error> {
         match self.flow_of(Argument::Task, task).await {
             Ok(flow) => Ok(Some(flow)),
             Err(Error::Refused(refused)) if refused.refusal.kind() == Kind::NotFound => Ok(None),
@@ -282,7 +282,7 @@ const fn ended(task: TaskId, status: Status) -> Ended {
     }
 }
 
-const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {
+pub(super) const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {
     Error::LeaseNotHeld { task, reason }
 }
 

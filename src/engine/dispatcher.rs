@@ -12,7 +12,7 @@ use super::job_source::{JobSource, Material, MaterialError};
 use super::secrets::{SecretTexts, TooLarge};
 use crate::application::ports::{Attempts, Secrets, SecretsError, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
-use crate::clock::SharedClock;
+use crate::clock::{Clock, SharedClock};
 use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
 use futures_util::FutureExt;
@@ -23,10 +23,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use taskledger_auth::SecretName;
-use taskledger_domain::flow::{Command, FailureReason};
+use taskledger_domain::flow::{Command, FailureReason, Suspend};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
-use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
+use taskledger_domain::{FlowId, Payload, SuspensionId, TaskId, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -143,7 +143,7 @@ impl Dispatcher {
         });
         let (task, attempt) = key;
         let slot = flows.slots().held(&started.launch.method, task, attempt);
-        let command = end_of(&started, outcome, progress);
+        let command = end_of(&started, outcome, progress, &*self.clock);
         if let Some(command) = command {
             flows.report_end(&started, command, slot, &self.stop).await;
         }
@@ -329,7 +329,7 @@ impl Dispatcher {
         self.times
             .of(registered.name())
             .observe_time(begun.elapsed());
-        end_of(started, outcome, *progress.borrow())
+        end_of(started, outcome, *progress.borrow(), &*self.clock)
     }
 
     /// Records progress as it is reported, at most once a second and by steps of one percent.
@@ -370,7 +370,12 @@ impl Dispatcher {
 }
 
 /// The command that reports how an attempt ended; none for one that was stopped.
-fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Option<Command> {
+fn end_of(
+    started: &Started,
+    outcome: AttemptOutcome,
+    progress: Progress,
+    clock: &dyn Clock,
+) -> Option<Command> {
     let (task, attempt) = (started.launch.task, started.launch.attempt);
     match outcome {
         AttemptOutcome::Completed(result) => Some(Command::Complete {
@@ -387,6 +392,16 @@ fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Opt
             progress,
             lease: None,
         }),
+        AttemptOutcome::Asked(asked) => Some(Command::Suspend(Suspend {
+            task,
+            attempt,
+            lease: None,
+            suspension: SuspensionId(clock.uuid()),
+            asked: asked.asked,
+            question: asked.question,
+            on_answer: asked.on_answer,
+            on_expiry: asked.on_expiry,
+        })),
         AttemptOutcome::Stopped => None,
     }
 }

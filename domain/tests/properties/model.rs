@@ -9,7 +9,7 @@ use taskledger_domain::flow::{
     Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification,
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
-use taskledger_domain::{RunId, TaskId, Timestamp};
+use taskledger_domain::{RunId, SuspensionId, TaskId, Timestamp};
 
 /// The method whose tasks workers claim.
 pub(crate) const REMOTE: &str = "far";
@@ -28,6 +28,8 @@ pub(crate) struct Task {
     pub(crate) spec_at: u64,
     /// The lease of the attempt that is under way outside the server, and when it times out.
     pub(crate) lease: Option<(Lease, Option<Timestamp>)>,
+    /// What it waits for a person to answer, and when it gives up.
+    pub(crate) asks: Option<(SuspensionId, Option<Timestamp>)>,
     /// Whether a worker had the attempt that was interrupted.
     pub(crate) is_lost: bool,
 }
@@ -49,6 +51,8 @@ pub(crate) struct Model {
     pub(crate) runs: HashMap<RunId, Run>,
     /// Last attempt number of every task that ever was.
     attempts: HashMap<TaskId, u32>,
+    /// The task whose question the event before has answered.
+    answered: Option<TaskId>,
 }
 
 impl Model {
@@ -114,14 +118,16 @@ impl Model {
             (Failed, Pending),
         ];
         let task = self.tasks.get_mut(&id).expect("a live task");
+        let answered = (task.status, status) == (InProgress, Pending) && self.answered == Some(id);
         assert!(
-            legal.contains(&(task.status, status)),
+            answered || legal.contains(&(task.status, status)),
             "{id}: {} -> {status}",
             task.status
         );
         task.status = status;
         if status != InProgress {
             task.lease = None;
+            task.asks = None;
         }
     }
 
@@ -135,6 +141,7 @@ impl Model {
     /// Takes the next event, which must be allowed.
     pub(crate) fn take(&mut self, event: &Event, now: Timestamp, known: &dyn Fn(&str) -> bool) {
         self.version += 1;
+        let mut answered = None;
         match event {
             Event::TaskCreated(e) => {
                 assert_eq!(e.ordinal as usize, self.order.len());
@@ -165,6 +172,7 @@ impl Model {
                         specification: e.specification.clone(),
                         spec_at: self.version,
                         lease: None,
+                        asks: None,
                         is_lost: false,
                     },
                 );
@@ -275,6 +283,31 @@ impl Model {
                     "only what is said under a lease is refused"
                 );
             }
+            Event::TaskSuspended(e) => {
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                assert_eq!((task.status, task.attempt), (InProgress, e.attempt));
+                assert!(task.asks.is_none() && task.method.is_some());
+                task.lease = None;
+                task.asks = Some((e.suspension_id, e.expires_at));
+            }
+            Event::TaskReminded(e) => {
+                let asks = self.tasks[&e.task_id].asks;
+                assert_eq!(asks.map(|(asked, _)| asked), Some(e.suspension_id));
+                assert!(e.number >= 1 && e.number <= e.of);
+            }
+            Event::TaskAnswered(e) => {
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                let asks = task.asks.take();
+                assert_eq!(asks.map(|(asked, _)| asked), Some(e.suspension_id));
+                answered = Some(e.task_id);
+            }
+            Event::TaskSuspensionExpired(e) => {
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                let (asked, expires_at) = task.asks.take().expect("it waits");
+                assert_eq!(asked, e.suspension_id);
+                assert!(expires_at <= Some(now) && expires_at.is_some());
+                answered = Some(e.task_id);
+            }
             Event::TaskCompleted(e) => {
                 assert_eq!(self.tasks[&e.task_id].attempt, e.attempt);
                 if self.is_group(e.task_id) {
@@ -326,6 +359,9 @@ impl Model {
                     FailureReason::NotStarted => {
                         assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_none());
                     }
+                    FailureReason::Unanswered | FailureReason::Declined => {
+                        assert!(!e.will_retry && self.answered == Some(e.task_id));
+                    }
                     FailureReason::Released => {
                         assert!(e.will_retry && self.tasks[&e.task_id].lease.is_some());
                     }
@@ -341,7 +377,9 @@ impl Model {
                 let rests = match e.reason {
                     RequeueReason::Retry => true,
                     RequeueReason::Interrupted => self.tasks[&e.task_id].is_lost,
-                    RequeueReason::Released | RequeueReason::Rerun => false,
+                    RequeueReason::Released | RequeueReason::Rerun | RequeueReason::Answered => {
+                        false
+                    }
                 };
                 assert_eq!(e.next_attempt_at.is_some(), rests);
                 self.move_to(e.task_id, Pending);
@@ -380,6 +418,7 @@ impl Model {
             }
             Event::FlowArchived(_) => panic!("nobody archives here"),
         }
+        self.answered = answered;
     }
 
     fn check_verdict(&self, run: &Run, state: RunState, held: &[TaskId]) {

@@ -7,15 +7,16 @@ use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind,
-    Update,
+    Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, OnAnswer,
+    OnExpiry, Respond, RunKind, Suspend, Then, Update,
 };
+use taskledger_domain::question::{Question, answer_of, prepare};
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::{Params, Schemas, Updates};
 use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::testing::{START, Server, group, id, run};
-use taskledger_domain::{LeaseId, Payload, TaskId, Timestamp, schedule};
+use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId, Timestamp, schedule};
 
 pub(crate) struct World {
     flow: Flow,
@@ -29,6 +30,7 @@ pub(crate) struct World {
     created: usize,
     runs: usize,
     claims: usize,
+    questions: usize,
     outside: KeptOutside,
 }
 
@@ -48,6 +50,7 @@ impl Default for World {
             created: 0,
             runs: 0,
             claims: 0,
+            questions: 0,
             outside: KeptOutside::default(),
         }
     }
@@ -80,7 +83,7 @@ impl World {
 
     fn running(&self) -> Vec<(TaskId, u32)> {
         let all = self.model.tasks.iter();
-        all.filter(|(_, t)| t.status == InProgress && t.method.is_some())
+        all.filter(|(_, t)| t.status == InProgress && t.method.is_some() && t.asks.is_none())
             .map(|(i, t)| (*i, t.attempt))
             .collect()
     }
@@ -95,6 +98,50 @@ impl World {
         running
             .get(usize::from(pick) % running.len().max(1))
             .copied()
+    }
+
+    fn asking(&self) -> Vec<(TaskId, SuspensionId)> {
+        let all = self.model.tasks.iter();
+        all.filter_map(|(id, t)| Some((*id, t.asks?.0))).collect()
+    }
+
+    fn answer(task: TaskId, suspension: SuspensionId, then: u8) -> Command {
+        Command::Respond(Respond {
+            task,
+            suspension,
+            answer: answer_of(true.into()),
+            responded_by: "ann".to_owned(),
+            on_behalf_of: None,
+            then: match then % 4 {
+                0 => Then::Complete(Payload::empty()),
+                1 => Then::Decline("no".to_owned()),
+                _ => Then::Continue,
+            },
+        })
+    }
+
+    /// A question with reminders, an end, or neither.
+    fn question(&mut self, kind: u8) -> (SuspensionId, Payload, Question, OnExpiry) {
+        self.questions += 1;
+        let policy = ["fail", "use_default_and_continue", "complete_with_fallback"];
+        let mut asked = serde_json::json!({"question": "?", "response_type": "confirm"});
+        if !kind.is_multiple_of(4) {
+            asked["timeout_seconds"] = (1 + kind % 3).into();
+            asked["fallback_policy"] = policy[usize::from(kind) % 3].into();
+            if kind % 3 == 1 {
+                asked["fallback_value"] = true.into();
+            } else if kind % 3 == 2 {
+                asked["fallback_value"] = serde_json::json!({});
+            }
+        }
+        if kind % 8 > 5 {
+            asked["retry_policy"] = serde_json::json!({"max_attempts": 3});
+        }
+        let asked = asked.as_object().expect("an object");
+        let (asked, question, on_expiry) =
+            prepare(asked, OnAnswer::Continue, None).expect("a question");
+        let name = format!("question {}", self.questions);
+        (SuspensionId(id(&name).0), asked, question, on_expiry)
     }
 
     fn command(&mut self, step: &Step) -> Option<Command> {
@@ -215,6 +262,26 @@ impl World {
                         mismatches: Vec::new(),
                     },
                 }
+            }
+            Step::Ask(t, stale, kind) => {
+                let (task, attempt) = self.attempt(*t, *stale)?;
+                let (suspension, asked, question, on_expiry) = self.question(*kind);
+                Command::Suspend(Suspend {
+                    task,
+                    attempt,
+                    lease: self.lease(task),
+                    suspension,
+                    asked,
+                    question,
+                    on_answer: OnAnswer::Continue,
+                    on_expiry,
+                })
+            }
+            Step::Answer(t, wrong, then) => {
+                let asking = self.asking();
+                let (task, suspension) = *asking.get(usize::from(*t) % asking.len().max(1))?;
+                let other = SuspensionId(id("wrong").0);
+                Self::answer(task, if *wrong { other } else { suspension }, *then)
             }
             Step::Claim(_, Some(many)) => {
                 let method = REMOTE.to_owned();
@@ -443,6 +510,10 @@ impl World {
                 {
                     let claim = self.claim(Claimable::Task(task), 1);
                     self.give(&claim);
+                    continue;
+                }
+                if let Some((task, suspension)) = self.asking().first().copied() {
+                    self.give(&Self::answer(task, suspension, turn as u8));
                     continue;
                 }
                 // Something is awaited: time must bring it about.

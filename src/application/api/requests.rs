@@ -1,7 +1,7 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
 use super::webhooks::Callback;
-use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew};
+use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew, Respond, Suspend};
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
@@ -39,6 +39,10 @@ pub enum Request {
     Fail(Fail),
     /// Give a task back.
     Release(Release),
+    /// Have a task wait for a person.
+    Suspend(Suspend),
+    /// Answer what a task has asked.
+    Respond(Respond),
     /// Know that another node has tasks for workers.
     Hint(Hint),
     /// Say which workers hold tasks of this node.
@@ -66,6 +70,8 @@ impl Request {
             Self::Complete(_) => UseCase::CompleteTask,
             Self::Fail(_) => UseCase::FailTask,
             Self::Release(_) => UseCase::ReleaseTask,
+            Self::Suspend(_) => UseCase::SuspendTask,
+            Self::Respond(_) => UseCase::RespondTask,
             Self::Hint(_) => UseCase::ClaimTasks,
             Self::HeldHere => UseCase::ListWorkers,
             Self::MethodFigures => UseCase::ListMethods,
@@ -94,6 +100,8 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
+            | Self::Suspend(_)
+            | Self::Respond(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => 1,
@@ -119,6 +127,8 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
+            | Self::Suspend(_)
+            | Self::Respond(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => false,

@@ -58,6 +58,8 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::CompleteTask
         | UseCase::FailTask
         | UseCase::ReleaseTask
+        | UseCase::SuspendTask
+        | UseCase::RespondTask
         | UseCase::ListMethods
         | UseCase::ListWorkers => Cost::Read,
         UseCase::ValidateWorkflow

@@ -205,6 +205,7 @@ impl Service {
                 return Ok(None);
             }
         };
+        let answers = app.answers(begun.flow, &begun.turns).await?;
         let params = row.params.as_ref().map(Payload::to_map);
         let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
         Ok(Some(Claimed {
@@ -213,6 +214,7 @@ impl Service {
             deadline: begun.deadline,
             timeout_ms,
             trace: begun.trace,
+            answers,
             lease: begun.lease,
             attempt: begun.attempt,
             expires_at: begun.expires_at,

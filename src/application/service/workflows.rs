@@ -81,7 +81,9 @@ impl Service {
             | Reply::HeldHere(_)
             | Reply::MethodFigures(_)
             | Reply::Renewed(_)
-            | Reply::Ended(_) => {
+            | Reply::Ended(_)
+            | Reply::Suspended(_)
+            | Reply::Responded(_) => {
                 return Err(Failure::Broken("no reply to new tasks".to_owned()).into());
             }
         };

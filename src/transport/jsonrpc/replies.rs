@@ -3,6 +3,7 @@
 
 mod explained;
 mod history;
+mod people;
 mod secrets;
 mod subscribed;
 mod system;
@@ -54,6 +55,8 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::MethodFigures(figures) => raw(figures),
         Reply::Renewed(renewed) => work::renewed(renewed),
         Reply::Ended(ended) => work::ended(ended),
+        Reply::Suspended(suspended) => people::suspended(suspended),
+        Reply::Responded(responded) => people::responded(responded),
     }
 }
 

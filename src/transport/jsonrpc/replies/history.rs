@@ -10,11 +10,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
+    CancelReason, Dependency, Event, FailureReason, OnExpiry, RequeueReason, RunKind, RunState,
     Specification, StatusCounts,
 };
+use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Priority, Progress, Status};
-use taskledger_domain::{EventId, Payload, Position, Recorded, RunId, TaskId, Timestamp, Version};
+use taskledger_domain::{
+    EventId, Payload, Position, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
+};
 
 /// The result of `tasks.history`.
 pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
@@ -147,6 +150,35 @@ enum Data<'a> {
         message: String,
         #[serde(flatten)]
         fault: &'a OutputFault,
+    },
+    Suspended {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        question: &'a Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    Reminded {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        number: u32,
+        of: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        escalation: Option<&'a Escalation>,
+    },
+    Answered {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        /// An object with `value`.
+        answer: &'a Payload,
+        responded_by: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_behalf_of: Option<&'a str>,
+    },
+    SuspensionExpired {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        fallback_policy: &'static str,
     },
     Completed {
         status: Transition,
@@ -331,6 +363,47 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 fault: &e.fault,
             },
         ),
+        Event::TaskSuspended(e) => (
+            e.task_id,
+            Data::Suspended {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                question: &e.question,
+                expires_at: e.expires_at,
+            },
+        ),
+        Event::TaskReminded(e) => (
+            e.task_id,
+            Data::Reminded {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                number: e.number,
+                of: e.of,
+                escalation: e.escalation.as_ref(),
+            },
+        ),
+        Event::TaskAnswered(e) => (
+            e.task_id,
+            Data::Answered {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                answer: &e.answer,
+                responded_by: &e.responded_by,
+                on_behalf_of: e.on_behalf_of.as_deref(),
+            },
+        ),
+        Event::TaskSuspensionExpired(e) => (
+            e.task_id,
+            Data::SuspensionExpired {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                fallback_policy: match e.policy {
+                    OnExpiry::Fail => "fail",
+                    OnExpiry::Complete { .. } => "complete_with_fallback",
+                    OnExpiry::Continue { .. } => "use_default_and_continue",
+                },
+            },
+        ),
         Event::TaskCompleted(e) => (
             e.task_id,
             Data::Completed {
@@ -353,7 +426,13 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
         Event::TaskRequeued(e) => (
             e.task_id,
             Data::Requeued {
-                status: change(Failed, Pending),
+                status: match e.reason {
+                    RequeueReason::Answered => change(InProgress, Pending),
+                    RequeueReason::Retry
+                    | RequeueReason::Rerun
+                    | RequeueReason::Interrupted
+                    | RequeueReason::Released => change(Failed, Pending),
+                },
                 reason: e.reason,
                 run_id: e.run_id,
                 next_attempt_at: e.next_attempt_at,

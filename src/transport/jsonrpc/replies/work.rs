@@ -2,6 +2,7 @@
 
 use super::super::task_json::RowJson;
 use super::super::text::raw;
+use super::people::AnswersJson;
 use crate::application::api::work::{
     Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, StopReason, WorkerView,
 };
@@ -40,6 +41,9 @@ impl Serialize for ContextJson<'_> {
         map.serialize_entry("user_id", &claimed.task.owner)?;
         map.serialize_entry("deadline", &claimed.deadline)?;
         map.serialize_entry("timeout_seconds", &claimed.timeout_ms.map(seconds))?;
+        if !claimed.answers.is_empty() {
+            map.serialize_entry("answers", &AnswersJson(&claimed.answers))?;
+        }
         if let Some(trace) = &claimed.trace {
             map.serialize_entry("traceparent", trace)?;
         }
@@ -227,6 +231,7 @@ mod tests {
             deadline: None,
             timeout_ms: Some(1500),
             trace: None,
+            answers: Vec::new(),
             lease: LeaseId(id("lease").0),
             attempt: 2,
             expires_at: START,

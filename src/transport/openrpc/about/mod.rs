@@ -5,6 +5,7 @@
 //! to be replaced. Every example is run by a test, by name and by position.
 
 mod past;
+pub mod people;
 mod queries;
 pub mod secrets;
 mod streams;

@@ -10,7 +10,7 @@ pub(super) const METHOD: &str = "print_pdf";
 /// Its task.
 pub(super) const PRINTED: &str = "440e8400-e29b-41d4-a716-446655440000";
 /// What a lease looks like. Every claim has another one.
-const LEASE: &str = "aa0e8400-e29b-41d4-a716-446655440000";
+pub(super) const LEASE: &str = "aa0e8400-e29b-41d4-a716-446655440000";
 const WORKER: &str = "printer-1";
 const RUN: &str = super::RUN;
 const BEGUN: &str = "2026-01-15T10:30:01.000000Z";
@@ -55,7 +55,8 @@ pub(in crate::transport::openrpc) fn claim_schema() -> Value {
         "deadline": time_or_null("When the task must have ended; deadlines of tasks above it count too."),
         "timeout_seconds": {"type": ["number", "null"], "minimum": 0, "description": "How long the attempt may take, whoever renews its lease."},
     }));
-    let trace = json!({"traceparent": {"type": "string", "description": "The W3C trace context of whoever started the run."}});
+    let optional = json!({"answers": {"type": "array", "items": {"type": "object"}, "description": "What the task has asked people in earlier attempts of the run: `suspension_id`, `question`, `value`, `resolution` (`responded` or `expired`), `responded_by`, `answered_at`."},
+        "traceparent": {"type": "string", "description": "The W3C trace context of whoever started the run."}});
     let lease = object(json!({
         "token": name("Names the lease in everything that the worker says of the task."),
         "attempt": {"type": "integer", "minimum": 1},
@@ -65,7 +66,7 @@ pub(in crate::transport::openrpc) fn claim_schema() -> Value {
     object(json!({
         "task": {"allOf": [at("Task")], "description": "As `tasks.get` shows it, without `run` and `blocked_by`."},
         "input": {"type": "object", "description": "What the attempt works on."},
-        "context": with_optional(context, trace),
+        "context": with_optional(context, optional),
         "lease": lease,
     }))
 }
@@ -115,6 +116,7 @@ pub fn claim() -> About {
             ErrorKind::TaskNotFound,
             ErrorKind::InvalidTransition,
             ErrorKind::UnresolvableInput,
+            ErrorKind::UpstreamSuspended,
         ],
         examples: vec![
             Example {

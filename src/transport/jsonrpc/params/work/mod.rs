@@ -6,3 +6,5 @@ pub mod fail;
 pub mod kinds;
 pub mod release;
 pub mod renew;
+pub mod respond;
+pub mod suspend;

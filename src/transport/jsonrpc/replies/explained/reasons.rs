@@ -10,7 +10,7 @@ use taskledger_domain::Timestamp;
 use taskledger_domain::flow::explain::{
     Again, Awaited, Blocked, Cause, Descendants, Explanation, Link, Listed, Reason, TaskRef,
 };
-use taskledger_domain::flow::{CancelReason, FailureReason};
+use taskledger_domain::flow::{CancelReason, FailureReason, Waits};
 use taskledger_domain::limits::cut;
 use taskledger_domain::task::Status;
 use taskledger_projections::{Attempt, RunSummary};
@@ -95,6 +95,7 @@ impl Speaker<'_> {
             Reason::WaitsForSlot(_) => self.slot(),
             Reason::WaitsForDescendants(below) => self.descendants(below),
             Reason::Running => self.running(),
+            Reason::Suspended(waits) => self.suspended(waits),
             Reason::Completed => self.completed(),
             Reason::Failed {
                 harmed_by,
@@ -161,6 +162,24 @@ impl Speaker<'_> {
                 )
             }
         }
+    }
+
+    fn suspended(&self, waits: &Waits) -> Said {
+        let until = waits.expires_at;
+        let ends = until.map_or_else(String::new, |at| format!(", until {at}"));
+        let answer = json!({"task_id": self.e.task.id, "suspension_id": waits.suspension});
+        let next = Steps::new()
+            .now("tasks.respond", answer, "answer it, with a `value`")
+            .all();
+        said(
+            "suspended",
+            format!(
+                "waits for an answer of a person since {}{ends}",
+                waits.since
+            ),
+            json!({"suspension_id": waits.suspension, "since": waits.since, "expires_at": until,
+                "next_steps": next}),
+        )
     }
 
     fn lacks_inputs(&self, refs: &[String], until: Option<Timestamp>) -> Said {
