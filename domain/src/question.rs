@@ -211,6 +211,16 @@ pub fn prepare(
     Ok((asked, question, OnExpiry::Complete { result }))
 }
 
+/// Whether a value can be an answer to anything: no null, no array, no empty text.
+#[must_use]
+pub fn is_answer(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Array(_) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => true,
+    }
+}
+
 /// An answer as it is stored: an object with `value`.
 #[must_use]
 pub fn answer_of(value: Value) -> Payload {

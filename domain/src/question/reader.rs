@@ -1,6 +1,6 @@
 //! Reading a question, with everything that is wrong with it.
 
-use super::{Choice, Escalation, Expected, Fallback, Question};
+use super::{Choice, Escalation, Expected, Fallback, Question, is_answer};
 use crate::contract::{FormFault, Types};
 use crate::suggestion::suggestion;
 use crate::violation::PathSegment;
@@ -176,6 +176,11 @@ impl Reader<'_> {
                 Some(value) if choices.iter().any(|choice| choice.value == *value) => {
                     let path = ["choices".into(), at.into(), "value".into()];
                     self.fault_at(&path, "is there twice", "different values", value);
+                }
+                Some(value) if !is_answer(value) => {
+                    let path = ["choices".into(), at.into(), "value".into()];
+                    let expected = "a boolean, a number, a text that is not empty, or an object";
+                    self.fault_at(&path, "is no answer", expected, value);
                 }
                 Some(value) => choices.push(Choice {
                     value: value.clone(),

@@ -282,7 +282,7 @@ fn a_task_asks_only_so_often_in_a_run() {
         s = asks(s, "a", ("", &asked), CONFIRM).accepted();
         s = answers(s, "a", &asked, Then::Continue).accepted();
     }
-    let _ = asks(s, "a", ("", "one more"), CONFIRM).rejects(Kind::InvalidTransition);
+    let _ = asks(s, "a", ("", "one more"), CONFIRM).rejects(Kind::Invalid);
 }
 
 #[test]

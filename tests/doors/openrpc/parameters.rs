@@ -109,6 +109,8 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.complete", faults::<work::complete::Params>),
     ("tasks.fail", faults::<work::fail::Params>),
     ("tasks.release", faults::<work::release::Params>),
+    ("tasks.suspend", faults::<work::suspend::Params>),
+    ("tasks.respond", faults::<work::respond::Params>),
     ("workers.declare", faults::<workers::declare::Params>),
     ("workers.undeclare", faults::<workers::undeclare::Params>),
     ("workers.drain", faults::<workers::drain::Params>),

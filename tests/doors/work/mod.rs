@@ -10,6 +10,7 @@ mod nodes;
 mod outcomes;
 mod socket;
 mod sockets;
+mod suspensions;
 
 use serde_json::{Value, json};
 use taskledger_testkit::server::Api;

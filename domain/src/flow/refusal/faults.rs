@@ -329,11 +329,6 @@ pub enum TransitionFault {
         /// Its status.
         status: Status,
     },
-    /// A task that has asked people too often in its run cannot ask again.
-    AskedTooOften {
-        /// The task.
-        task: TaskId,
-    },
     /// Nothing in the task is pending or failed.
     NothingToExecute {
         /// The task.

@@ -4,7 +4,6 @@ use super::{Wording, status_is};
 use serde_json::Value;
 use taskledger_domain::Violation;
 use taskledger_domain::flow::{ArchiveFault, CallTask, Changeable, RunConflict, TransitionFault};
-use taskledger_domain::limits::SUSPENSIONS_PER_RUN_MAX;
 use taskledger_domain::task::Status;
 
 /// What would be accepted instead of a task in another status.
@@ -70,12 +69,6 @@ impl Wording<'_> {
             TransitionFault::NotClaimable { task: _, status } => {
                 let expected = "a pending task of a run that waits for nothing but a worker";
                 status_is(status, expected)
-            }
-            TransitionFault::AskedTooOften { task } => {
-                let expected = format!(
-                    "a task that has asked less than {SUSPENSIONS_PER_RUN_MAX} times in its run"
-                );
-                self.of_task("task_id", "Too many questions", &expected, task)
             }
             TransitionFault::NothingToExecute { task } => {
                 let expected = "a task with something pending or failed in it";

@@ -29,7 +29,7 @@ pub fn suspend() -> About {
             "suspension_id": id("Names the wait."),
             "expires_at": time_or_null("When nobody will answer any more; null for never."),
         })),
-        errors: &[ErrorKind::LeaseNotHeld, ErrorKind::InvalidTransition],
+        errors: &[ErrorKind::LeaseNotHeld],
         examples: vec![Example {
             name: "a choice",
             description: "For an hour; without an answer the task fails.",

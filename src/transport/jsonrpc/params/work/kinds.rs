@@ -5,6 +5,7 @@ use super::super::tokens::kinds::each;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::question::is_answer;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
 
@@ -112,7 +113,7 @@ impl Kind for SuspensionText {
     }
 }
 
-/// Any value, as an object with it as `value`; as large and as deep as `inputs` of tasks may be.
+/// An answer, as an object with it as `value`; as large and as deep as `inputs` of tasks may be.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer;
 
@@ -120,10 +121,14 @@ impl Kind for Answer {
     type Out = Payload;
 
     fn schema(&self) -> Value {
-        json!({})
+        json!({"type": ["boolean", "number", "string", "object"], "minLength": 1})
     }
 
     fn parse(&self, value: &Value) -> Result<Payload, Refusal> {
+        if !is_answer(value) {
+            let expected = "true or false, a number, a text that is not empty, or an object";
+            return Err(Fault::new("no answer", expected).into());
+        }
         let mut answer = Map::new();
         answer.insert("value".to_owned(), value.clone());
         let payload = Payload::checked(&answer);

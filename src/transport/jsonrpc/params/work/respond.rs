@@ -48,17 +48,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn any_value_may_be_an_answer_and_none_is_not() {
-        for value in [
-            json!(true),
-            json!(0),
-            json!("x"),
-            json!({"a": [1]}),
-            json!(null),
-        ] {
+    fn answers_are_anything_but_nothing() {
+        for value in [json!(true), json!(0), json!("x"), json!({"a": [1]})] {
             let given = json!({"task_id": ID, "suspension_id": ID, "value": value});
             let read = Params::read(&map(given)).unwrap();
             assert_eq!(read.answer.to_map()["value"], value);
+        }
+        for value in [json!(null), json!(""), json!([1])] {
+            let given = json!({"task_id": ID, "suspension_id": ID, "value": value});
+            assert_eq!(
+                faults(Params::read(&map(given))),
+                [("value".into(), "no answer".into())]
+            );
         }
         assert_eq!(
             faults(Params::read(&map(
