@@ -95,6 +95,8 @@ export interface Task {
   /** Attempts so far. */
   attempt: number;
   next_attempt_at?: string;
+  /** While it waits for a person. */
+  suspension?: { suspension_id: string; question: Question; since: string; expires_at?: string };
   run?: Run;
   [member: string]: unknown;
 }
@@ -191,6 +193,55 @@ export interface Claim {
   lease: Lease;
 }
 
+/** What a person is asked. */
+export interface Question {
+  question: string;
+  /** `text` unless it is said. */
+  response_type?: "text" | "confirm" | "choice" | "form";
+  choices?: { value: unknown; label?: string }[];
+  /** JSON Schema of a form. */
+  schema?: JsonObject;
+  /** Types of the members of a form, in place of `schema`. */
+  fields?: JsonObject;
+  context?: JsonObject;
+  channel_hint?: string;
+  timeout_seconds?: number;
+  fallback_policy?: "fail" | "complete_with_fallback" | "use_default_and_continue";
+  fallback_value?: unknown;
+  retry_policy?: JsonObject;
+}
+
+/** A question that was answered before this attempt. */
+export interface Answer {
+  suspension_id: string;
+  question: Question;
+  value: unknown;
+  /** `expired`: nobody answered, and `value` is what stands for an answer. */
+  resolution: "responded" | "expired";
+  responded_by: string | null;
+  answered_at: string;
+}
+
+/** What `tasks.suspend` answers. */
+export interface Suspended {
+  task_id: string;
+  suspension_id: string;
+  /** When nobody will answer any more. */
+  expires_at: string | null;
+}
+
+/** What `tasks.respond` answers. */
+export interface Responded {
+  task_id: string;
+  suspension_id: string;
+  resolution: "responded";
+  value: unknown;
+  choice_label?: string;
+  responded_by: string;
+  /** How the task stands now. */
+  status: TaskStatus;
+}
+
 /** Where a claimed task stands. */
 export interface ClaimContext {
   root_task_id: string;
@@ -198,6 +249,8 @@ export interface ClaimContext {
   user_id: string | null;
   deadline: string | null;
   timeout_seconds: number | null;
+  /** What the task has asked people in earlier attempts of the run, oldest first. */
+  answers?: Answer[];
   /** W3C trace context. */
   traceparent?: string;
 }

@@ -115,6 +115,39 @@ class Lease(TypedDict):
     lease_seconds: int
 
 
+class Answer(TypedDict, total=False):
+    """A question that was answered. ``resolution``: ``responded``, or ``expired`` when ``value`` is
+    what stands for an answer; ``responded_by`` is ``None`` then.
+    """
+
+    suspension_id: str
+    question: JsonObject
+    value: Any
+    resolution: str
+    responded_by: str | None
+    answered_at: str
+
+
+class Suspended(TypedDict, total=False):
+    """What ``tasks.suspend`` answers. ``expires_at``: when nobody will answer any more."""
+
+    task_id: str
+    suspension_id: str
+    expires_at: str | None
+
+
+class Responded(TypedDict, total=False):
+    """What ``tasks.respond`` answers: the answer, and how the task stands now."""
+
+    task_id: str
+    suspension_id: str
+    resolution: str
+    value: Any
+    choice_label: str
+    responded_by: str
+    status: Status
+
+
 class ClaimContext(TypedDict, total=False):
     """What an attempt belongs to. ``timeout_seconds`` bounds the attempt, ``deadline`` the task."""
 
@@ -123,6 +156,7 @@ class ClaimContext(TypedDict, total=False):
     user_id: str | None
     deadline: str | None
     timeout_seconds: float | None
+    answers: list[Answer]
     traceparent: str
 
 

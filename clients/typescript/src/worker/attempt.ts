@@ -37,7 +37,7 @@ export interface Told {
 
 /** The call that ends an attempt, on its way. */
 export interface Report {
-  method: "tasks.complete" | "tasks.fail" | "tasks.release";
+  method: "tasks.complete" | "tasks.fail" | "tasks.suspend" | "tasks.release";
   /** JSON. */
   params: string;
   /** When it was sent; `undefined` while it waits. */
