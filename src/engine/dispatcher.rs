@@ -5,6 +5,8 @@
 //! soon as its executor has ended. Attempts of pure executors are not launched but ended in the turn
 //! that starts them, when what they need is at hand and small.
 
+mod ends;
+
 use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
 use super::executor::{Job, ProgressReporter};
@@ -12,9 +14,10 @@ use super::job_source::{JobSource, Material, MaterialError};
 use super::secrets::{SecretTexts, TooLarge};
 use crate::application::ports::{Attempts, Secrets, SecretsError, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
-use crate::clock::{Clock, SharedClock};
+use crate::clock::SharedClock;
 use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
+use ends::end_of;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -23,10 +26,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use taskledger_auth::SecretName;
-use taskledger_domain::flow::{Command, FailureReason, Suspend};
+use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
-use taskledger_domain::{FlowId, Payload, SuspensionId, TaskId, Timestamp};
+use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -366,43 +369,6 @@ impl Dispatcher {
                 .await;
             tokio::time::sleep(PROGRESS_INTERVAL).await;
         }
-    }
-}
-
-/// The command that reports how an attempt ended; none for one that was stopped.
-fn end_of(
-    started: &Started,
-    outcome: AttemptOutcome,
-    progress: Progress,
-    clock: &dyn Clock,
-) -> Option<Command> {
-    let (task, attempt) = (started.launch.task, started.launch.attempt);
-    match outcome {
-        AttemptOutcome::Completed(result) => Some(Command::Complete {
-            task,
-            attempt,
-            result,
-            lease: None,
-        }),
-        AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
-            task,
-            attempt,
-            error,
-            reason,
-            progress,
-            lease: None,
-        }),
-        AttemptOutcome::Asked(asked) => Some(Command::Suspend(Suspend {
-            task,
-            attempt,
-            lease: None,
-            suspension: SuspensionId(clock.uuid()),
-            asked: asked.asked,
-            question: asked.question,
-            on_answer: asked.on_answer,
-            on_expiry: asked.on_expiry,
-        })),
-        AttemptOutcome::Stopped => None,
     }
 }
 

@@ -1,3 +1,5 @@
+//! Reading questions, and what answers them.
+
 use super::{AnswerFault, Expected, Fallback, Question};
 use serde_json::{Value, json};
 
