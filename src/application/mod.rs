@@ -55,6 +55,7 @@ pub mod rows;
 pub mod schema_cache;
 mod sending;
 pub mod service;
+mod siblings;
 pub mod slots;
 mod stream_reader;
 mod ticketing;

@@ -19,6 +19,7 @@ import type {
   ListQuery,
   MethodDeclaration,
   Renewed,
+  Sibling,
   Run,
   Started,
   Task,
@@ -65,7 +66,7 @@ const KEYED: ReadonlySet<string> = new Set([
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {
@@ -279,6 +280,11 @@ export class WorkersClient {
   /** Gives a task back for others; uses up no retry. */
   release(taskId: string, lease: string, options?: CallOptions): Promise<Ended> {
     return this.#client.call("tasks.release", { task_id: taskId, lease }, options);
+  }
+
+  /** Another task below the same parent as a claimed one, by name or id, with its result. */
+  siblingOutput(taskId: string, lease: string, name: string, options?: CallOptions): Promise<Sibling> {
+    return this.#client.call("tasks.sibling_output", { task_id: taskId, lease, name }, options);
   }
 
   /** Declares a method: its tasks wait for a worker even while none is connected. Replaces an earlier declaration. */

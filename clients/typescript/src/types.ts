@@ -229,6 +229,15 @@ export interface Renewed {
   reason?: string;
 }
 
+/** A task beside a claimed one. */
+export interface Sibling {
+  task_id: string;
+  name: string;
+  status: TaskStatus;
+  /** Its result; `null` until it has completed. */
+  output: JsonObject | null;
+}
+
 export interface Ended {
   task_id: string;
   status: TaskStatus;

@@ -1,6 +1,6 @@
 //! What requests that concern a flow are answered.
 
-use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed};
+use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed, Sibling};
 use super::{AwaitedWorkers, Facts, HistoryCursor, Queue};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub enum Reply {
     Renewed(Renewed),
     /// An attempt of a worker ended.
     Ended(Ended),
+    /// A task beside one that a worker holds.
+    Sibling(Sibling),
 }
 
 /// Tasks that were created.

@@ -1,7 +1,7 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
 use super::webhooks::Callback;
-use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew};
+use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew, SiblingOutput};
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
@@ -39,6 +39,8 @@ pub enum Request {
     Fail(Fail),
     /// Give a task back.
     Release(Release),
+    /// Read the result of a task beside one that a worker holds.
+    SiblingOutput(SiblingOutput),
     /// Know that another node has tasks for workers.
     Hint(Hint),
     /// Say which workers hold tasks of this node.
@@ -66,6 +68,7 @@ impl Request {
             Self::Complete(_) => UseCase::CompleteTask,
             Self::Fail(_) => UseCase::FailTask,
             Self::Release(_) => UseCase::ReleaseTask,
+            Self::SiblingOutput(_) => UseCase::ReadSibling,
             Self::Hint(_) => UseCase::ClaimTasks,
             Self::HeldHere => UseCase::ListWorkers,
             Self::MethodFigures => UseCase::ListMethods,
@@ -94,6 +97,7 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
+            | Self::SiblingOutput(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => 1,
@@ -119,6 +123,7 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
+            | Self::SiblingOutput(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => false,

@@ -163,6 +163,30 @@ pub struct Release {
     pub lease: LeaseId,
 }
 
+/// A worker wants the result of another task below the same parent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SiblingOutput {
+    /// The task that it holds.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// The name or id of the other task.
+    pub name: String,
+}
+
+/// A task beside another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sibling {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it stands.
+    pub status: Status,
+    /// Its result, once it has completed.
+    pub output: Option<Payload>,
+}
+
 /// Why a worker should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {

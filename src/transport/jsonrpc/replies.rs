@@ -54,6 +54,7 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::MethodFigures(figures) => raw(figures),
         Reply::Renewed(renewed) => work::renewed(renewed),
         Reply::Ended(ended) => work::ended(ended),
+        Reply::Sibling(sibling) => work::sibling(sibling),
     }
 }
 

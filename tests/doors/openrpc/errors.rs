@@ -259,6 +259,7 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.complete", -31010, lease(json!({"output": {}}))),
         ("tasks.fail", -31010, lease(json!({"error": "e"}))),
         ("tasks.release", -31010, lease(json!({}))),
+        ("tasks.sibling_output", -31010, lease(json!({"name": "a"}))),
         ("webhooks.get", -32014, json!({"id": UNKNOWN})),
         ("webhooks.update", -32014, json!({"id": UNKNOWN})),
         ("webhooks.delete", -32014, json!({"id": UNKNOWN})),

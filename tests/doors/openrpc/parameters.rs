@@ -109,6 +109,10 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.complete", faults::<work::complete::Params>),
     ("tasks.fail", faults::<work::fail::Params>),
     ("tasks.release", faults::<work::release::Params>),
+    (
+        "tasks.sibling_output",
+        faults::<work::sibling_output::Params>,
+    ),
     ("workers.declare", faults::<workers::declare::Params>),
     ("workers.undeclare", faults::<workers::undeclare::Params>),
     ("workers.drain", faults::<workers::drain::Params>),

@@ -8,6 +8,7 @@ mod claims;
 mod documents;
 mod nodes;
 mod outcomes;
+mod siblings;
 mod socket;
 mod sockets;
 

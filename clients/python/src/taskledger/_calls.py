@@ -15,6 +15,7 @@ from .types import (
     MethodInfo,
     MethodInfos,
     Renewed,
+    Sibling,
     Started,
     Status,
     Task,
@@ -363,6 +364,16 @@ class Calls:
         """
         answer = self.call("tasks.release", {"task_id": task_id, "lease": lease})
         return cast(Ended, answer)
+
+    def sibling_output(self, task_id: str, lease: str, name: str) -> Sibling:
+        """Another task below the same parent as a claimed one, by name or id, with its result.
+
+        :raises LeaseNotHeld: the claim is over.
+        :raises InvalidParams: no such task, or several; the message says what there is.
+        """
+        members: JsonObject = {"task_id": task_id, "lease": lease, "name": name}
+        answer = self.call("tasks.sibling_output", members)
+        return cast(Sibling, answer)
 
     def workers_declare(
         self,

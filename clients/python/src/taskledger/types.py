@@ -150,6 +150,15 @@ class Renewed(TypedDict, total=False):
     reason: str
 
 
+class Sibling(TypedDict):
+    """What ``tasks.sibling_output`` answers. ``output`` is ``None`` until the task has completed."""
+
+    task_id: str
+    name: str
+    status: Status
+    output: JsonObject | None
+
+
 class Ended(TypedDict, total=False):
     """What ``tasks.complete``, ``tasks.fail`` and ``tasks.release`` answer."""
 

@@ -110,7 +110,7 @@ pub enum Fault {
         /// The task.
         task: CallTask,
         /// Which, and why; its path begins at the task.
-        violation: Violation,
+        violation: Box<Violation>,
     },
     /// A task that is to be created and run has a deadline in the past.
     NewDeadlinePassed {
@@ -134,7 +134,10 @@ impl Fault {
     pub fn unresolved(task: CallTask, unresolved: Unresolved) -> Self {
         match unresolved {
             Unresolved::Wire(unwired) => Self::Wiring { task, unwired },
-            Unresolved::Template(violation) => Self::Template { task, violation },
+            Unresolved::Template(violation) => {
+                let violation = Box::new(violation);
+                Self::Template { task, violation }
+            }
         }
     }
 }

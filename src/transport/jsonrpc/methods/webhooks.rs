@@ -355,6 +355,7 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::MethodFigures(_)
         | api::Reply::Renewed(_)
         | api::Reply::Ended(_)
+        | api::Reply::Sibling(_)
         | api::Reply::History(_) => result.into(),
     })
 }

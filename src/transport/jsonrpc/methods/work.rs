@@ -4,14 +4,16 @@
 use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::RpcError;
 use super::super::params::nothing;
-use super::super::params::work::{claim, complete, fail, release, renew};
+use super::super::params::work::{claim, complete, fail, release, renew, sibling_output};
 use super::super::params::workers::{declare, drain, undeclare};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::{answer, boxed, called};
 use crate::application::Service;
 use crate::application::api::Request;
-use crate::application::api::work::{Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew};
+use crate::application::api::work::{
+    Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, SiblingOutput,
+};
 use crate::transport::openrpc::about;
 use serde_json::value::RawValue;
 use taskledger_domain::{LeaseId, TaskId};
@@ -114,6 +116,26 @@ fn of_tasks() -> Vec<Method<Service>> {
                         lease: named(p.task, p.lease)?,
                     };
                     called(&service, &call.context, Request::Release(release)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.sibling_output",
+            title: "Read Sibling Output",
+            summary: "Read the result of another task below the same parent as a claimed one",
+            tags: &["task", "worker"],
+            params: sibling_output::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::work::sibling_output(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = sibling_output::Params::read(&call.params)?;
+                    let wanted = SiblingOutput {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        name: p.name,
+                    };
+                    called(&service, &call.context, Request::SiblingOutput(wanted)).await
                 })
             },
         },

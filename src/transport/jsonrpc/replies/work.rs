@@ -3,14 +3,14 @@
 use super::super::task_json::RowJson;
 use super::super::text::raw;
 use crate::application::api::work::{
-    Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, StopReason, WorkerView,
+    Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, Sibling, StopReason, WorkerView,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use taskledger_domain::task::Status;
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::{Payload, TaskId, Timestamp};
 
 /// A claimed task, as a worker gets it.
 #[derive(Debug, Clone, Copy)]
@@ -123,6 +123,23 @@ pub(super) fn ended(ended: &Ended) -> Box<RawValue> {
         task_id: ended.task,
         status: ended.status,
         next_attempt_at: ended.next_attempt_at,
+    })
+}
+
+/// The result of `tasks.sibling_output`.
+pub(super) fn sibling(sibling: &Sibling) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct Result<'a> {
+        task_id: TaskId,
+        name: &'a str,
+        status: Status,
+        output: Option<&'a Payload>,
+    }
+    raw(&Result {
+        task_id: sibling.task,
+        name: &sibling.name,
+        status: sibling.status,
+        output: sibling.output.as_ref(),
     })
 }
 

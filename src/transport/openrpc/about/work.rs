@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 pub(super) const METHOD: &str = "print_pdf";
 /// Its task.
 pub(super) const PRINTED: &str = "440e8400-e29b-41d4-a716-446655440000";
+/// A task that workers carry out, and one beside it that has ended.
+const BOUND: &str = "450e8400-e29b-41d4-a716-446655440000";
+const COVER: &str = "450e8400-e29b-41d4-a716-446655440001";
 /// What a lease looks like. Every claim has another one.
 const LEASE: &str = "aa0e8400-e29b-41d4-a716-446655440000";
 const WORKER: &str = "printer-1";
@@ -17,7 +20,7 @@ const BEGUN: &str = "2026-01-15T10:30:01.000000Z";
 const EXPIRES: &str = "2026-01-15T10:31:01.000000Z";
 
 /// The calls after which the examples here can be sent.
-pub(super) fn set_up() -> [Value; 2] {
+pub(super) fn set_up() -> [Value; 3] {
     [
         json!({"method": "workers.declare", "params": {
             "method": METHOD, "description": "Prints a page.", "defaults": {"timeout_seconds": 600}, "limit": 10,
@@ -26,6 +29,15 @@ pub(super) fn set_up() -> [Value; 2] {
             "tasks": [{
                 "id": PRINTED, "name": "print", "schemas": {"type": "remote", "method": METHOD}, "inputs": {"page": 1},
             }],
+        }}),
+        json!({"method": "tasks.execute", "params": {
+            "tasks": [
+                {"id": "book", "name": "book"},
+                {"id": COVER, "name": "cover", "parent_id": "book", "schemas": {"method": "echo_executor"},
+                 "inputs": {"pages": 2}},
+                {"id": BOUND, "name": "bind", "parent_id": "book", "dependencies": [{"id": COVER}],
+                 "schemas": {"type": "remote", "method": "bind_book"}},
+            ],
         }}),
     ]
 }
@@ -215,6 +227,28 @@ pub fn release() -> About {
             "Somebody else goes on.",
             json!({"task_id": PRINTED, "lease": LEASE}),
             json!({"task_id": PRINTED, "status": "pending"}),
+        ),
+    }
+}
+
+/// `tasks.sibling_output`.
+#[must_use]
+pub fn sibling_output() -> About {
+    About {
+        description: "Reads the result of another task below the same parent as a task that the worker holds, by name or id. It is null until that task has completed. Results that a task is known to need belong into `schemas.wiring`, which waits for them.",
+        result: "sibling",
+        schema: object(json!({
+            "task_id": at("TaskId"),
+            "name": name("Its name."),
+            "status": at("Status"),
+            "output": {"type": ["object", "null"], "description": "Its `result`."},
+        })),
+        errors: &[ErrorKind::LeaseNotHeld],
+        examples: one(
+            "the task before",
+            "What the cover of the book came to.",
+            json!({"task_id": BOUND, "lease": LEASE, "name": "cover"}),
+            json!({"task_id": COVER, "name": "cover", "status": "completed", "output": {"pages": 2}}),
         ),
     }
 }

@@ -6,3 +6,4 @@ pub mod fail;
 pub mod kinds;
 pub mod release;
 pub mod renew;
+pub mod sibling_output;

@@ -106,12 +106,12 @@ fn values_that_are_not_acceptable() {
         unwired(second, WireFault::MayBeAbsent),
         Fault::Template {
             task: second,
-            violation: Violation::new(
+            violation: Box::new(Violation::new(
                 &["inputs".into(), "k".into()],
                 "Invalid reference",
                 "a reference",
                 &json!("x"),
-            ),
+            )),
         },
         Fault::NewDeadlinePassed {
             task: second,
