@@ -35,6 +35,7 @@ pub mod idempotency;
 pub mod leases;
 mod leasing;
 pub mod limits;
+mod lineage;
 mod loading;
 pub mod mailbox;
 pub mod naming;

@@ -182,11 +182,25 @@ export interface Lease {
   lease_seconds: number;
 }
 
+/** Where a value of an input came from. */
+export interface Origin {
+  /** A JSON pointer into the input. */
+  input: string;
+  reference: string;
+  task_id: string;
+  attempt: number;
+  event_id: string;
+  /** Its place in the history of the flow. */
+  sequence: number;
+}
+
 /** A task that a worker has claimed. */
 export interface Claim {
   task: Task;
   /** What the attempt works on. */
   input: JsonObject;
+  /** Where values of the input came from; absent when all of them are literal. */
+  lineage?: Origin[];
   context: ClaimContext;
   lease: Lease;
 }

@@ -6,6 +6,7 @@
 //! that it means the same in every later call. Values are looked up when an attempt begins and are not written back.
 //! With `schemas.templates`, texts of literal inputs hold references too (`templates.rs`).
 
+mod filling;
 mod form;
 mod place;
 mod stored;
@@ -13,16 +14,21 @@ mod template;
 mod templates;
 #[cfg(test)]
 mod tests;
+mod uses;
 
+use filling::Filling;
 pub use form::form_faults;
 use place::{Found, Place, readings};
 pub use stored::{Unresolved, copied, resolve};
-use templates::{Filling, Templates};
+use templates::Templates;
+use uses::pointer;
+pub use uses::{POINTER_CHARS_MAX, Use};
 
 use crate::contract::{Mismatch, Type, Types};
 use crate::flow::Specification;
 use crate::limits;
 use crate::payload::Unfit;
+use crate::violation::PathSegment;
 use crate::{Payload, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -284,6 +290,24 @@ impl Wiring {
             values.extend(filled);
         }
         values
+    }
+
+    /// Each value that may come from a result: of wires, and of templates in the literal inputs. Cost: O(size of the
+    /// inputs).
+    #[must_use]
+    pub fn uses(&self, literal: &Payload) -> Vec<Use> {
+        let wires = self.wires.iter().map(|wire| Use {
+            input: pointer(&[PathSegment::from(wire.key.as_str())]),
+            need: Need {
+                text: wire.text.as_str().into(),
+                from: wire.from.clone(),
+            },
+        });
+        let mut uses: Vec<Use> = wires.collect();
+        if self.templates.is_some() {
+            templates::uses(&literal.to_map(), &mut uses);
+        }
+        uses
     }
 
     /// The tasks whose results are needed.

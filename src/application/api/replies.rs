@@ -1,12 +1,13 @@
 //! What requests that concern a flow are answered.
 
 use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed, Sibling};
-use super::{AwaitedWorkers, Facts, HistoryCursor, Queue};
+use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::explain::Explanation;
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Attempt, RunSummary};
 
 /// The id of each task under the name by which the caller knows it. Shared: a reply may be kept and sent.
@@ -119,6 +120,8 @@ pub struct Explained {
     pub queue: Option<Queue>,
     /// For a task that only lacks a worker: those that it waits for.
     pub workers: Option<AwaitedWorkers>,
+    /// Where the inputs of the latest attempt came from; `None`: all of them are literal, or it was not found.
+    pub lineage: Option<Vec<Origin>>,
 }
 
 /// One page of a history.
@@ -131,6 +134,8 @@ pub struct HistoryPage {
     /// In the order that was asked for.
     #[serde(with = "recorded")]
     pub events: Vec<Arc<Recorded>>,
+    /// Where inputs came from, by the version of the event that says that their attempt began.
+    pub lineages: HashMap<Version, Vec<Origin>>,
     /// Where the next page begins, if there is one.
     pub next: Option<HistoryCursor>,
 }

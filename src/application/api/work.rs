@@ -1,5 +1,6 @@
 //! Work that is done outside the server: what workers ask for and say, and what they are told.
 
+use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub struct Claimed {
     pub task: Arc<TaskRow>,
     /// What the attempt works on.
     pub input: Payload,
+    /// Where values of it came from; `None`: all of them are literal.
+    pub lineage: Option<Vec<Origin>>,
     /// When the attempt must have ended, ancestors' deadlines included.
     pub deadline: Option<Timestamp>,
     /// Milliseconds that the attempt may take.

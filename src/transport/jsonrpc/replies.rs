@@ -3,6 +3,7 @@
 
 mod explained;
 mod history;
+mod lineage;
 mod secrets;
 mod subscribed;
 mod system;

@@ -6,6 +6,7 @@
 mod callers;
 mod claims;
 mod documents;
+mod lineage;
 mod nodes;
 mod outcomes;
 mod siblings;

@@ -126,8 +126,25 @@ class ClaimContext(TypedDict, total=False):
     traceparent: str
 
 
-class Claim(TypedDict):
-    """A task that this worker may work on, with its input and the lease."""
+class Origin(TypedDict):
+    """Where a value of an input came from. ``input`` is a JSON pointer."""
+
+    input: str
+    reference: str
+    task_id: str
+    attempt: int
+    event_id: str
+    sequence: int
+
+
+class _Lineage(TypedDict, total=False):
+    lineage: list[Origin]
+
+
+class Claim(_Lineage):
+    """A task that this worker may work on, with its input and the lease. ``lineage`` says where
+    values of the input came from; it is absent when all of them are literal.
+    """
 
     task: Task
     input: JsonObject

@@ -6,10 +6,9 @@
 use super::form::is_reference;
 use super::place::{Found, Place, readings};
 use super::template::{self, Part, Unclosed, parts};
-use super::{Need, REFERENCE, is_static, reference};
+use super::{Need, REFERENCE, Use, is_static, pointer, reference};
 use crate::flow::{Dependency, Specification};
 use crate::limits;
-use crate::payload::Unfit;
 use crate::violation::PathSegment;
 use crate::{Payload, TaskId, Violation};
 use serde_json::{Map, Value};
@@ -20,8 +19,6 @@ mod tests;
 
 /// The member of `schemas`.
 pub(super) const MEMBER: &str = "templates";
-/// Characters of a path in the error of an attempt.
-const PATH_CHARS_MAX: usize = 256;
 
 /// Where a value comes from.
 type Source = (TaskId, Place);
@@ -85,122 +82,21 @@ impl Templates {
     }
 }
 
-/// Puts values into texts.
-pub(super) struct Filling<'f> {
-    pub(super) values: BTreeMap<&'f str, Found<'f>>,
-    /// Of the inputs, with all that was put in.
-    pub(super) bytes: usize,
-    /// Values that cannot stand in a text.
-    pub(super) unlike: Vec<String>,
-}
-
-impl Filling<'_> {
-    /// The inputs with their values. Cost: O(size), of what is put in too.
-    ///
-    /// # Errors
-    /// Together they are too large.
-    pub(super) fn fill(&mut self, inputs: &mut Map<String, Value>) -> Result<(), Unfit> {
-        let mut path = Vec::new();
-        for (key, value) in inputs {
-            path.push(PathSegment::from(key.as_str()));
-            self.fill_value(value, &mut path)?;
-            path.pop();
-        }
-        Ok(())
-    }
-
-    fn fill_value(&mut self, value: &mut Value, path: &mut Vec<PathSegment>) -> Result<(), Unfit> {
-        match value {
-            Value::String(text) if template::may_have(text) => {
-                if let Some(filled) = self.filled(text, path)? {
-                    *value = filled;
-                }
-            }
-            Value::Array(items) => {
-                for (i, item) in items.iter_mut().enumerate() {
-                    path.push(PathSegment::from(i));
-                    self.fill_value(item, path)?;
-                    path.pop();
-                }
-            }
-            Value::Object(members) => {
-                for (key, member) in members {
-                    path.push(PathSegment::from(key.as_str()));
-                    self.fill_value(member, path)?;
-                    path.pop();
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-        Ok(())
-    }
-
-    /// `None`: the text is meant as it stands.
-    fn filled(&mut self, text: &str, path: &[PathSegment]) -> Result<Option<Value>, Unfit> {
-        let Ok(parts) = read(text) else {
-            return Ok(None);
-        };
-        if let [Part::Reference(reference)] = parts[..] {
-            let Some(found) = self.values.get(reference) else {
-                return Ok(None);
-            };
-            self.bytes += found.bytes();
-            self.check_size()?;
-            return Ok(Some(found.to_value()));
-        }
-        let mut filled = String::with_capacity(text.len());
-        for part in parts {
-            match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Escape {
-                    backslashes,
-                    braces,
-                    ..
-                } => {
-                    filled.extend(std::iter::repeat_n('\\', backslashes));
-                    filled.push_str(if braces { template::OPEN } else { "" });
-                }
-                Part::Reference(reference) => {
-                    let before = filled.len();
-                    match self.values.get(reference) {
-                        Some(Found::Value(Value::String(text))) => filled.push_str(text),
-                        Some(Found::Value(value @ (Value::Number(_) | Value::Bool(_)))) => {
-                            filled.push_str(&value.to_string());
-                        }
-                        Some(found) => self.unlike.push(unlike(path, reference, found)),
-                        None => {}
-                    }
-                    self.bytes += filled.len() - before;
-                    self.check_size()?;
-                }
+/// Adds each template with the place of its text.
+pub(super) fn uses(inputs: &Map<String, Value>, uses: &mut Vec<Use>) {
+    each_text(inputs, &mut |path, text| {
+        for part in read(text).unwrap_or_default() {
+            if let Part::Reference(text) = part {
+                let need = Need {
+                    text: text.into(),
+                    from: reference(text),
+                };
+                let input = pointer(path);
+                uses.push(Use { input, need });
             }
         }
-        Ok(Some(Value::String(filled)))
-    }
-
-    const fn check_size(&self) -> Result<(), Unfit> {
-        if self.bytes > limits::PAYLOAD_BYTES_MAX {
-            return Err(Unfit::TooLarge(self.bytes));
-        }
-        Ok(())
-    }
-}
-
-fn unlike(path: &[PathSegment], reference: &str, found: &Found<'_>) -> String {
-    let names = path.iter().map(|step| match step {
-        PathSegment::Key(name) => name.clone(),
-        PathSegment::Index(i) => i.to_string(),
+        true
     });
-    let path: String = names.collect::<Vec<_>>().join("/");
-    let path: String = path.chars().take(PATH_CHARS_MAX).collect();
-    let kind = match found {
-        Found::Value(Value::Null) => "null",
-        Found::Value(Value::Array(_)) => "array",
-        Found::Value(_) | Found::Whole(_) => "object",
-    };
-    format!(
-        "`{path}`: {reference} is {kind}, expected a string, number or boolean within a longer text"
-    )
 }
 
 /// The values that results have in the inputs of an attempt; null stands for what is literal.
@@ -367,7 +263,7 @@ fn texts(specification: &Specification) -> Option<Map<String, Value>> {
 }
 
 /// The pieces of a text that is well-formed as a whole.
-fn read(text: &str) -> Result<Vec<Part<'_>>, Unclosed<'_>> {
+pub(super) fn read(text: &str) -> Result<Vec<Part<'_>>, Unclosed<'_>> {
     parts(text).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::task_json::RowJson;
 use super::super::text::raw;
+use super::lineage::LineageJson;
 use crate::application::api::work::{
     Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, Sibling, StopReason, WorkerView,
 };
@@ -22,9 +23,12 @@ struct ClaimsJson<'a>(&'a Claims);
 
 impl Serialize for ClaimJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("task", &RowJson(&self.0.task))?;
         map.serialize_entry("input", &self.0.input)?;
+        if let Some(lineage) = &self.0.lineage {
+            map.serialize_entry("lineage", &LineageJson(lineage))?;
+        }
         map.serialize_entry("context", &ContextJson(self.0))?;
         map.serialize_entry("lease", &LeaseJson(self.0))?;
         map.end()
@@ -241,6 +245,7 @@ mod tests {
         let view = view("work");
         Claimed {
             input: Payload::parse(r#"{"z": 1.0}"#).unwrap(),
+            lineage: None,
             deadline: None,
             timeout_ms: Some(1500),
             trace: None,

@@ -1,6 +1,7 @@
 //! The methods by which programs outside the server do tasks.
 
 use super::super::schemas::{at, object, with_optional};
+use super::past::lineage;
 use super::{About, Example};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
@@ -74,12 +75,15 @@ pub(in crate::transport::openrpc) fn claim_schema() -> Value {
         "expires_at": time("The lease ends then unless it is renewed."),
         "lease_seconds": {"type": "integer", "minimum": 1, "description": "How long each renewal holds unless it says otherwise."},
     }));
-    object(json!({
+    let claim = object(json!({
         "task": {"allOf": [at("Task")], "description": "As `tasks.get` shows it, without `run` and `blocked_by`."},
         "input": {"type": "object", "description": "What the attempt works on."},
         "context": with_optional(context, trace),
         "lease": lease,
-    }))
+    }));
+    let lineage =
+        lineage("Where values of the input came from; absent when all of them are literal.");
+    with_optional(claim, json!({"lineage": lineage}))
 }
 
 fn one(
