@@ -8,14 +8,17 @@ use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use taskledger_domain::flow::{Event, Flow};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::wiring::{self, Use, Wiring};
 use taskledger_domain::{EventId, FlowId, Recorded, TaskId, Version};
 
 /// Values of one answer whose origin is told; attempts beyond it are told without.
-pub const ORIGINS_MAX: usize = 5_000;
+const ORIGINS_MAX: usize = 5_000;
+/// Bytes of specifications, and of results, that are read for one answer.
+const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events that are read before their bytes are counted.
+const CHUNK_EVENTS: usize = 16;
 /// Events that are looked through for specifications that have been replaced.
 const SCANNED_MAX: usize = 20_000;
 
@@ -47,7 +50,7 @@ struct Wired {
 
 impl App {
     /// The origins of values for each of these attempts of a flow, in the order of the inputs; nothing for attempts
-    /// whose inputs are literal, and for those beyond [`ORIGINS_MAX`] or whose specification is too far back. Values
+    /// whose inputs are literal, and for those beyond [`ORIGINS_MAX`], [`READ_BYTES_MAX`] and [`SCANNED_MAX`]. Values
     /// that were not there, or are defaults, have no origin. Cost: O(specifications, and results that they name),
     /// read piece by piece.
     ///
@@ -66,47 +69,55 @@ impl App {
         if wired.is_empty() {
             return Ok(HashMap::new());
         }
-        let sources = wired.iter().flat_map(|it| &it.uses);
-        let sources: Arc<BTreeSet<TaskId>> = Arc::new(sources.filter_map(Use::source).collect());
+        let mut by_source = HashMap::<TaskId, Vec<(usize, usize)>>::new();
+        for (k, wired) in wired.iter().enumerate() {
+            for (n, it) in wired.uses.iter().enumerate() {
+                let source = it.source().into_iter();
+                source.for_each(|task| by_source.entry(task).or_default().push((k, n)));
+            }
+        }
+        let sources: BTreeSet<TaskId> = by_source.keys().copied().collect();
         let look = move |state: &Flow| {
             let tasks = sources.iter().filter_map(|id| state.task(*id));
             let completed = tasks.filter(|task| task.status == Status::Completed);
-            completed.map(|it| it.outcome_at).collect::<BTreeSet<_>>()
+            completed
+                .map(|it| (it.outcome_at, it.id))
+                .collect::<BTreeMap<_, _>>()
         };
-        let completed = self
-            .flows
-            .look_anywhere(flow, engine_metadata(), look)
-            .await?;
-        let completed: Vec<Version> = completed.into_iter().collect();
-        let mut found: Vec<BTreeMap<usize, Origin>> =
-            wired.iter().map(|_| BTreeMap::new()).collect();
+        let look = self.flows.look_anywhere(flow, engine_metadata(), look);
+        let completed = look.await?;
+        let mut found: Vec<BTreeMap<usize, Origin>> = vec![BTreeMap::new(); wired.len()];
         let learn = |recorded: &Recorded| {
             let Event::TaskCompleted(e) = recorded.event.as_ref() else {
                 return;
             };
             let result = e.result.to_map();
-            for (wired, found) in wired.iter().zip(&mut found) {
-                if wired.start.1.is_some_and(|start| start < recorded.version) {
+            for &(k, n) in by_source.get(&e.task_id).into_iter().flatten() {
+                let (it, start) = (&wired[k].uses[n], wired[k].start.1);
+                let is_later = start.is_some_and(|start| start < recorded.version);
+                if is_later || !it.is_in(&result) {
                     continue;
                 }
-                let uses = wired.uses.iter().enumerate();
-                let of_task = uses.filter(|(_, it)| it.source() == Some(e.task_id));
-                for (n, it) in of_task.filter(|(_, it)| it.is_in(&result)) {
-                    let origin = Origin {
-                        input: it.input.clone(),
-                        reference: it.reference().to_owned(),
-                        task: e.task_id,
-                        attempt: e.attempt,
-                        event: recorded.id,
-                        sequence: recorded.version,
-                    };
-                    found.insert(n, origin);
-                }
+                let origin = Origin {
+                    input: it.input.clone(),
+                    reference: it.reference().to_owned(),
+                    task: e.task_id,
+                    attempt: e.attempt,
+                    event: recorded.id,
+                    sequence: recorded.version,
+                };
+                found[k].insert(n, origin);
             }
         };
-        reader.versions(&completed, learn).await?;
-        let lineages = wired.into_iter().zip(found);
-        let lineages = lineages.map(|(it, found)| (it.start, found.into_values().collect()));
+        let versions: Vec<Version> = completed.keys().copied().collect();
+        let read = within_bytes(reader, &versions, learn).await?;
+        // Whoever needs a result that was not read is told nothing rather than a part.
+        let unread = versions[read..].iter().map(|version| completed[version]);
+        let unread = unread.flat_map(|task| by_source.get(&task).into_iter().flatten());
+        let unknown: BTreeSet<usize> = unread.map(|(k, _)| *k).collect();
+        let lineages = wired.into_iter().zip(found).enumerate();
+        let lineages = lineages.filter(|(k, _)| !unknown.contains(k));
+        let lineages = lineages.map(|(_, (it, found))| (it.start, found.into_values().collect()));
         Ok(lineages.collect())
     }
 
@@ -196,9 +207,30 @@ impl App {
             }
         };
         let versions: Vec<Version> = specified.keys().copied().collect();
-        reader.versions(&versions, learn).await?;
+        within_bytes(reader, &versions, learn).await?;
         Ok(wired)
     }
+}
+
+/// Reads events until there are too many bytes; how many were read.
+async fn within_bytes(
+    reader: StreamReader<'_>,
+    versions: &[Version],
+    mut each: impl FnMut(&Recorded) + Send,
+) -> Result<usize, Error> {
+    let (mut bytes, mut read) = (0, 0);
+    for chunk in versions.chunks(CHUNK_EVENTS) {
+        if bytes > READ_BYTES_MAX {
+            break;
+        }
+        let learn = |recorded: &Recorded| {
+            bytes += facts::bytes(&recorded.event);
+            each(recorded);
+        };
+        reader.versions(chunk, learn).await?;
+        read += chunk.len();
+    }
+    Ok(read)
 }
 
 /// The newest event below a version that is wanted, if it is within the budget.
