@@ -25,6 +25,8 @@ pub const NAME_CHARS_MAX: usize = 255;
 pub const KEY_CHARS_MAX: usize = 255;
 /// Inputs of a task that are wired to results.
 pub const WIRED_INPUTS_MAX: usize = 256;
+/// Templates in the texts of the inputs of a task.
+pub const TEMPLATES_MAX: usize = 256;
 /// Unicode scalar values in one reference to a result.
 pub const REFERENCE_CHARS_MAX: usize = 1024;
 /// Refused results of one attempt that are recorded; further ones are refused all the same.

@@ -289,6 +289,10 @@ impl Service {
             Request::Release(release) => app.release(context, release).await.map(Reply::Ended),
             Request::Suspend(suspend) => app.suspend(context, suspend).await.map(Reply::Suspended),
             Request::Respond(respond) => Box::pin(app.respond(context, respond)).await,
+            Request::SiblingOutput(wanted) => {
+                let sibling = Box::pin(app.sibling_output(context, wanted)).await?;
+                Ok(Reply::Sibling(sibling))
+            }
         }
     }
 

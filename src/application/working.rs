@@ -247,6 +247,27 @@ impl App {
         })
     }
 
+    /// The attempt that the caller holds under a lease.
+    ///
+    /// # Errors
+    /// [`Error`]; `LeaseNotHeld`.
+    pub(super) async fn holding(
+        &self,
+        context: &Context,
+        task: TaskId,
+        lease: LeaseId,
+    ) -> Result<Holding, Error> {
+        let Some(flow) = self.flow_of_lease(task).await? else {
+            return Err(not_held(task, LeaseLoss::Unknown));
+        };
+        let holder = context.caller.actor();
+        let held = self.flows.held((flow, task), lease, holder).await?;
+        match held.filter(|held| held.expires_at > self.clock.now()) {
+            Some(held) => Ok(held),
+            None => Err(self.lost(flow, task, lease).await),
+        }
+    }
+
     /// Why a lease does not hold.
     pub(super) async fn lost(&self, flow: FlowId, task: TaskId, lease: LeaseId) -> Error {
         if self

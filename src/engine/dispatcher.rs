@@ -211,7 +211,8 @@ impl Dispatcher {
             );
         }
         let inputs = material.specification.inputs.to_map();
-        if let Some(name) = registered.secret_in_results(&inputs, &material.wired) {
+        let results = material.wired.as_ref().map(|it| it.results(&inputs));
+        if let Some(name) = results.and_then(|results| registered.secret_in(&results)) {
             let error = format!(
                 "a result that is wired to an input names the secret `{name}`; only `inputs` may"
             );

@@ -295,6 +295,22 @@ class Workers(OnServer):
             self.client.renew(claim["task"]["id"], token)
         self.assertTrue(self.client.workers_undeclare("later"))
 
+    def test_a_worker_reads_the_result_of_a_sibling(self) -> None:
+        tasks = [
+            {"id": "root", "name": "root"},
+            {"name": "fetch", "parent_id": "root", "schemas": {"method": "echo_executor"},
+             "inputs": {"n": 7}},
+            {"name": "mine", "parent_id": "root", "schemas": {"type": "remote", "method": "beside"},
+             "dependencies": [{"id": "fetch"}]},
+        ]
+        self.client.execute(tasks)
+        [claim] = self.client.claim(["beside"], worker="by hand", wait_seconds=5)["claims"]
+        held = (claim["task"]["id"], claim["lease"]["token"])
+        self.assertEqual(self.client.sibling_output(*held, "fetch")["output"], {"n": 7})
+        with self.assertRaisesRegex(taskledger.InvalidParams, "fetch"):
+            self.client.sibling_output(*held, "nobody")
+        self.client.release(*held)
+
     def test_500_tasks_at_once(self) -> None:
         for socket in (False, True):
             with self.subTest(socket=socket):

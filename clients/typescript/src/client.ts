@@ -21,6 +21,7 @@ import type {
   Question,
   Renewed,
   Responded,
+  Sibling,
   Run,
   Started,
   Suspended,
@@ -68,7 +69,7 @@ const KEYED: ReadonlySet<string> = new Set([
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {
@@ -302,6 +303,11 @@ export class WorkersClient {
   /** Asks a person, and gives a task up until somebody answers. */
   suspend(taskId: string, lease: string, request: Question, options?: CallOptions): Promise<Suspended> {
     return this.#client.call("tasks.suspend", { task_id: taskId, lease, request }, options);
+  }
+
+  /** Another task below the same parent as a claimed one, by name or id, with its result. */
+  siblingOutput(taskId: string, lease: string, name: string, options?: CallOptions): Promise<Sibling> {
+    return this.#client.call("tasks.sibling_output", { task_id: taskId, lease, name }, options);
   }
 
   /** Declares a method: its tasks wait for a worker even while none is connected. Replaces an earlier declaration. */

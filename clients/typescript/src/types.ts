@@ -184,11 +184,25 @@ export interface Lease {
   lease_seconds: number;
 }
 
+/** Where a value of an input came from. */
+export interface Origin {
+  /** A JSON pointer into the input. */
+  input: string;
+  reference: string;
+  task_id: string;
+  attempt: number;
+  event_id: string;
+  /** Its place in the history of the flow. */
+  sequence: number;
+}
+
 /** A task that a worker has claimed. */
 export interface Claim {
   task: Task;
   /** What the attempt works on. */
   input: JsonObject;
+  /** Where values of the input came from; absent when all of them are literal. */
+  lineage?: Origin[];
   context: ClaimContext;
   lease: Lease;
 }
@@ -280,6 +294,15 @@ export interface Renewed {
   /** The task was cancelled, or its time is up: stop. */
   cancel_requested: boolean;
   reason?: string;
+}
+
+/** A task beside a claimed one. */
+export interface Sibling {
+  task_id: string;
+  name: string;
+  status: TaskStatus;
+  /** Its result; `null` until it has completed. */
+  output: JsonObject | null;
 }
 
 export interface Ended {

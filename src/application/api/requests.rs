@@ -1,7 +1,9 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
 use super::webhooks::Callback;
-use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew, Respond, Suspend};
+use super::work::{
+    ClaimHere, Complete, Fail, Hint, Release, Renew, Respond, SiblingOutput, Suspend,
+};
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
@@ -43,6 +45,8 @@ pub enum Request {
     Suspend(Suspend),
     /// Answer what a task has asked.
     Respond(Respond),
+    /// Read the result of a task beside one that a worker holds.
+    SiblingOutput(SiblingOutput),
     /// Know that another node has tasks for workers.
     Hint(Hint),
     /// Say which workers hold tasks of this node.
@@ -72,6 +76,7 @@ impl Request {
             Self::Release(_) => UseCase::ReleaseTask,
             Self::Suspend(_) => UseCase::SuspendTask,
             Self::Respond(_) => UseCase::RespondTask,
+            Self::SiblingOutput(_) => UseCase::ReadSibling,
             Self::Hint(_) => UseCase::ClaimTasks,
             Self::HeldHere => UseCase::ListWorkers,
             Self::MethodFigures => UseCase::ListMethods,
@@ -102,6 +107,7 @@ impl Request {
             | Self::Release(_)
             | Self::Suspend(_)
             | Self::Respond(_)
+            | Self::SiblingOutput(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => 1,
@@ -129,6 +135,7 @@ impl Request {
             | Self::Release(_)
             | Self::Suspend(_)
             | Self::Respond(_)
+            | Self::SiblingOutput(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => false,

@@ -1,5 +1,6 @@
 //! Work that is done outside the server: what workers ask for and say, and what they are told.
 
+use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,8 @@ pub struct Claimed {
     pub task: Arc<TaskRow>,
     /// What the attempt works on.
     pub input: Payload,
+    /// Where values of it came from; `None`: all of them are literal.
+    pub lineage: Option<Vec<Origin>>,
     /// When the attempt must have ended, ancestors' deadlines included.
     pub deadline: Option<Timestamp>,
     /// Milliseconds that the attempt may take.
@@ -233,6 +236,30 @@ pub struct AnsweredBefore {
     pub responded_by: Option<String>,
     /// When.
     pub at: Timestamp,
+}
+
+/// A worker wants the result of another task below the same parent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SiblingOutput {
+    /// The task that it holds.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// The name or id of the other task.
+    pub name: String,
+}
+
+/// A task beside another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sibling {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it stands.
+    pub status: Status,
+    /// Its result, once it has completed.
+    pub output: Option<Payload>,
 }
 
 /// Why a worker should stop.

@@ -102,6 +102,7 @@ impl Canonical {
             // Reads keep no keys.
             Request::Explain(task) => self.task(*task),
             Request::History(history) => self.task(history.task),
+            Request::SiblingOutput(wanted) => self.task(wanted.task),
         }
     }
 

@@ -55,6 +55,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListSecrets
         | UseCase::ListExecutors
         | UseCase::ClaimTasks
+        | UseCase::ReadSibling
         | UseCase::CompleteTask
         | UseCase::FailTask
         | UseCase::ReleaseTask

@@ -17,7 +17,7 @@ use taskledger_domain::contract::OutputFault;
 use taskledger_domain::{TaskId, Timestamp};
 
 /// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v5/call";
+pub const PATH: &str = "/internal/v6/call";
 /// The version of the form.
 pub const WIRE_VERSION: u32 = 6;
 /// Stands between cover and request.

@@ -83,7 +83,8 @@ impl Service {
             | Reply::Renewed(_)
             | Reply::Ended(_)
             | Reply::Suspended(_)
-            | Reply::Responded(_) => {
+            | Reply::Responded(_)
+            | Reply::Sibling(_) => {
                 return Err(Failure::Broken("no reply to new tasks".to_owned()).into());
             }
         };

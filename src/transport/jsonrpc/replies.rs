@@ -3,6 +3,7 @@
 
 mod explained;
 mod history;
+mod lineage;
 mod people;
 mod secrets;
 mod subscribed;
@@ -57,6 +58,7 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::Ended(ended) => work::ended(ended),
         Reply::Suspended(suspended) => people::suspended(suspended),
         Reply::Responded(responded) => people::responded(responded),
+        Reply::Sibling(sibling) => work::sibling(sibling),
     }
 }
 

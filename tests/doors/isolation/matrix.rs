@@ -187,6 +187,7 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             let says = json!({"suspension_id": object.lease, "value": true});
             both("tasks.respond", "task_id", says)
         }
+        UseCase::ReadSibling => of_lease("tasks.sibling_output", json!({"name": "remote"})),
         UseCase::RotateToken => vec![Call("tokens.rotate", json!({"id": object.token}))],
         UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
         // They name no object: `owners.rs` looks at what they show.

@@ -302,6 +302,7 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
             json!({"task_id": UNKNOWN, "suspension_id": UNKNOWN, "value": 1}),
         ),
         ("tasks.claim", -31023, json!({"task_id": s.behind})),
+        ("tasks.sibling_output", -31010, lease(json!({"name": "a"}))),
         ("webhooks.get", -32014, json!({"id": UNKNOWN})),
         ("webhooks.update", -32014, json!({"id": UNKNOWN})),
         ("webhooks.delete", -32014, json!({"id": UNKNOWN})),

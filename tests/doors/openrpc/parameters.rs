@@ -111,6 +111,10 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.release", faults::<work::release::Params>),
     ("tasks.suspend", faults::<work::suspend::Params>),
     ("tasks.respond", faults::<work::respond::Params>),
+    (
+        "tasks.sibling_output",
+        faults::<work::sibling_output::Params>,
+    ),
     ("workers.declare", faults::<workers::declare::Params>),
     ("workers.undeclare", faults::<workers::undeclare::Params>),
     ("workers.drain", faults::<workers::drain::Params>),

@@ -6,8 +6,10 @@
 mod callers;
 mod claims;
 mod documents;
+mod lineage;
 mod nodes;
 mod outcomes;
+mod siblings;
 mod socket;
 mod sockets;
 mod suspensions;

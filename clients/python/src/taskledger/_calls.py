@@ -16,6 +16,7 @@ from .types import (
     MethodInfos,
     Renewed,
     Responded,
+    Sibling,
     Started,
     Status,
     Suspended,
@@ -390,6 +391,16 @@ class Calls:
         )
         answer = self.call("tasks.respond", params)
         return cast(Responded, answer)
+
+    def sibling_output(self, task_id: str, lease: str, name: str) -> Sibling:
+        """Another task below the same parent as a claimed one, by name or id, with its result.
+
+        :raises LeaseNotHeld: the claim is over.
+        :raises InvalidParams: no such task, or several; the message says what there is.
+        """
+        members: JsonObject = {"task_id": task_id, "lease": lease, "name": name}
+        answer = self.call("tasks.sibling_output", members)
+        return cast(Sibling, answer)
 
     def workers_declare(
         self,

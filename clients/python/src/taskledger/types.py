@@ -160,8 +160,25 @@ class ClaimContext(TypedDict, total=False):
     traceparent: str
 
 
-class Claim(TypedDict):
-    """A task that this worker may work on, with its input and the lease."""
+class Origin(TypedDict):
+    """Where a value of an input came from. ``input`` is a JSON pointer."""
+
+    input: str
+    reference: str
+    task_id: str
+    attempt: int
+    event_id: str
+    sequence: int
+
+
+class _Lineage(TypedDict, total=False):
+    lineage: list[Origin]
+
+
+class Claim(_Lineage):
+    """A task that this worker may work on, with its input and the lease. ``lineage`` says where
+    values of the input came from; it is absent when all of them are literal.
+    """
 
     task: Task
     input: JsonObject
@@ -182,6 +199,15 @@ class Renewed(TypedDict, total=False):
     expires_at: str
     cancel_requested: bool
     reason: str
+
+
+class Sibling(TypedDict):
+    """What ``tasks.sibling_output`` answers. ``output`` is ``None`` until the task has completed."""
+
+    task_id: str
+    name: str
+    status: Status
+    output: JsonObject | None
 
 
 class Ended(TypedDict, total=False):

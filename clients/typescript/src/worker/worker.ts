@@ -271,7 +271,7 @@ export class Worker {
 
   #claimed(claim: Claim): void {
     if (this.#held.has(claim.lease.token)) return;
-    const attempt = new Attempt(claim, performance.now(), (told) => this.#heartbeats.tell(told));
+    const attempt = new Attempt(claim, performance.now(), (told) => this.#heartbeats.tell(told), this.client.workers);
     this.#held.set(attempt.token, attempt);
     if (this.#leaving.signal.aborted || !this.#handlers.has(attempt.method)) this.#reports.release(attempt);
     else if (this.#running < this.concurrency) this.#start(attempt);

@@ -357,6 +357,7 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::Ended(_)
         | api::Reply::Suspended(_)
         | api::Reply::Responded(_)
+        | api::Reply::Sibling(_)
         | api::Reply::History(_) => result.into(),
     })
 }

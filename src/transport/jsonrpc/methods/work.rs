@@ -4,7 +4,9 @@
 use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::RpcError;
 use super::super::params::nothing;
-use super::super::params::work::{claim, complete, fail, release, renew, respond, suspend};
+use super::super::params::work::{
+    claim, complete, fail, release, renew, respond, sibling_output, suspend,
+};
 use super::super::params::workers::{declare, drain, undeclare};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
@@ -12,7 +14,7 @@ use super::{answer, boxed, called};
 use crate::application::Service;
 use crate::application::api::Request;
 use crate::application::api::work::{
-    Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond, Suspend,
+    Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond, SiblingOutput, Suspend,
 };
 use crate::transport::openrpc::about;
 use serde_json::value::RawValue;
@@ -157,6 +159,26 @@ fn of_tasks() -> Vec<Method<Service>> {
                         on_behalf_of: p.on_behalf_of,
                     };
                     called(&service, &call.context, Request::Respond(respond)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.sibling_output",
+            title: "Read Sibling Output",
+            summary: "Read the result of another task below the same parent as a claimed one",
+            tags: &["task", "worker"],
+            params: sibling_output::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::work::sibling_output(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = sibling_output::Params::read(&call.params)?;
+                    let wanted = SiblingOutput {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        name: p.name,
+                    };
+                    called(&service, &call.context, Request::SiblingOutput(wanted)).await
                 })
             },
         },

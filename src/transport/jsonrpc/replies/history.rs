@@ -5,9 +5,11 @@
 //! words; ordinals, versions of other events and the like never leave. Names and members, once
 //! released, keep their meaning.
 
-use crate::application::api::{EventType, HistoryPage};
+use super::lineage::LineageJson;
+use crate::application::api::{EventType, HistoryPage, Origin};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
     CancelReason, Dependency, Event, FailureReason, OnExpiry, RequeueReason, RunKind, RunState,
@@ -24,7 +26,11 @@ pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
     super::raw(&Page {
         task_id: page.task,
         root_task_id: page.root,
-        events: page.events.iter().map(|e| Entry::of(e)).collect(),
+        events: page
+            .events
+            .iter()
+            .map(|e| Entry::of(e, &page.lineages))
+            .collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     })
 }
@@ -130,6 +136,9 @@ enum Data<'a> {
         run_id: RunId,
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<&'a str>,
+        /// Set by [`Entry::of`].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lineage: Option<LineageJson<'a>>,
     },
     Progressed {
         attempt: u32,
@@ -239,8 +248,11 @@ impl<'a> Members<'a> {
 
 impl<'a> Entry<'a> {
     /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
-    fn of(recorded: &'a Recorded) -> Self {
-        let (task_id, data) = data(&recorded.event, recorded.flow.root());
+    fn of(recorded: &'a Recorded, lineages: &'a HashMap<Version, Vec<Origin>>) -> Self {
+        let (task_id, mut data) = data(&recorded.event, recorded.flow.root());
+        if let Data::Started { lineage, .. } = &mut data {
+            *lineage = lineages.get(&recorded.version).map(|it| LineageJson(it));
+        }
         Self {
             id: recorded.id,
             sequence: recorded.version,
@@ -336,6 +348,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 attempt: e.attempt,
                 run_id: e.run_id,
                 worker: e.lease.as_ref().map(|lease| lease.worker.as_str()),
+                lineage: None,
             },
         ),
         Event::TaskProgressed(e) => (

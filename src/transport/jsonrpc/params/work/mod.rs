@@ -7,4 +7,5 @@ pub mod kinds;
 pub mod release;
 pub mod renew;
 pub mod respond;
+pub mod sibling_output;
 pub mod suspend;
