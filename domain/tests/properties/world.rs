@@ -1,5 +1,8 @@
 //! A flow, a server, a clock and the model, moved together.
 
+#[path = "world/asking.rs"]
+mod asking;
+
 use super::model::{Model, REMOTE};
 use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
@@ -7,16 +10,15 @@ use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, OnAnswer,
-    OnExpiry, Respond, RunKind, Suspend, Then, Update,
+    Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind,
+    Update,
 };
-use taskledger_domain::question::{Question, answer_of, prepare};
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::{Params, Schemas, Updates};
 use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::testing::{START, Server, group, id, run};
-use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId, Timestamp, schedule};
+use taskledger_domain::{LeaseId, Payload, TaskId, Timestamp, schedule};
 
 pub(crate) struct World {
     flow: Flow,
@@ -98,50 +100,6 @@ impl World {
         running
             .get(usize::from(pick) % running.len().max(1))
             .copied()
-    }
-
-    fn asking(&self) -> Vec<(TaskId, SuspensionId)> {
-        let all = self.model.tasks.iter();
-        all.filter_map(|(id, t)| Some((*id, t.asks?.0))).collect()
-    }
-
-    fn answer(task: TaskId, suspension: SuspensionId, then: u8) -> Command {
-        Command::Respond(Respond {
-            task,
-            suspension,
-            answer: answer_of(true.into()),
-            responded_by: "ann".to_owned(),
-            on_behalf_of: None,
-            then: match then % 4 {
-                0 => Then::Complete(Payload::empty()),
-                1 => Then::Decline("no".to_owned()),
-                _ => Then::Continue,
-            },
-        })
-    }
-
-    /// A question with reminders, an end, or neither.
-    fn question(&mut self, kind: u8) -> (SuspensionId, Payload, Question, OnExpiry) {
-        self.questions += 1;
-        let policy = ["fail", "use_default_and_continue", "complete_with_fallback"];
-        let mut asked = serde_json::json!({"question": "?", "response_type": "confirm"});
-        if !kind.is_multiple_of(4) {
-            asked["timeout_seconds"] = (1 + kind % 3).into();
-            asked["fallback_policy"] = policy[usize::from(kind) % 3].into();
-            if kind % 3 == 1 {
-                asked["fallback_value"] = true.into();
-            } else if kind % 3 == 2 {
-                asked["fallback_value"] = serde_json::json!({});
-            }
-        }
-        if kind % 8 > 5 {
-            asked["retry_policy"] = serde_json::json!({"max_attempts": 3});
-        }
-        let asked = asked.as_object().expect("an object");
-        let (asked, question, on_expiry) =
-            prepare(asked, OnAnswer::Continue, None).expect("a question");
-        let name = format!("question {}", self.questions);
-        (SuspensionId(id(&name).0), asked, question, on_expiry)
     }
 
     fn command(&mut self, step: &Step) -> Option<Command> {
@@ -264,25 +222,10 @@ impl World {
                 }
             }
             Step::Ask(t, stale, kind) => {
-                let (task, attempt) = self.attempt(*t, *stale)?;
-                let (suspension, asked, question, on_expiry) = self.question(*kind);
-                Command::Suspend(Suspend {
-                    task,
-                    attempt,
-                    lease: self.lease(task),
-                    suspension,
-                    asked,
-                    question,
-                    on_answer: OnAnswer::Continue,
-                    on_expiry,
-                })
+                let attempt = self.attempt(*t, *stale)?;
+                self.ask(attempt, *kind)
             }
-            Step::Answer(t, wrong, then) => {
-                let asking = self.asking();
-                let (task, suspension) = *asking.get(usize::from(*t) % asking.len().max(1))?;
-                let other = SuspensionId(id("wrong").0);
-                Self::answer(task, if *wrong { other } else { suspension }, *then)
-            }
+            Step::Answer(t, wrong, then) => self.answer_one(*t, *wrong, *then)?,
             Step::Claim(_, Some(many)) => {
                 let method = REMOTE.to_owned();
                 let next = Claimable::Next {
@@ -335,18 +278,6 @@ impl World {
     fn lease(&self, task: TaskId) -> Option<LeaseId> {
         let task = self.model.tasks.get(&task)?;
         task.lease.as_ref().map(|(lease, _)| lease.id)
-    }
-
-    /// Tasks that a worker may claim now.
-    fn claimable(&self) -> Vec<TaskId> {
-        let all = self.model.tasks.iter();
-        all.filter(|(id, t)| {
-            t.method.as_deref() == Some(REMOTE)
-                && t.not_before <= self.now
-                && self.model.is_ready(**id)
-        })
-        .map(|(id, _)| *id)
-        .collect()
     }
 
     fn claim(&mut self, of: Claimable, many: usize) -> Command {

@@ -8,6 +8,8 @@
     reason = "each test file uses a part of it"
 )]
 
+mod asking;
+
 pub use taskledger_testkit::ground::{Engine, Ground, empty, fed};
 
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::*;
 use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::{
-    EventId, FlowId, Metadata, Payload, Position, Recorded, RunId, SuspensionId, TaskId, Timestamp,
+    EventId, FlowId, Metadata, Payload, Position, Recorded, RunId, TaskId, Timestamp,
 };
 use taskledger_projections::TaskRow;
 use uuid::Uuid;
@@ -364,36 +366,14 @@ impl World {
         let run = row.run_id;
         let event = match (row.status, self.dice.below(5)) {
             (Status::InProgress, 0) if row.suspension.is_some() => {
-                let answered = TaskAnswered {
-                    task_id,
-                    attempt,
-                    suspension_id: SuspensionId(task_id.0),
-                    answer: Payload::parse(r#"{"value":true}"#).unwrap(),
-                    responded_by: "ann".to_owned(),
-                    on_behalf_of: None,
+                self.push(flow, asking::answered(row));
+                let Some(again) = asking::again(row) else {
+                    return;
                 };
-                self.push(flow, Event::TaskAnswered(answered));
-                let Some(run_id) = run else { return };
-                Event::TaskRequeued(TaskRequeued {
-                    task_id,
-                    run_id,
-                    reason: RequeueReason::Answered,
-                    next_attempt_at: None,
-                })
+                again
             }
             (Status::InProgress, 1) if row.suspension.is_none() && !row.is_group() => {
-                Event::TaskSuspended(TaskSuspended {
-                    task_id,
-                    attempt,
-                    suspension_id: SuspensionId(task_id.0),
-                    question: Payload::parse(r#"{"question":"Go\u0000 on?"}"#).unwrap(),
-                    on_answer: OnAnswer::Continue,
-                    expires_at: Some(Timestamp(self.now + 5)),
-                    remind_every_ms: None,
-                    reminders: 0,
-                    ladder: Vec::new(),
-                    on_expiry: OnExpiry::Fail,
-                })
+                asking::suspended(row, Timestamp(self.now + 5))
             }
             (Status::Pending, 0) => Event::TaskCancelled(TaskCancelled {
                 task_id,
