@@ -56,7 +56,7 @@ async fn what_a_schema_refuses_is_refused_by_name_in_both_forms() {
             .filter(|v| !validator.is_valid(v))
             .collect();
         assert!(
-            wrong.len() > 3,
+            wrong.len() > 2,
             "{method}, {name}: the schema takes nearly everything"
         );
         for value in wrong {
