@@ -84,6 +84,11 @@ id! {
     LeaseId
 }
 
+id! {
+    /// One wait of a task for a person. Never given twice.
+    SuspensionId
+}
+
 impl FlowId {
     /// The root task, whose id the flow carries.
     #[must_use]

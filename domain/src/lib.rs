@@ -12,6 +12,7 @@ pub mod flow;
 pub mod ids;
 pub mod limits;
 pub mod payload;
+pub mod question;
 pub mod recorded;
 pub mod schedule;
 pub mod suggestion;
@@ -21,7 +22,7 @@ pub mod testing;
 pub mod time;
 pub mod violation;
 
-pub use ids::{CallbackId, EventId, FlowId, LeaseId, RunId, TaskId, partition};
+pub use ids::{CallbackId, EventId, FlowId, LeaseId, RunId, SuspensionId, TaskId, partition};
 pub use payload::Payload;
 pub use recorded::{Metadata, Position, Recorded, Version};
 pub use time::Timestamp;

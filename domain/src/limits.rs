@@ -25,6 +25,8 @@ pub const NAME_CHARS_MAX: usize = 255;
 pub const KEY_CHARS_MAX: usize = 255;
 /// Inputs of a task that are wired to results.
 pub const WIRED_INPUTS_MAX: usize = 256;
+/// Templates in the texts of the inputs of a task.
+pub const TEMPLATES_MAX: usize = 256;
 /// Unicode scalar values in one reference to a result.
 pub const REFERENCE_CHARS_MAX: usize = 1024;
 /// Refused results of one attempt that are recorded; further ones are refused all the same.
@@ -47,6 +49,20 @@ pub const ENUM_VALUES_MAX: usize = 1_000;
 pub const OUTPUT_CHECK_STEPS_MAX: u64 = 5_000_000;
 /// Steps (about 100 ns each) that a comparison of two types may take.
 pub const TYPE_COMPARISON_STEPS_MAX: u64 = 100_000;
+/// Suspensions of a task in one run.
+pub const SUSPENSIONS_PER_RUN_MAX: usize = 100;
+/// Bytes of a question with everything that belongs to it: it is kept with each task that waits.
+pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// Unicode scalar values in the text of a question.
+pub const QUESTION_CHARS_MAX: usize = 4000;
+/// Unicode scalar values in a text that says where a person may be found.
+pub const HINT_CHARS_MAX: usize = 255;
+/// Values that a question may offer.
+pub const CHOICES_MAX: usize = 100;
+/// Choices that a refusal lists.
+pub const SUGGESTED_CHOICES_MAX: usize = 20;
+/// How often a question is asked.
+pub const REMINDERS_MAX: u32 = 100;
 /// Bytes of an error text that is recorded; longer ones are cut.
 pub const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Violations reported in one answer; the rest is counted.

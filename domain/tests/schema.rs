@@ -93,6 +93,7 @@ fn full() -> Value {
         "schemas": {
             "method": "m", "type": "local", "input_schema": {},
             "wiring": {"x": "a.b", "y": {"from": "a#/c~1", "required": true, "default": 1}},
+            "templates": true,
         },
         "dependencies": [{"id": "a", "required": true}],
         "params": {
@@ -159,6 +160,7 @@ fn valid_fields() -> impl Strategy<Value = Value> {
                 json!({"method": "m"}),
                 json!({"method": "m", "type": "remote", "input_schema": {}, "more": 1}),
                 json!({"method": "m", "wiring": {"x": "a.b#/c", "y": {"from": "a#", "required": false, "default": null}}}),
+                json!({"method": "m", "templates": true}),
             ]),
         ),
         maybe(

@@ -134,7 +134,9 @@ impl Reader<'_> {
                 byte @ 0..0xC0 => Step::Ghost(byte & 1 == 1),
                 0xC0..0xE0 => Step::Claim(self.byte(), self.seldom().then(|| self.below(20))),
                 0xE0..0xF0 => Step::Release(self.byte(), self.seldom()),
-                0xF0..0xFC => Step::EndLease(self.byte(), self.seldom()),
+                0xF0..0xF8 => Step::EndLease(self.byte(), self.seldom()),
+                0xF8..0xFA => Step::Ask(self.byte(), self.seldom(), self.byte()),
+                0xFA..0xFC => Step::Answer(self.byte(), self.seldom(), self.byte()),
                 0xFC..=0xFF => Step::Reject(self.byte(), self.seldom(), self.below(3)),
             },
         }

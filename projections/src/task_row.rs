@@ -5,10 +5,13 @@
 //! What one task's events cannot tell (the progress of a group comes from its children) is given
 //! through [`TaskRow::children_changed`].
 
+use serde::Serialize;
 use std::sync::{Arc, LazyLock};
-use taskledger_domain::flow::{Dependency, Event, Specification, covers};
+use taskledger_domain::flow::{Dependency, Event, Specification, TaskSuspended, covers};
 use taskledger_domain::task::{Priority, Progress, Status};
-use taskledger_domain::{FlowId, Payload, Position, Recorded, RunId, TaskId, Timestamp};
+use taskledger_domain::{
+    FlowId, Payload, Position, Recorded, RunId, SuspensionId, TaskId, Timestamp,
+};
 
 /// Shared by all rows without inputs in memory, so that each need not hold one of its own.
 static EMPTY: LazyLock<Payload> = LazyLock::new(Payload::empty);
@@ -66,6 +69,8 @@ pub struct TaskRow {
     pub run_id: Option<RunId>,
     /// While it waits for its next attempt: not before this time.
     pub next_attempt_at: Option<Timestamp>,
+    /// While it waits for a person: `suspension_id`, `question`, `since` and `expires_at` (RFC 3339).
+    pub suspension: Option<Payload>,
     /// Where in the log it was created; the order of creation over all flows.
     pub created_position: Position,
     /// Where in the log its last event is.
@@ -129,6 +134,7 @@ impl TaskRow {
             attempt: 0,
             run_id: e.run_id,
             next_attempt_at: None,
+            suspension: None,
             created_position: recorded.position,
             position: recorded.position,
             child_count: 0,
@@ -181,7 +187,11 @@ impl TaskRow {
                 }
             }
             // Nothing but the history has it.
-            Event::TaskClaimRejected(_) | Event::TaskCompletionRejected(_) => {}
+            Event::TaskClaimRejected(_)
+            | Event::TaskCompletionRejected(_)
+            | Event::TaskReminded(_) => {}
+            Event::TaskSuspended(e) => self.suspension = Some(suspension(e, time)),
+            Event::TaskAnswered(_) | Event::TaskSuspensionExpired(_) => self.suspension = None,
             Event::TaskCompleted(e) => {
                 self.end(Status::Completed, time);
                 self.progress = Progress::DONE;
@@ -281,6 +291,7 @@ impl TaskRow {
         self.status = status;
         self.completed_at = Some(time);
         self.next_attempt_at = None;
+        self.suspension = None;
     }
 
     /// The mean, rounded down, so that only finished children make a whole.
@@ -293,6 +304,26 @@ impl TaskRow {
             self.progress = Progress::from_millionths(u32::try_from(mean).unwrap_or(u32::MAX));
         }
     }
+}
+
+/// What a row says of a task that waits for a person.
+fn suspension(e: &TaskSuspended, since: Timestamp) -> Payload {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        suspension_id: SuspensionId,
+        question: &'a Payload,
+        since: Timestamp,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    }
+    let shown = serde_json::to_string(&Shown {
+        suspension_id: e.suspension_id,
+        question: &e.question,
+        since,
+        expires_at: e.expires_at,
+    });
+    let text = shown.expect("ids, times and JSON can always be written as JSON");
+    Payload::parse(&text).expect("it is an object")
 }
 
 /// Who owns the flow from this event on (`None` inside: nobody), if it says that.
@@ -314,6 +345,10 @@ pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
         | Event::TaskProgressed(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
+        | Event::TaskSuspended(_)
+        | Event::TaskReminded(_)
+        | Event::TaskAnswered(_)
+        | Event::TaskSuspensionExpired(_)
         | Event::TaskCompleted(_)
         | Event::TaskFailed(_)
         | Event::TaskRequeued(_)

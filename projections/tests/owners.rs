@@ -201,6 +201,7 @@ async fn rows_of_an_earlier_version_are_replaced_without_new_indexes_on_them() {
     let mut db = sqlx::SqliteConnection::connect(&url).await.unwrap();
     for sql in [
         "UPDATE checkpoints SET version = 2",
+        "DROP INDEX tasks_suspended",
         "DROP INDEX tasks_owner",
         "DROP INDEX tasks_owner_status",
         "DROP INDEX tasks_owner_root",

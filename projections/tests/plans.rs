@@ -108,6 +108,7 @@ async fn every_page_has_an_index(engine: Engine, models: &ReadModels, parent: Ta
             user_id: on(1).then(|| user.clone()),
             owner: on(8).then(|| user.clone()),
             root_only: on(2),
+            suspended: false,
             parent_id: on(3).then_some(parent),
             name: on(4).then(|| Arc::from(if common { "fetch" } else { "task 8" })),
             priority: on(5).then_some(Priority::NORMAL),

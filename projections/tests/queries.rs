@@ -42,6 +42,7 @@ fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
         owner: if flip(2) { a.owner.clone() } else { None },
         user_id: if flip(3) { b.user_id.clone() } else { None },
         root_only: flip(4),
+        suspended: flip(4),
         parent_id: if flip(6) { c.parent_id } else { None },
         name: flip(5).then(|| c.name.clone()),
         priority: flip(4).then_some(b.priority),
@@ -67,6 +68,7 @@ fn matches(row: &TaskRow, f: &ListFilter) -> bool {
             .as_ref()
             .is_none_or(|u| row.user_id.as_ref() == Some(u))
         && (!f.root_only || row.parent_id.is_none())
+        && (!f.suspended || row.suspension.is_some())
         && f.parent_id.is_none_or(|p| row.parent_id == Some(p))
         && f.name.as_ref().is_none_or(|n| *n == row.name)
         && f.priority.is_none_or(|p| p == row.priority)

@@ -81,6 +81,12 @@ use_cases! {
     FailTask = "tasks.fail" needs Some(Scope::Worker),
     /// Give a claimed task back.
     ReleaseTask = "tasks.release" needs Some(Scope::Worker),
+    /// Have a claimed task wait for a person.
+    SuspendTask = "tasks.suspend" needs Some(Scope::Worker),
+    /// Answer what a task has asked a person.
+    RespondTask = "tasks.respond" needs Some(Scope::TasksRun),
+    /// Read the result of a task beside a claimed one.
+    ReadSibling = "tasks.sibling_output" needs Some(Scope::Worker),
     /// Declare a method that workers carry out.
     DeclareMethod = "workers.declare" needs Some(Scope::Worker),
     /// Take the declaration of a method back.

@@ -176,7 +176,16 @@ impl ClaimEnds {
     fn happened(&self, notices: &[Arc<Published>]) {
         let mut inner = self.inner();
         for notice in notices.iter().map(|published| &published.notice) {
-            let ends = notice.kind == Kind::StatusUpdate && notice.status != Status::InProgress;
+            let ends = match notice.kind {
+                Kind::StatusUpdate => notice.status != Status::InProgress,
+                Kind::Suspended => true,
+                Kind::ProgressUpdate
+                | Kind::Completed
+                | Kind::Failed
+                | Kind::Cancelled
+                | Kind::SuspensionReminder
+                | Kind::SuspensionEnded => false,
+            };
             if let (true, Some(attempt)) = (ends, notice.attempt) {
                 inner.ended(ClaimEnd {
                     task: notice.task_id,

@@ -311,6 +311,21 @@ impl App {
                 let name = Some(name);
                 Err(Error::UnresolvableInputs { task, name, refs })
             }
+            Err(Error::Refused(refused))
+                if let Refusal::UpstreamSuspended {
+                    task,
+                    upstream,
+                    expires_at,
+                } = refused.refusal =>
+            {
+                let (name, _) = self.declared((flow, task), |_| true).await?;
+                Err(Error::UpstreamSuspended {
+                    task,
+                    name: Some(name),
+                    upstream,
+                    expires_at,
+                })
+            }
             other => other,
         }
     }

@@ -399,7 +399,7 @@ impl App {
     }
 
     /// Sends a command on stored tasks, once for each idempotency key.
-    async fn simple(
+    pub(super) async fn simple(
         &self,
         context: &Context,
         use_case: UseCase,

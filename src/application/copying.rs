@@ -55,10 +55,8 @@ impl Plan {
     ) -> Copies {
         let mut dropped = Vec::new();
         let mut tasks = Vec::with_capacity(self.tasks.len());
-        for (summary, (name, mut specification)) in self.tasks.iter().zip(originals) {
-            let schemas = specification.schemas.as_ref();
-            let copied = schemas.and_then(|it| wiring::copied(it, |id| ids.get(&id).copied()));
-            specification.schemas = copied.or(specification.schemas);
+        for (summary, (name, specification)) in self.tasks.iter().zip(originals) {
+            let specification = wiring::copied(specification, |id| ids.get(&id).copied());
             let mut dependencies = Vec::with_capacity(summary.dependencies.len());
             for dependency in &summary.dependencies {
                 match ids.get(&dependency.id) {

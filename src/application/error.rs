@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taskledger_auth::Scope;
-use taskledger_domain::TaskId;
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
+use taskledger_domain::{TaskId, Timestamp};
 
 /// What a caller is told to wait when the log does not answer, in milliseconds.
 const LOG_AWAY_RETRY_MS: u64 = 1000;
@@ -95,6 +95,18 @@ pub enum Error {
         name: Option<Arc<str>>,
         /// The references, as they are stored.
         refs: Vec<String>,
+    },
+    /// A task that was claimed is wired to a result that waits for a person.
+    #[error("UpstreamIntentSuspendedError: {upstream} waits for a person")]
+    UpstreamSuspended {
+        /// The task.
+        task: TaskId,
+        /// Its name.
+        name: Option<Arc<str>>,
+        /// The task that waits.
+        upstream: TaskId,
+        /// Until when at the latest.
+        expires_at: Option<Timestamp>,
     },
     /// The result is not what the task declares; the attempt goes on.
     #[error("{}: {}", fault.name(), fault.message())]
@@ -211,6 +223,7 @@ impl Error {
             | Self::UnknownWebhook { .. }
             | Self::LeaseNotHeld { .. }
             | Self::UnresolvableInputs { .. }
+            | Self::UpstreamSuspended { .. }
             | Self::OutputRejected { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.

@@ -11,6 +11,7 @@ use super::api::Explained;
 use super::context::Context;
 use super::error::Error;
 use super::guard::sees;
+use super::lineage::Origin;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;
@@ -55,6 +56,7 @@ impl App {
             .queue_of(context, (flow, owner.as_deref()), &explanation)
             .await?;
         let workers = self.workers_of(context, flow, &explanation);
+        let lineage = self.lineage_of(flow, &explanation).await?;
         Ok(Explained {
             flow,
             explanation,
@@ -63,6 +65,7 @@ impl App {
             last_run,
             queue,
             workers,
+            lineage,
         })
     }
 
@@ -84,6 +87,18 @@ impl App {
             (latest.reason, latest.error) = (None, None);
         }
         Ok(attempts)
+    }
+
+    /// Where the inputs of the latest attempt came from.
+    async fn lineage_of(
+        &self,
+        flow: FlowId,
+        e: &Explanation,
+    ) -> Result<Option<Vec<Origin>>, Error> {
+        if e.attempt == 0 {
+            return Ok(None);
+        }
+        self.latest_lineage(flow, e.task.id, e.spec_at).await
     }
 
     /// The latest run that covered a task which no run covers now.
@@ -119,6 +134,7 @@ impl App {
             | Reason::LacksInputs { .. }
             | Reason::WaitsForDescendants(_)
             | Reason::Running
+            | Reason::Suspended(_)
             | Reason::Completed
             | Reason::Failed { .. }
             | Reason::Cancelled { .. } => None,

@@ -41,6 +41,8 @@ pub fn bytes(event: &Event) -> usize {
             Event::DependenciesChanged(e) => e.dependencies.len() * 24,
             Event::RunStarted(e) => e.covers.len() * 8,
             Event::TaskCompleted(e) => e.result.as_str().len(),
+            Event::TaskSuspended(e) => e.question.as_str().len(),
+            Event::TaskAnswered(e) => e.answer.as_str().len(),
             Event::TaskFailed(e) => e.error.len(),
             Event::TaskCancelled(e) => e.error.len(),
             Event::PriorityChanged(_)
@@ -51,6 +53,8 @@ pub fn bytes(event: &Event) -> usize {
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
+            | Event::TaskReminded(_)
+            | Event::TaskSuspensionExpired(_)
             | Event::TaskRequeued(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => 0,

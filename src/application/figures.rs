@@ -201,7 +201,11 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
         FailureReason::Released => AttemptEnd::Released,
         // Waiting for an executor can end a task that no attempt was begun of.
         FailureReason::ExecutorNotFound if !reports_failure(order) => return None,
-        FailureReason::Group | FailureReason::NotStarted => return None,
+        // Nobody worked on it any more.
+        FailureReason::Group
+        | FailureReason::NotStarted
+        | FailureReason::Unanswered
+        | FailureReason::Declined => return None,
         FailureReason::Executor
         | FailureReason::NotRetryable
         | FailureReason::ExecutorNotFound

@@ -88,6 +88,7 @@ impl App {
                         task: query.task,
                         root: flow.root(),
                         events: Vec::new(),
+                        lineages: HashMap::new(),
                         next: Some(next),
                     });
                 }
@@ -112,10 +113,23 @@ impl App {
         let next = scan
             .page(query.order, query.cursor, query.limit, (first, head))
             .await?;
+        let events = scan.taken;
+        let starts = events.iter().filter_map(|recorded| {
+            if let Event::TaskStarted(e) = recorded.event.as_ref() {
+                Some((e.task_id, Some(recorded.version)))
+            } else {
+                None
+            }
+        });
+        let lineages = self.lineages(flow, starts.collect()).await?;
+        let lineages = lineages.into_iter();
         Ok(HistoryPage {
             task: query.task,
             root: flow.root(),
-            events: scan.taken,
+            events,
+            lineages: lineages
+                .filter_map(|((_, at), it)| Some((at?, it)))
+                .collect(),
             next,
         })
     }
@@ -324,6 +338,10 @@ impl Scan<'_> {
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
+            | Event::TaskSuspended(_)
+            | Event::TaskReminded(_)
+            | Event::TaskAnswered(_)
+            | Event::TaskSuspensionExpired(_)
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)

@@ -19,6 +19,7 @@ use crate::store;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use taskledger_domain::flow::Turn;
 use taskledger_domain::schedule::Leased;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp, limits};
@@ -55,6 +56,8 @@ pub(super) struct Holding {
     pub(super) lease_ms: u64,
     /// Milliseconds that the worker has to stop after a cancel.
     pub(super) cancel_grace_ms: u64,
+    /// What the task has asked people before, and was answered.
+    pub(super) turns: Vec<Turn>,
 }
 
 impl Holding {
@@ -73,6 +76,7 @@ impl Holding {
             progress: Progress::ZERO,
             lease_ms: leased.lease_ms,
             cancel_grace_ms: grace.unwrap_or(limits::CANCEL_GRACE_MS_DEFAULT),
+            turns: leased.turns.clone(),
         }
     }
 

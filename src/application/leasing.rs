@@ -297,6 +297,8 @@ impl Flows {
         let event = &*recorded.event;
         let (task, attempt, stop) = if let Event::TaskCompleted(e) = event {
             (e.task_id, e.attempt, None)
+        } else if let Event::TaskSuspended(e) = event {
+            (e.task_id, e.attempt, None)
         } else if let Event::TaskFailed(e) = event {
             (e.task_id, e.attempt, stop_reason(e.reason))
         } else if let Event::TaskCancelled(e) = event
@@ -373,6 +375,7 @@ fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
         lease_ms: held.lease_ms,
         deadline: held.deadline,
         trace,
+        turns: held.turns,
     }
 }
 

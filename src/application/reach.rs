@@ -15,6 +15,8 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         | Command::Fail { .. }
         | Command::Report { .. }
         | Command::RejectCompletion { .. }
+        | Command::Suspend(_)
+        | Command::Respond(_)
         | Command::Claim(_)
         | Command::Release { .. }
         | Command::EndLease { .. }

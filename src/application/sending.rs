@@ -149,6 +149,8 @@ fn weight(order: &Order) -> usize {
             | Command::Fail { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
+            | Command::Suspend(_)
+            | Command::Respond(_)
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

@@ -287,6 +287,12 @@ impl Service {
             Request::Complete(complete) => app.complete(context, complete).await.map(Reply::Ended),
             Request::Fail(fail) => app.fail(context, fail).await.map(Reply::Ended),
             Request::Release(release) => app.release(context, release).await.map(Reply::Ended),
+            Request::Suspend(suspend) => app.suspend(context, suspend).await.map(Reply::Suspended),
+            Request::Respond(respond) => Box::pin(app.respond(context, respond)).await,
+            Request::SiblingOutput(wanted) => {
+                let sibling = Box::pin(app.sibling_output(context, wanted)).await?;
+                Ok(Reply::Sibling(sibling))
+            }
         }
     }
 

@@ -247,8 +247,29 @@ impl App {
         })
     }
 
+    /// The attempt that the caller holds under a lease.
+    ///
+    /// # Errors
+    /// [`Error`]; `LeaseNotHeld`.
+    pub(super) async fn holding(
+        &self,
+        context: &Context,
+        task: TaskId,
+        lease: LeaseId,
+    ) -> Result<Holding, Error> {
+        let Some(flow) = self.flow_of_lease(task).await? else {
+            return Err(not_held(task, LeaseLoss::Unknown));
+        };
+        let holder = context.caller.actor();
+        let held = self.flows.held((flow, task), lease, holder).await?;
+        match held.filter(|held| held.expires_at > self.clock.now()) {
+            Some(held) => Ok(held),
+            None => Err(self.lost(flow, task, lease).await),
+        }
+    }
+
     /// Why a lease does not hold.
-    async fn lost(&self, flow: FlowId, task: TaskId, lease: LeaseId) -> Error {
+    pub(super) async fn lost(&self, flow: FlowId, task: TaskId, lease: LeaseId) -> Error {
         if self
             .flows
             .leases
@@ -265,7 +286,7 @@ impl App {
     }
 
     /// The flow of a task that a worker names; a task that never existed is as good as one that it does not hold.
-    async fn flow_of_lease(&self, task: TaskId) -> Result<Option<FlowId>, Error> {
+    pub(super) async fn flow_of_lease(&self, task: TaskId) -> Result<Option<FlowId>, Error> {
         match self.flow_of(Argument::Task, task).await {
             Ok(flow) => Ok(Some(flow)),
             Err(Error::Refused(refused)) if refused.refusal.kind() == Kind::NotFound => Ok(None),
@@ -282,7 +303,7 @@ const fn ended(task: TaskId, status: Status) -> Ended {
     }
 }
 
-const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {
+pub(super) const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {
     Error::LeaseNotHeld { task, reason }
 }
 

@@ -20,6 +20,7 @@ mod output;
 mod progress;
 mod projections;
 mod remote;
+mod respond;
 mod retention;
 mod run;
 mod secrets;
@@ -99,6 +100,7 @@ enum Command {
     Worker(worker::Args),
     Workers(workers::Args),
     Workflows(workflows::Args),
+    Respond(respond::Args),
     Webhooks(webhooks::Args),
     Secrets(secrets::Args),
     Tokens(tokens::Args),
@@ -143,6 +145,7 @@ impl Cli {
             Command::Worker(args) => worker::worker(args, &mut out).await,
             Command::Workers(args) => workers::workers(args, &mut out).await,
             Command::Workflows(args) => workflows::workflows(args, &mut out).await,
+            Command::Respond(args) => respond::respond(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
             Command::Secrets(args) => secrets::secrets(args, &mut out).await,
             Command::Tokens(args) => tokens::tokens(args, &mut out).await,
@@ -200,6 +203,9 @@ mod tests {
             "workflows validate f.yaml --strict".to_owned(),
             "workflows run f.yaml --trigger {} --user u --no-start --url http://h:1".to_owned(),
             "workflows run f.yaml --trigger-file t.json".to_owned(),
+            "respond".to_owned(),
+            format!("respond {id} --json --url http://h:1"),
+            format!("respond {id} true --text --suspension s --responded-by ann"),
             "watch".to_owned(),
             format!("watch {id} --follow --output json --types task_progress_update"),
             "watch --user u --from beginning --json".to_owned(),

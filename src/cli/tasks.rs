@@ -217,6 +217,7 @@ mod tests {
                 "tasks.list",
                 json!({"status": "failed", "limit": 5, "offset": 10, "user_id": "u", "root_only": true, "order": "asc", "priority": 1}),
             ),
+            ("list --suspended", "tasks.list", json!({"suspended": true})),
             (
                 "get a --consistency eventual",
                 "tasks.get",

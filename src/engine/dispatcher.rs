@@ -5,6 +5,8 @@
 //! soon as its executor has ended. Attempts of pure executors are not launched but ended in the turn
 //! that starts them, when what they need is at hand and small.
 
+mod ends;
+
 use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
 use super::executor::{Job, ProgressReporter};
@@ -15,6 +17,7 @@ use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
 use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
+use ends::end_of;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -143,7 +146,7 @@ impl Dispatcher {
         });
         let (task, attempt) = key;
         let slot = flows.slots().held(&started.launch.method, task, attempt);
-        let command = end_of(&started, outcome, progress);
+        let command = end_of(&started, outcome, progress, &*self.clock);
         if let Some(command) = command {
             flows.report_end(&started, command, slot, &self.stop).await;
         }
@@ -208,7 +211,8 @@ impl Dispatcher {
             );
         }
         let inputs = material.specification.inputs.to_map();
-        if let Some(name) = registered.secret_in_results(&inputs, &material.wired) {
+        let results = material.wired.as_ref().map(|it| it.results(&inputs));
+        if let Some(name) = results.and_then(|results| registered.secret_in(&results)) {
             let error = format!(
                 "a result that is wired to an input names the secret `{name}`; only `inputs` may"
             );
@@ -329,7 +333,7 @@ impl Dispatcher {
         self.times
             .of(registered.name())
             .observe_time(begun.elapsed());
-        end_of(started, outcome, *progress.borrow())
+        end_of(started, outcome, *progress.borrow(), &*self.clock)
     }
 
     /// Records progress as it is reported, at most once a second and by steps of one percent.
@@ -366,28 +370,6 @@ impl Dispatcher {
                 .await;
             tokio::time::sleep(PROGRESS_INTERVAL).await;
         }
-    }
-}
-
-/// The command that reports how an attempt ended; none for one that was stopped.
-fn end_of(started: &Started, outcome: AttemptOutcome, progress: Progress) -> Option<Command> {
-    let (task, attempt) = (started.launch.task, started.launch.attempt);
-    match outcome {
-        AttemptOutcome::Completed(result) => Some(Command::Complete {
-            task,
-            attempt,
-            result,
-            lease: None,
-        }),
-        AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
-            task,
-            attempt,
-            error,
-            reason,
-            progress,
-            lease: None,
-        }),
-        AttemptOutcome::Stopped => None,
     }
 }
 

@@ -13,7 +13,7 @@ use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::spec::timeout_ms;
 use taskledger_domain::task::wiring::{InputFault, Wiring};
-use taskledger_domain::{Recorded, TaskId, Version};
+use taskledger_domain::{Payload, Recorded, TaskId, Version};
 use taskledger_projections::TaskRow;
 
 /// Everything about an attempt that its start does not say.
@@ -25,8 +25,23 @@ pub struct Material {
     pub specification: Specification,
     /// In the order in which the task lists them.
     pub dependencies: Vec<DependencyOutcome>,
-    /// Keys of inputs that are results of others: data, whatever stands in them.
-    pub wired: Vec<String>,
+    /// How its inputs were put together, if not all of them are literal.
+    pub wired: Option<Wired>,
+}
+
+/// How inputs were put together.
+#[derive(Debug)]
+pub struct Wired {
+    wiring: Wiring,
+    literal: Payload,
+}
+
+impl Wired {
+    /// What of the inputs comes from results: data, whatever stands there. Cost: O(size).
+    #[must_use]
+    pub fn results(&self, inputs: &Map<String, Value>) -> Map<String, Value> {
+        self.wiring.from_results(&self.literal, inputs)
+    }
 }
 
 /// What an attempt weighs besides its payloads, and a dependency of it: a microsecond of work for each
@@ -64,7 +79,8 @@ impl Material {
             .collect();
         let result = |id: TaskId| results.get(&id).copied();
         let inputs = wiring.inputs(&self.specification.inputs, result)?;
-        self.wired = wiring.keys().map(str::to_owned).collect();
+        let literal = self.specification.inputs.clone();
+        self.wired = Some(Wired { wiring, literal });
         self.specification = self.specification.with_inputs(inputs);
         Ok(self)
     }
@@ -147,7 +163,7 @@ impl JobSource {
             name: name(launch.task, launch.name_at)?,
             specification,
             dependencies,
-            wired: Vec::new(),
+            wired: None,
         };
         // What cannot be put together is said by the attempt when it is launched.
         let literal = material.specification.bytes();
@@ -167,7 +183,7 @@ impl JobSource {
             name: name_of(at(&own, 1)?)?,
             specification: specification.clone(),
             dependencies: Vec::with_capacity(launch.dependencies.len()),
-            wired: Vec::new(),
+            wired: None,
         };
         let mut bytes = 0;
         for chunk in launch.dependencies.chunks(CHUNK_DEPENDENCIES) {
@@ -200,7 +216,7 @@ fn from_rows(rows: &[Arc<TaskRow>], launch: &Launch) -> Material {
             .map(|row| dependency_of(row, row.name.to_string()))
             .collect(),
         specification: specification_of(&rows[0], launch),
-        wired: Vec::new(),
+        wired: None,
     }
 }
 

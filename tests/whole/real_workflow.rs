@@ -126,7 +126,7 @@ async fn run_steps(registry: &Registry) -> BTreeMap<String, DependencyOutcome> {
         let (status, result, error) = match outcome {
             AttemptOutcome::Completed(result) => (Status::Completed, Some(result.to_map()), None),
             AttemptOutcome::Failed { error, .. } => (Status::Failed, None, Some(error)),
-            AttemptOutcome::Stopped => panic!("nobody stopped it"),
+            AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => panic!("it asks nobody"),
         };
         ended.insert(
             text(task, "id").to_owned(),

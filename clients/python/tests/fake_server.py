@@ -69,6 +69,7 @@ class FakeServer:
             "tasks.complete": self._complete,
             "tasks.fail": self._fail,
             "tasks.release": self._release,
+            "tasks.sibling_output": self._sibling,
             "workers.declare": lambda params: {**params, "declared": True},
             "system.health": lambda params: {"status": "ok"},
         }
@@ -202,6 +203,12 @@ class FakeServer:
         if task["cancel"]:
             told.update(cancel_requested=True, reason=task["cancel"])
         return told
+
+    def _sibling(self, params: dict[str, Any]) -> Any:
+        self._held(params)
+        if params["name"] != "fetch":
+            raise Refused(-32602, "Invalid params", field="name", expected="such as `fetch`")
+        return {"task_id": "f", "name": "fetch", "status": "completed", "output": {"n": 7}}
 
     def _end(self, params: dict[str, Any], status: str, outcome: Any) -> Any:
         task = self.tasks[params["task_id"]]

@@ -12,7 +12,17 @@ from typing import Any
 from unittest import mock
 
 import taskledger
-from taskledger import AsyncClient, AsyncWorker, Client, Final, RetryPolicy, Worker
+from taskledger import (
+    AsyncClient,
+    AsyncWorker,
+    Client,
+    Final,
+    InvalidParams,
+    NotSuspended,
+    RetryPolicy,
+    Suspend,
+    Worker,
+)
 
 from .real_refusals import Refusals, check_revocation
 from .real_server import BINARY, OnServer, RealServer, remote
@@ -111,6 +121,13 @@ class Clients(OnServer):
         asyncio.run(main())
 
 
+def _ask(ctx: Any) -> Any:
+    if not ctx.answers:
+        choices = [{"value": "a", "label": "First"}, {"value": "b"}]
+        raise Suspend("Which?", response_type="choice", choices=choices)
+    return {"said": [answer["value"] for answer in ctx.answers]}
+
+
 class Workers(OnServer):
     def workers(self) -> list[Any]:
         """One of each kind, with the same methods."""
@@ -137,6 +154,15 @@ class Workers(OnServer):
             await asyncio.sleep(input.get("seconds", 0))
             return {"attempt": ctx.attempt, "input": input}
 
+        @sync.method("ask")
+        def ask(input: Any, ctx: Any) -> Any:
+            return _ask(ctx)
+
+        @socket.method("ask")
+        @asynchronous.method("ask")
+        async def ask_async(input: Any, ctx: Any) -> Any:
+            return _ask(ctx)
+
         return [sync, asynchronous, socket]
 
     def each(self) -> Any:
@@ -160,6 +186,25 @@ class Workers(OnServer):
             self.assertEqual(
                 (run.state, run.task["error"], run.task["attempt"]), ("failed", "never", 1)
             )
+
+    def test_a_question_waits_for_a_person_and_the_next_attempt_has_the_answer(self) -> None:
+        for _ in self.each():
+            started = self.client.execute([remote("a", schemas={"method": "ask", "type": "remote"})])
+            task_id = started["root_task_id"]
+            until = time.monotonic() + 60
+            while "suspension" not in (task := self.client.get(task_id)):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.05)
+            waits = task["suspension"]
+            self.assertEqual(waits["question"]["question"], "Which?")
+            with self.assertRaises(InvalidParams):
+                self.client.respond(task_id, waits["suspension_id"], "c")
+            said = self.client.respond(task_id, waits["suspension_id"], "a")
+            self.assertEqual((said["status"], said["choice_label"]), ("pending", "First"))
+            with self.assertRaises(NotSuspended):
+                self.client.respond(task_id, waits["suspension_id"], "b")
+            run = self.client.wait(started, timeout=60)
+            self.assertEqual((run.result or {})["said"], ["a"])
 
     def test_a_workflow_of_many_tasks(self) -> None:
         steps = [{"id": "root", "name": "root"}]
@@ -249,6 +294,22 @@ class Workers(OnServer):
         with self.assertRaises(taskledger.LeaseNotHeld):
             self.client.renew(claim["task"]["id"], token)
         self.assertTrue(self.client.workers_undeclare("later"))
+
+    def test_a_worker_reads_the_result_of_a_sibling(self) -> None:
+        tasks = [
+            {"id": "root", "name": "root"},
+            {"name": "fetch", "parent_id": "root", "schemas": {"method": "echo_executor"},
+             "inputs": {"n": 7}},
+            {"name": "mine", "parent_id": "root", "schemas": {"type": "remote", "method": "beside"},
+             "dependencies": [{"id": "fetch"}]},
+        ]
+        self.client.execute(tasks)
+        [claim] = self.client.claim(["beside"], worker="by hand", wait_seconds=5)["claims"]
+        held = (claim["task"]["id"], claim["lease"]["token"])
+        self.assertEqual(self.client.sibling_output(*held, "fetch")["output"], {"n": 7})
+        with self.assertRaisesRegex(taskledger.InvalidParams, "fetch"):
+            self.client.sibling_output(*held, "nobody")
+        self.client.release(*held)
 
     def test_500_tasks_at_once(self) -> None:
         for socket in (False, True):

@@ -219,6 +219,16 @@ class Cases(Refusals):
         self.assertEqual(told[-1], (0.9, "nearly"))
         self.assertLess(len(told), 10)
 
+    def test_results_of_siblings_are_read_under_the_lease(self) -> None:
+        worker = self.worker(concurrency=1)
+        self.register_reading(worker, "m")
+        task = self.fake.offer("m")
+        self.begin(worker)
+        self.fake.until_status("completed", task)
+        asked = [params["name"] for params in self.fake.params_of("tasks.sibling_output")]
+        self.assertEqual(asked, ["fetch", "nobody"])
+        self.assertEqual(self.fake.params_of("tasks.complete")[0]["output"], {"n": 7})
+
     def test_a_worker_without_methods_does_not_begin(self) -> None:
         with self.assertRaises(ValueError):
             self.run_worker(self.worker())
@@ -262,6 +272,14 @@ class SyncWorker(Cases, unittest.TestCase):
         def handler(input: Any, ctx: Any) -> Any:
             time.sleep(seconds)
             return {}
+
+    def register_reading(self, worker: Worker, name: str) -> None:
+        @worker.method(name)
+        def handler(input: Any, ctx: Any) -> Any:
+            output = ctx.sibling_output("fetch")
+            with self.assertRaises(taskledger.InvalidParams):
+                ctx.sibling_output("nobody")
+            return output
 
     def register_telling(self, worker: Worker, name: str) -> None:
         @worker.method(name)
@@ -318,6 +336,14 @@ class AsynchronousWorker(Cases, unittest.TestCase):
                 except asyncio.CancelledError:
                     pass
             return {}
+
+    def register_reading(self, worker: AsyncWorker, name: str) -> None:
+        @worker.method(name)
+        async def handler(input: Any, ctx: Any) -> Any:
+            output = await ctx.sibling_output("fetch")
+            with self.assertRaises(taskledger.InvalidParams):
+                await ctx.sibling_output("nobody")
+            return output
 
     def register_telling(self, worker: AsyncWorker, name: str) -> None:
         @worker.method(name)

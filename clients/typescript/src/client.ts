@@ -5,8 +5,8 @@ import { BusyError, ConnectionError, InternalError, RpcError } from "./errors.js
 import { events, follow, type StreamOptions } from "./streams.js";
 import { isUnsent, Transport, type TransportOptions } from "./transport.js";
 import type {
-  Claims,
   ClaimQuery,
+  Claims,
   Copied,
   Created,
   Ended,
@@ -18,9 +18,13 @@ import type {
   JsonObject,
   ListQuery,
   MethodDeclaration,
+  Question,
   Renewed,
+  Responded,
+  Sibling,
   Run,
   Started,
+  Suspended,
   Task,
   TaskEvent,
   TaskInput,
@@ -65,7 +69,7 @@ const KEYED: ReadonlySet<string> = new Set([
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {
@@ -192,6 +196,21 @@ export class Client {
     return this.call("tasks.cancel", { task_id: taskId, ...given({ cascade, reason }) }, options);
   }
 
+  /**
+   * Answers what a suspended task asks. The first answer counts; the same one again gets the same result.
+   * `respondedBy`: for whom the caller answers, as a note.
+   */
+  respond(
+    taskId: string,
+    suspensionId: string,
+    value: unknown,
+    respondedBy?: string,
+    options?: CallOptions,
+  ): Promise<Responded> {
+    const note = respondedBy === undefined ? {} : { responded_by: respondedBy };
+    return this.call("tasks.respond", { task_id: taskId, suspension_id: suspensionId, value, ...note }, options);
+  }
+
   /** Runs a failed task again. */
   retry(taskId: string, options?: CallOptions): Promise<Started> {
     return this.call("tasks.retry", { task_id: taskId }, options);
@@ -279,6 +298,16 @@ export class WorkersClient {
   /** Gives a task back for others; uses up no retry. */
   release(taskId: string, lease: string, options?: CallOptions): Promise<Ended> {
     return this.#client.call("tasks.release", { task_id: taskId, lease }, options);
+  }
+
+  /** Asks a person, and gives a task up until somebody answers. */
+  suspend(taskId: string, lease: string, request: Question, options?: CallOptions): Promise<Suspended> {
+    return this.#client.call("tasks.suspend", { task_id: taskId, lease, request }, options);
+  }
+
+  /** Another task below the same parent as a claimed one, by name or id, with its result. */
+  siblingOutput(taskId: string, lease: string, name: string, options?: CallOptions): Promise<Sibling> {
+    return this.#client.call("tasks.sibling_output", { task_id: taskId, lease, name }, options);
   }
 
   /** Declares a method: its tasks wait for a worker even while none is connected. Replaces an earlier declaration. */

@@ -110,6 +110,14 @@ export class QuotaExceededError extends RpcError {}
 /** -31010: the lease has ended, is stale, or belongs to another worker; `data.reason` says which. */
 export class LeaseNotHeldError extends RpcError {}
 
+/** -31011: the task does not wait for this answer: it was answered, or waits for another one. */
+export class NotSuspendedError extends RpcError {
+  /** What it waits for, if it does. */
+  get suspensionId(): string | undefined {
+    return (this.data["suspension_id"] as string | null | undefined) ?? undefined;
+  }
+}
+
 /** An error of RFC-0024: what a task declares of its inputs and outputs was not kept. */
 export class ContractError extends RpcError {
   /** The task. */
@@ -131,6 +139,17 @@ export class InputWiringError extends ContractError {
 export class UnresolvableInputError extends ContractError {
   get unresolvableRefs(): string[] {
     return (this.data["unresolvable_refs"] as string[] | undefined) ?? [];
+  }
+}
+/** -31023: a result that the claimed task needs waits for a person; the task stays pending. */
+export class UpstreamIntentSuspendedError extends ContractError {
+  /** The task that waits. */
+  get suspendedIntentId(): string {
+    return String(this.data["suspended_intent_id"] ?? "");
+  }
+  /** Until when at the latest. */
+  get expectedResumeAt(): string | undefined {
+    return (this.data["expected_resume_at"] as string | null | undefined) ?? undefined;
   }
 }
 /** -31024: the output lacks keys that the task declares; the attempt goes on. */
@@ -173,8 +192,10 @@ const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: Err
     [-32014, WebhookNotFoundError],
     [-32015, QuotaExceededError],
     [-31010, LeaseNotHeldError],
+    [-31011, NotSuspendedError],
     [-31021, InputWiringError],
     [-31022, UnresolvableInputError],
+    [-31023, UpstreamIntentSuspendedError],
     [-31024, MissingOutputError],
     [-31025, OutputTypeMismatchError],
   ]);

@@ -95,6 +95,8 @@ export interface Task {
   /** Attempts so far. */
   attempt: number;
   next_attempt_at?: string;
+  /** While it waits for a person. */
+  suspension?: { suspension_id: string; question: Question; since: string; expires_at?: string };
   run?: Run;
   [member: string]: unknown;
 }
@@ -182,13 +184,76 @@ export interface Lease {
   lease_seconds: number;
 }
 
+/** Where a value of an input came from. */
+export interface Origin {
+  /** A JSON pointer into the input. */
+  input: string;
+  reference: string;
+  task_id: string;
+  attempt: number;
+  event_id: string;
+  /** Its place in the history of the flow. */
+  sequence: number;
+}
+
 /** A task that a worker has claimed. */
 export interface Claim {
   task: Task;
   /** What the attempt works on. */
   input: JsonObject;
+  /** Where values of the input came from; absent when all of them are literal. */
+  lineage?: Origin[];
   context: ClaimContext;
   lease: Lease;
+}
+
+/** What a person is asked. */
+export interface Question {
+  question: string;
+  /** `text` unless it is said. */
+  response_type?: "text" | "confirm" | "choice" | "form";
+  choices?: { value: unknown; label?: string }[];
+  /** JSON Schema of a form. */
+  schema?: JsonObject;
+  /** Types of the members of a form, in place of `schema`. */
+  fields?: JsonObject;
+  context?: JsonObject;
+  channel_hint?: string;
+  timeout_seconds?: number;
+  fallback_policy?: "fail" | "complete_with_fallback" | "use_default_and_continue";
+  fallback_value?: unknown;
+  retry_policy?: JsonObject;
+}
+
+/** A question that was answered before this attempt. */
+export interface Answer {
+  suspension_id: string;
+  question: Question;
+  value: unknown;
+  /** `expired`: nobody answered, and `value` is what stands for an answer. */
+  resolution: "responded" | "expired";
+  responded_by: string | null;
+  answered_at: string;
+}
+
+/** What `tasks.suspend` answers. */
+export interface Suspended {
+  task_id: string;
+  suspension_id: string;
+  /** When nobody will answer any more. */
+  expires_at: string | null;
+}
+
+/** What `tasks.respond` answers. */
+export interface Responded {
+  task_id: string;
+  suspension_id: string;
+  resolution: "responded";
+  value: unknown;
+  choice_label?: string;
+  responded_by: string;
+  /** How the task stands now. */
+  status: TaskStatus;
 }
 
 /** Where a claimed task stands. */
@@ -198,6 +263,8 @@ export interface ClaimContext {
   user_id: string | null;
   deadline: string | null;
   timeout_seconds: number | null;
+  /** What the task has asked people in earlier attempts of the run, oldest first. */
+  answers?: Answer[];
   /** W3C trace context. */
   traceparent?: string;
 }
@@ -227,6 +294,15 @@ export interface Renewed {
   /** The task was cancelled, or its time is up: stop. */
   cancel_requested: boolean;
   reason?: string;
+}
+
+/** A task beside a claimed one. */
+export interface Sibling {
+  task_id: string;
+  name: string;
+  status: TaskStatus;
+  /** Its result; `null` until it has completed. */
+  output: JsonObject | null;
 }
 
 export interface Ended {

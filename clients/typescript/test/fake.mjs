@@ -242,6 +242,11 @@ export class FakeServer {
         return this.#end(params.lease, ["fail", params.error, params.retryable]);
       case "tasks.release":
         return this.#end(params.lease, ["release"]);
+      case "tasks.sibling_output":
+        if (params.name !== "fetch") {
+          throw { code: -32602, message: "Invalid params", data: { errors: [{ field: "name", reason: "No sibling has this name" }] } };
+        }
+        return { task_id: "f", name: "fetch", status: "completed", output: { n: 7 } };
       case "workers.declare":
         return { ...params, declared: true };
       default:

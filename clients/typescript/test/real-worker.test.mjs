@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { Client, LeaseNotHeldError, MethodNotFoundError } from "taskledger";
-import { Worker } from "taskledger/worker";
+import { Client, InvalidParamsError, LeaseNotHeldError, MethodNotFoundError, NotSuspendedError } from "taskledger";
+import { Suspend, Worker } from "taskledger/worker";
 import { stepClock } from "./clock.mjs";
 import { binary, Server, until } from "./server.mjs";
 
@@ -32,6 +32,27 @@ after(async () => {
 function real(name, body) {
   test(name, async (t) => (why ? t.skip(why) : body(t)));
 }
+
+real("a question waits for a person, and the next attempt has the answer", async () => {
+  const worker = new Worker({ url: server.url, name: "asks" });
+  worker.method("ask", (input, { context }) => {
+    if (!context.answers) {
+      throw new Suspend({ question: "Which?", response_type: "choice", choices: [{ value: "a" }, { value: "b" }] });
+    }
+    return { said: context.answers.map((answer) => answer.value) };
+  });
+  const running = worker.run();
+  const { root_task_id: id } = await client.execute([{ name: "a", schemas: { method: "ask", type: "remote" } }]);
+  await until(async () => (await client.get(id)).suspension !== undefined, 60_000);
+  const { suspension } = await client.get(id);
+  await assert.rejects(client.respond(id, suspension.suspension_id, "c"), InvalidParamsError);
+  assert.equal((await client.respond(id, suspension.suspension_id, "a")).status, "pending");
+  await assert.rejects(client.respond(id, suspension.suspension_id, "b"), NotSuspendedError);
+  await until(async () => (await client.get(id)).status === "completed", 60_000);
+  assert.deepEqual((await client.get(id)).result, { said: ["a"] });
+  await worker.stop();
+  await running;
+});
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AttemptEnded, FinalError, RetryableError } from "taskledger/worker";
-import { UnauthorizedError } from "taskledger";
+import { InvalidParamsError, UnauthorizedError } from "taskledger";
 import { frame } from "./fake.mjs";
 import "./refusals.mjs";
 import { serve, sleep, worker } from "./workers.mjs";
@@ -81,6 +81,20 @@ for (const connection of ["socket", "poll"]) {
     assert.deepEqual(server.outcomes.get(id), [["complete", {}]]);
   });
 }
+
+test("results of siblings are read under the lease", async () => {
+  const server = await serve();
+  const w = worker(server).method("beside", async (_, { siblingOutput }) => {
+    await assert.rejects(siblingOutput("nobody"), InvalidParamsError);
+    return { got: await siblingOutput("fetch") };
+  });
+  void w.run();
+  const id = server.offer("beside");
+  await server.until(() => server.outcomes.size === 1);
+  assert.deepEqual(server.outcomes.get(id), [["complete", { got: { n: 7 } }]]);
+  assert.deepEqual(server.called("tasks.sibling_output").map(([, params]) => params.name), ["nobody", "fetch"]);
+  await w.stop();
+});
 
 test("progress is told, once a second, and renews the lease", async () => {
   const server = await serve();

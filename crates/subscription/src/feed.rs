@@ -111,6 +111,8 @@ fn payload_bytes(event: &Event) -> usize {
         Event::TaskRespecified(e) => specification(&e.specification),
         Event::DependenciesChanged(e) => e.dependencies.len() * 64,
         Event::TaskCompleted(e) => e.result.as_str().len(),
+        Event::TaskSuspended(e) => e.question.as_str().len(),
+        Event::TaskAnswered(e) => e.answer.as_str().len(),
         Event::TaskFailed(e) => e.error.len(),
         Event::TaskCancelled(e) => e.error.len(),
         Event::RunStarted(e) => e.covers.len() * 8,
@@ -123,6 +125,8 @@ fn payload_bytes(event: &Event) -> usize {
         | Event::TaskProgressed(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
+        | Event::TaskReminded(_)
+        | Event::TaskSuspensionExpired(_)
         | Event::TaskRequeued(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => 0,

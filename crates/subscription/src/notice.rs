@@ -1,6 +1,6 @@
 //! What subscribers are told: an event of the log in the protocol's words, a shape of its own.
 //!
-//! Owns: the five names of notices, which events make which of them, and their JSON. A notice is made
+//! Owns: the names of notices, which events make which of them, and their JSON. A notice is made
 //! from its event alone, so it reads the same live, from history, and on every server.
 //! spec: interface / Streaming Events
 //!
@@ -11,8 +11,11 @@
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
+use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
+use taskledger_domain::{
+    EventId, Payload, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
+};
 
 /// What kind of notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,16 +30,25 @@ pub enum Kind {
     Failed,
     /// `task_cancelled`
     Cancelled,
+    /// `task_suspended`: it waits for a person.
+    Suspended,
+    /// `task_suspension_reminder`: the person has not answered yet.
+    SuspensionReminder,
+    /// `task_suspension_ended`: answered, or given up.
+    SuspensionEnded,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::StatusUpdate,
         Self::ProgressUpdate,
         Self::Completed,
         Self::Failed,
         Self::Cancelled,
+        Self::Suspended,
+        Self::SuspensionReminder,
+        Self::SuspensionEnded,
     ];
 
     /// The name in the protocol.
@@ -48,6 +60,9 @@ impl Kind {
             Self::Completed => "task_completed",
             Self::Failed => "task_failed",
             Self::Cancelled => "task_cancelled",
+            Self::Suspended => "task_suspended",
+            Self::SuspensionReminder => "task_suspension_reminder",
+            Self::SuspensionEnded => "task_suspension_ended",
         }
     }
 
@@ -132,7 +147,9 @@ impl TakenBack {
             | FailureReason::Group
             | FailureReason::Released
             | FailureReason::NotRetryable
-            | FailureReason::NotStarted => None,
+            | FailureReason::NotStarted
+            | FailureReason::Unanswered
+            | FailureReason::Declined => None,
         }
     }
 }
@@ -178,6 +195,9 @@ pub struct Notice {
     /// Why the task failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
+    /// What the task waits for, or waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<Suspension>,
     /// True on the last notice of a run.
     #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
@@ -193,6 +213,46 @@ pub struct Notice {
     /// Why the attempt that ended was taken from whoever did it; absent when that was not so.
     #[serde(skip)]
     pub taken_back: Option<TakenBack>,
+}
+
+/// What a notice says of a wait for a person.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suspension {
+    /// Its id.
+    #[serde(rename = "suspension_id")]
+    pub id: SuspensionId,
+    /// What is asked, when it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Payload>,
+    /// When nobody will answer any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Number of a reminder, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<u32>,
+    /// Whom the reminder goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Escalation>,
+    /// `responded` or `expired`, when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<&'static str>,
+    /// Who has answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responded_by: Option<Arc<str>>,
+}
+
+impl Suspension {
+    const fn of(id: SuspensionId) -> Self {
+        Self {
+            id,
+            question: None,
+            expires_at: None,
+            reminder: None,
+            escalation: None,
+            resolution: None,
+            responded_by: None,
+        }
+    }
 }
 
 /// A run at its end.
@@ -230,12 +290,27 @@ impl Notice {
             next_attempt_at: None,
             result: None,
             error: None,
+            suspension: None,
             is_final: false,
             run: None,
             is_followed: false,
             joins: None,
             taken_back: None,
         }
+    }
+
+    /// A notice of a wait for a person.
+    fn waiting(
+        recorded: &Recorded,
+        (task_id, attempt): (TaskId, u32),
+        kind: Kind,
+        suspension: Suspension,
+    ) -> Self {
+        let mut notice = Self::of(recorded, task_id, Status::InProgress, Progress::ZERO);
+        notice.kind = kind;
+        notice.attempt = Some(attempt);
+        notice.suspension = Some(suspension);
+        notice
     }
 
     /// The notice that follows when a change of status ends the task.
@@ -255,6 +330,8 @@ impl Notice {
         /// Ids, names of members, times.
         const FIXED: usize = 400;
         let result = self.result.as_ref().map_or(0, |r| r.as_str().len());
+        let asked = self.suspension.as_ref().and_then(|s| s.question.as_ref());
+        let result = result + asked.map_or(0, |question| question.as_str().len());
         FIXED + result + self.error.as_ref().map_or(0, |e| e.len())
     }
 
@@ -283,6 +360,37 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             moved.attempt = Some(e.attempt);
             moved.message = e.message.as_deref().map(Arc::from);
             (Some(moved), None)
+        }
+        Event::TaskSuspended(e) => {
+            let mut suspension = Suspension::of(e.suspension_id);
+            suspension.question = Some(e.question.clone());
+            suspension.expires_at = e.expires_at;
+            let of = (e.task_id, e.attempt);
+            let notice = Notice::waiting(recorded, of, Kind::Suspended, suspension);
+            (Some(notice), None)
+        }
+        Event::TaskReminded(e) => {
+            let mut suspension = Suspension::of(e.suspension_id);
+            suspension.reminder = Some(e.number);
+            suspension.escalation = e.escalation.clone();
+            let of = (e.task_id, e.attempt);
+            let notice = Notice::waiting(recorded, of, Kind::SuspensionReminder, suspension);
+            (Some(notice), None)
+        }
+        Event::TaskAnswered(e) => {
+            let mut suspension = Suspension::of(e.suspension_id);
+            suspension.resolution = Some("responded");
+            suspension.responded_by = Some(Arc::from(e.responded_by.as_str()));
+            let of = (e.task_id, e.attempt);
+            let notice = Notice::waiting(recorded, of, Kind::SuspensionEnded, suspension);
+            (Some(notice), None)
+        }
+        Event::TaskSuspensionExpired(e) => {
+            let mut suspension = Suspension::of(e.suspension_id);
+            suspension.resolution = Some("expired");
+            let of = (e.task_id, e.attempt);
+            let notice = Notice::waiting(recorded, of, Kind::SuspensionEnded, suspension);
+            (Some(notice), None)
         }
         Event::TaskCompleted(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Completed, Progress::DONE);

@@ -1,12 +1,13 @@
 //! The orders. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
-use super::event::{FailureReason, FlowArchived, RunKind};
+use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, RunKind};
 use crate::contract::OutputFault;
+use crate::question::Question;
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
 use crate::task::{Priority, Progress, Status};
-use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp, Version};
+use crate::{CallbackId, LeaseId, Payload, RunId, SuspensionId, TaskId, Timestamp, Version};
 use hashbrown::HashSet;
 
 /// What somebody wants of a flow.
@@ -89,6 +90,10 @@ pub enum Command {
         /// What is wrong with the result.
         fault: OutputFault,
     },
+    /// An attempt asks a person, and ends with it.
+    Suspend(Suspend),
+    /// A person answers.
+    Respond(Respond),
     /// A worker outside the server begins attempts.
     Claim(Claim),
     /// A worker gives an attempt back: it goes to somebody else, and uses up nothing.
@@ -132,6 +137,55 @@ pub struct Archive {
     pub rest: Rest,
     /// Where the copy is.
     pub copy: FlowArchived,
+}
+
+/// See [`Command::Suspend`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspend {
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The lease under which it runs outside the server; `None` for one of this process.
+    pub lease: Option<LeaseId>,
+    /// The new wait.
+    pub suspension: SuspensionId,
+    /// What is asked; at most `limits::QUESTION_BYTES_MAX` bytes.
+    pub asked: Payload,
+    /// The same, read.
+    pub question: Question,
+    /// What follows from an answer.
+    pub on_answer: OnAnswer,
+    /// What follows without one.
+    pub on_expiry: OnExpiry,
+}
+
+/// See [`Command::Respond`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Respond {
+    /// The task.
+    pub task: TaskId,
+    /// The wait.
+    pub suspension: SuspensionId,
+    /// What is said: an object with `value`.
+    pub answer: Payload,
+    /// The principal that says it.
+    pub responded_by: String,
+    /// For whom.
+    pub on_behalf_of: Option<String>,
+    /// What follows.
+    pub then: Then,
+}
+
+/// What follows from an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Then {
+    /// The task is ready again.
+    Continue,
+    /// The task completes with this result.
+    Complete(Payload),
+    /// The task fails with this error.
+    Decline(String),
 }
 
 /// See [`Command::Claim`]. Accepted without events, and with the status `Pending`, when there is nothing that

@@ -3,9 +3,13 @@
 
 mod rejected;
 mod specification;
+mod suspended;
 
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use specification::{Dependency, Specification};
+pub use suspended::{
+    OnAnswer, OnExpiry, TaskAnswered, TaskReminded, TaskSuspended, TaskSuspensionExpired,
+};
 
 use crate::task::{Priority, Progress, Status};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
@@ -41,6 +45,14 @@ pub enum Event {
     /// A result of an attempt outside the server was refused, because it is not what the task declares. The
     /// attempt goes on.
     TaskCompletionRejected(TaskCompletionRejected),
+    /// A task waits for a person from now on, without lease and slot. It stays in progress.
+    TaskSuspended(TaskSuspended),
+    /// The person was reminded.
+    TaskReminded(TaskReminded),
+    /// The person answered. What follows from it stands in the same append.
+    TaskAnswered(TaskAnswered),
+    /// Nobody answered in time. What follows from it stands in the same append.
+    TaskSuspensionExpired(TaskSuspensionExpired),
     /// An attempt ended with a result.
     TaskCompleted(TaskCompleted),
     /// An attempt ended with an error.
@@ -73,6 +85,10 @@ impl Event {
             Self::TaskProgressed(e) => e.task_id,
             Self::TaskClaimRejected(e) => e.task_id,
             Self::TaskCompletionRejected(e) => e.task_id,
+            Self::TaskSuspended(e) => e.task_id,
+            Self::TaskReminded(e) => e.task_id,
+            Self::TaskAnswered(e) => e.task_id,
+            Self::TaskSuspensionExpired(e) => e.task_id,
             Self::TaskCompleted(e) => e.task_id,
             Self::TaskFailed(e) => e.task_id,
             Self::TaskRequeued(e) => e.task_id,
@@ -98,6 +114,10 @@ impl Event {
             | Self::TaskProgressed(_)
             | Self::TaskClaimRejected(_)
             | Self::TaskCompletionRejected(_)
+            | Self::TaskSuspended(_)
+            | Self::TaskReminded(_)
+            | Self::TaskAnswered(_)
+            | Self::TaskSuspensionExpired(_)
             | Self::TaskCompleted(_)
             | Self::TaskFailed(_)
             | Self::TaskRequeued(_)
@@ -318,6 +338,10 @@ pub enum FailureReason {
     NotRetryable,
     /// It was ready and nobody started it in time. Since version 3 of `TaskFailed`.
     NotStarted,
+    /// A question of it was not answered in time. Since version 4 of `TaskFailed`.
+    Unanswered,
+    /// The person who was asked said no. Since version 4 of `TaskFailed`.
+    Declined,
 }
 
 /// See [`Event::TaskFailed`].
@@ -350,6 +374,8 @@ pub enum RequeueReason {
     Interrupted,
     /// Its worker gave it back. Since version 2 of `TaskRequeued`.
     Released,
+    /// What it had asked was answered. Since version 3 of `TaskRequeued`.
+    Answered,
 }
 
 /// See [`Event::TaskRequeued`].

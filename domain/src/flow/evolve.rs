@@ -66,6 +66,10 @@ impl Flow {
                     wires.is_told = true;
                 }
             }
+            Event::TaskSuspended(e) => self.suspended(e, time),
+            Event::TaskReminded(e) => self.reminded(e.task_id, e.number),
+            Event::TaskAnswered(e) => self.answered(e.task_id),
+            Event::TaskSuspensionExpired(e) => self.suspension_expired(e),
             Event::TaskCompleted(e) => {
                 let i = self.ordinal(e.task_id);
                 self.look_for_needs(i, &e.result);
@@ -96,7 +100,9 @@ impl Flow {
                 task.next_attempt_at = e.next_attempt_at.unwrap_or_default();
                 match e.reason {
                     // Attempts that nobody is to blame for are not charged to the retry budget.
-                    RequeueReason::Interrupted | RequeueReason::Released => {
+                    RequeueReason::Interrupted
+                    | RequeueReason::Released
+                    | RequeueReason::Answered => {
                         task.attempts_in_run = task.attempts_in_run.saturating_sub(1);
                     }
                     RequeueReason::Retry | RequeueReason::Rerun => {}
@@ -377,6 +383,7 @@ impl Flow {
         self.drop_dependencies(i);
         self.leave_parent(i, parent);
         self.unwire(i);
+        self.forget_dialogue(i);
         let task = self.at_mut(i);
         task.lacking = false;
         task.deleted = true;
@@ -418,6 +425,7 @@ impl Flow {
             task.run = key;
             task.attempts_in_run = 0;
             task.interruptions = 0;
+            self.forget_dialogue(i);
             self.link(i);
         }
     }
@@ -462,16 +470,22 @@ impl Flow {
 
     fn ended(&mut self, id: TaskId, status: Status, time: Timestamp) {
         let (i, version) = (self.ordinal(id), self.version);
+        self.end_lease(i);
+        self.stop_waiting(i);
+        self.at_mut(i).outcome_at = version;
+        self.at_mut(i).next_attempt_at = Timestamp::default();
+        self.set_status(i, status, time);
+    }
+
+    /// Nobody holds the attempt any more, by the event that is applied.
+    pub(super) fn end_lease(&mut self, i: u32) {
         if let Some(held) = self.leases.remove(&i) {
             self.time_outs.remove(&(held.times_out_at, i));
             let ended = EndedLease {
                 id: held.id,
-                outcome_at: version,
+                outcome_at: self.version,
             };
             self.ended_leases.insert(i, ended);
         }
-        self.at_mut(i).outcome_at = version;
-        self.at_mut(i).next_attempt_at = Timestamp::default();
-        self.set_status(i, status, time);
     }
 }

@@ -8,6 +8,7 @@ mod again;
 mod blocked;
 
 use super::Capacity;
+use super::dialogues::Waits;
 use super::event::RunKind;
 use super::state::{Flow, NONE, Rank, Standing};
 use crate::schedule::gives_up_at;
@@ -149,6 +150,8 @@ pub enum Reason {
     WaitsForDescendants(Descendants),
     /// An attempt is under way.
     Running,
+    /// In progress: it waits for a person.
+    Suspended(Waits),
     /// It has completed.
     Completed,
     /// It has failed.
@@ -225,7 +228,10 @@ impl Flow {
             Status::InProgress if task.is_group() => {
                 vec![Reason::WaitsForDescendants(self.descendants(i))]
             }
-            Status::InProgress => vec![Reason::Running],
+            Status::InProgress => match self.waits(id) {
+                Some(waits) => vec![Reason::Suspended(waits)],
+                None => vec![Reason::Running],
+            },
             Status::Completed => vec![Reason::Completed],
             Status::Failed => vec![self.why_failed(i, now, capacity)],
             Status::Cancelled => {

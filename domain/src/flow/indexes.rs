@@ -3,7 +3,7 @@
 //! Invariant: between two events each task stands in exactly the indexes that its primary fields
 //! put it in. Every change goes `unlink` -> change -> `link`.
 
-use super::state::{Edge, Flow, NONE, Rank, Wires};
+use super::state::{Dialogue, Edge, Flow, NONE, Rank, Wires};
 use crate::task::Status;
 use crate::{TaskId, Timestamp};
 use std::cmp::Reverse;
@@ -240,6 +240,9 @@ impl Flow {
         }
         let leased: Vec<u32> = self.leases.keys().copied().collect();
         leased.into_iter().for_each(|i| self.link_time_out(i));
+        let asking: Vec<u32> = self.dialogues.keys().copied().collect();
+        asking.into_iter().for_each(|i| self.link_suspension(i));
+        self.dialogues_bytes = self.dialogues.values().map(Dialogue::weight_bytes).sum();
         self.refresh_deadlines(0);
         for i in 0..self.tasks.len() as u32 {
             self.refresh_lacking(i);

@@ -4,6 +4,7 @@ pub(crate) mod below;
 mod command;
 mod coverage;
 pub(crate) mod decide;
+mod dialogues;
 mod event;
 mod evolve;
 pub mod explain;
@@ -16,15 +17,18 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Rest, SlotRequest, Update,
+    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Respond, Rest, SlotRequest,
+    Suspend, Then, Update,
 };
 pub use coverage::covers;
+pub use dialogues::{Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted, RunState,
-    Specification, StatusCounts, TaskCancelled, TaskClaimRejected, TaskCompleted,
-    TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed,
-    TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, UserChanged,
+    OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted,
+    RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
+    TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved,
+    TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
+    TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
 pub(crate) use refusal::report;
 pub use refusal::{

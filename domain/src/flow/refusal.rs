@@ -14,7 +14,7 @@ pub use faults::{
 
 use super::state::Archived;
 use crate::task::Status;
-use crate::{FlowId, TaskId, Timestamp, limits};
+use crate::{FlowId, SuspensionId, TaskId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 /// Why a command was not accepted.
@@ -128,6 +128,22 @@ pub enum Refusal {
     AlreadyExecuting(Vec<RunConflict>),
     /// The status of the task does not allow the command.
     InvalidTransition(Vec<TransitionFault>),
+    /// The task does not wait for this answer.
+    NotSuspended {
+        /// The task.
+        task: TaskId,
+        /// What it does wait for.
+        suspension: Option<SuspensionId>,
+    },
+    /// A task cannot be claimed, because a result that it is wired to waits for a person.
+    UpstreamSuspended {
+        /// The task.
+        task: TaskId,
+        /// The task that waits.
+        upstream: TaskId,
+        /// Until when at the latest.
+        expires_at: Option<Timestamp>,
+    },
     /// The task cannot be deleted, because it is no longer pending.
     DeleteNotPending {
         /// The task.
@@ -181,7 +197,10 @@ impl Refusal {
             Self::SelfDependency(_) | Self::CircularDependency { .. } => Kind::Circular,
             Self::ExecutorsNotFound(_) => Kind::ExecutorNotFound,
             Self::AlreadyExecuting(_) => Kind::AlreadyExecuting,
-            Self::InvalidTransition(_) | Self::NotArchivable(_) => Kind::InvalidTransition,
+            Self::InvalidTransition(_)
+            | Self::NotSuspended { .. }
+            | Self::UpstreamSuspended { .. }
+            | Self::NotArchivable(_) => Kind::InvalidTransition,
             Self::DeleteNotPending { .. } | Self::DeleteHindered { .. } => Kind::CannotDelete,
         }
     }

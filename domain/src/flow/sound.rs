@@ -23,6 +23,7 @@ impl Flow {
             && self.is_tree()
             && self.covers_what_runs()
             && self.leases_what_runs()
+            && self.asks_what_runs()
             && self.ended_leases.keys().all(|i| (*i as usize) < n)
             && self.bounds.keys().all(|i| (*i as usize) < n)
             && self.wires.keys().all(|i| (*i as usize) < n)

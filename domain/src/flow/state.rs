@@ -4,6 +4,7 @@
 //! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
+pub(crate) use super::dialogues::Dialogue;
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
 pub(crate) use super::wires::Wires;
 use super::{FlowArchived, RunState};
@@ -202,6 +203,8 @@ pub struct Flow {
     pub(crate) ended_leases: BTreeMap<u32, EndedLease>,
     /// Of the tasks that have some.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
+    /// Of the tasks that have asked people.
+    pub(crate) dialogues: BTreeMap<u32, Dialogue>,
     /// Of the tasks whose inputs need results.
     pub(crate) wires: BTreeMap<u32, Wires>,
 
@@ -248,6 +251,12 @@ pub struct Flow {
     /// Deadlines of covered tasks that are not terminal.
     #[serde(skip)]
     pub(crate) deadlines: BTreeSet<(Timestamp, u32)>,
+    /// What `dialogues` holds, roughly.
+    #[serde(skip)]
+    pub(crate) dialogues_bytes: usize,
+    /// When somebody is reminded of a question, or nobody will answer any more.
+    #[serde(skip)]
+    pub(crate) suspension_dues: BTreeSet<(Timestamp, u32)>,
     /// When leased attempts time out. Those of this process are timed by whoever runs them.
     #[serde(skip)]
     pub(crate) time_outs: BTreeSet<(Timestamp, u32)>,
@@ -372,7 +381,7 @@ impl Flow {
             + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
             + self.bounds.len() * (size_of::<Bounds>() + 16);
         let tasks = self.tasks.len() * task + self.edges * edge;
-        tasks + names + leases + self.wires_bytes + size_of::<Self>() + 1024
+        tasks + names + leases + self.wires_bytes + self.dialogues_bytes + size_of::<Self>() + 1024
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

@@ -71,6 +71,14 @@ impl Flow {
             .collect()
     }
 
+    /// A task that waits for a person, of those whose results a task is wired to. Cost: O(wired inputs).
+    pub(super) fn suspended_source(&self, i: u32) -> Option<u32> {
+        let needs = &self.wires.get(&i)?.needs;
+        let sources = needs.iter().filter_map(|(need, _)| need.source());
+        let mut sources = sources.filter_map(|id| self.live(id));
+        sources.find(|source| self.open_question(*source).is_some())
+    }
+
     /// Takes the inputs of a task that was created or is specified anew. Not while it is linked.
     pub(super) fn wire(&mut self, i: u32, wiring: &Wiring, is_dependency: impl Fn(TaskId) -> bool) {
         self.unwire(i);

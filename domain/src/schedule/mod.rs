@@ -11,7 +11,7 @@ mod outside;
 mod settle;
 
 use crate::flow::state::{Line, Standing};
-use crate::flow::{Capacity, Event, Flow};
+use crate::flow::{Capacity, Event, Flow, Turn};
 use crate::task::Status;
 use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 pub use outside::{Offered, Outside, Waiting};
@@ -79,6 +79,8 @@ pub struct Leased {
     pub lease_ms: u64,
     /// Milliseconds that the worker has to stop after a cancel; `None` for the default.
     pub cancel_grace_ms: Option<u64>,
+    /// What it has asked people in earlier attempts of the run, and was answered.
+    pub turns: Vec<Turn>,
 }
 
 /// What `event` asks for, seen from the state right after the append that holds it: a start that
@@ -92,6 +94,11 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         }
         Event::TaskStarted(e) => launch(flow, e.task_id, e.attempt).map(Effect::Launch),
         Event::TaskFailed(e) => Some(Effect::Stop {
+            task: e.task_id,
+            attempt: e.attempt,
+        }),
+        // It has ended by itself, unless it was an executor of this process that has not noticed.
+        Event::TaskSuspended(e) => Some(Effect::Stop {
             task: e.task_id,
             attempt: e.attempt,
         }),
@@ -111,6 +118,9 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         | Event::TaskProgressed(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
+        | Event::TaskReminded(_)
+        | Event::TaskAnswered(_)
+        | Event::TaskSuspensionExpired(_)
         | Event::TaskCompleted(_)
         | Event::TaskRequeued(_)
         | Event::RunEnded(_)
@@ -136,6 +146,7 @@ fn held(flow: &Flow, i: u32) -> Option<Leased> {
         deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
         lease_ms: held.lease_ms,
         cancel_grace_ms: held.cancel_grace_ms,
+        turns: flow.turns(task.id).to_vec(),
     })
 }
 
@@ -164,7 +175,7 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     let task = flow.at(i);
     let method = flow.methods.text(task.method)?;
     let under_way = task.status == Status::InProgress && task.attempt == attempt;
-    if !under_way || flow.leases.contains_key(&i) {
+    if !under_way || flow.leases.contains_key(&i) || flow.open_question(i).is_some() {
         return None;
     }
     let dependencies = task.dependencies.iter().map(|e| {
@@ -195,7 +206,9 @@ pub fn next_due(flow: &Flow, settled_at: Timestamp, capacity: &dyn Capacity) -> 
     let deadline = flow.deadlines.first().map(|(at, _)| *at);
     let time_out = flow.time_outs.first().map(|(at, _)| *at);
     let start_limit = flow.start_limits.first().map(|(at, _)| *at);
+    let suspension = flow.suspension_dues.first().map(|(at, _)| *at);
     let deadline = deadline.into_iter().chain(time_out).chain(start_limit);
+    let deadline = deadline.chain(suspension);
     let deadline = deadline.min();
     let unknown = |line: &Line| flow.standing(*line, capacity) == Standing::Unknown;
     if settle::waits_differ(flow) {

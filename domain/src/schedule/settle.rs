@@ -4,8 +4,9 @@ use super::groups;
 use crate::flow::decide::attempt;
 use crate::flow::state::{Line, Rank, Standing};
 use crate::flow::{
-    CancelReason, Capacity, Event, FailureReason, Flow, RequeueReason, RootAtEnd, RunEnded,
-    SlotRequest, TaskCancelled, TaskFailed, TaskStarted,
+    CancelReason, Capacity, Event, FailureReason, Flow, OnExpiry, RequeueReason, RootAtEnd,
+    RunEnded, SlotRequest, TaskCancelled, TaskCompleted, TaskFailed, TaskReminded, TaskStarted,
+    TaskSuspensionExpired,
 };
 use crate::limits;
 use crate::task::{Progress, Status};
@@ -13,7 +14,7 @@ use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies consequences to the state and appends their events to `out`, in this order, until
-/// nothing changes: deadlines, attempts outside the server that time out, groups that begin, groups whose members have ended, starts of
+/// nothing changes: deadlines, attempts outside the server that time out, questions that nobody answers, groups that begin, groups whose members have ended, starts of
 /// ready tasks, and for each run in which nothing moves any more: its open groups, deepest first, and
 /// then its end. Cost: O(consequences * (dependents + depth)) and, a few times, O(methods with
 /// ready tasks).
@@ -33,6 +34,7 @@ pub(crate) fn settle(
         };
         turn.pass_deadlines();
         turn.pass_time_outs();
+        turn.pass_suspensions();
         turn.pass_start_limits(capacity);
         turn.begin_groups();
         turn.end_settled_groups();
@@ -188,6 +190,70 @@ impl Turn<'_> {
             }));
             again.into_iter().for_each(|event| self.emit(event));
         }
+    }
+
+    /// Reminders of questions, and questions that nobody has answered in time.
+    fn pass_suspensions(&mut self) {
+        let now = self.now;
+        while let Some(&(_, i)) = self
+            .flow
+            .suspension_dues
+            .first()
+            .filter(|(at, _)| *at <= now)
+        {
+            let open = self.flow.open_question(i).expect("the index names those");
+            let (task_id, attempt) = (self.flow.at(i).id, self.flow.at(i).attempt);
+            if open.expires_at.is_some_and(|at| at <= now) {
+                self.give_up_waiting(i);
+            } else {
+                let number = open.reminder(now).expect("one is due");
+                let mut ladder = open.ladder.iter();
+                let escalation = ladder.find(|step| step.attempt == number).cloned();
+                let reminded = TaskReminded {
+                    task_id,
+                    attempt,
+                    suspension_id: open.id,
+                    number,
+                    of: open.reminders,
+                    escalation,
+                };
+                self.emit(Event::TaskReminded(reminded));
+            }
+        }
+    }
+
+    fn give_up_waiting(&mut self, i: u32) {
+        let task = self.flow.at(i);
+        let open = self.flow.open_question(i).expect("the index names those");
+        let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);
+        let policy = open.on_expiry();
+        let waited_ms = self.now.0.saturating_sub(open.since.0) / 1000;
+        let then = match &policy {
+            OnExpiry::Fail => Event::TaskFailed(TaskFailed {
+                task_id,
+                attempt,
+                error: format!("nobody answered within {} s", waited_ms as f64 / 1000.0),
+                reason: FailureReason::Unanswered,
+                progress,
+                will_retry: false,
+            }),
+            OnExpiry::Complete { result } => Event::TaskCompleted(TaskCompleted {
+                task_id,
+                attempt,
+                result: result.clone(),
+            }),
+            OnExpiry::Continue { .. } => {
+                attempt::requeued(self.flow, task, RequeueReason::Answered, None)
+            }
+        };
+        let expired = TaskSuspensionExpired {
+            task_id,
+            attempt,
+            suspension_id: open.id,
+            policy,
+        };
+        self.emit(Event::TaskSuspensionExpired(expired));
+        self.emit(then);
     }
 
     /// Ready tasks that nobody has started in time.

@@ -302,6 +302,11 @@ fn schemas() -> Value {
                 "description": "A JSON Schema (draft-07) for `inputs`, with those of `wiring` among them.",
             },
             "wiring": wiring(),
+            "templates": {
+                "type": "boolean",
+                "default": false,
+                "description": "Whether texts of `inputs` hold templates: `{{<dependency>.<key>}}`, with references as in `wiring`.",
+            },
             "outputs": {
                 "type": "object",
                 "maxProperties": limits::OUTPUTS_MAX,

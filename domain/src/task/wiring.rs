@@ -4,19 +4,31 @@
 //! `<dependency>#<pointer>` points into the result as a whole. In place of the text stands
 //! `{from, type?, required?, default?}`. A call names dependencies as it names tasks; what is stored names them by id, so
 //! that it means the same in every later call. Values are looked up when an attempt begins and are not written back.
+//! With `schemas.templates`, texts of literal inputs hold references too (`templates.rs`).
 
+mod filling;
 mod form;
 mod place;
+mod stored;
+mod template;
+mod templates;
 #[cfg(test)]
 mod tests;
+mod uses;
 
+use filling::Filling;
 pub use form::form_faults;
 use place::{Found, Place, readings};
+pub use stored::{Unresolved, copied, resolve};
+use templates::Templates;
+use uses::pointer;
+pub use uses::{POINTER_CHARS_MAX, Use};
 
 use crate::contract::{Mismatch, Type, Types};
-use crate::flow::{Dependency, Specification};
+use crate::flow::Specification;
 use crate::limits;
 use crate::payload::Unfit;
+use crate::violation::PathSegment;
 use crate::{Payload, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -127,7 +139,11 @@ impl Need {
 
 /// The inputs of a task that are taken from results.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Wiring(Vec<Wire>);
+pub struct Wiring {
+    wires: Vec<Wire>,
+    /// `None`: literal inputs are meant as they stand.
+    templates: Option<Templates>,
+}
 
 /// Why the inputs of an attempt cannot be put together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -161,28 +177,30 @@ impl Wiring {
         let types = has_types(&map).then(|| Types::parse(map.get(TYPES)).ok());
         let types = types.flatten();
         let wires = written(&map).map(|it| {
-            let reading = readings(it.from).next();
             let declared = it.declared.zip(types.as_ref());
             Wire {
                 declared: declared.and_then(|(declared, types)| types.type_of(declared).ok()),
                 key: it.key.to_owned(),
                 text: it.from.to_owned(),
-                from: reading.and_then(|(name, place)| Some((TaskId::parse(name).ok()?, place))),
+                from: reference(it.from),
                 required: it.required,
                 default: it.default.cloned(),
             }
         });
-        Self(wires.collect())
+        Self {
+            wires: wires.collect(),
+            templates: Templates::of(&map, &specification.inputs),
+        }
     }
 
-    /// Whether nothing is wired.
+    /// Whether all inputs are literal.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.wires.is_empty() && self.templates.is_none()
     }
 
-    /// The inputs of an attempt: the literal ones, and each wired one from the result of its task; `None` for a
-    /// task without result. Cost: O(bytes of all values).
+    /// The inputs of an attempt: the literal ones with what their templates name, and each wired one from the
+    /// result of its task; `None` for a task without result. Cost: O(bytes of all values).
     ///
     /// # Errors
     /// [`InputFault`].
@@ -195,7 +213,9 @@ impl Wiring {
         let mut values = Vec::new();
         // Nothing is copied before it is known to fit: many inputs may name one large value.
         let mut bytes = literal.as_str().len();
-        for wire in &self.0 {
+        let templates = self.templates.as_ref();
+        let texts = templates.map(|it| it.values(&result, &mut missing));
+        for wire in &self.wires {
             let source = wire.from.as_ref();
             let found = source.and_then(|(task, place)| place.find(result(*task)?));
             match found.or_else(|| wire.default.as_ref().map(Found::Value)) {
@@ -214,10 +234,19 @@ impl Wiring {
         if !missing.is_empty() {
             return Err(InputFault::Unresolvable(missing));
         }
+        let mut inputs = literal.to_map();
+        if let Some(values) = texts {
+            let mut filling = Filling {
+                values,
+                bytes,
+                unlike,
+            };
+            filling.fill(&mut inputs).map_err(InputFault::of)?;
+            unlike = filling.unlike;
+        }
         if !unlike.is_empty() {
             return Err(InputFault::Unlike(unlike));
         }
-        let mut inputs = literal.to_map();
         inputs.extend(
             values
                 .into_iter()
@@ -226,35 +255,88 @@ impl Wiring {
         Payload::checked(&inputs).map_err(InputFault::of)
     }
 
-    /// The inputs that no attempt can do without: required ones without a default.
+    /// The values that no attempt can do without: those of templates, and of required inputs without a default.
     pub(crate) fn needs(&self) -> impl Iterator<Item = Need> {
         let needed = self
-            .0
+            .wires
             .iter()
             .filter(|wire| wire.required && wire.default.is_none());
-        needed.map(|wire| Need {
+        let needs = needed.map(|wire| Need {
             text: wire.text.as_str().into(),
             from: wire.from.clone(),
-        })
+        });
+        let templates = self.templates.iter().flat_map(Templates::needs);
+        needs.chain(templates)
     }
 
-    /// The keys of the inputs.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|wire| wire.key.as_str())
+    /// What of the inputs of an attempt comes from results, in its place; null stands for what is literal. Cost:
+    /// O(size).
+    #[must_use]
+    pub fn from_results(
+        &self,
+        literal: &Payload,
+        inputs: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let wires = self.wires.iter().filter_map(|wire| {
+            let (key, value) = inputs.get_key_value(&wire.key)?;
+            Some((key.clone(), value.clone()))
+        });
+        let mut values: Map<String, Value> = wires.collect();
+        if self.templates.is_some() {
+            let filled = literal.to_map().into_iter().map(|(key, value)| {
+                let filled = templates::from_results(&value, inputs.get(&key));
+                (key, filled)
+            });
+            values.extend(filled);
+        }
+        values
+    }
+
+    /// Each value that may come from a result: of wires, and of templates in the literal inputs. Cost: O(size of the
+    /// inputs).
+    #[must_use]
+    pub fn uses(&self, literal: &Payload) -> Vec<Use> {
+        let wires = self.wires.iter().map(|wire| Use {
+            input: pointer(&[PathSegment::from(wire.key.as_str())]),
+            need: Need {
+                text: wire.text.as_str().into(),
+                from: wire.from.clone(),
+            },
+        });
+        let mut uses: Vec<Use> = wires.collect();
+        if self.templates.is_some() {
+            templates::uses(&literal.to_map(), &mut uses);
+        }
+        uses
     }
 
     /// The tasks whose results are needed.
     pub fn sources(&self) -> impl Iterator<Item = TaskId> {
-        let sources = self.0.iter().filter_map(|wire| Some(wire.from.as_ref()?.0));
+        let wires = self
+            .wires
+            .iter()
+            .filter_map(|wire| Some(wire.from.as_ref()?.0));
+        let templates = self.templates.iter().flat_map(Templates::sources);
+        let sources = wires.chain(templates.filter_map(|(_, task)| task));
         sources.collect::<BTreeSet<TaskId>>().into_iter()
     }
 }
 
-/// Whether inputs of a task are wired, by name or by id. Cost: O(1) for a task without, else O(size of `schemas`).
+/// Whether inputs of a task come from results, by name or by id. Cost: O(1) for a task without, else O(size of
+/// `schemas`).
 #[must_use]
 pub fn is_wired(specification: &Specification) -> bool {
     let schemas = specification.schemas.as_ref().filter(|s| may_have(s));
-    schemas.is_some_and(|schemas| written(&schemas.to_map()).next().is_some())
+    let schemas = schemas.map(Payload::to_map);
+    schemas.is_some_and(|schemas| {
+        written(&schemas).next().is_some() || templates::are_on(&schemas, &specification.inputs)
+    })
+}
+
+/// What a stored reference names: its first reading, by id.
+fn reference(text: &str) -> Option<(TaskId, Place)> {
+    let (name, place) = readings(text).next()?;
+    Some((TaskId::parse(name).ok()?, place))
 }
 
 impl Wire {
@@ -294,16 +376,19 @@ fn is_static(text: &str) -> bool {
     text.starts_with("$trigger.") || text.starts_with("$initial_state.")
 }
 
-/// Whether the text of `schemas` may have the member: a text search, so that tasks without it cost nothing more.
+/// Whether the text of `schemas` may have a member that concerns inputs: a text search, so that tasks without cost
+/// nothing more.
 fn may_have(schemas: &Payload) -> bool {
-    schemas.as_str().contains("\"wiring\"")
+    let text = schemas.as_str();
+    text.contains("\"wiring\"") || text.contains("\"templates\"")
 }
 
-/// `schemas` without the member; nothing for schemas that have none.
+/// `schemas` without these members; nothing for schemas that have none.
 pub(super) fn without(schemas: &Payload) -> Option<Payload> {
     may_have(schemas).then(|| {
         let mut map = schemas.to_map();
         map.remove(MEMBER);
+        map.remove(templates::MEMBER);
         Payload::from_map(&map)
     })
 }
@@ -322,87 +407,4 @@ fn written(schemas: &Map<String, Value>) -> impl Iterator<Item = Written<'_>> {
             default: member(DEFAULT),
         })
     })
-}
-
-/// The `schemas` of a task with these dependencies, whose references name tasks by id: `find` says which task a
-/// text means. Nothing for a task without wiring. Cost: O(size), O(1) without wiring.
-///
-/// # Errors
-/// Inputs that cannot be wired as they are written, at most [`limits::VIOLATIONS_MAX`].
-pub fn resolve(
-    specification: &Specification,
-    dependencies: &[Dependency],
-    find: impl Fn(&str) -> Option<TaskId>,
-) -> Result<Option<Payload>, Vec<Unwired>> {
-    let Some(schemas) = specification.schemas.as_ref().filter(|s| may_have(s)) else {
-        return Ok(None);
-    };
-    let inputs = specification.inputs.to_map();
-    let dependency = |name: &str| {
-        let id = find(name)?;
-        dependencies.iter().find(|dependency| dependency.id == id)
-    };
-    let mut faults = Vec::new();
-    let resolved = rewritten(schemas, |it| {
-        let mut readings = readings(it.from);
-        let found = readings.find_map(|(name, place)| Some((dependency(name)?, place)));
-        let fault = match &found {
-            None if is_static(it.from) && !inputs.contains_key(it.key) => None,
-            None if !is_static(it.from) => Some(WireFault::NoDependency),
-            None => Some(WireFault::InInputs),
-            Some(_) if inputs.contains_key(it.key) => Some(WireFault::InInputs),
-            Some((on, _)) if !on.required && it.required && it.default.is_none() => {
-                Some(WireFault::MayBeAbsent)
-            }
-            Some(_) => None,
-        };
-        if let Some(fault) = fault {
-            faults.push(Unwired {
-                key: it.key.to_owned(),
-                text: it.from.to_owned(),
-                fault,
-            });
-        }
-        found.map(|(on, place)| format!("{}{place}", on.id))
-    });
-    if faults.is_empty() {
-        return Ok(Some(resolved));
-    }
-    faults.truncate(limits::VIOLATIONS_MAX);
-    Err(faults)
-}
-
-/// The `schemas` of a copy of a task: what was copied with it is named by its new id. Nothing for a task without
-/// wiring.
-#[must_use]
-pub fn copied(schemas: &Payload, new_id: impl Fn(TaskId) -> Option<TaskId>) -> Option<Payload> {
-    may_have(schemas).then(|| {
-        rewritten(schemas, |it| {
-            let (name, place) = readings(it.from).next()?;
-            let id = new_id(TaskId::parse(name).ok()?)?;
-            Some(format!("{id}{place}"))
-        })
-    })
-}
-
-/// `schemas` with other references where `reference` gives some.
-fn rewritten(
-    schemas: &Payload,
-    mut reference: impl FnMut(&Written<'_>) -> Option<String>,
-) -> Payload {
-    let mut map = schemas.to_map();
-    let new = written(&map).filter_map(|it| Some((it.key.to_owned(), reference(&it)?)));
-    let new: Vec<(String, String)> = new.collect();
-    let mut members = map.get_mut(MEMBER).and_then(Value::as_object_mut);
-    for (key, reference) in new {
-        let member = members.as_mut().and_then(|members| members.get_mut(&key));
-        match member {
-            Some(Value::Object(wire)) => {
-                wire.insert(FROM.to_owned(), Value::from(reference));
-            }
-            Some(text) => *text = Value::from(reference),
-            None => {}
-        }
-    }
-    Payload::from_map(&map)
 }

@@ -3,10 +3,33 @@
 use super::folder;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::contract::OutputFault;
-use taskledger_domain::flow::{Claim, Claimable, Command};
+use taskledger_domain::flow::{Claim, Claimable, Command, OnAnswer, Respond, Suspend, Then};
+use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::task::Progress;
 use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
-use taskledger_domain::{LeaseId, Payload, TaskId};
+use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
+
+/// The command by which a task asks whether to go on, with a value for the time after that.
+fn asks(s: &Scenario, name: &str) -> (Command, SuspensionId) {
+    let text = r#"{"question":"Go on?","response_type":"confirm","timeout_seconds":60,
+        "fallback_policy":"use_default_and_continue","fallback_value":false,
+        "retry_policy":{"max_attempts":2,"escalation_ladder":[{"attempt":1,"notify_to":"boss"}]}}"#;
+    let asked = Payload::parse(text).expect("an object");
+    let prepared = prepare(&asked.to_map(), OnAnswer::Continue, None);
+    let (asked, question, on_expiry) = prepared.expect("a question");
+    let suspension = SuspensionId(id(&format!("question of {name}")).0);
+    let suspend = Command::Suspend(Suspend {
+        task: id(name),
+        attempt: s.attempt(name),
+        lease: None,
+        suspension,
+        asked,
+        question,
+        on_answer: OnAnswer::Continue,
+        on_expiry,
+    });
+    (suspend, suspension)
+}
 
 /// A flow with everything that a snapshot can hold.
 fn rich() -> Scenario {
@@ -31,6 +54,8 @@ fn rich() -> Scenario {
         task("done").under("r"),
         task("bad").under("r"),
         task("far").under("g").method("resize"),
+        task("p").under("g"),
+        task("q").under("g"),
         wired,
     ]);
     s.server.remote.insert("resize".to_owned());
@@ -68,7 +93,22 @@ fn rich() -> Scenario {
             mismatches: Vec::new(),
         },
     });
-    let s = s.accepted();
+    let mut s = s.accepted();
+    for (name, then) in [("p", Some(Then::Continue)), ("q", None)] {
+        let (suspend, suspension) = asks(&s, name);
+        s = s.when(suspend).accepted();
+        if let Some(then) = then {
+            let respond = Command::Respond(Respond {
+                task: id(name),
+                suspension,
+                answer: answer_of(true.into()),
+                responded_by: "user:ann".to_owned(),
+                on_behalf_of: None,
+                then,
+            });
+            s = s.when(respond).accepted();
+        }
+    }
     s.after_ms(500).when(report(id("a"))).accepted()
 }
 

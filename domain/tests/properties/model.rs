@@ -1,6 +1,8 @@
 //! The rules told a second time, naively: from events alone, with plain loops over all tasks.
 
 // Written out, because the fuzz targets include this file from elsewhere.
+#[path = "model/asking.rs"]
+mod asking;
 #[path = "model/waiting.rs"]
 mod waiting;
 
@@ -9,7 +11,7 @@ use taskledger_domain::flow::{
     Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification,
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
-use taskledger_domain::{RunId, TaskId, Timestamp};
+use taskledger_domain::{RunId, SuspensionId, TaskId, Timestamp};
 
 /// The method whose tasks workers claim.
 pub(crate) const REMOTE: &str = "far";
@@ -28,6 +30,8 @@ pub(crate) struct Task {
     pub(crate) spec_at: u64,
     /// The lease of the attempt that is under way outside the server, and when it times out.
     pub(crate) lease: Option<(Lease, Option<Timestamp>)>,
+    /// What it waits for a person to answer, and when it gives up.
+    pub(crate) asks: Option<(SuspensionId, Option<Timestamp>)>,
     /// Whether a worker had the attempt that was interrupted.
     pub(crate) is_lost: bool,
 }
@@ -49,6 +53,8 @@ pub(crate) struct Model {
     pub(crate) runs: HashMap<RunId, Run>,
     /// Last attempt number of every task that ever was.
     attempts: HashMap<TaskId, u32>,
+    /// The task whose question the event before has answered.
+    answered: Option<TaskId>,
 }
 
 impl Model {
@@ -98,12 +104,6 @@ impl Model {
         around.filter_map(|t| self.tasks[&t].deadline).min()
     }
 
-    fn is_tolerated(&self, id: TaskId) -> bool {
-        let all = self.tasks.values().flat_map(|t| &t.dependencies);
-        let mut on_it = all.filter(|(target, _)| *target == id).peekable();
-        on_it.peek().is_some() && on_it.all(|(_, required)| !required)
-    }
-
     fn move_to(&mut self, id: TaskId, status: Status) {
         let legal = [
             (Pending, InProgress),
@@ -114,14 +114,16 @@ impl Model {
             (Failed, Pending),
         ];
         let task = self.tasks.get_mut(&id).expect("a live task");
+        let answered = (task.status, status) == (InProgress, Pending) && self.answered == Some(id);
         assert!(
-            legal.contains(&(task.status, status)),
+            answered || legal.contains(&(task.status, status)),
             "{id}: {} -> {status}",
             task.status
         );
         task.status = status;
         if status != InProgress {
             task.lease = None;
+            task.asks = None;
         }
     }
 
@@ -135,6 +137,7 @@ impl Model {
     /// Takes the next event, which must be allowed.
     pub(crate) fn take(&mut self, event: &Event, now: Timestamp, known: &dyn Fn(&str) -> bool) {
         self.version += 1;
+        let mut answered = None;
         match event {
             Event::TaskCreated(e) => {
                 assert_eq!(e.ordinal as usize, self.order.len());
@@ -165,6 +168,7 @@ impl Model {
                         specification: e.specification.clone(),
                         spec_at: self.version,
                         lease: None,
+                        asks: None,
                         is_lost: false,
                     },
                 );
@@ -275,6 +279,10 @@ impl Model {
                     "only what is said under a lease is refused"
                 );
             }
+            Event::TaskSuspended(_)
+            | Event::TaskReminded(_)
+            | Event::TaskAnswered(_)
+            | Event::TaskSuspensionExpired(_) => answered = self.asks_or_is_answered(event, now),
             Event::TaskCompleted(e) => {
                 assert_eq!(self.tasks[&e.task_id].attempt, e.attempt);
                 if self.is_group(e.task_id) {
@@ -326,6 +334,9 @@ impl Model {
                     FailureReason::NotStarted => {
                         assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_none());
                     }
+                    FailureReason::Unanswered | FailureReason::Declined => {
+                        assert!(!e.will_retry && self.answered == Some(e.task_id));
+                    }
                     FailureReason::Released => {
                         assert!(e.will_retry && self.tasks[&e.task_id].lease.is_some());
                     }
@@ -341,7 +352,9 @@ impl Model {
                 let rests = match e.reason {
                     RequeueReason::Retry => true,
                     RequeueReason::Interrupted => self.tasks[&e.task_id].is_lost,
-                    RequeueReason::Released | RequeueReason::Rerun => false,
+                    RequeueReason::Released | RequeueReason::Rerun | RequeueReason::Answered => {
+                        false
+                    }
                 };
                 assert_eq!(e.next_attempt_at.is_some(), rests);
                 self.move_to(e.task_id, Pending);
@@ -380,6 +393,7 @@ impl Model {
             }
             Event::FlowArchived(_) => panic!("nobody archives here"),
         }
+        self.answered = answered;
     }
 
     fn check_verdict(&self, run: &Run, state: RunState, held: &[TaskId]) {

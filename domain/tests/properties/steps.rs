@@ -39,6 +39,10 @@ pub(crate) enum Step {
     /// A result that the task does not declare so, one of a few.
     Reject(u8, bool, u8),
     Recover(u8),
+    /// An attempt asks a person; true for an attempt number that is not the current one.
+    Ask(u8, bool, u8),
+    /// An answer; true for one to another question.
+    Answer(u8, bool, u8),
     /// A worker claims a task, or so many of the method that workers claim.
     Claim(u8, Option<u8>),
     /// True for a lease that is not the current one.

@@ -1,5 +1,8 @@
 //! A flow, a server, a clock and the model, moved together.
 
+#[path = "world/asking.rs"]
+mod asking;
+
 use super::model::{Model, REMOTE};
 use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
@@ -29,6 +32,7 @@ pub(crate) struct World {
     created: usize,
     runs: usize,
     claims: usize,
+    questions: usize,
     outside: KeptOutside,
 }
 
@@ -48,6 +52,7 @@ impl Default for World {
             created: 0,
             runs: 0,
             claims: 0,
+            questions: 0,
             outside: KeptOutside::default(),
         }
     }
@@ -80,7 +85,7 @@ impl World {
 
     fn running(&self) -> Vec<(TaskId, u32)> {
         let all = self.model.tasks.iter();
-        all.filter(|(_, t)| t.status == InProgress && t.method.is_some())
+        all.filter(|(_, t)| t.status == InProgress && t.method.is_some() && t.asks.is_none())
             .map(|(i, t)| (*i, t.attempt))
             .collect()
     }
@@ -216,6 +221,11 @@ impl World {
                     },
                 }
             }
+            Step::Ask(t, stale, kind) => {
+                let attempt = self.attempt(*t, *stale)?;
+                self.ask(attempt, *kind)
+            }
+            Step::Answer(t, wrong, then) => self.answer_one(*t, *wrong, *then)?,
             Step::Claim(_, Some(many)) => {
                 let method = REMOTE.to_owned();
                 let next = Claimable::Next {
@@ -268,18 +278,6 @@ impl World {
     fn lease(&self, task: TaskId) -> Option<LeaseId> {
         let task = self.model.tasks.get(&task)?;
         task.lease.as_ref().map(|(lease, _)| lease.id)
-    }
-
-    /// Tasks that a worker may claim now.
-    fn claimable(&self) -> Vec<TaskId> {
-        let all = self.model.tasks.iter();
-        all.filter(|(id, t)| {
-            t.method.as_deref() == Some(REMOTE)
-                && t.not_before <= self.now
-                && self.model.is_ready(**id)
-        })
-        .map(|(id, _)| *id)
-        .collect()
     }
 
     fn claim(&mut self, of: Claimable, many: usize) -> Command {
@@ -443,6 +441,10 @@ impl World {
                 {
                     let claim = self.claim(Claimable::Task(task), 1);
                     self.give(&claim);
+                    continue;
+                }
+                if let Some((task, suspension)) = self.asking().first().copied() {
+                    self.give(&Self::answer(task, suspension, turn as u8));
                     continue;
                 }
                 // Something is awaited: time must bring it about.

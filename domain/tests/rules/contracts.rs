@@ -106,6 +106,21 @@ fn a_claim_without_its_inputs_is_refused_and_the_task_stays_ready() {
 }
 
 #[test]
+fn a_value_that_a_template_needs_keeps_workers_off_as_a_wired_one_does() {
+    let mut templated = remote("b").under("r").after(&["a"]);
+    let schemas = r#"{"method":"resize","templates":true}"#;
+    templated.specification.schemas = Payload::parse(schemas).ok();
+    let text = format!(r#"{{"url":"x/{{{{{}.key}}}}"}}"#, id("a"));
+    templated.specification.inputs = Payload::parse(&text).expect("an object");
+    let s = running(vec![group("r"), remote("a").under("r"), templated]);
+    let s = completes(claimed(s, "a"), "a", r#"{"other":1}"#);
+    let reference = format!("{}.key", id("a"));
+    assert_eq!(s.flow.unresolvable(id("b")), [reference]);
+    let s = claims(s, "b").then(&[("b", Pending)]);
+    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+}
+
+#[test]
 fn a_claim_with_its_inputs_is_granted_whatever_else_the_result_has() {
     let s = running(vec![
         group("r"),

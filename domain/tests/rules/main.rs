@@ -26,6 +26,7 @@ mod recovery;
 mod retries;
 mod runs;
 mod support;
+mod suspensions;
 mod transitions;
 mod trees;
 mod unknown_executors;

@@ -23,6 +23,8 @@ pub struct ListFilter {
     pub user_id: Option<Arc<str>>,
     /// Without a parent.
     pub root_only: bool,
+    /// Waiting for a person.
+    pub suspended: bool,
     /// Children of this task; none when it does not exist.
     pub parent_id: Option<TaskId>,
     /// With exactly this name.
@@ -66,6 +68,7 @@ pub(super) struct Select {
     /// The owner is among them.
     owned: bool,
     root_only: bool,
+    suspended: bool,
     /// Creation times wanted, in microseconds, the end not included.
     pub(super) times: Option<(i64, i64)>,
     /// Keys wanted, both ends not included: never narrower than `times`.
@@ -96,6 +99,7 @@ impl Select {
             equal,
             owned,
             root_only: f.root_only,
+            suspended: f.suspended,
             times: None,
             keys: (0, i64::MAX),
         };
@@ -117,7 +121,9 @@ impl Select {
     /// key does not have and every index of a filter has.
     fn key(&self) -> Key {
         match self.engine {
-            Engine::Postgres if self.root_only || !self.equal.is_empty() => Key::Negated,
+            Engine::Postgres if self.root_only || self.suspended || !self.equal.is_empty() => {
+                Key::Negated
+            }
             Engine::Postgres | Engine::Sqlite => Key::Position,
         }
     }
@@ -178,9 +184,11 @@ impl Select {
         self.count(tx, self.keys, self.times).await
     }
 
-    /// SQLite, which has no statistics, would find somebody's roots among the roots of all.
+    /// SQLite, which has no statistics, would find somebody's roots among the roots of all, and the few tasks
+    /// that wait for people among all tasks.
     fn table(&self) -> &'static str {
         match self.engine {
+            Engine::Sqlite if self.suspended => "tasks INDEXED BY tasks_suspended",
             Engine::Sqlite if self.owned && self.root_only => "tasks INDEXED BY tasks_owner_root",
             Engine::Sqlite | Engine::Postgres => "tasks",
         }
@@ -208,6 +216,9 @@ impl Select {
         .to_owned();
         if self.root_only {
             text.push_str(" AND parent_no IS NULL");
+        }
+        if self.suspended {
+            text.push_str(" AND suspension IS NOT NULL");
         }
         for (column, value) in &self.equal {
             match value {

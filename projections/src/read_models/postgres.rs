@@ -43,6 +43,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0002_owners",
             include_str!("../../../migrations/postgres/read_models/0002_owners.sql"),
         ),
+        (
+            "0003_suspensions",
+            include_str!("../../../migrations/postgres/read_models/0003_suspensions.sql"),
+        ),
     ])
 });
 

@@ -40,6 +40,8 @@ impl AttemptRow {
                     error: None,
                 },
             ),
+            // What it had asked may complete it yet.
+            Event::TaskSuspended(e) => (e.attempt, ended("suspended", None, None)),
             Event::TaskCompleted(e) => (e.attempt, ended("completed", None, None)),
             Event::TaskFailed(e) => (
                 e.attempt,
@@ -61,6 +63,9 @@ impl AttemptRow {
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
+            | Event::TaskReminded(_)
+            | Event::TaskAnswered(_)
+            | Event::TaskSuspensionExpired(_)
             | Event::TaskRequeued(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => return None,
@@ -90,6 +95,8 @@ const fn failure(reason: FailureReason) -> &'static str {
         FailureReason::Released => "released",
         FailureReason::NotRetryable => "not_retryable",
         FailureReason::NotStarted => "not_started",
+        FailureReason::Unanswered => "unanswered",
+        FailureReason::Declined => "declined",
     }
 }
 

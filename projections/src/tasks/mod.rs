@@ -70,7 +70,7 @@ impl TaskProjector {
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
     // 2: runs do not count groups. 3: tasks carry the owner of their flow.
-    const VERSION: i64 = 3;
+    const VERSION: i64 = 4;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;

@@ -15,7 +15,7 @@ pub(super) const FIGURES: [&str; 5] = [
     "last_position",
 ];
 /// Written, with the figures, when an attempt or a run changed the task.
-pub(super) const STATE: [&str; 8] = [
+pub(super) const STATE: [&str; 9] = [
     "status",
     "result",
     "error",
@@ -24,6 +24,7 @@ pub(super) const STATE: [&str; 8] = [
     "next_attempt_at",
     "attempt",
     "run_id",
+    "suspension",
 ];
 /// Written, with all of the above, when somebody edited the task.
 pub(super) const DEFINITION: [&str; 7] = [
@@ -51,7 +52,7 @@ pub(crate) const COLUMNS: &str = "t.created_position, t.flow_no, t.parent_no,
     t.id, t.flow_id, t.ordinal, t.parent_id, t.user_id, t.name, t.status, t.priority,
     t.method, t.deadline, t.progress, t.child_count, t.child_progress_sum, t.attempt,
     t.run_id, t.next_attempt_at, t.created_at, t.started_at, t.updated_at, t.completed_at,
-    t.last_position, t.error, t.result, t.owner";
+    t.last_position, t.error, t.result, t.owner, t.suspension";
 /// The columns of the body, for [`read_with_body`]; `b` is the table's alias.
 pub(crate) const BODY_COLUMNS: &str = "b.dependencies, b.inputs, b.schemas, b.params";
 
@@ -119,6 +120,7 @@ fn head(c: &mut Columns<'_>) -> Result<Placed, Error> {
         error: c.opt_text()?,
         result: c.opt_payload()?,
         owner: c.opt_text()?,
+        suspension: c.opt_payload()?,
         inputs: crate::task_row::empty_payload(),
         schemas: None,
         params: None,
@@ -152,6 +154,7 @@ pub(super) fn bind_state(p: &Placed, args: &mut Args) {
     args.time(r.next_attempt_at);
     args.int(i64::from(r.attempt));
     args.opt_id(r.run_id.map(|id| id.0));
+    args.payload(r.suspension.as_ref());
 }
 
 /// Gives the values of [`DEFINITION`].

@@ -107,10 +107,12 @@ impl WorkingSet {
             Event::DependenciesChanged(_)
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)
-            | Event::TaskCompletionRejected(_) => {
-                self.change(recorded, Write::Figures).map(|()| None)
-            }
+            | Event::TaskCompletionRejected(_)
+            | Event::TaskReminded(_) => self.change(recorded, Write::Figures).map(|()| None),
             Event::TaskStarted(_)
+            | Event::TaskSuspended(_)
+            | Event::TaskAnswered(_)
+            | Event::TaskSuspensionExpired(_)
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)

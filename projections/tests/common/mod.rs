@@ -8,6 +8,8 @@
     reason = "each test file uses a part of it"
 )]
 
+mod asking;
+
 pub use taskledger_testkit::ground::{Engine, Ground, empty, fed};
 
 use std::collections::BTreeMap;
@@ -363,6 +365,16 @@ impl World {
         let (flow, task_id, attempt) = (row.flow_id, row.id, row.attempt);
         let run = row.run_id;
         let event = match (row.status, self.dice.below(5)) {
+            (Status::InProgress, 0) if row.suspension.is_some() => {
+                self.push(flow, asking::answered(row));
+                let Some(again) = asking::again(row) else {
+                    return;
+                };
+                again
+            }
+            (Status::InProgress, 1) if row.suspension.is_none() && !row.is_group() => {
+                asking::suspended(row, Timestamp(self.now + 5))
+            }
             (Status::Pending, 0) => Event::TaskCancelled(TaskCancelled {
                 task_id,
                 attempt: None,

@@ -1,12 +1,13 @@
 //! What requests that concern a flow are answered.
 
-use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed};
-use super::{AwaitedWorkers, Facts, HistoryCursor, Queue};
+use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed, Responded, Sibling, Suspended};
+use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::explain::Explanation;
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Attempt, RunSummary};
 
 /// The id of each task under the name by which the caller knows it. Shared: a reply may be kept and sent.
@@ -51,6 +52,12 @@ pub enum Reply {
     Renewed(Renewed),
     /// An attempt of a worker ended.
     Ended(Ended),
+    /// A task waits for a person.
+    Suspended(Suspended),
+    /// An answer was taken.
+    Responded(Box<Responded>),
+    /// A task beside one that a worker holds.
+    Sibling(Sibling),
 }
 
 /// Tasks that were created.
@@ -117,6 +124,8 @@ pub struct Explained {
     pub queue: Option<Queue>,
     /// For a task that only lacks a worker: those that it waits for.
     pub workers: Option<AwaitedWorkers>,
+    /// Where the inputs of the latest attempt came from; `None`: all of them are literal, or it was not found.
+    pub lineage: Option<Vec<Origin>>,
 }
 
 /// One page of a history.
@@ -129,6 +138,8 @@ pub struct HistoryPage {
     /// In the order that was asked for.
     #[serde(with = "recorded")]
     pub events: Vec<Arc<Recorded>>,
+    /// Where inputs came from, by the version of the event that says that their attempt began.
+    pub lineages: HashMap<Version, Vec<Origin>>,
     /// Where the next page begins, if there is one.
     pub next: Option<HistoryCursor>,
 }

@@ -1,7 +1,9 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
 use super::webhooks::Callback;
-use super::work::{ClaimHere, Complete, Fail, Hint, Release, Renew};
+use super::work::{
+    ClaimHere, Complete, Fail, Hint, Release, Renew, Respond, SiblingOutput, Suspend,
+};
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
@@ -39,6 +41,12 @@ pub enum Request {
     Fail(Fail),
     /// Give a task back.
     Release(Release),
+    /// Have a task wait for a person.
+    Suspend(Suspend),
+    /// Answer what a task has asked.
+    Respond(Respond),
+    /// Read the result of a task beside one that a worker holds.
+    SiblingOutput(SiblingOutput),
     /// Know that another node has tasks for workers.
     Hint(Hint),
     /// Say which workers hold tasks of this node.
@@ -66,6 +74,9 @@ impl Request {
             Self::Complete(_) => UseCase::CompleteTask,
             Self::Fail(_) => UseCase::FailTask,
             Self::Release(_) => UseCase::ReleaseTask,
+            Self::Suspend(_) => UseCase::SuspendTask,
+            Self::Respond(_) => UseCase::RespondTask,
+            Self::SiblingOutput(_) => UseCase::ReadSibling,
             Self::Hint(_) => UseCase::ClaimTasks,
             Self::HeldHere => UseCase::ListWorkers,
             Self::MethodFigures => UseCase::ListMethods,
@@ -94,6 +105,9 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
+            | Self::Suspend(_)
+            | Self::Respond(_)
+            | Self::SiblingOutput(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => 1,
@@ -119,6 +133,9 @@ impl Request {
             | Self::Complete(_)
             | Self::Fail(_)
             | Self::Release(_)
+            | Self::Suspend(_)
+            | Self::Respond(_)
+            | Self::SiblingOutput(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => false,

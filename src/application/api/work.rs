@@ -1,12 +1,14 @@
 //! Work that is done outside the server: what workers ask for and say, and what they are told.
 
+use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::flow::Turn;
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{FlowId, LeaseId, Payload, TaskId, Timestamp};
+use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp};
 use taskledger_projections::TaskRow;
 pub use taskledger_workers::{Connection, Method};
 
@@ -54,12 +56,16 @@ pub struct Claimed {
     pub task: Arc<TaskRow>,
     /// What the attempt works on.
     pub input: Payload,
+    /// Where values of it came from; `None`: all of them are literal.
+    pub lineage: Option<Vec<Origin>>,
     /// When the attempt must have ended, ancestors' deadlines included.
     pub deadline: Option<Timestamp>,
     /// Milliseconds that the attempt may take.
     pub timeout_ms: Option<u64>,
     /// The trace of whoever began the run.
     pub trace: Option<Arc<str>>,
+    /// What the task has asked people in earlier attempts of the run, and was answered.
+    pub answers: Vec<AnsweredBefore>,
     /// What everything that the worker says of it must present.
     pub lease: LeaseId,
     /// The attempt.
@@ -89,6 +95,8 @@ pub struct Begun {
     pub deadline: Option<Timestamp>,
     /// See [`Claimed`].
     pub trace: Option<Arc<str>>,
+    /// What the task has asked people before, and was answered.
+    pub turns: Vec<Turn>,
 }
 
 /// A worker asks one node, which does not wait, for tasks of flows that it owns.
@@ -161,6 +169,97 @@ pub struct Release {
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
+}
+
+/// A worker has its task wait for a person, and gives up its attempt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Suspend {
+    /// The task.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// What is asked, in the form of [`taskledger_domain::question`].
+    pub request: Payload,
+}
+
+/// A task waits for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspended {
+    /// The task.
+    pub task: TaskId,
+    /// Names the wait.
+    pub suspension: SuspensionId,
+    /// When nobody will answer any more; `None` for never.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A person answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Respond {
+    /// The task.
+    pub task: TaskId,
+    /// The wait.
+    pub suspension: SuspensionId,
+    /// An object with the answer as `value`.
+    pub answer: Payload,
+    /// For whom the caller answers, if it says so.
+    pub on_behalf_of: Option<String>,
+}
+
+/// An answer was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Responded {
+    /// The task.
+    pub task: TaskId,
+    /// The wait, which is over.
+    pub suspension: SuspensionId,
+    /// How the task stands now.
+    pub status: Status,
+    /// An object with the answer as `value`.
+    pub answer: Payload,
+    /// What people read of the choice.
+    pub choice_label: Option<String>,
+    /// The principal that answered.
+    pub responded_by: String,
+}
+
+/// A question that was answered before this attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredBefore {
+    /// The wait.
+    pub suspension: SuspensionId,
+    /// What was asked.
+    pub question: Payload,
+    /// An object with the answer as `value`.
+    pub answer: Payload,
+    /// The principal that answered; `None`: nobody did, and this is what stands for an answer then.
+    pub responded_by: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A worker wants the result of another task below the same parent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SiblingOutput {
+    /// The task that it holds.
+    pub task: TaskId,
+    /// The lease.
+    pub lease: LeaseId,
+    /// The name or id of the other task.
+    pub name: String,
+}
+
+/// A task beside another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sibling {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it stands.
+    pub status: Status,
+    /// Its result, once it has completed.
+    pub output: Option<Payload>,
 }
 
 /// Why a worker should stop.

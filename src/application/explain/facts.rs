@@ -130,6 +130,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
             | Reason::LacksInputs { .. }
             | Reason::WaitsForSlot(_)
             | Reason::Running
+            | Reason::Suspended(_)
             | Reason::Completed => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The fingerprint of a request: equal if and only if two requests ask for the same, whatever the door,
 //! the order of members and the way in which references were written down.
 
-use crate::application::api::work::{Complete, Fail, Release, Renew};
+use crate::application::api::work::{Complete, Fail, Release, Renew, Respond, Suspend};
 use crate::application::api::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 use crate::webhooks::callback::Callback;
 use sha2::{Digest, Sha256};
@@ -87,9 +87,22 @@ impl Canonical {
             | Request::Complete(Complete { task, .. })
             | Request::Fail(Fail { task, .. })
             | Request::Release(Release { task, .. }) => self.task(*task),
+            Request::Suspend(Suspend { task, .. }) => self.task(*task),
+            Request::Respond(Respond {
+                task,
+                suspension,
+                answer,
+                on_behalf_of,
+            }) => {
+                self.task(*task);
+                self.text(&suspension.to_string());
+                self.text(answer.as_str());
+                self.option(on_behalf_of.as_deref(), Self::text);
+            }
             // Reads keep no keys.
             Request::Explain(task) => self.task(*task),
             Request::History(history) => self.task(history.task),
+            Request::SiblingOutput(wanted) => self.task(wanted.task),
         }
     }
 

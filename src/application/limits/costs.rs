@@ -55,9 +55,12 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListSecrets
         | UseCase::ListExecutors
         | UseCase::ClaimTasks
+        | UseCase::ReadSibling
         | UseCase::CompleteTask
         | UseCase::FailTask
         | UseCase::ReleaseTask
+        | UseCase::SuspendTask
+        | UseCase::RespondTask
         | UseCase::ListMethods
         | UseCase::ListWorkers => Cost::Read,
         UseCase::ValidateWorkflow

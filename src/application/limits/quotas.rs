@@ -100,6 +100,8 @@ impl InUse {
             | Command::Fail { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
+            | Command::Suspend(_)
+            | Command::Respond(_)
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

@@ -13,13 +13,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope, Scopes};
-use taskledger_domain::TaskId;
 use taskledger_domain::contract::OutputFault;
+use taskledger_domain::{TaskId, Timestamp};
 
 /// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v5/call";
+pub const PATH: &str = "/internal/v6/call";
 /// The version of the form.
-pub const WIRE_VERSION: u32 = 5;
+pub const WIRE_VERSION: u32 = 6;
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.
@@ -182,6 +182,12 @@ enum SentError {
         name: Option<Arc<str>>,
         refs: Vec<String>,
     },
+    UpstreamSuspended {
+        task: TaskId,
+        name: Option<Arc<str>>,
+        upstream: TaskId,
+        expires_at: Option<Timestamp>,
+    },
     OutputRejected {
         task: TaskId,
         name: Arc<str>,
@@ -237,6 +243,17 @@ pub(in crate::application) fn written_outcome(
             Error::UnresolvableInputs { task, name, refs } => {
                 SentError::UnresolvableInputs { task, name, refs }
             }
+            Error::UpstreamSuspended {
+                task,
+                name,
+                upstream,
+                expires_at,
+            } => SentError::UpstreamSuspended {
+                task,
+                name,
+                upstream,
+                expires_at,
+            },
             Error::OutputRejected { task, name, fault } => {
                 SentError::OutputRejected { task, name, fault }
             }
@@ -291,6 +308,17 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         Outcome::Error(SentError::UnresolvableInputs { task, name, refs }) => {
             Error::UnresolvableInputs { task, name, refs }
         }
+        Outcome::Error(SentError::UpstreamSuspended {
+            task,
+            name,
+            upstream,
+            expires_at,
+        }) => Error::UpstreamSuspended {
+            task,
+            name,
+            upstream,
+            expires_at,
+        },
         Outcome::Error(SentError::OutputRejected { task, name, fault }) => {
             Error::OutputRejected { task, name, fault }
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope};
 use taskledger_domain::flow::{Dependency, Specification};
-use taskledger_domain::task::wiring::{InputFault, Wiring};
+use taskledger_domain::task::wiring::{InputFault, Wiring, is_wired};
 use taskledger_domain::{Payload, TaskId, Violation};
 use taskledger_projections::TaskRow;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -205,14 +205,25 @@ impl Service {
                 return Ok(None);
             }
         };
+        let answers = app.answers(begun.flow, &begun.turns).await?;
+        let lineage = match is_wired(&specification_of(&row)) {
+            false => None,
+            true => {
+                let start = (begun.task, None);
+                let mut lineages = app.lineages(begun.flow, vec![start]).await?;
+                lineages.remove(&start)
+            }
+        };
         let params = row.params.as_ref().map(Payload::to_map);
         let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
         Ok(Some(Claimed {
             input,
+            lineage,
             task: row,
             deadline: begun.deadline,
             timeout_ms,
             trace: begun.trace,
+            answers,
             lease: begun.lease,
             attempt: begun.attempt,
             expires_at: begun.expires_at,
@@ -255,18 +266,7 @@ impl App {
         context: &Context,
         row: &TaskRow,
     ) -> Result<Result<Payload, String>, Error> {
-        let specification = Specification {
-            inputs: row.inputs.clone(),
-            schemas: row.schemas.clone(),
-            params: row.params.clone(),
-            method: row.method.as_deref().map(str::to_owned),
-            retry: None,
-            timeout_ms: None,
-            deadline: row.deadline,
-            remote: true,
-            start_within_ms: None,
-            cancel_grace_ms: None,
-        };
+        let specification = specification_of(row);
         let specification = match self
             .wired(context, specification, &row.dependencies)
             .await?
@@ -321,6 +321,21 @@ impl App {
         }
         let inputs = wiring.inputs(&specification.inputs, |task| results.get(&task));
         Ok(inputs.map(|inputs| specification.with_inputs(inputs)))
+    }
+}
+
+fn specification_of(row: &TaskRow) -> Specification {
+    Specification {
+        inputs: row.inputs.clone(),
+        schemas: row.schemas.clone(),
+        params: row.params.clone(),
+        method: row.method.as_deref().map(str::to_owned),
+        retry: None,
+        timeout_ms: None,
+        deadline: row.deadline,
+        remote: true,
+        start_within_ms: None,
+        cancel_grace_ms: None,
     }
 }
 

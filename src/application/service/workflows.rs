@@ -81,7 +81,10 @@ impl Service {
             | Reply::HeldHere(_)
             | Reply::MethodFigures(_)
             | Reply::Renewed(_)
-            | Reply::Ended(_) => {
+            | Reply::Ended(_)
+            | Reply::Suspended(_)
+            | Reply::Responded(_)
+            | Reply::Sibling(_) => {
                 return Err(Failure::Broken("no reply to new tasks".to_owned()).into());
             }
         };

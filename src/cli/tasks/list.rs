@@ -12,6 +12,7 @@ use std::io;
 Examples:
   taskledger tasks list
   taskledger tasks list --status failed --limit 20
+  taskledger tasks list --suspended
   taskledger tasks list --root-only --json | jq '.tasks[].id'")]
 pub(super) struct Args {
     /// Only tasks in this status: pending, in_progress, completed, failed, cancelled
@@ -23,6 +24,9 @@ pub(super) struct Args {
     /// Only tasks without a parent
     #[arg(long, conflicts_with = "parent")]
     root_only: bool,
+    /// Only tasks that wait for a person
+    #[arg(long)]
+    suspended: bool,
     /// Only children of this task
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
@@ -68,6 +72,7 @@ impl Args {
             .maybe("status", self.status)
             .maybe("user_id", self.user)
             .flag("root_only", self.root_only)
+            .flag("suspended", self.suspended)
             .maybe("parent_id", self.parent)
             .maybe("name", self.name)
             .maybe("priority", self.priority)

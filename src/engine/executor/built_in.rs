@@ -2,8 +2,8 @@
 
 use super::command::{self, CommandExecutor};
 use super::{
-    AggregateResultsExecutor, EchoExecutor, Executor, HttpExecutor, RegistryBuilder, RegistryError,
-    SleepExecutor, SystemInfoExecutor,
+    AggregateResultsExecutor, ApprovalExecutor, EchoExecutor, Executor, HttpExecutor,
+    RegistryBuilder, RegistryError, SleepExecutor, SystemInfoExecutor,
 };
 use crate::egress::Egress;
 use std::path::PathBuf;
@@ -46,6 +46,7 @@ pub fn with_built_ins(
         .map_or_else(SystemInfoExecutor::default, SystemInfoExecutor::new);
     let mut executors: Vec<Arc<dyn Executor>> = vec![
         Arc::new(AggregateResultsExecutor),
+        Arc::new(ApprovalExecutor),
         Arc::new(EchoExecutor),
         Arc::new(SleepExecutor),
         Arc::new(system_info),
@@ -84,6 +85,7 @@ mod tests {
             names,
             [
                 "aggregate_results_executor",
+                "approval_executor",
                 "echo_executor",
                 "sleep_executor",
                 "system_info_executor"

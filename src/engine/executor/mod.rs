@@ -2,6 +2,7 @@
 //! `schemas.method`. `examples/custom_executor.rs` does so in twenty lines.
 
 mod aggregate_results;
+mod approval;
 mod built_in;
 pub mod command;
 mod echo;
@@ -16,13 +17,15 @@ mod test_support;
 mod tests;
 
 pub use aggregate_results::AggregateResultsExecutor;
+pub use approval::ApprovalExecutor;
 pub use built_in::{BuiltInError, BuiltInOptions, with_built_ins};
 pub use command::CommandExecutor;
 pub use echo::EchoExecutor;
 pub use http::HttpExecutor;
 pub use registry::{Registered, Registry, RegistryBuilder, RegistryError};
 pub use run::{
-    ABORT_GRACE, AttemptOutcome, RESULT_DEPTH_MAX, STOP_GRACE, TimeLimits, run_at_once, run_attempt,
+    ABORT_GRACE, Asked, AttemptOutcome, RESULT_DEPTH_MAX, STOP_GRACE, TimeLimits, run_at_once,
+    run_attempt,
 };
 pub use sleep::SleepExecutor;
 pub use system_info::SystemInfoExecutor;
@@ -135,6 +138,15 @@ impl ExecutorError {
     }
 }
 
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asks {
+    /// In the form of [`taskledger_domain::question`].
+    pub question: Map<String, Value>,
+    /// Whether the answer `false` fails the task.
+    pub declines: bool,
+}
+
 /// Reports how far an attempt is. Cheap to call at any rate: only the latest value is looked at,
 /// at most once a second.
 #[derive(Debug, Clone)]
@@ -184,6 +196,15 @@ pub trait Executor: Send + Sync + 'static {
     /// owner of the flow and come with the [`Job`]. Must be quick.
     fn secrets(&self, _inputs: &Map<String, Value>) -> Vec<SecretName> {
         Vec::new()
+    }
+
+    /// What a person is asked in place of running anything: the task is suspended until somebody answers, and the
+    /// answer is its result. Must be quick.
+    ///
+    /// # Errors
+    /// [`ExecutorError`]: the attempt failed.
+    fn asks(&self, _inputs: &Map<String, Value>) -> Result<Option<Asks>, ExecutorError> {
+        Ok(None)
     }
 
     /// Runs one attempt. The result must be a JSON object.

@@ -94,17 +94,11 @@ impl Registered {
         &self.executor
     }
 
-    /// A secret that results name where this executor would use it: of the inputs with these keys, which are
+    /// A secret that results name where this executor would use it; `results` is what of the inputs comes from
     /// results of others. Whoever produced such a result would choose where the secret goes.
     #[must_use]
-    pub fn secret_in_results(
-        &self,
-        inputs: &Map<String, Value>,
-        keys: &[String],
-    ) -> Option<SecretName> {
-        let results = keys.iter().filter_map(|key| inputs.get_key_value(key));
-        let results = results.map(|(key, value)| (key.clone(), value.clone()));
-        self.executor.secrets(&results.collect()).into_iter().next()
+    pub fn secret_in(&self, results: &Map<String, Value>) -> Option<SecretName> {
+        self.executor.secrets(results).into_iter().next()
     }
 
     /// Its name; an alias leads here too.

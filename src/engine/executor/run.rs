@@ -18,8 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use taskledger_domain::Payload;
 use taskledger_domain::contract::Outputs;
-use taskledger_domain::flow::FailureReason;
+use taskledger_domain::flow::{FailureReason, OnAnswer, OnExpiry};
 use taskledger_domain::limits::{ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use taskledger_domain::question::{self as suspension, Question};
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -53,8 +54,23 @@ pub enum AttemptOutcome {
         /// For people; not empty, at most [`ERROR_BYTES_MAX`] bytes.
         error: String,
     },
+    /// Not yet: a person is asked.
+    Asked(Box<Asked>),
     /// The caller cancelled `job.cancel`; what the executor then said does not count.
     Stopped,
+}
+
+/// A question, ready to be recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// As it is stored.
+    pub asked: Payload,
+    /// The same, read.
+    pub question: Question,
+    /// What follows from an answer.
+    pub on_answer: OnAnswer,
+    /// What follows without one.
+    pub on_expiry: OnExpiry,
 }
 
 impl AttemptOutcome {
@@ -81,6 +97,9 @@ pub async fn run_attempt(
     }
     let stop = cancelled.child_token();
     job.cancel = stop.clone();
+    if let Some(outcome) = asked(executor, &job) {
+        return outcome;
+    }
     let task_id = job.task_id;
     let scrubber = job.secrets.scrubber().clone();
     let outputs = Outputs::of_map(&job.schemas);
@@ -119,6 +138,9 @@ pub async fn run_attempt(
 /// Runs an attempt of an executor that is pure, on this thread. `None`: it wanted to wait for something,
 /// so it is not pure, and is not taken for it again; the attempt was dropped where it waited.
 pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
+    if let Some(outcome) = asked(executor, &job) {
+        return Some(outcome);
+    }
     let scrubber = job.secrets.scrubber().clone();
     let outputs = Outputs::of_map(&job.schemas);
     let running = AssertUnwindSafe(|| executor.executor().execute(job).now_or_never());
@@ -130,6 +152,41 @@ pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
         Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber, outputs.as_ref()),
         Err(panic) => panicked(executor.name(), &*panic, &scrubber),
     })
+}
+
+/// What an executor asks in place of running; `None`: it asks nothing.
+fn asked(executor: &Registered, job: &Job) -> Option<AttemptOutcome> {
+    let asks = match executor.executor().asks(&job.inputs) {
+        Ok(None) => return None,
+        Ok(Some(asks)) => asks,
+        Err(ExecutorError(text)) => {
+            return Some(AttemptOutcome::failed(FailureReason::Executor, text));
+        }
+    };
+    let outputs = Outputs::of_map(&job.schemas);
+    let on_answer = match asks.declines {
+        true => OnAnswer::CompleteOrDecline,
+        false => OnAnswer::Complete,
+    };
+    Some(
+        match suspension::prepare(&asks.question, on_answer, outputs.as_ref()) {
+            Ok((asked, question, on_expiry)) => AttemptOutcome::Asked(Box::new(Asked {
+                asked,
+                question,
+                on_answer,
+                on_expiry,
+            })),
+            Err(faults) => {
+                let faults = faults.iter().map(|fault| {
+                    let (field, reason, expected) = (&fault.field, &fault.reason, &fault.expected);
+                    format!("`{field}` {reason}, expected {expected}")
+                });
+                let faults: Vec<String> = faults.collect();
+                let error = format!("the question cannot be asked: {}", faults.join("; "));
+                AttemptOutcome::failed(FailureReason::InvalidInputs, error)
+            }
+        },
+    )
 }
 
 /// Ends when the earlier of both limits is reached; never without limits.

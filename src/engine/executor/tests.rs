@@ -60,7 +60,9 @@ async fn attempt(executor: impl Executor, job: Job) -> AttemptOutcome {
 async fn completed(job: Job) -> Value {
     match attempt(programs(), job).await {
         AttemptOutcome::Completed(result) => Value::Object(result.to_map()),
-        other @ (AttemptOutcome::Failed { .. } | AttemptOutcome::Stopped) => panic!("{other:?}"),
+        other @ (AttemptOutcome::Failed { .. }
+        | AttemptOutcome::Asked(_)
+        | AttemptOutcome::Stopped) => panic!("{other:?}"),
     }
 }
 
@@ -70,7 +72,9 @@ async fn failed(executor: impl Executor, job: Job) -> String {
             assert_eq!(reason, FailureReason::Executor);
             error
         }
-        other @ (AttemptOutcome::Completed(_) | AttemptOutcome::Stopped) => panic!("{other:?}"),
+        other @ (AttemptOutcome::Completed(_)
+        | AttemptOutcome::Asked(_)
+        | AttemptOutcome::Stopped) => panic!("{other:?}"),
     }
 }
 

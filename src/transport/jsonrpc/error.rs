@@ -62,6 +62,10 @@ pub enum ErrorKind {
     InputWiring,
     /// -31022: inputs of a task that is claimed cannot be resolved.
     UnresolvableInput,
+    /// -31011: a task does not wait for this answer.
+    NotSuspended,
+    /// -31023: a result that inputs of a task need waits for a person.
+    UpstreamSuspended,
     /// -31024: a result lacks a key that the task declares.
     MissingOutput,
     /// -31025: a value of a result is not of the type that the task declares.
@@ -70,7 +74,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -90,8 +94,10 @@ impl ErrorKind {
         Self::WebhookNotFound,
         Self::QuotaExceeded,
         Self::LeaseNotHeld,
+        Self::NotSuspended,
         Self::InputWiring,
         Self::UnresolvableInput,
+        Self::UpstreamSuspended,
         Self::MissingOutput,
         Self::OutputTypeMismatch,
     ];
@@ -121,6 +127,8 @@ impl ErrorKind {
             Self::LeaseNotHeld => (-31010, "Lease is not held"),
             Self::InputWiring => (-31021, "Invalid input wiring"),
             Self::UnresolvableInput => (-31022, "Unresolvable input"),
+            Self::NotSuspended => (-31011, "Task is not suspended"),
+            Self::UpstreamSuspended => (-31023, "Upstream task is suspended"),
             Self::MissingOutput => (-31024, "Missing output"),
             Self::OutputTypeMismatch => (-31025, "Output type mismatch"),
         }

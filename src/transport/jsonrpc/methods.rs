@@ -414,6 +414,7 @@ async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rpc
         owner: None,
         user_id: p.user_id.map(Arc::from),
         root_only: p.root_only,
+        suspended: p.suspended,
         parent_id: p.parent_id,
         name: p.name.map(Arc::from),
         priority: p.priority,

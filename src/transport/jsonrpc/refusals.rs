@@ -5,6 +5,7 @@
 //! path or a list of ids concerns such a task, it is named as the caller named it.
 
 mod contract;
+mod people;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -70,6 +71,12 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
         Error::UnresolvableInputs { task, name, refs } => {
             contract::unresolvable_input(task, name.as_deref(), &refs)
         }
+        Error::UpstreamSuspended {
+            task,
+            name,
+            upstream,
+            expires_at,
+        } => people::upstream_suspended(task, name.as_deref(), upstream, expires_at),
         Error::OutputRejected { task, name, fault } => {
             contract::output_rejected(task, &name, &fault)
         }
@@ -202,6 +209,12 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
             let faults = faults.iter().map(|fault| wording.transition(*fault));
             RpcError::new(ErrorKind::InvalidTransition, faults.collect())
         }
+        Refusal::NotSuspended { task, suspension } => people::not_suspended(*task, *suspension),
+        Refusal::UpstreamSuspended {
+            task,
+            upstream,
+            expires_at,
+        } => people::upstream_suspended(*task, None, *upstream, *expires_at),
         Refusal::DeleteNotPending { task: _, status } => {
             let fault = status_is(*status, "a task that is pending");
             RpcError::new(ErrorKind::NotDeletable, vec![fault])

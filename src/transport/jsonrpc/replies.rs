@@ -3,6 +3,8 @@
 
 mod explained;
 mod history;
+mod lineage;
+mod people;
 mod secrets;
 mod subscribed;
 mod system;
@@ -54,6 +56,9 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::MethodFigures(figures) => raw(figures),
         Reply::Renewed(renewed) => work::renewed(renewed),
         Reply::Ended(ended) => work::ended(ended),
+        Reply::Suspended(suspended) => people::suspended(suspended),
+        Reply::Responded(responded) => people::responded(responded),
+        Reply::Sibling(sibling) => work::sibling(sibling),
     }
 }
 

@@ -93,6 +93,9 @@ fn row_members<M: SerializeMap>(row: &TaskRow, map: &mut M) -> Result<(), M::Err
     if let Some(at) = row.next_attempt_at {
         map.serialize_entry("next_attempt_at", &at)?;
     }
+    if let Some(suspension) = &row.suspension {
+        map.serialize_entry("suspension", suspension)?;
+    }
     Ok(())
 }
 
@@ -189,6 +192,7 @@ pub(super) mod tests {
             attempt: 0,
             run_id: None,
             next_attempt_at: None,
+            suspension: None,
             created_position: 1,
             position: 1,
             child_count: 0,

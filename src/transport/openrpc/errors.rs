@@ -89,6 +89,24 @@ fn data(kind: ErrorKind) -> Value {
                 "message": text("What is wrong, for people."),
             }),
         ),
+        ErrorKind::UpstreamSuspended => (
+            true,
+            json!({
+                "error": {"type": "string", "const": "UpstreamIntentSuspendedError"},
+                "task_id": {"$ref": "#/components/schemas/TaskId"},
+                "phase_name": text("The name of the task."),
+                "suspended_intent_id": text("The task that waits for a person."),
+                "expected_resume_at": {"type": ["string", "null"], "format": "date-time", "description": "Until when at the latest; null for no bound."},
+                "message": text("What is wrong, for people."),
+            }),
+        ),
+        ErrorKind::NotSuspended => (
+            true,
+            json!({
+                "task_id": {"$ref": "#/components/schemas/TaskId"},
+                "suspension_id": {"type": ["string", "null"], "format": "uuid", "description": "The answer that the task waits for; null when it waits for none."},
+            }),
+        ),
         ErrorKind::MissingOutput => (
             true,
             rejected_output(

@@ -99,6 +99,7 @@ fn task() -> Value {
             "root_task_id": {"type": "string", "format": "uuid", "description": "The root of its flow."},
             "attempt": {"type": "integer", "minimum": 0, "description": "Attempts so far."},
             "next_attempt_at": time("While it waits for its next attempt: not before this time."),
+            "suspension": {"type": "object", "description": "While it waits for a person: `suspension_id`, `question`, `since`, `expires_at`."},
             "blocked_by": {"type": "array", "minItems": 1, "items": at("Blocker"), "description": "While pending: required dependencies that failed or were cancelled."},
             "run": at("Run"),
             "as_of": at("AsOf"),

@@ -433,6 +433,7 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::UnknownWebhook { .. }
             | Error::LeaseNotHeld { .. }
             | Error::UnresolvableInputs { .. }
+            | Error::UpstreamSuspended { .. }
             | Error::OutputRejected { .. }
             | Error::Failed(_),
         )) => {

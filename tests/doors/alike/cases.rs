@@ -176,6 +176,7 @@ fn work() -> Vec<Case> {
                 done(Request::ClaimNext),
                 refused(-32006, Request::Claim(Of("first"))),
                 done(Request::Renew(Of("first"))),
+                done(Request::SiblingOutput(Of("first"), "second")),
                 done(Request::Get(Of("first"))),
                 done(Request::Complete(Of("first"), "one")),
                 done(Request::Complete(Of("first"), "one")),
@@ -205,6 +206,7 @@ fn work() -> Vec<Case> {
             steps: vec![
                 done(Request::Run(vec![task("far", Remote)])),
                 done(Request::Claim(Of("far"))),
+                refused(-32602, Request::SiblingOutput(Of("far"), "near")),
                 done(Request::Cancel(Of("far"))),
                 done(Request::Renew(Of("far"))),
                 refused(-31010, Request::Complete(Of("far"), "late")),
@@ -218,6 +220,7 @@ fn work() -> Vec<Case> {
                 done(Request::Create(vec![task("near", Echo)])),
                 refused(-32006, Request::Claim(Of("near"))),
                 refused(-32001, Request::Claim(Unknown)),
+                refused(-31010, Request::SiblingOutput(Of("near"), "far")),
                 refused(-31010, Request::Release(Of("near"))),
                 refused(-31010, Request::Release(Unknown)),
                 refused(-32602, Request::Release(Malformed)),

@@ -80,6 +80,11 @@ fn call(request: &Request, book: &Book, key: Option<&str>, id: &Value) -> Value 
             ("fail", params)
         }
         Request::Release(id) => ("release", held(*id)),
+        Request::SiblingOutput(id, name) => {
+            let mut params = held(*id);
+            params["name"] = json!(name);
+            ("sibling_output", params)
+        }
         Request::Nonsense => ("nonsense", json!({})),
     };
     let method = match method {

@@ -95,6 +95,7 @@ pub(crate) enum Request {
         retryable: bool,
     },
     Release(Id),
+    SiblingOutput(Id, &'static str),
     /// A method that nobody knows.
     Nonsense,
 }

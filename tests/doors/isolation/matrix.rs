@@ -179,6 +179,15 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         UseCase::CompleteTask => of_lease("tasks.complete", json!({"output": {}})),
         UseCase::FailTask => of_lease("tasks.fail", json!({"error": "e"})),
         UseCase::ReleaseTask => of_lease("tasks.release", json!({})),
+        UseCase::SuspendTask => {
+            let asks = json!({"request": {"question": "?"}});
+            of_lease("tasks.suspend", asks)
+        }
+        UseCase::RespondTask => {
+            let says = json!({"suspension_id": object.lease, "value": true});
+            both("tasks.respond", "task_id", says)
+        }
+        UseCase::ReadSibling => of_lease("tasks.sibling_output", json!({"name": "remote"})),
         UseCase::RotateToken => vec![Call("tokens.rotate", json!({"id": object.token}))],
         UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
         // They name no object: `owners.rs` looks at what they show.

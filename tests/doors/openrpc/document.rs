@@ -244,7 +244,8 @@ fn our_task_is_the_protocols_task_with_more_members() {
             "blocked_by",
             "next_attempt_at",
             "root_task_id",
-            "run"
+            "run",
+            "suspension"
         ])
     );
 }

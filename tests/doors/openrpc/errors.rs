@@ -53,6 +53,11 @@ struct Stage {
     starved: Value,
     /// Claimed; its result must have `n`, an integer.
     contracted: Value,
+    /// Answers that do not keep what their tasks declare.
+    wrong: Value,
+    less: Value,
+    /// Needs a result that waits for a person.
+    behind: Value,
 }
 
 async fn stage(world: &World) -> Stage {
@@ -97,6 +102,23 @@ async fn stage(world: &World) -> Stage {
     world
         .until(&wired["source"], |t| t["status"] == "completed")
         .await;
+    let gates = execute(json!({"tasks": [
+        {"name": "gates"},
+        {"name": "wrong", "parent_id": "gates", "inputs": {"question": "?"},
+         "schemas": {"method": "approval_executor", "outputs": {"value": "string"}}},
+        {"name": "less", "parent_id": "gates", "inputs": {"question": "?"},
+         "schemas": {"method": "approval_executor", "outputs": {"by": "string"}}},
+        {"name": "behind", "parent_id": "gates", "dependencies": [{"id": "less"}],
+         "schemas": {"type": "remote", "method": "starve", "wiring": {"x": "less.value"}}},
+    ]}))
+    .await["task_ids"]
+        .clone();
+    let mut asked = Vec::new();
+    for gate in ["wrong", "less"] {
+        let waits = |task: &Value| task["suspension"].is_object();
+        let task = world.until(&gates[gate], waits).await;
+        asked.push(json!({"task_id": gates[gate], "suspension_id": task["suspension"]["suspension_id"], "value": true}));
+    }
     execute(json!({"tasks": [{"name": "contracted", "schemas": {
         "type": "remote", "method": "contract", "outputs": {"n": "integer"},
     }}]}))
@@ -124,6 +146,9 @@ async fn stage(world: &World) -> Stage {
         deep,
         starved: wired["starved"].clone(),
         contracted,
+        wrong: asked[0].clone(),
+        less: asked[1].clone(),
+        behind: gates["behind"].clone(),
     }
 }
 
@@ -259,6 +284,25 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.complete", -31010, lease(json!({"output": {}}))),
         ("tasks.fail", -31010, lease(json!({"error": "e"}))),
         ("tasks.release", -31010, lease(json!({}))),
+        (
+            "tasks.suspend",
+            -31010,
+            lease(json!({"request": {"question": "?"}})),
+        ),
+        ("tasks.respond", -31025, s.wrong.clone()),
+        ("tasks.respond", -31024, s.less.clone()),
+        (
+            "tasks.respond",
+            -31011,
+            json!({"task_id": s.running, "suspension_id": UNKNOWN, "value": 1}),
+        ),
+        (
+            "tasks.respond",
+            -32001,
+            json!({"task_id": UNKNOWN, "suspension_id": UNKNOWN, "value": 1}),
+        ),
+        ("tasks.claim", -31023, json!({"task_id": s.behind})),
+        ("tasks.sibling_output", -31010, lease(json!({"name": "a"}))),
         ("webhooks.get", -32014, json!({"id": UNKNOWN})),
         ("webhooks.update", -32014, json!({"id": UNKNOWN})),
         ("webhooks.delete", -32014, json!({"id": UNKNOWN})),

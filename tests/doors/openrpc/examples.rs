@@ -63,6 +63,24 @@ async fn under_a_lease(world: &World, example: &Value) -> Value {
     example
 }
 
+/// The example with the id of a wait, which only the server can make.
+async fn suspended(world: &World, example: &Value) -> Value {
+    let mut example = example.clone();
+    let params = example["params"].as_array_mut().unwrap();
+    let task = params.iter().find(|p| p["name"] == "task_id").unwrap()["value"].clone();
+    let claimed = world.call("tasks.claim", json!({"task_id": task})).await;
+    let choices = json!([{"value": "a4", "label": "A4"}]);
+    let asks = json!({"task_id": task, "lease": claimed["claims"][0]["lease"]["token"],
+        "request": {"question": "?", "response_type": "choice", "choices": choices}});
+    let waits = world.call("tasks.suspend", asks).await;
+    let id = params
+        .iter_mut()
+        .find(|p| p["name"] == "suspension_id")
+        .unwrap();
+    id["value"] = waits["suspension_id"].clone();
+    example
+}
+
 async fn run(
     world: &World,
     document: &Document,
@@ -71,17 +89,22 @@ async fn run(
     form: fn(&Value, &Value) -> Value,
 ) {
     let name = method["name"].as_str().unwrap();
-    let held;
-    let example = if example["params"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .any(|param| param["name"] == "lease")
-    {
-        held = under_a_lease(world, example).await;
-        &held
-    } else {
-        example
+    let mut params = example["params"].as_array().unwrap().iter();
+    let made;
+    let example = match params.find_map(|param| {
+        param["name"]
+            .as_str()
+            .filter(|name| *name == "lease" || *name == "suspension_id")
+    }) {
+        Some("lease") => {
+            made = under_a_lease(world, example).await;
+            &made
+        }
+        Some(_) => {
+            made = suspended(world, example).await;
+            &made
+        }
+        None => example,
     };
     let result = world.call(name, form(method, example)).await;
     document.check_result(name, &result);

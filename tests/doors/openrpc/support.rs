@@ -110,8 +110,9 @@ impl World {
         for step in document.0["x-examples-set-up"].as_array().unwrap() {
             let method = step["method"].as_str().unwrap();
             let result = self.call(method, step["params"].clone()).await;
-            let task = &step["params"]["tasks"][0];
-            let waits = task["schemas"]["type"] == "remote";
+            let tasks = step["params"]["tasks"].as_array();
+            let is_remote = |task: &Value| task["schemas"]["type"] == "remote";
+            let waits = tasks.is_some_and(|tasks| tasks.iter().any(is_remote));
             if result["status"] == "started" && !waits {
                 self.ended(&result["root_task_id"]).await;
             }

@@ -6,10 +6,13 @@
 mod callers;
 mod claims;
 mod documents;
+mod lineage;
 mod nodes;
 mod outcomes;
+mod siblings;
 mod socket;
 mod sockets;
+mod suspensions;
 
 use serde_json::{Value, json};
 use taskledger_testkit::server::Api;

@@ -55,6 +55,14 @@ class Context(_work.BaseContext):
         self._hold.say(progress, message)
         self._renewals.wake()
 
+    def sibling_output(self, name: str) -> JsonObject | None:
+        """The result of another task below the same parent, by name or id; ``None`` until it has
+        completed. What is known to be needed belongs into ``schemas.wiring`` and comes as input.
+
+        :raises InvalidParams: no such task, or several; the message says what there is.
+        """
+        return self.client.sibling_output(self.task_id, self.lease["token"], name)["output"]
+
     def _stop(self, reason: str) -> None:
         if self.reason is None or self.reason == "shutdown":
             self.reason = reason

@@ -15,8 +15,11 @@ from .types import (
     MethodInfo,
     MethodInfos,
     Renewed,
+    Responded,
+    Sibling,
     Started,
     Status,
+    Suspended,
     Task,
     Tasks,
     Tree,
@@ -363,6 +366,41 @@ class Calls:
         """
         answer = self.call("tasks.release", {"task_id": task_id, "lease": lease})
         return cast(Ended, answer)
+
+    def suspend(self, task_id: str, lease: str, request: JsonObject) -> Suspended:
+        """Asks a person, and gives the claim up until somebody answers. ``request``: as for
+        ``errors.Suspend``. May be repeated.
+
+        :raises LeaseNotHeld: it changed nothing.
+        """
+        params: JsonObject = {"task_id": task_id, "lease": lease, "request": request}
+        answer = self.call("tasks.suspend", params)
+        return cast(Suspended, answer)
+
+    def respond(
+        self, task_id: str, suspension_id: str, value: Any, *, responded_by: str | None = None
+    ) -> Responded:
+        """Answers what a suspended task asks. The first answer counts; the same one again gets the
+        same result. ``responded_by``: for whom the caller answers, as a note.
+
+        :raises NotSuspended: the task does not wait for this answer.
+        :raises InvalidParams: ``value`` is no answer.
+        """
+        params = without_none(
+            task_id=task_id, suspension_id=suspension_id, value=value, responded_by=responded_by
+        )
+        answer = self.call("tasks.respond", params)
+        return cast(Responded, answer)
+
+    def sibling_output(self, task_id: str, lease: str, name: str) -> Sibling:
+        """Another task below the same parent as a claimed one, by name or id, with its result.
+
+        :raises LeaseNotHeld: the claim is over.
+        :raises InvalidParams: no such task, or several; the message says what there is.
+        """
+        members: JsonObject = {"task_id": task_id, "lease": lease, "name": name}
+        answer = self.call("tasks.sibling_output", members)
+        return cast(Sibling, answer)
 
     def workers_declare(
         self,

@@ -22,6 +22,7 @@ from .errors import (
     ParseError,
     ProtocolError,
     Retryable,
+    Suspend,
     TransportError,
     Unauthorized,
 )
@@ -49,8 +50,9 @@ _PASSING_STATUS = (408, 429)
 class Outcome:
     """How an attempt ends. ``drop``: nothing is said."""
 
-    kind: Literal["complete", "fail", "release", "drop"]
+    kind: Literal["complete", "fail", "suspend", "release", "drop"]
     output: JsonObject | None = None
+    request: JsonObject | None = None
     error: str = ""
     retryable: bool = True
     is_unforeseen: bool = False
@@ -68,6 +70,8 @@ class Outcome:
         elif self.kind == "fail":
             params["error"] = self.error
             params["retryable"] = self.retryable
+        elif self.kind == "suspend":
+            params["request"] = self.request
         return params
 
 
@@ -124,6 +128,8 @@ def of_error(error: BaseException) -> Outcome:
     """What an exception that left a handler means."""
     if isinstance(error, Final):
         return final(str(error))
+    if isinstance(error, Suspend):
+        return Outcome("suspend", request=error.request)
     if isinstance(error, Retryable):
         return Outcome("fail", error=_text(str(error) or "Retryable"))
     said = str(error)
@@ -168,7 +174,7 @@ class Telling:
         if outcome.kind == "fail":
             log.warning("the attempt has failed: %s", outcome.error[:1000], extra=extra)
         else:
-            ends = {"complete": "completed", "release": "released"}
+            ends = {"complete": "completed", "release": "released", "suspend": "suspended"}
             log.info("the attempt was %s", ends[outcome.kind], extra=extra)
 
     def failed(self, error: Exception) -> float | None:
@@ -184,9 +190,10 @@ class Telling:
         is_too_large = isinstance(error, ProtocolError) and error.status == 413
         if isinstance(error, _REFUSED) or is_too_large:
             log.error("the outcome was refused: %s", error)
-            if self.outcome.kind != "complete":
+            if self.outcome.kind not in ("complete", "suspend"):
                 return None
-            text = f"the output was refused: {error}"
+            what = "output" if self.outcome.kind == "complete" else "question"
+            text = f"the {what} was refused: {error}"
             # Another attempt may give an output that keeps the contract.
             is_final = not isinstance(error, ContractError)
             self.outcome = final(text) if is_final else Outcome("fail", error=text)

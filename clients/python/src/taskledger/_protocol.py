@@ -34,6 +34,7 @@ _KEYED = frozenset(
 _REPEATABLE = frozenset(
     [f"tasks.{name}" for name in ("get", "list", "tree", "children", "history", "explain")]
     + [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
+    + ["tasks.sibling_output"]
     + [f"webhooks.{name}" for name in ("get", "list", "secret", "deliveries", "update")]
     + [f"webhooks.{name}" for name in ("delete", "enable", "disable")]
     + ["tokens.list", "tokens.revoke", "audit.list", "rpc.discover"]

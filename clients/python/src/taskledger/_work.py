@@ -26,7 +26,7 @@ from .errors import (
     TaskNotFound,
     TransportError,
 )
-from .types import Claim, ClaimContext, JsonObject, Lease, Renewed, Task
+from .types import Answer, Claim, ClaimContext, JsonObject, Lease, Renewed, Task
 
 LOG = logging.getLogger("taskledger.worker")
 
@@ -327,6 +327,13 @@ class BaseContext:
         """When a renewal that is sent now is sent, and its parameters."""
         now = time.monotonic()
         return now, {"task_id": self.task_id, "lease": self.lease["token"], **self._hold.take(now)}
+
+    @property
+    def answers(self) -> list[Answer]:
+        """What the task has asked people in earlier attempts of the run, oldest first: their
+        questions and what was answered. See ``errors.Suspend``.
+        """
+        return list(self.run.get("answers", []))
 
     def key(self, name: str) -> str:
         """A key for an effect named ``name`` that stays the same over all attempts of this task.

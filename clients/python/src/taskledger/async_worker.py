@@ -45,6 +45,15 @@ class AsyncContext(_work.BaseContext):
         self._hold.say(progress, message)
         self._news.set()
 
+    async def sibling_output(self, name: str) -> JsonObject | None:
+        """The result of another task below the same parent, by name or id; ``None`` until it has
+        completed. What is known to be needed belongs into ``schemas.wiring`` and comes as input.
+
+        :raises InvalidParams: no such task, or several; the message says what there is.
+        """
+        sibling = await self.client.sibling_output(self.task_id, self.lease["token"], name)
+        return sibling["output"]
+
     def _stop(self, reason: str) -> None:
         if self.reason is None or self.reason == "shutdown":
             self.reason = reason

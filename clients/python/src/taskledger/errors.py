@@ -17,6 +17,9 @@ __all__ = [
     "ContractError",
     "ExecutorNotFound",
     "Final",
+    "NotSuspended",
+    "Suspend",
+    "UpstreamIntentSuspendedError",
     "InputWiringError",
     "InternalError",
     "InvalidDependency",
@@ -231,6 +234,15 @@ class LeaseNotHeld(RpcError, code=-31010):
         return str(self.data.get("reason", "unknown"))
 
 
+class NotSuspended(RpcError, code=-31011):
+    """The task does not wait for this answer: it was answered, or waits for another one."""
+
+    @property
+    def suspension_id(self) -> str | None:
+        """What it waits for; ``None``: nothing."""
+        return self.data.get("suspension_id")
+
+
 class ContractError(RpcError):
     """An error of RFC-0024: what a task declares of its inputs and outputs was not kept."""
 
@@ -261,6 +273,20 @@ class UnresolvableInputError(ContractError, code=-31022):
     def unresolvable_refs(self) -> list[str]:
         """The references."""
         return list(self.data.get("unresolvable_refs", []))
+
+
+class UpstreamIntentSuspendedError(ContractError, code=-31023):
+    """A result that the claimed task needs waits for a person; the task stays pending."""
+
+    @property
+    def suspended_intent_id(self) -> str:
+        """The task that waits."""
+        return str(self.data.get("suspended_intent_id", ""))
+
+    @property
+    def expected_resume_at(self) -> str | None:
+        """Until when at the latest; ``None`` for no bound."""
+        return self.data.get("expected_resume_at")
 
 
 class MissingOutputError(ContractError, code=-31024):
@@ -313,6 +339,20 @@ class Retryable(TaskledgerError):
 
 class Final(TaskledgerError):
     """Raised by a handler: the task failed, and repeating it would not help."""
+
+
+class Suspend(TaskledgerError):
+    """Raised by a handler: the task waits for a person, and this attempt is over.
+
+    ``request`` says what is asked: ``question``, and perhaps ``response_type`` (text, confirm,
+    choice, form), ``choices``, ``schema`` or ``fields``, ``context``, ``timeout_seconds``,
+    ``fallback_policy``, ``fallback_value``, ``retry_policy``. Whoever works on the task next finds
+    the answer in ``ctx.answers``.
+    """
+
+    def __init__(self, question: str, **request: Any) -> None:
+        super().__init__(question)
+        self.request: dict[str, Any] = {"question": question, **request}
 
 
 class Cancelled(BaseException):

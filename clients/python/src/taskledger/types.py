@@ -115,6 +115,39 @@ class Lease(TypedDict):
     lease_seconds: int
 
 
+class Answer(TypedDict, total=False):
+    """A question that was answered. ``resolution``: ``responded``, or ``expired`` when ``value`` is
+    what stands for an answer; ``responded_by`` is ``None`` then.
+    """
+
+    suspension_id: str
+    question: JsonObject
+    value: Any
+    resolution: str
+    responded_by: str | None
+    answered_at: str
+
+
+class Suspended(TypedDict, total=False):
+    """What ``tasks.suspend`` answers. ``expires_at``: when nobody will answer any more."""
+
+    task_id: str
+    suspension_id: str
+    expires_at: str | None
+
+
+class Responded(TypedDict, total=False):
+    """What ``tasks.respond`` answers: the answer, and how the task stands now."""
+
+    task_id: str
+    suspension_id: str
+    resolution: str
+    value: Any
+    choice_label: str
+    responded_by: str
+    status: Status
+
+
 class ClaimContext(TypedDict, total=False):
     """What an attempt belongs to. ``timeout_seconds`` bounds the attempt, ``deadline`` the task."""
 
@@ -123,11 +156,29 @@ class ClaimContext(TypedDict, total=False):
     user_id: str | None
     deadline: str | None
     timeout_seconds: float | None
+    answers: list[Answer]
     traceparent: str
 
 
-class Claim(TypedDict):
-    """A task that this worker may work on, with its input and the lease."""
+class Origin(TypedDict):
+    """Where a value of an input came from. ``input`` is a JSON pointer."""
+
+    input: str
+    reference: str
+    task_id: str
+    attempt: int
+    event_id: str
+    sequence: int
+
+
+class _Lineage(TypedDict, total=False):
+    lineage: list[Origin]
+
+
+class Claim(_Lineage):
+    """A task that this worker may work on, with its input and the lease. ``lineage`` says where
+    values of the input came from; it is absent when all of them are literal.
+    """
 
     task: Task
     input: JsonObject
@@ -148,6 +199,15 @@ class Renewed(TypedDict, total=False):
     expires_at: str
     cancel_requested: bool
     reason: str
+
+
+class Sibling(TypedDict):
+    """What ``tasks.sibling_output`` answers. ``output`` is ``None`` until the task has completed."""
+
+    task_id: str
+    name: str
+    status: Status
+    output: JsonObject | None
 
 
 class Ended(TypedDict, total=False):

@@ -1,5 +1,6 @@
 /** One claimed task while this worker has it: what its handler sees, and where its lease and its outcome stand. */
 
+import type { WorkersClient } from "../client.js";
 import type { Claim, ClaimContext, JsonObject, Task } from "../types.js";
 import { AttemptEnded, type EndReason } from "./errors.js";
 import { cutChars } from "./texts.js";
@@ -18,6 +19,11 @@ export interface Context {
    * most: of what is said faster, the last counts.
    */
   progress(progress: number, message?: string): void;
+  /**
+   * The result of another task below the same parent, by name or id; `null` until it has completed. What is known to be
+   * needed belongs into `schemas.wiring` and comes as input.
+   */
+  siblingOutput(name: string): Promise<JsonObject | null>;
 }
 
 /** Ends an attempt. Returns what the task produced: an object, or nothing for an empty one. */
@@ -37,7 +43,7 @@ export interface Told {
 
 /** The call that ends an attempt, on its way. */
 export interface Report {
-  method: "tasks.complete" | "tasks.fail" | "tasks.release";
+  method: "tasks.complete" | "tasks.fail" | "tasks.suspend" | "tasks.release";
   /** JSON. */
   params: string;
   /** When it was sent; `undefined` while it waits. */
@@ -87,6 +93,7 @@ export class Attempt implements Context {
     claim: Claim,
     now: number,
     private readonly tell: (attempt: Attempt) => void,
+    private readonly workers: WorkersClient,
   ) {
     this.task = claim.task;
     this.taskId = claim.task.id;
@@ -107,6 +114,10 @@ export class Attempt implements Context {
     this.told = { progress, message: message ? cutChars(String(message), MESSAGE_CHARS_MAX) : undefined };
     this.tell(this);
   };
+
+  /** A property, too. */
+  readonly siblingOutput = async (name: string): Promise<JsonObject | null> =>
+    (await this.workers.siblingOutput(this.taskId, this.token, name)).output;
 
   get signal(): AbortSignal {
     // Made when it is asked for: most short handlers never do.

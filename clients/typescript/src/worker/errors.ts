@@ -1,12 +1,24 @@
 /** What handlers throw, and why their signal is aborted. */
 
 import { TaskledgerError } from "../errors.js";
+import type { Question } from "../types.js";
 
 /** The attempt failed; the task's retries are used. Any other error that a handler throws counts as one of these. */
 export class RetryableError extends TaskledgerError {}
 
 /** The attempt failed and would fail again: the task fails at once, whatever retries are left. */
 export class FinalError extends TaskledgerError {}
+
+/** The task waits for a person, and this attempt is over. Whoever works on it next finds the answer in its context. */
+export class Suspend extends TaskledgerError {
+  readonly request: Question;
+
+  constructor(request: Question | string) {
+    const asked = typeof request === "string" ? { question: request } : request;
+    super(asked.question);
+    this.request = asked;
+  }
+}
 
 /** Why the signal of an attempt was aborted. Whatever the handler does afterwards changes nothing. */
 export class AttemptEnded extends TaskledgerError {

@@ -50,6 +50,11 @@ export class Reports {
     this.#begin(attempt, "tasks.fail", `${attempt.params()},"error":${shown},"retryable":${retryable}}`);
   }
 
+  /** `request` is JSON of an object. */
+  suspend(attempt: Attempt, request: string): void {
+    this.#begin(attempt, "tasks.suspend", `${attempt.params()},"request":${request}}`);
+  }
+
   release(attempt: Attempt): void {
     this.#begin(attempt, "tasks.release", `${attempt.params()}}`);
   }
@@ -129,9 +134,10 @@ export class Reports {
   /** The same call would be refused again. */
   #refused(attempt: Attempt, report: Report, reason: string, code: number | undefined): void {
     this.host.note("error", "the outcome was refused", attempt, { "error.message": reason, "error.code": code });
-    if (report.method !== "tasks.complete") return this.#settle(attempt);
+    const what = { "tasks.complete": "output", "tasks.suspend": "question" }[report.method as string];
+    if (what === undefined) return this.#settle(attempt);
     attempt.report = undefined;
-    this.fail(attempt, `the output was refused: ${reason}`, code !== undefined && CONTRACT.includes(code));
+    this.fail(attempt, `the ${what} was refused: ${reason}`, code !== undefined && CONTRACT.includes(code));
   }
 
   #settle(attempt: Attempt): void {

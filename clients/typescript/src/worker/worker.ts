@@ -6,7 +6,7 @@ import { Transport } from "../transport.js";
 import type { Claim, JsonObject, MethodDeclaration } from "../types.js";
 import { Attempt, type Handler } from "./attempt.js";
 import { PostChannel, type Call } from "./channels.js";
-import { FinalError } from "./errors.js";
+import { FinalError, Suspend } from "./errors.js";
 import { Heartbeats } from "./heartbeats.js";
 import { PollLink, SocketLink } from "./links.js";
 import { jsonLog, type Level, type Log } from "./log.js";
@@ -271,7 +271,7 @@ export class Worker {
 
   #claimed(claim: Claim): void {
     if (this.#held.has(claim.lease.token)) return;
-    const attempt = new Attempt(claim, performance.now(), (told) => this.#heartbeats.tell(told));
+    const attempt = new Attempt(claim, performance.now(), (told) => this.#heartbeats.tell(told), this.client.workers);
     this.#held.set(attempt.token, attempt);
     if (this.#leaving.signal.aborted || !this.#handlers.has(attempt.method)) this.#reports.release(attempt);
     else if (this.#running < this.concurrency) this.#start(attempt);
@@ -309,7 +309,9 @@ export class Worker {
   }
 
   #failed(attempt: Attempt, error: unknown): void {
-    if (attempt.ended === undefined && !attempt.isFenced) {
+    if (attempt.ended === undefined && !attempt.isFenced && error instanceof Suspend) {
+      this.#reports.suspend(attempt, JSON.stringify(error.request));
+    } else if (attempt.ended === undefined && !attempt.isFenced) {
       this.#fail(attempt, messageOf(error), !(error instanceof FinalError));
     }
     this.#stopped(attempt);

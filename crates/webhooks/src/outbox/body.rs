@@ -48,6 +48,9 @@ const fn head(kind: Kind) -> &'static str {
         Kind::Completed => r#"{"type":"task_completed""#,
         Kind::Failed => r#"{"type":"task_failed""#,
         Kind::Cancelled => r#"{"type":"task_cancelled""#,
+        Kind::Suspended => r#"{"type":"task_suspended""#,
+        Kind::SuspensionReminder => r#"{"type":"task_suspension_reminder""#,
+        Kind::SuspensionEnded => r#"{"type":"task_suspension_ended""#,
     }
 }
 

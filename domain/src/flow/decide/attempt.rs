@@ -29,6 +29,7 @@ pub(super) fn current(flow: &Flow, (id, attempt, lease): Named) -> Result<&Task,
         && task.attempt == attempt
         && held == lease
         && !task.is_group()
+        && flow.open_question(i).is_none()
     {
         Ok(task)
     } else {
@@ -90,7 +91,9 @@ pub(super) fn fail(
         | FailureReason::Group
         | FailureReason::Released
         | FailureReason::NotRetryable
-        | FailureReason::NotStarted => None,
+        | FailureReason::NotStarted
+        | FailureReason::Unanswered
+        | FailureReason::Declined => None,
     };
     let mut events = vec![Event::TaskFailed(TaskFailed {
         task_id: id,
@@ -163,7 +166,8 @@ pub(super) fn recover(
             && !task.deleted
             && task.status == Status::InProgress
             && !task.is_group()
-            && !flow.leases.contains_key(&i);
+            && !flow.leases.contains_key(&i)
+            && flow.open_question(i).is_none();
         if !lost || alive.contains(&(task.id, task.attempt)) {
             continue;
         }

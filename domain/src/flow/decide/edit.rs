@@ -156,14 +156,13 @@ fn wire(
     let id = |text: &str| TaskId::parse(text).ok();
     match wiring::resolve(specification, &dependencies, id) {
         Ok(None) => Ok(()),
-        Ok(schemas) => {
-            specification.schemas = schemas;
+        Ok(Some(resolved)) => {
+            *specification = resolved;
             Ok(())
         }
         Err(faults) => {
-            let task = CallTask::Id(task.id);
-            let wiring = |unwired| Fault::Wiring { task, unwired };
-            Err(Refusal::Invalid(faults.into_iter().map(wiring).collect()))
+            let fault = |it| Fault::unresolved(CallTask::Id(task.id), it);
+            Err(Refusal::Invalid(faults.into_iter().map(fault).collect()))
         }
     }
 }

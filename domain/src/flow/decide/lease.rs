@@ -85,6 +85,9 @@ fn one(
         && task.ready_since <= now
         && flow.standing(task.line(), capacity) != Standing::Local;
     if !is_ready {
+        if let Some(refusal) = upstream_suspended(flow, i) {
+            return Err(refusal.into());
+        }
         let (task, status) = (task.id, task.status);
         let fault = TransitionFault::NotClaimable { task, status };
         return Err(Refusal::InvalidTransition(vec![fault]).into());
@@ -93,6 +96,19 @@ fn one(
         vec![i]
     } else {
         Vec::new()
+    })
+}
+
+/// Why a pending task has to wait for a person that another task has asked.
+fn upstream_suspended(flow: &Flow, i: u32) -> Option<Refusal> {
+    let task = flow.at(i);
+    let pending = task.status == Status::Pending && task.run != NONE;
+    let source = flow.suspended_source(i).filter(|_| pending)?;
+    let open = flow.open_question(source)?;
+    Some(Refusal::UpstreamSuspended {
+        task: task.id,
+        upstream: flow.at(source).id,
+        expires_at: open.expires_at,
     })
 }
 

@@ -8,6 +8,7 @@ mod edit;
 mod execute;
 mod lease;
 mod remove;
+mod suspend;
 
 use super::command::{Capacity, Command, Done};
 use super::event::Event;
@@ -101,6 +102,8 @@ impl Flow {
                 lease,
                 fault,
             } => lease::reject(self, (*task, *attempt, Some(*lease)), fault),
+            Command::Suspend(order) => suspend::suspend(self, order, now),
+            Command::Respond(order) => suspend::respond(self, order),
             Command::Claim(claim) => lease::claim(self, claim, now, capacity),
             Command::Release {
                 task,

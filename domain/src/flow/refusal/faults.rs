@@ -1,7 +1,7 @@
 //! The single faults of which refusals are made, each with the tasks and amounts that it is about.
 
 use crate::task::Status;
-use crate::task::wiring::Unwired;
+use crate::task::wiring::{Unresolved, Unwired};
 use crate::{TaskId, Timestamp, Version, Violation, limits};
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +105,13 @@ pub enum Fault {
         /// Which, and why.
         unwired: Unwired,
     },
+    /// A template in `inputs` that has no value as it is written.
+    Template {
+        /// The task.
+        task: CallTask,
+        /// Which, and why; its path begins at the task.
+        violation: Box<Violation>,
+    },
     /// A task that is to be created and run has a deadline in the past.
     NewDeadlinePassed {
         /// The task of the call.
@@ -119,6 +126,20 @@ pub enum Fault {
         /// The deadline.
         deadline: Timestamp,
     },
+}
+
+impl Fault {
+    /// An input of `task` that cannot be taken from where it says.
+    #[must_use]
+    pub fn unresolved(task: CallTask, unresolved: Unresolved) -> Self {
+        match unresolved {
+            Unresolved::Wire(unwired) => Self::Wiring { task, unwired },
+            Unresolved::Template(violation) => {
+                let violation = Box::new(violation);
+                Self::Template { task, violation }
+            }
+        }
+    }
 }
 
 impl From<Violation> for Fault {

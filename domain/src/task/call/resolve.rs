@@ -105,10 +105,10 @@ impl TaskList {
             for (i, task) in specified {
                 let name = |name: &str| names.stored_id(name, &ids);
                 match wiring::resolve(&task.specification, &dependencies[i], name) {
-                    Ok(schemas) => wired[i] = schemas,
-                    Err(list) => list.into_iter().for_each(|unwired| {
-                        let task = CallTask::Index(i);
-                        report(&mut faults, Fault::Wiring { task, unwired });
+                    Ok(specification) => wired[i] = specification,
+                    Err(list) => list.into_iter().for_each(|unresolved| {
+                        let fault = Fault::unresolved(CallTask::Index(i), unresolved);
+                        report(&mut faults, fault);
                     }),
                 }
             }
@@ -140,8 +140,8 @@ impl TaskList {
             .map(|i| {
                 let (mut task, dependencies) =
                     parts[i].take().expect("each task stands once in the order");
-                if let Some(schemas) = wired[i].take() {
-                    task.specification.schemas = Some(schemas);
+                if let Some(specification) = wired[i].take() {
+                    task.specification = specification;
                 }
                 NewTask {
                     id: ids[i],

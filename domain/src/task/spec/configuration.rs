@@ -55,6 +55,12 @@ impl<'a> Reader<'a> {
             let at = self.at(&path("input_schema"));
             self.report(&at, "Wrong type", "a JSON Schema (draft-07) object", schema);
         }
+        if let Some(templates) = object.get("templates")
+            && !templates.is_boolean()
+        {
+            let at = self.at(&path("templates"));
+            self.report(&at, "Wrong type", "true or false", templates);
+        }
         for fault in wiring::form_faults(object) {
             let names = fault.path.into_iter().map(PathSegment::from);
             let below = ["schemas".into(), "wiring".into()].into_iter().chain(names);

@@ -3,6 +3,7 @@
 use super::form::is_reference;
 use super::place::READINGS_MAX;
 use super::*;
+use crate::flow::Dependency;
 use crate::task::spec::Schemas;
 use crate::testing::id;
 use serde_json::json;
@@ -34,11 +35,10 @@ fn on(name: &str, required: bool) -> Dependency {
 
 /// The wiring of a task that depends on `names`, as it is stored.
 fn stored(wiring: &Value, names: &[&str]) -> Specification {
-    let mut task = task(&json!({}), wiring);
+    let task = task(&json!({}), wiring);
     let dependencies: Vec<_> = names.iter().map(|name| on(name, true)).collect();
     let find = |text: &str| names.contains(&text).then(|| id(text));
-    task.schemas = resolve(&task, &dependencies, find).unwrap();
-    task
+    resolve(&task, &dependencies, find).unwrap().unwrap_or(task)
 }
 
 /// The inputs with this result of every task.
@@ -88,7 +88,10 @@ fn what_cannot_be_wired_is_named_by_its_key() {
     let faults = resolve(&task, &dependencies, |text| Some(id(text))).unwrap_err();
     let mut faults: Vec<_> = faults
         .iter()
-        .map(|it| (it.key.as_str(), it.text.as_str(), it.fault))
+        .map(|it| match it {
+            Unresolved::Wire(it) => (it.key.as_str(), it.text.as_str(), it.fault),
+            Unresolved::Template(it) => panic!("{it:?}"),
+        })
         .collect();
     faults.sort_by_key(|(key, ..)| *key);
     assert_eq!(
@@ -200,7 +203,7 @@ fn a_copy_names_what_was_copied_with_it() {
         &["a", "b"],
     );
     let new_id = |old: TaskId| (old == id("a")).then(|| id("copy"));
-    let copied = copied(&task.schemas.unwrap(), new_id).unwrap().to_map();
+    let copied = copied(task, new_id).schemas.unwrap().to_map();
     let expected = json!({
         "x": format!("{}.v", id("copy")),
         "y": {"from": format!("{}.v", id("b")), "default": 1},
@@ -300,7 +303,10 @@ fn what_a_document_names_besides_phases_is_stored_and_has_no_value() {
         json!({"method": "m", "wiring": {"x": "$trigger.quarter", "y": "$initial_state.a"}});
     let specification = with_schemas(&schemas);
     let stored = resolve(&specification, &[], |_| None).unwrap().unwrap();
-    assert_eq!(stored.to_map()["wiring"], schemas["wiring"]);
+    assert_eq!(
+        stored.schemas.unwrap().to_map()["wiring"],
+        schemas["wiring"]
+    );
     let wiring = Wiring::of(&specification);
     let missing = wiring.inputs(&Payload::empty(), |_| None).unwrap_err();
     let all = vec!["$trigger.quarter".to_owned(), "$initial_state.a".to_owned()];

@@ -6,6 +6,12 @@ use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, 
 use taskledger_domain::{RunId, TaskId};
 
 impl Model {
+    pub(super) fn is_tolerated(&self, id: TaskId) -> bool {
+        let all = self.tasks.values().flat_map(|t| &t.dependencies);
+        let mut on_it = all.filter(|(target, _)| *target == id).peekable();
+        on_it.peek().is_some() && on_it.all(|(_, required)| !required)
+    }
+
     /// "A group waits for all its covered descendants except those that wait, even indirectly, for
     /// it." Outer groups first; who is left out of an outer group's waiting does not hold it up.
     pub(super) fn left_out(&self, run: RunId) -> HashSet<(TaskId, TaskId)> {

@@ -85,7 +85,7 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         .await
         .expect("a fresh schema");
     let mut tx = models.read().await.expect("a reader");
-    let state = "iiiiiitttiiiib";
+    let state = "iiiiiitttiiiibt";
     let definition = format!("{state}bittiti");
     let statements = [
         (&*UPDATE_FIGURES, "iiiiii"),

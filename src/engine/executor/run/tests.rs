@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 fn failure(outcome: AttemptOutcome) -> (FailureReason, String) {
     match outcome {
         AttemptOutcome::Failed { reason, error } => (reason, error),
-        AttemptOutcome::Completed(_) | AttemptOutcome::Stopped => {
+        AttemptOutcome::Completed(_) | AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => {
             panic!("not a failure: {outcome:?}")
         }
     }
@@ -94,7 +94,7 @@ async fn a_result_has_a_largest_size() {
                 assert_eq!(reason, FailureReason::InvalidResult);
                 assert!(error.contains("a result of 1048577 bytes"), "{error}");
             }
-            AttemptOutcome::Stopped => panic!("nobody stopped it"),
+            AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => panic!("nobody stopped it"),
         }
     }
 }
@@ -116,7 +116,7 @@ async fn a_result_has_a_largest_depth_and_can_be_read_again() {
                 assert!(!fits);
                 assert!(error.contains("nested more than 100 levels"), "{error}");
             }
-            AttemptOutcome::Stopped => panic!("nobody stopped it"),
+            AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => panic!("nobody stopped it"),
         }
     }
 }

@@ -355,6 +355,9 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::MethodFigures(_)
         | api::Reply::Renewed(_)
         | api::Reply::Ended(_)
+        | api::Reply::Suspended(_)
+        | api::Reply::Responded(_)
+        | api::Reply::Sibling(_)
         | api::Reply::History(_) => result.into(),
     })
 }
@@ -378,6 +381,7 @@ fn told<T: Serialize>(
         | Error::Elsewhere(_)
         | Error::LeaseNotHeld { .. }
         | Error::UnresolvableInputs { .. }
+        | Error::UpstreamSuspended { .. }
         | Error::OutputRejected { .. }
         | Error::OutcomeUnknown
         | Error::Unanswered { .. }

@@ -4,14 +4,18 @@
 use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::RpcError;
 use super::super::params::nothing;
-use super::super::params::work::{claim, complete, fail, release, renew};
+use super::super::params::work::{
+    claim, complete, fail, release, renew, respond, sibling_output, suspend,
+};
 use super::super::params::workers::{declare, drain, undeclare};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::{answer, boxed, called};
 use crate::application::Service;
 use crate::application::api::Request;
-use crate::application::api::work::{Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew};
+use crate::application::api::work::{
+    Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond, SiblingOutput, Suspend,
+};
 use crate::transport::openrpc::about;
 use serde_json::value::RawValue;
 use taskledger_domain::{LeaseId, TaskId};
@@ -114,6 +118,67 @@ fn of_tasks() -> Vec<Method<Service>> {
                         lease: named(p.task, p.lease)?,
                     };
                     called(&service, &call.context, Request::Release(release)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.suspend",
+            title: "Suspend Task",
+            summary: "Ask a person, and give the claimed task up until somebody answers",
+            tags: &["task", "worker"],
+            params: suspend::Params::questions(),
+            changes: Changes::Work,
+            about: about::people::suspend(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = suspend::Params::read(&call.params)?;
+                    let suspend = Suspend {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        request: p.request,
+                    };
+                    called(&service, &call.context, Request::Suspend(suspend)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.respond",
+            title: "Respond to Task",
+            summary: "Answer what a suspended task asks",
+            tags: &["task"],
+            params: respond::Params::questions(),
+            changes: Changes::Flows,
+            about: about::people::respond(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = respond::Params::read(&call.params)?;
+                    let respond = Respond {
+                        task: p.task,
+                        suspension: p.suspension,
+                        answer: p.answer,
+                        on_behalf_of: p.on_behalf_of,
+                    };
+                    called(&service, &call.context, Request::Respond(respond)).await
+                })
+            },
+        },
+        Method {
+            name: "tasks.sibling_output",
+            title: "Read Sibling Output",
+            summary: "Read the result of another task below the same parent as a claimed one",
+            tags: &["task", "worker"],
+            params: sibling_output::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::work::sibling_output(),
+            handler: |service, call| {
+                boxed(async move {
+                    let p = sibling_output::Params::read(&call.params)?;
+                    let wanted = SiblingOutput {
+                        task: p.task,
+                        lease: named(p.task, p.lease)?,
+                        name: p.name,
+                    };
+                    called(&service, &call.context, Request::SiblingOutput(wanted)).await
                 })
             },
         },

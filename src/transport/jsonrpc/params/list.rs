@@ -42,6 +42,8 @@ pub struct Params {
     pub created_before: Option<Timestamp>,
     /// Newest or oldest first.
     pub order: Order,
+    /// Only tasks that wait for a person.
+    pub suspended: bool,
     /// Whether to wait for earlier writes.
     pub consistency: Consistency,
 }
@@ -97,6 +99,12 @@ impl Parameters for Params {
             "By creation, as the log has it: `desc` newest first, `asc` oldest first.",
         );
         let consistency = super::consistency(&mut reader);
+        let suspended = reader.with_default(
+            "suspended",
+            BOOLEAN,
+            false,
+            "Only tasks that wait for a person.",
+        );
         if cursor.is_some() && offset > 0 {
             let fault = Fault::new("not together with `cursor`", "either `offset` or `cursor`");
             reader.report("offset", fault, &offset.into());
@@ -120,6 +128,7 @@ impl Parameters for Params {
                 created_before,
                 order,
                 consistency,
+                suspended,
             })
         })
     }

@@ -50,6 +50,7 @@ impl Wording<'_> {
                 self.reference(*at, "Duplicate dependency", "each task once", text)
             }
             Fault::Wiring { task, unwired } => self.wiring(*task, unwired),
+            Fault::Template { task, violation } => violation.clone().below(&self.path(*task, [])),
             Fault::NewDeadlinePassed { task, deadline } => {
                 let path = self.path(*task, ["params".into(), "deadline".into()]);
                 Violation::new(&path, "Deadline has passed", FUTURE, &shown(*deadline))

@@ -3,6 +3,7 @@
 mod reasons;
 mod steps;
 
+use super::lineage::LineageJson;
 use crate::application::api::Explained;
 use reasons::{Said, Speaker};
 use serde::Serialize;
@@ -26,6 +27,8 @@ struct Result<'a> {
     attempts: &'a [Attempt],
     #[serde(skip_serializing_if = "is_zero")]
     more_attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lineage: Option<LineageJson<'a>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -43,6 +46,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         last_run,
         queue,
         workers,
+        lineage,
     } = explained;
     let speaker = Speaker {
         e,
@@ -67,5 +71,6 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         attempt: e.attempt,
         more_attempts: e.attempt.saturating_sub(shown),
         attempts,
+        lineage: lineage.as_deref().map(LineageJson),
     })
 }

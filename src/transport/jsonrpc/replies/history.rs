@@ -5,23 +5,32 @@
 //! words; ordinals, versions of other events and the like never leave. Names and members, once
 //! released, keep their meaning.
 
-use crate::application::api::{EventType, HistoryPage};
+use super::lineage::LineageJson;
+use crate::application::api::{EventType, HistoryPage, Origin};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
+    CancelReason, Dependency, Event, FailureReason, OnExpiry, RequeueReason, RunKind, RunState,
     Specification, StatusCounts,
 };
+use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Priority, Progress, Status};
-use taskledger_domain::{EventId, Payload, Position, Recorded, RunId, TaskId, Timestamp, Version};
+use taskledger_domain::{
+    EventId, Payload, Position, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
+};
 
 /// The result of `tasks.history`.
 pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
     super::raw(&Page {
         task_id: page.task,
         root_task_id: page.root,
-        events: page.events.iter().map(|e| Entry::of(e)).collect(),
+        events: page
+            .events
+            .iter()
+            .map(|e| Entry::of(e, &page.lineages))
+            .collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     })
 }
@@ -127,6 +136,9 @@ enum Data<'a> {
         run_id: RunId,
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<&'a str>,
+        /// Set by [`Entry::of`].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lineage: Option<LineageJson<'a>>,
     },
     Progressed {
         attempt: u32,
@@ -147,6 +159,35 @@ enum Data<'a> {
         message: String,
         #[serde(flatten)]
         fault: &'a OutputFault,
+    },
+    Suspended {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        question: &'a Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    Reminded {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        number: u32,
+        of: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        escalation: Option<&'a Escalation>,
+    },
+    Answered {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        /// An object with `value`.
+        answer: &'a Payload,
+        responded_by: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_behalf_of: Option<&'a str>,
+    },
+    SuspensionExpired {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        fallback_policy: &'static str,
     },
     Completed {
         status: Transition,
@@ -207,8 +248,11 @@ impl<'a> Members<'a> {
 
 impl<'a> Entry<'a> {
     /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
-    fn of(recorded: &'a Recorded) -> Self {
-        let (task_id, data) = data(&recorded.event, recorded.flow.root());
+    fn of(recorded: &'a Recorded, lineages: &'a HashMap<Version, Vec<Origin>>) -> Self {
+        let (task_id, mut data) = data(&recorded.event, recorded.flow.root());
+        if let Data::Started { lineage, .. } = &mut data {
+            *lineage = lineages.get(&recorded.version).map(|it| LineageJson(it));
+        }
         Self {
             id: recorded.id,
             sequence: recorded.version,
@@ -304,6 +348,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 attempt: e.attempt,
                 run_id: e.run_id,
                 worker: e.lease.as_ref().map(|lease| lease.worker.as_str()),
+                lineage: None,
             },
         ),
         Event::TaskProgressed(e) => (
@@ -331,6 +376,47 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 fault: &e.fault,
             },
         ),
+        Event::TaskSuspended(e) => (
+            e.task_id,
+            Data::Suspended {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                question: &e.question,
+                expires_at: e.expires_at,
+            },
+        ),
+        Event::TaskReminded(e) => (
+            e.task_id,
+            Data::Reminded {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                number: e.number,
+                of: e.of,
+                escalation: e.escalation.as_ref(),
+            },
+        ),
+        Event::TaskAnswered(e) => (
+            e.task_id,
+            Data::Answered {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                answer: &e.answer,
+                responded_by: &e.responded_by,
+                on_behalf_of: e.on_behalf_of.as_deref(),
+            },
+        ),
+        Event::TaskSuspensionExpired(e) => (
+            e.task_id,
+            Data::SuspensionExpired {
+                attempt: e.attempt,
+                suspension_id: e.suspension_id,
+                fallback_policy: match e.policy {
+                    OnExpiry::Fail => "fail",
+                    OnExpiry::Complete { .. } => "complete_with_fallback",
+                    OnExpiry::Continue { .. } => "use_default_and_continue",
+                },
+            },
+        ),
         Event::TaskCompleted(e) => (
             e.task_id,
             Data::Completed {
@@ -353,7 +439,13 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
         Event::TaskRequeued(e) => (
             e.task_id,
             Data::Requeued {
-                status: change(Failed, Pending),
+                status: match e.reason {
+                    RequeueReason::Answered => change(InProgress, Pending),
+                    RequeueReason::Retry
+                    | RequeueReason::Rerun
+                    | RequeueReason::Interrupted
+                    | RequeueReason::Released => change(Failed, Pending),
+                },
                 reason: e.reason,
                 run_id: e.run_id,
                 next_attempt_at: e.next_attempt_at,

@@ -2,15 +2,17 @@
 
 use super::super::task_json::RowJson;
 use super::super::text::raw;
+use super::lineage::LineageJson;
+use super::people::AnswersJson;
 use crate::application::api::work::{
-    Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, StopReason, WorkerView,
+    Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, Sibling, StopReason, WorkerView,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use taskledger_domain::task::Status;
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::{Payload, TaskId, Timestamp};
 
 /// A claimed task, as a worker gets it.
 #[derive(Debug, Clone, Copy)]
@@ -22,9 +24,12 @@ struct ClaimsJson<'a>(&'a Claims);
 
 impl Serialize for ClaimJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("task", &RowJson(&self.0.task))?;
         map.serialize_entry("input", &self.0.input)?;
+        if let Some(lineage) = &self.0.lineage {
+            map.serialize_entry("lineage", &LineageJson(lineage))?;
+        }
         map.serialize_entry("context", &ContextJson(self.0))?;
         map.serialize_entry("lease", &LeaseJson(self.0))?;
         map.end()
@@ -40,6 +45,9 @@ impl Serialize for ContextJson<'_> {
         map.serialize_entry("user_id", &claimed.task.owner)?;
         map.serialize_entry("deadline", &claimed.deadline)?;
         map.serialize_entry("timeout_seconds", &claimed.timeout_ms.map(seconds))?;
+        if !claimed.answers.is_empty() {
+            map.serialize_entry("answers", &AnswersJson(&claimed.answers))?;
+        }
         if let Some(trace) = &claimed.trace {
             map.serialize_entry("traceparent", trace)?;
         }
@@ -123,6 +131,23 @@ pub(super) fn ended(ended: &Ended) -> Box<RawValue> {
         task_id: ended.task,
         status: ended.status,
         next_attempt_at: ended.next_attempt_at,
+    })
+}
+
+/// The result of `tasks.sibling_output`.
+pub(super) fn sibling(sibling: &Sibling) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct Result<'a> {
+        task_id: TaskId,
+        name: &'a str,
+        status: Status,
+        output: Option<&'a Payload>,
+    }
+    raw(&Result {
+        task_id: sibling.task,
+        name: &sibling.name,
+        status: sibling.status,
+        output: sibling.output.as_ref(),
     })
 }
 
@@ -224,9 +249,11 @@ mod tests {
         let view = view("work");
         Claimed {
             input: Payload::parse(r#"{"z": 1.0}"#).unwrap(),
+            lineage: None,
             deadline: None,
             timeout_ms: Some(1500),
             trace: None,
+            answers: Vec::new(),
             lease: LeaseId(id("lease").0),
             attempt: 2,
             expires_at: START,

@@ -5,6 +5,7 @@
 //! to be replaced. Every example is run by a test, by name and by position.
 
 mod past;
+pub mod people;
 mod queries;
 pub mod secrets;
 mod streams;
@@ -67,7 +68,7 @@ const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";
 /// The calls after which every example can be sent, once each.
 #[must_use]
 pub fn set_up() -> Value {
-    let [declared, printed] = work::set_up();
+    let [declared, printed, bound] = work::set_up();
     json!([
         {"method": "tasks.create", "params": {
             "id": GROUP, "name": "report", "user_id": "user-123",
@@ -93,6 +94,7 @@ pub fn set_up() -> Value {
         {"method": "secrets.set", "params": {"name": secrets::NAME, "value": "an-example-of-a-secret"}},
         declared,
         printed,
+        bound,
     ])
 }
 

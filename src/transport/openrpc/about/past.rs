@@ -101,12 +101,26 @@ fn data() -> Value {
             "progress": {"type": "number", "minimum": 0, "maximum": 1},
             "message": {"type": "string", "description": "Of `task_progressed`: what its worker says."},
             "worker": {"type": "string", "description": "Of `task_started`: the worker outside the server that claimed it."},
+            "lineage": lineage("Of `task_started`: where inputs of the attempt came from; absent when all of them are literal."),
             "covered_tasks": number("Tasks that a run covers."),
             "state": {"type": "string", "enum": ["completed", "failed", "cancelled"]},
             "counts": at("StatusCounts"),
             "dependencies": {"type": "array", "items": at("Dependency")},
         },
     })
+}
+
+/// Where inputs of an attempt came from.
+pub(super) fn lineage(description: &str) -> Value {
+    let origin = object(json!({
+        "input": text("Where the value stands in the inputs, as a JSON pointer."),
+        "reference": text("What `wiring` or the template says."),
+        "task_id": at("TaskId"),
+        "attempt": {"type": "integer", "minimum": 1, "description": "The attempt whose result has it."},
+        "event_id": {"type": "string", "format": "uuid", "description": "The event with that result."},
+        "sequence": {"type": "integer", "minimum": 1, "description": "Its place in the history of the flow."},
+    }));
+    json!({"type": "array", "items": origin, "description": description})
 }
 
 /// The codes of reasons.
@@ -142,6 +156,7 @@ pub fn explain() -> About {
         "executor": text("Absent for a group."),
         "attempts": {"type": "array", "maxItems": ATTEMPTS_MAX, "items": attempt(), "description": "The latest attempts, oldest first."},
         "more_attempts": number("Earlier ones that are not shown."),
+        "lineage": lineage("Where inputs of the latest attempt came from; absent when all of them are literal."),
     });
     let message = "was never executed: no run covers it";
     About {

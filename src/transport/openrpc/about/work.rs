@@ -1,6 +1,7 @@
 //! The methods by which programs outside the server do tasks.
 
 use super::super::schemas::{at, object, with_optional};
+use super::past::lineage;
 use super::{About, Example};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
@@ -9,15 +10,18 @@ use serde_json::{Value, json};
 pub(super) const METHOD: &str = "print_pdf";
 /// Its task.
 pub(super) const PRINTED: &str = "440e8400-e29b-41d4-a716-446655440000";
+/// A task that workers carry out, and one beside it that has ended.
+const BOUND: &str = "450e8400-e29b-41d4-a716-446655440000";
+const COVER: &str = "450e8400-e29b-41d4-a716-446655440001";
 /// What a lease looks like. Every claim has another one.
-const LEASE: &str = "aa0e8400-e29b-41d4-a716-446655440000";
+pub(super) const LEASE: &str = "aa0e8400-e29b-41d4-a716-446655440000";
 const WORKER: &str = "printer-1";
 const RUN: &str = super::RUN;
 const BEGUN: &str = "2026-01-15T10:30:01.000000Z";
 const EXPIRES: &str = "2026-01-15T10:31:01.000000Z";
 
 /// The calls after which the examples here can be sent.
-pub(super) fn set_up() -> [Value; 2] {
+pub(super) fn set_up() -> [Value; 3] {
     [
         json!({"method": "workers.declare", "params": {
             "method": METHOD, "description": "Prints a page.", "defaults": {"timeout_seconds": 600}, "limit": 10,
@@ -26,6 +30,15 @@ pub(super) fn set_up() -> [Value; 2] {
             "tasks": [{
                 "id": PRINTED, "name": "print", "schemas": {"type": "remote", "method": METHOD}, "inputs": {"page": 1},
             }],
+        }}),
+        json!({"method": "tasks.execute", "params": {
+            "tasks": [
+                {"id": "book", "name": "book"},
+                {"id": COVER, "name": "cover", "parent_id": "book", "schemas": {"method": "echo_executor"},
+                 "inputs": {"pages": 2}},
+                {"id": BOUND, "name": "bind", "parent_id": "book", "dependencies": [{"id": COVER}],
+                 "schemas": {"type": "remote", "method": "bind_book"}},
+            ],
         }}),
     ]
 }
@@ -55,19 +68,23 @@ pub(in crate::transport::openrpc) fn claim_schema() -> Value {
         "deadline": time_or_null("When the task must have ended; deadlines of tasks above it count too."),
         "timeout_seconds": {"type": ["number", "null"], "minimum": 0, "description": "How long the attempt may take, whoever renews its lease."},
     }));
-    let trace = json!({"traceparent": {"type": "string", "description": "The W3C trace context of whoever started the run."}});
+    let optional = json!({"answers": {"type": "array", "items": {"type": "object"}, "description": "What the task has asked people in earlier attempts of the run: `suspension_id`, `question`, `value`, `resolution` (`responded` or `expired`), `responded_by`, `answered_at`."},
+        "traceparent": {"type": "string", "description": "The W3C trace context of whoever started the run."}});
     let lease = object(json!({
         "token": name("Names the lease in everything that the worker says of the task."),
         "attempt": {"type": "integer", "minimum": 1},
         "expires_at": time("The lease ends then unless it is renewed."),
         "lease_seconds": {"type": "integer", "minimum": 1, "description": "How long each renewal holds unless it says otherwise."},
     }));
-    object(json!({
+    let claim = object(json!({
         "task": {"allOf": [at("Task")], "description": "As `tasks.get` shows it, without `run` and `blocked_by`."},
         "input": {"type": "object", "description": "What the attempt works on."},
-        "context": with_optional(context, trace),
+        "context": with_optional(context, optional),
         "lease": lease,
-    }))
+    }));
+    let lineage =
+        lineage("Where values of the input came from; absent when all of them are literal.");
+    with_optional(claim, json!({"lineage": lineage}))
 }
 
 fn one(
@@ -115,6 +132,7 @@ pub fn claim() -> About {
             ErrorKind::TaskNotFound,
             ErrorKind::InvalidTransition,
             ErrorKind::UnresolvableInput,
+            ErrorKind::UpstreamSuspended,
         ],
         examples: vec![
             Example {
@@ -215,6 +233,28 @@ pub fn release() -> About {
             "Somebody else goes on.",
             json!({"task_id": PRINTED, "lease": LEASE}),
             json!({"task_id": PRINTED, "status": "pending"}),
+        ),
+    }
+}
+
+/// `tasks.sibling_output`.
+#[must_use]
+pub fn sibling_output() -> About {
+    About {
+        description: "Reads the result of another task below the same parent as a task that the worker holds, by name or id. It is null until that task has completed. Results that a task is known to need belong into `schemas.wiring`, which waits for them.",
+        result: "sibling",
+        schema: object(json!({
+            "task_id": at("TaskId"),
+            "name": name("Its name."),
+            "status": at("Status"),
+            "output": {"type": ["object", "null"], "description": "Its `result`."},
+        })),
+        errors: &[ErrorKind::LeaseNotHeld],
+        examples: one(
+            "the task before",
+            "What the cover of the book came to.",
+            json!({"task_id": BOUND, "lease": LEASE, "name": "cover"}),
+            json!({"task_id": COVER, "name": "cover", "status": "completed", "output": {"pages": 2}}),
         ),
     }
 }

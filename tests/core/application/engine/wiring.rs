@@ -132,6 +132,113 @@ async fn a_result_names_no_secret() {
     w.server.close().await;
 }
 
+/// With texts that hold templates.
+fn templated(task: Value, inputs: &Value, on: &[&str]) -> Value {
+    let mut task = wired(task, &json!({}), on);
+    task["schemas"] = json!({"method": task["schemas"]["method"], "templates": true});
+    task["inputs"] = inputs.clone();
+    task
+}
+
+#[tokio::test]
+async fn texts_of_inputs_take_values_from_results() {
+    let (_folder, w) = server().await;
+    let inputs = json!({"url": "https://api/{{fetch.json#/id}}", "all": ["{{fetch.json}}"]});
+    let children = [
+        echo(
+            "fetch",
+            &json!({"json": {"id": 7}, "text": "{{fetch.json}}"}),
+        ),
+        templated(echo("pure", &json!({})), &inputs, &["fetch"]),
+        templated(
+            echo("deep", &json!({})),
+            &json!({"x": "-{{fetch.json}}"}),
+            &["fetch"],
+        ),
+        templated(
+            echo("self", &json!({})),
+            &json!({"x": "{{fetch.text}}"}),
+            &["fetch"],
+        ),
+    ];
+    w.execute(flow(&children)).await.unwrap();
+    let history = w.until("root", "RunEnded").await;
+    let pure = w.get("pure").await;
+    assert_eq!(
+        pure["result"],
+        json!({"url": "https://api/7", "all": [{"id": 7}]})
+    );
+    let stored = format!("https://api/{{{{{}.json#/id}}}}", id("fetch"));
+    assert_eq!(pure["inputs"]["url"], stored, "what was written stays");
+    assert_eq!(
+        w.get("self").await["result"],
+        json!({"x": "{{fetch.json}}"})
+    );
+    let (reason, error) = failure(&history).unwrap();
+    assert_eq!(reason, FailureReason::InvalidInputs);
+    assert!(
+        error.contains("`x`") && error.contains("is object"),
+        "{error}"
+    );
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn a_template_names_no_secret() {
+    let (_folder, w) = server().await;
+    let children = [
+        echo(
+            "fetch",
+            &json!({"key": {"$secret": "mine"}, "name": "mine"}),
+        ),
+        templated(
+            launched("whole"),
+            &json!({"key": "{{fetch.key}}"}),
+            &["fetch"],
+        ),
+    ];
+    w.execute(flow(&children)).await.unwrap();
+    let history = w.until("root", "RunEnded").await;
+    let (reason, error) = failure(&history).unwrap();
+    assert_eq!(reason, FailureReason::InvalidInputs);
+    assert!(error.contains("names the secret `mine`"), "{error}");
+    w.server.close().await;
+}
+
+#[tokio::test]
+async fn an_update_of_inputs_is_read_as_schemas_say() {
+    let (_folder, w) = server().await;
+    let stored = format!("{{{{{}.n}}}}", id("fetch"));
+    let children = [
+        echo("fetch", &json!({"n": 1})),
+        templated(echo("pure", &json!({})), &json!({"n": stored}), &["fetch"]),
+    ];
+    let list = taskledger_domain::task::call::parse_tasks(&flow(&children)).unwrap();
+    soon(w.app().create(&caller(), list)).await.unwrap();
+    let update = async |value: Value| {
+        let caller = caller();
+        let update = w.app().update(&caller, id("pure"), updates(value));
+        soon(update).await.map(drop)
+    };
+    for inputs in [json!({"n": "{{fetch.n}}"}), json!({"n": "{{"})] {
+        let outcome = update(json!({"inputs": inputs})).await;
+        let Err(Error::Refused(refused)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(refused.refusal.kind(), Kind::Invalid);
+    }
+    let gone = update(json!({"dependencies": []})).await;
+    assert!(matches!(gone, Err(Error::Refused(_))), "{gone:?}");
+    update(json!({"inputs": {"n": format!("-{stored}")}}))
+        .await
+        .unwrap();
+    let plain =
+        json!({"schemas": {"method": "echo_executor"}, "inputs": {"n": "{{"}, "dependencies": []});
+    update(plain).await.unwrap();
+    assert_eq!(w.get("pure").await["inputs"], json!({"n": "{{"}));
+    w.server.close().await;
+}
+
 #[tokio::test]
 async fn a_copy_is_wired_to_copies() {
     let (_folder, w) = server().await;

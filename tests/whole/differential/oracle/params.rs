@@ -103,6 +103,11 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
             ("retryable", Rule::Flag),
         ],
         "tasks.release" => &[("task_id", Rule::Id), ("lease", Rule::Token)],
+        "tasks.sibling_output" => &[
+            ("task_id", Rule::Id),
+            ("lease", Rule::Token),
+            ("name", Rule::Text(255)),
+        ],
         "tasks.list" => &[
             ("limit", Rule::Whole(1, 1000)),
             ("offset", Rule::Whole(0, i64::MAX as u64)),

@@ -2,11 +2,12 @@
 
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
 use super::super::tokens::kinds::each;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::question::is_answer;
 use taskledger_domain::task::Progress;
-use taskledger_domain::{LeaseId, Payload, TaskId};
+use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
 
 /// Methods of one claim.
 pub const METHODS_MAX: usize = 100;
@@ -89,6 +90,49 @@ impl Kind for LeaseToken {
             return Err(Fault::new("not the token of a lease", expected).into());
         }
         Ok(LeaseId::parse(text).ok())
+    }
+}
+
+/// The id of a wait for a person.
+#[derive(Debug, Clone, Copy)]
+pub struct SuspensionText;
+
+impl Kind for SuspensionText {
+    type Out = SuspensionId;
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "format": "uuid"})
+    }
+
+    fn parse(&self, value: &Value) -> Result<SuspensionId, Refusal> {
+        const EXPECTED: &str = "the `suspension_id` that the task shows";
+        let text = value
+            .as_str()
+            .ok_or_else(|| Fault::new("not a string", EXPECTED))?;
+        Ok(SuspensionId::parse(text).map_err(|_| Fault::new("Invalid UUID format", EXPECTED))?)
+    }
+}
+
+/// An answer, as an object with it as `value`; as large and as deep as `inputs` of tasks may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer;
+
+impl Kind for Answer {
+    type Out = Payload;
+
+    fn schema(&self) -> Value {
+        json!({"type": ["boolean", "number", "string", "object"], "minLength": 1})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Payload, Refusal> {
+        if !is_answer(value) {
+            let expected = "true or false, a number, a text that is not empty, or an object";
+            return Err(Fault::new("no answer", expected).into());
+        }
+        let mut answer = Map::new();
+        answer.insert("value".to_owned(), value.clone());
+        let payload = Payload::checked(&answer);
+        Ok(payload.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?)
     }
 }
 

@@ -6,3 +6,6 @@ pub mod fail;
 pub mod kinds;
 pub mod release;
 pub mod renew;
+pub mod respond;
+pub mod sibling_output;
+pub mod suspend;

@@ -104,6 +104,15 @@ fn values_that_are_not_acceptable() {
         unwired(second, WireFault::NoDependency),
         unwired(second, WireFault::InInputs),
         unwired(second, WireFault::MayBeAbsent),
+        Fault::Template {
+            task: second,
+            violation: Box::new(Violation::new(
+                &["inputs".into(), "k".into()],
+                "Invalid reference",
+                "a reference",
+                &json!("x"),
+            )),
+        },
         Fault::NewDeadlinePassed {
             task: second,
             deadline: THEN,
@@ -171,6 +180,12 @@ fn values_that_are_not_acceptable() {
             "The dependency is optional and may have no result",
             "an object {from, default}, or `required: false`",
             json!("x.y"),
+        ),
+        (
+            "tasks/1/inputs/k",
+            "Invalid reference",
+            "a reference",
+            json!("x"),
         ),
         (
             "tasks/1/params/deadline",

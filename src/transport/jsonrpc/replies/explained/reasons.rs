@@ -2,6 +2,8 @@
 
 mod workers;
 
+mod waiting;
+
 use super::steps::{self, Steps};
 use crate::application::api::{AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
 use serde::Serialize;
@@ -95,6 +97,7 @@ impl Speaker<'_> {
             Reason::WaitsForSlot(_) => self.slot(),
             Reason::WaitsForDescendants(below) => self.descendants(below),
             Reason::Running => self.running(),
+            Reason::Suspended(waits) => self.suspended(waits),
             Reason::Completed => self.completed(),
             Reason::Failed {
                 harmed_by,
@@ -161,29 +164,6 @@ impl Speaker<'_> {
                 )
             }
         }
-    }
-
-    fn lacks_inputs(&self, refs: &[String], until: Option<Timestamp>) -> Said {
-        let listed: Vec<&str> = refs.iter().take(NAMES_MAX).map(String::as_str).collect();
-        let more = match refs.len() - listed.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let ends = until.map_or_else(String::new, |at| format!("; it fails at {at}"));
-        let update = json!({"task_id": self.e.task.id});
-        let next = Steps::new()
-            .now(
-                "tasks.update",
-                update,
-                "wire its inputs to what results have",
-            )
-            .all();
-        let listed = listed.join("`, `");
-        said(
-            "lacks_inputs",
-            format!("is ready, but no worker may claim it: no value for `{listed}`{more}{ends}"),
-            json!({"unresolvable_refs": refs, "until": until, "next_steps": next}),
-        )
     }
 
     fn blocked(&self, blocked: &Blocked) -> Said {

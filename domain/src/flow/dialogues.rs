@@ -1,0 +1,267 @@
+//! What tasks ask people, and what was answered: the part of the state that holds waits for persons.
+
+use super::event::{OnExpiry, TaskSuspended, TaskSuspensionExpired};
+use super::state::Flow;
+use crate::question::Escalation;
+use crate::task::Status;
+use crate::{Payload, SuspensionId, TaskId, Timestamp, Version};
+use serde::{Deserialize, Serialize};
+
+/// The questions of a task in its run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Dialogue {
+    /// The one that waits for an answer.
+    pub(crate) open: Option<Open>,
+    /// Those that are answered, in order.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// A question that was answered, or given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The wait.
+    pub suspension: SuspensionId,
+    /// Version of the event with the question.
+    pub asked_at: Version,
+    /// Version of the event with the answer.
+    pub answered_at: Version,
+}
+
+/// A question that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Open {
+    pub(crate) id: SuspensionId,
+    /// Version of the event with the question.
+    pub(crate) asked_at: Version,
+    pub(crate) since: Timestamp,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) remind_every_ms: Option<u64>,
+    pub(crate) reminders: u32,
+    /// Those that are recorded.
+    pub(crate) reminded: u32,
+    pub(crate) ladder: Vec<Escalation>,
+    on_expiry: Expiry,
+}
+
+/// As [`OnExpiry`], in a form that snapshots can hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Expiry {
+    Fail,
+    Complete(Box<str>),
+    Continue(Box<str>),
+}
+
+/// A task that waits for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// The wait.
+    pub suspension: SuspensionId,
+    /// Version of the event with the question.
+    pub asked_at: Version,
+    /// When it was asked.
+    pub since: Timestamp,
+    /// When nobody will answer any more.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Open {
+    /// When something is due: a reminder, or the end of the wait.
+    pub(crate) fn due_at(&self) -> Timestamp {
+        let every_ms = self
+            .remind_every_ms
+            .filter(|_| self.reminded < self.reminders);
+        let reminder = every_ms.map(|ms| {
+            let ms = ms.saturating_mul(u64::from(self.reminded) + 1);
+            self.since.plus_ms(ms)
+        });
+        let expires_at = self.expires_at.unwrap_or(Timestamp::FAR_FUTURE);
+        reminder.map_or(expires_at, |at| at.min(expires_at))
+    }
+
+    /// The last reminder that is due at `now`, if one is.
+    pub(crate) fn reminder(&self, now: Timestamp) -> Option<u32> {
+        let every_ms = self.remind_every_ms.filter(|ms| *ms > 0)?;
+        let passed_ms = u64::try_from(now.0.saturating_sub(self.since.0)).ok()? / 1000;
+        let due = (passed_ms / every_ms).min(u64::from(self.reminders));
+        u32::try_from(due).ok().filter(|due| *due > self.reminded)
+    }
+
+    pub(crate) fn on_expiry(&self) -> OnExpiry {
+        let payload = |text: &str| Payload::parse(text).expect("it was written from a payload");
+        match &self.on_expiry {
+            Expiry::Fail => OnExpiry::Fail,
+            Expiry::Complete(result) => OnExpiry::Complete {
+                result: payload(result),
+            },
+            Expiry::Continue(answer) => OnExpiry::Continue {
+                answer: payload(answer),
+            },
+        }
+    }
+
+    fn weight_bytes(&self) -> usize {
+        let kept = match &self.on_expiry {
+            Expiry::Fail => 0,
+            Expiry::Complete(text) | Expiry::Continue(text) => text.len(),
+        };
+        let step = |step: &Escalation| {
+            let texts = [&step.channel_hint, &step.notify_to];
+            let bytes = texts.into_iter().flatten().map(String::len).sum::<usize>();
+            size_of::<Escalation>() + bytes
+        };
+        kept + self.ladder.iter().map(step).sum::<usize>()
+    }
+}
+
+impl Dialogue {
+    /// Roughly what it takes in memory.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        let open = self.open.as_ref().map_or(0, Open::weight_bytes);
+        size_of::<Self>() + 16 + open + self.turns.len() * size_of::<Turn>()
+    }
+}
+
+impl Flow {
+    /// What a live task waits for, if it is suspended. Cost: O(log tasks).
+    #[must_use]
+    pub fn waits(&self, id: TaskId) -> Option<Waits> {
+        let open = self.open_question(self.live(id)?)?;
+        Some(Waits {
+            suspension: open.id,
+            asked_at: open.asked_at,
+            since: open.since,
+            expires_at: open.expires_at,
+        })
+    }
+
+    /// The questions of a live task that were answered in its latest run, in order. Cost: O(log tasks + result).
+    #[must_use]
+    pub fn turns(&self, id: TaskId) -> &[Turn] {
+        let dialogue = self.live(id).and_then(|i| self.dialogues.get(&i));
+        dialogue.map_or(&[], |dialogue| &dialogue.turns)
+    }
+
+    pub(crate) fn open_question(&self, i: u32) -> Option<&Open> {
+        self.dialogues.get(&i)?.open.as_ref()
+    }
+
+    /// The task does not run any more, and waits for a person.
+    pub(super) fn suspended(&mut self, e: &TaskSuspended, time: Timestamp) {
+        let i = self.ordinal(e.task_id);
+        self.end_lease(i);
+        let on_expiry = match &e.on_expiry {
+            OnExpiry::Fail => Expiry::Fail,
+            OnExpiry::Complete { result } => Expiry::Complete(result.as_str().into()),
+            OnExpiry::Continue { answer } => Expiry::Continue(answer.as_str().into()),
+        };
+        let open = Open {
+            id: e.suspension_id,
+            asked_at: self.version,
+            since: time,
+            expires_at: e.expires_at,
+            remind_every_ms: e.remind_every_ms,
+            reminders: e.reminders,
+            reminded: 0,
+            ladder: e.ladder.clone(),
+            on_expiry,
+        };
+        self.change_dialogue(i, |dialogue| dialogue.open = Some(open));
+    }
+
+    pub(super) fn reminded(&mut self, id: TaskId, number: u32) {
+        let i = self.ordinal(id);
+        self.change_dialogue(i, |dialogue| {
+            if let Some(open) = &mut dialogue.open {
+                open.reminded = number;
+            }
+        });
+    }
+
+    /// The wait is over, by an answer or by what stands for one.
+    pub(super) fn answered(&mut self, id: TaskId) {
+        let (i, answered_at) = (self.ordinal(id), self.version);
+        self.change_dialogue(i, |dialogue| {
+            if let Some(open) = dialogue.open.take() {
+                dialogue.turns.push(Turn {
+                    suspension: open.id,
+                    asked_at: open.asked_at,
+                    answered_at,
+                });
+            }
+        });
+    }
+
+    pub(super) fn suspension_expired(&mut self, e: &TaskSuspensionExpired) {
+        match e.policy {
+            OnExpiry::Continue { .. } => self.answered(e.task_id),
+            OnExpiry::Fail | OnExpiry::Complete { .. } => {
+                self.stop_waiting(self.ordinal(e.task_id));
+            }
+        }
+    }
+
+    /// The task has ended otherwise.
+    pub(super) fn stop_waiting(&mut self, i: u32) {
+        if self.open_question(i).is_some() {
+            self.change_dialogue(i, |dialogue| dialogue.open = None);
+        }
+    }
+
+    /// What was said belongs to the run in which it was said.
+    pub(super) fn forget_dialogue(&mut self, i: u32) {
+        if self.dialogues.contains_key(&i) {
+            self.change_dialogue(i, |dialogue| *dialogue = Dialogue::default());
+        }
+    }
+
+    fn change_dialogue(&mut self, i: u32, change: impl FnOnce(&mut Dialogue)) {
+        let known = self.dialogues.remove(&i);
+        if let Some(known) = &known {
+            self.dialogues_bytes -= known.weight_bytes();
+            if let Some(open) = &known.open {
+                self.suspension_dues.remove(&(open.due_at(), i));
+            }
+        }
+        let mut dialogue = known.unwrap_or_default();
+        change(&mut dialogue);
+        if dialogue != Dialogue::default() {
+            self.dialogues_bytes += dialogue.weight_bytes();
+            self.dialogues.insert(i, dialogue);
+            self.link_suspension(i);
+        }
+    }
+
+    /// Has something happen to a suspended task when it is due.
+    pub(super) fn link_suspension(&mut self, i: u32) {
+        let due_at = self.open_question(i).map(Open::due_at);
+        if let Some(due_at) = due_at.filter(|at| *at != Timestamp::FAR_FUTURE) {
+            self.suspension_dues.insert((due_at, i));
+        }
+    }
+
+    /// Questions belong to attempts that are under way in a run.
+    pub(super) fn asks_what_runs(&self) -> bool {
+        self.dialogues.iter().all(|(&i, dialogue)| {
+            let task = self.tasks.get(i as usize);
+            let within = |turn: &Turn| turn.answered_at.max(turn.asked_at) <= self.version;
+            task.is_some_and(|task| {
+                let waits = task.status == Status::InProgress
+                    && !task.is_group()
+                    && !task.deleted
+                    && !self.leases.contains_key(&i)
+                    && self.runs.contains_key(&task.run);
+                let is_sound = |open: &Open| {
+                    waits
+                        && open.asked_at <= self.version
+                        && match &open.on_expiry {
+                            Expiry::Fail => true,
+                            Expiry::Complete(text) | Expiry::Continue(text) => {
+                                Payload::parse(text).is_ok()
+                            }
+                        }
+                };
+                dialogue.turns.iter().all(within) && dialogue.open.iter().all(is_sound)
+            })
+        })
+    }
+}

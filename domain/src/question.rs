@@ -1,0 +1,270 @@
+//! What a task asks a person while it is suspended, and what is an answer to it. The form is that of RFC-0025, as far
+//! as RFC-0024 needs it.
+//!
+//! Owns: reading a question, its times, what happens when nobody answers, and the check of an answer. May not touch:
+//! tasks, and of flows the events alone.
+//!
+//! ```text
+//! question         text, 1 to 4,000 characters
+//! response_type    "text" (without it) | "confirm" | "choice" | "form"
+//! choices          [{value, label?, ..}]      of a choice
+//! schema | fields  JSON Schema | {key: type}  of a form
+//! context          object                     shown with the question
+//! channel_hint     text                       where the person may be found
+//! timeout_seconds  number                     without it and `retry_policy` the question waits for ever
+//! fallback_policy  "fail" (without it) | "complete_with_fallback" | "use_default_and_continue"
+//! fallback_value   any                        needed by both of the others
+//! retry_policy     {max_attempts?, interval_seconds?, escalation_ladder?: [{attempt, channel_hint?, notify_to?}],
+//!                   final_fallback_policy?}   asks again; the last interval ends the wait
+//! ```
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use crate::contract::{Mismatch, Outputs, Type};
+use crate::flow::{OnAnswer, OnExpiry};
+use crate::{Payload, Violation, limits};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Something that a person is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// For the person.
+    pub text: String,
+    /// What an answer is.
+    pub expects: Expected,
+    /// Milliseconds after which nobody will answer any more; `None`: the wait has no end.
+    pub expires_after_ms: Option<u64>,
+    /// Milliseconds between two reminders.
+    pub remind_every_ms: Option<u64>,
+    /// How often the person is reminded.
+    pub reminders: u32,
+    /// Who is asked when, by number of the reminder.
+    pub ladder: Vec<Escalation>,
+    /// What happens when nobody answers in time.
+    pub fallback: Fallback,
+}
+
+/// What an answer is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expected {
+    /// One of these values; never empty.
+    Choice(Vec<Choice>),
+    /// True or false.
+    Confirm,
+    /// A text that is not empty.
+    Text,
+    /// An object of this type.
+    Form(Type),
+}
+
+/// A value that may be chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The answer.
+    pub value: Value,
+    /// What people read.
+    pub label: Option<String>,
+}
+
+/// What happens when nobody answers in time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fallback {
+    /// The task fails.
+    Fail,
+    /// The task completes with this result.
+    Complete(Map<String, Value>),
+    /// The task goes on as if this had been answered.
+    Continue(Value),
+}
+
+/// Whom a reminder goes to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Escalation {
+    /// Number of the reminder, from 1.
+    pub attempt: u32,
+    /// Where the person may be found.
+    #[serde(default)]
+    pub channel_hint: Option<String>,
+    /// Who is told.
+    #[serde(default)]
+    pub notify_to: Option<String>,
+}
+
+/// Why a value is no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerFault {
+    /// None of the choices.
+    NotAChoice {
+        /// Their values.
+        valid: Vec<Value>,
+    },
+    /// A value of another kind than this.
+    NotA(&'static str),
+    /// Not of the form's type.
+    Form(Vec<Mismatch>),
+}
+
+impl Question {
+    /// Reads a question. Cost: O(size), and for a `schema` what [`crate::task::inputs::compile`] costs.
+    ///
+    /// # Errors
+    /// Everything that its author has to mend, with paths below the question.
+    pub fn parse(members: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
+        reader::read(members)
+    }
+
+    /// A question as it is stored; `None` for what no task has asked.
+    #[must_use]
+    pub fn of(stored: &Payload) -> Option<Self> {
+        Self::parse(&stored.to_map()).ok()
+    }
+
+    /// Checks an answer. Cost: O(size of the answer), for a form that of [`Type::mismatches`].
+    ///
+    /// # Errors
+    /// [`AnswerFault`].
+    pub fn check(&self, answer: &Value) -> Result<(), AnswerFault> {
+        match (&self.expects, answer) {
+            (Expected::Confirm, Value::Bool(_)) => Ok(()),
+            (Expected::Confirm, _) => Err(AnswerFault::NotA("true or false")),
+            (Expected::Text, Value::String(text)) if !text.trim().is_empty() => Ok(()),
+            (Expected::Text, _) => Err(AnswerFault::NotA("a text that is not empty")),
+            (Expected::Choice(choices), _) if choices.iter().any(|c| c.value == *answer) => Ok(()),
+            (Expected::Choice(choices), _) => {
+                let valid = choices.iter().map(|choice| choice.value.clone()).collect();
+                Err(AnswerFault::NotAChoice { valid })
+            }
+            (Expected::Form(form), Value::Object(_)) => {
+                let mismatches = form.mismatches(answer);
+                match mismatches.is_empty() {
+                    true => Ok(()),
+                    false => Err(AnswerFault::Form(mismatches)),
+                }
+            }
+            (Expected::Form(_), _) => Err(AnswerFault::NotA("an object")),
+        }
+    }
+
+    /// What people read of a value that was chosen.
+    #[must_use]
+    pub fn label_of(&self, answer: &Value) -> Option<&str> {
+        match &self.expects {
+            Expected::Choice(choices) => {
+                let chosen = choices.iter().find(|choice| choice.value == *answer)?;
+                chosen.label.as_deref()
+            }
+            Expected::Confirm | Expected::Text | Expected::Form(_) => None,
+        }
+    }
+}
+
+/// A question, ready to be asked: as it is stored, read, and what follows when nobody answers. `outputs`: what the
+/// task declares, which a result that stands for an answer has to keep. Cost: as for [`Question::parse`].
+///
+/// # Errors
+/// Everything that its author has to mend, with paths below the question.
+pub fn prepare(
+    members: &Map<String, Value>,
+    on_answer: OnAnswer,
+    outputs: Option<&Outputs>,
+) -> Result<(Payload, Question, OnExpiry), Vec<Violation>> {
+    let question = Question::parse(members)?;
+    let fault = |reason: &str, expected: String, found: &Value| {
+        vec![Violation::of("fallback_value", reason, expected, found)]
+    };
+    let asked = Payload::checked(members).map_err(|unfit| {
+        let found = Value::from(unfit.found());
+        vec![Violation::of(
+            "question",
+            unfit.reason(),
+            unfit.expected(),
+            &found,
+        )]
+    })?;
+    if asked.as_str().len() > limits::QUESTION_BYTES_MAX {
+        let found = Value::from(asked.as_str().len());
+        let expected = format!("at most {} bytes", limits::QUESTION_BYTES_MAX);
+        return Err(vec![Violation::of(
+            "question",
+            "Too large",
+            expected,
+            &found,
+        )]);
+    }
+    let result = match &question.fallback {
+        Fallback::Fail => return Ok((asked, question, OnExpiry::Fail)),
+        Fallback::Continue(value) if on_answer == OnAnswer::Continue => {
+            let answer = answer_of(value.clone());
+            return Ok((asked, question, OnExpiry::Continue { answer }));
+        }
+        Fallback::Continue(value) => question.result(value, None),
+        Fallback::Complete(result) => result.clone(),
+    };
+    if let Some(Err(broken)) = outputs.map(|outputs| outputs.check(&result)) {
+        let (reason, found) = (broken.message(), Value::Object(result));
+        return Err(fault(&reason, "what the task declares".to_owned(), &found));
+    }
+    let result = Payload::from_map(&result);
+    Ok((asked, question, OnExpiry::Complete { result }))
+}
+
+/// Whether a value can be an answer to anything: no null, no array, no empty text.
+#[must_use]
+pub fn is_answer(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Array(_) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => true,
+    }
+}
+
+/// An answer as it is stored: an object with `value`.
+#[must_use]
+pub fn answer_of(value: Value) -> Payload {
+    let mut answer = Map::new();
+    answer.insert("value".to_owned(), value);
+    Payload::from_map(&answer)
+}
+
+impl Question {
+    /// The result of a task that completes with an answer: `value`, `responded_by` (null when nobody answered),
+    /// `approved` of a yes or no, `choice_label` of a choice that has one.
+    #[must_use]
+    pub fn result(&self, answer: &Value, responded_by: Option<&str>) -> Map<String, Value> {
+        let mut result = Map::new();
+        if let (Expected::Confirm, Value::Bool(approved)) = (&self.expects, answer) {
+            result.insert("approved".to_owned(), (*approved).into());
+        }
+        if let Some(label) = self.label_of(answer) {
+            result.insert("choice_label".to_owned(), label.into());
+        }
+        result.insert("responded_by".to_owned(), responded_by.into());
+        result.insert("value".to_owned(), answer.clone());
+        result
+    }
+}
+
+impl AnswerFault {
+    /// What would be accepted.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        match self {
+            Self::NotAChoice { valid } => {
+                let shown = valid.iter().take(limits::SUGGESTED_CHOICES_MAX);
+                let shown: Vec<String> = shown.map(Value::to_string).collect();
+                format!("one of: {}", shown.join(", "))
+            }
+            Self::NotA(kind) => (*kind).to_owned(),
+            Self::Form(mismatches) => {
+                let first = mismatches.first();
+                first.map_or_else(
+                    || "an object of the form's type".to_owned(),
+                    |first| format!("{} at `{}`", first.expected, first.pointer),
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What workers may claim, questions to people, and answers.
+
+use super::super::model::REMOTE;
+use super::World;
+use taskledger_domain::flow::{Command, OnAnswer, OnExpiry, Respond, Suspend, Then};
+use taskledger_domain::question::{Question, answer_of, prepare};
+use taskledger_domain::testing::id;
+use taskledger_domain::{Payload, SuspensionId, TaskId};
+
+impl World {
+    /// Tasks that a worker may claim now.
+    pub(super) fn claimable(&self) -> Vec<TaskId> {
+        let all = self.model.tasks.iter();
+        all.filter(|(id, t)| {
+            t.method.as_deref() == Some(REMOTE)
+                && t.not_before <= self.now
+                && self.model.is_ready(**id)
+        })
+        .map(|(id, _)| *id)
+        .collect()
+    }
+
+    pub(super) fn asking(&self) -> Vec<(TaskId, SuspensionId)> {
+        let all = self.model.tasks.iter();
+        all.filter_map(|(id, t)| Some((*id, t.asks?.0))).collect()
+    }
+
+    pub(super) fn answer(task: TaskId, suspension: SuspensionId, then: u8) -> Command {
+        Command::Respond(Respond {
+            task,
+            suspension,
+            answer: answer_of(true.into()),
+            responded_by: "ann".to_owned(),
+            on_behalf_of: None,
+            then: match then % 4 {
+                0 => Then::Complete(Payload::empty()),
+                1 => Then::Decline("no".to_owned()),
+                _ => Then::Continue,
+            },
+        })
+    }
+
+    /// A question with reminders, an end, or neither.
+    fn question(&mut self, kind: u8) -> (SuspensionId, Payload, Question, OnExpiry) {
+        self.questions += 1;
+        let policy = ["fail", "use_default_and_continue", "complete_with_fallback"];
+        let mut asked = serde_json::json!({"question": "?", "response_type": "confirm"});
+        if !kind.is_multiple_of(4) {
+            asked["timeout_seconds"] = (1 + kind % 3).into();
+            asked["fallback_policy"] = policy[usize::from(kind) % 3].into();
+            if kind % 3 == 1 {
+                asked["fallback_value"] = true.into();
+            } else if kind % 3 == 2 {
+                asked["fallback_value"] = serde_json::json!({});
+            }
+        }
+        if kind % 8 > 5 {
+            asked["retry_policy"] = serde_json::json!({"max_attempts": 3});
+        }
+        let asked = asked.as_object().expect("an object");
+        let (asked, question, on_expiry) =
+            prepare(asked, OnAnswer::Continue, None).expect("a question");
+        let name = format!("question {}", self.questions);
+        (SuspensionId(id(&name).0), asked, question, on_expiry)
+    }
+
+    pub(super) fn ask(&mut self, (task, attempt): (TaskId, u32), kind: u8) -> Command {
+        let (suspension, asked, question, on_expiry) = self.question(kind);
+        Command::Suspend(Suspend {
+            task,
+            attempt,
+            lease: self.lease(task),
+            suspension,
+            asked,
+            question,
+            on_answer: OnAnswer::Continue,
+            on_expiry,
+        })
+    }
+
+    pub(super) fn answer_one(&self, pick: u8, wrong: bool, then: u8) -> Option<Command> {
+        let asking = self.asking();
+        let (task, suspension) = *asking.get(usize::from(pick) % asking.len().max(1))?;
+        let other = SuspensionId(id("wrong").0);
+        let meant = if wrong { other } else { suspension };
+        Some(Self::answer(task, meant, then))
+    }
+}

@@ -1,0 +1,255 @@
+//! Where the inputs of attempts came from: task, attempt and event of each value. Nothing of it is stored: it follows
+//! from the specification and the results that were there when an attempt began (decision 0082).
+
+use super::App;
+use super::error::Error;
+use super::facts;
+use super::sending::engine_metadata;
+use super::stream_reader::StreamReader;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use taskledger_domain::flow::{Event, Flow};
+use taskledger_domain::task::Status;
+use taskledger_domain::task::wiring::{self, Use, Wiring};
+use taskledger_domain::{EventId, FlowId, Recorded, TaskId, Version};
+
+/// Values of one answer whose origin is told; attempts beyond it are told without.
+const ORIGINS_MAX: usize = 5_000;
+/// Bytes of specifications, and of results, that are read for one answer.
+const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events that are read before their bytes are counted.
+const CHUNK_EVENTS: usize = 16;
+/// Events that are looked through for specifications that have been replaced.
+const SCANNED_MAX: usize = 20_000;
+
+/// Where a value of the inputs came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Where it stands in the inputs, as a JSON pointer.
+    pub input: String,
+    /// The reference, as it is stored.
+    pub reference: String,
+    /// The task whose result has it.
+    pub task: TaskId,
+    /// The attempt of that task.
+    pub attempt: u32,
+    /// The event with the result.
+    pub event: EventId,
+    /// Its place in the history of the flow.
+    pub sequence: Version,
+}
+
+/// The start of an attempt: its task, and the version of the event; `None` for one that begins now.
+pub(super) type Start = (TaskId, Option<Version>);
+
+/// An attempt some of whose inputs are not literal.
+struct Wired {
+    start: Start,
+    uses: Vec<Use>,
+}
+
+impl App {
+    /// The origins of values for each of these attempts of a flow, in the order of the inputs; nothing for attempts
+    /// whose inputs are literal, and for those beyond [`ORIGINS_MAX`], [`READ_BYTES_MAX`] and [`SCANNED_MAX`]. Values
+    /// that were not there, or are defaults, have no origin. Cost: O(specifications, and results that they name),
+    /// read piece by piece.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn lineages(
+        &self,
+        flow: FlowId,
+        starts: Vec<Start>,
+    ) -> Result<HashMap<Start, Vec<Origin>>, Error> {
+        if starts.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let reader = StreamReader::of(&*self.store, flow);
+        let wired = self.wired_attempts(flow, starts, reader).await?;
+        if wired.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut by_source = HashMap::<TaskId, Vec<(usize, usize)>>::new();
+        for (k, wired) in wired.iter().enumerate() {
+            for (n, it) in wired.uses.iter().enumerate() {
+                let source = it.source().into_iter();
+                source.for_each(|task| by_source.entry(task).or_default().push((k, n)));
+            }
+        }
+        let sources: BTreeSet<TaskId> = by_source.keys().copied().collect();
+        let look = move |state: &Flow| {
+            let tasks = sources.iter().filter_map(|id| state.task(*id));
+            let completed = tasks.filter(|task| task.status == Status::Completed);
+            completed
+                .map(|it| (it.outcome_at, it.id))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let look = self.flows.look_anywhere(flow, engine_metadata(), look);
+        let completed = look.await?;
+        let mut found: Vec<BTreeMap<usize, Origin>> = vec![BTreeMap::new(); wired.len()];
+        let learn = |recorded: &Recorded| {
+            let Event::TaskCompleted(e) = recorded.event.as_ref() else {
+                return;
+            };
+            let result = e.result.to_map();
+            for &(k, n) in by_source.get(&e.task_id).into_iter().flatten() {
+                let (it, start) = (&wired[k].uses[n], wired[k].start.1);
+                let is_later = start.is_some_and(|start| start < recorded.version);
+                if is_later || !it.is_in(&result) {
+                    continue;
+                }
+                let origin = Origin {
+                    input: it.input.clone(),
+                    reference: it.reference().to_owned(),
+                    task: e.task_id,
+                    attempt: e.attempt,
+                    event: recorded.id,
+                    sequence: recorded.version,
+                };
+                found[k].insert(n, origin);
+            }
+        };
+        let versions: Vec<Version> = completed.keys().copied().collect();
+        let read = within_bytes(reader, &versions, learn).await?;
+        // Whoever needs a result that was not read is told nothing rather than a part.
+        let unread = versions[read..].iter().map(|version| completed[version]);
+        let unread = unread.flat_map(|task| by_source.get(&task).into_iter().flatten());
+        let unknown: BTreeSet<usize> = unread.map(|(k, _)| *k).collect();
+        let lineages = wired.into_iter().zip(found).enumerate();
+        let lineages = lineages.filter(|(k, _)| !unknown.contains(k));
+        let lineages = lineages.map(|(_, (it, found))| (it.start, found.into_values().collect()));
+        Ok(lineages.collect())
+    }
+
+    /// The same for the latest attempt of a task whose specification is that of this version; `None` when its inputs
+    /// are literal, or its start is too far back.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn latest_lineage(
+        &self,
+        flow: FlowId,
+        task: TaskId,
+        spec_at: Version,
+    ) -> Result<Option<Vec<Origin>>, Error> {
+        let reader = StreamReader::of(&*self.store, flow);
+        let mut is_wired = false;
+        let learn = |recorded: &Recorded| {
+            let specification = facts::specification(&recorded.event);
+            is_wired = specification.is_some_and(wiring::is_wired);
+        };
+        reader.versions(&[spec_at], learn).await?;
+        let Some((head, _)) = self.store.stream_head(flow).await?.filter(|_| is_wired) else {
+            return Ok(None);
+        };
+        let is_start = |event: &Event| matches!(event, Event::TaskStarted(e) if e.task_id == task);
+        let started = latest(reader, head + 1, &mut { SCANNED_MAX }, is_start).await?;
+        let Some(start) = started.map(|at| (task, Some(at))) else {
+            return Ok(None);
+        };
+        let mut lineages = self.lineages(flow, vec![start]).await?;
+        Ok(lineages.remove(&start))
+    }
+
+    /// Those of the attempts that take values from results.
+    async fn wired_attempts(
+        &self,
+        flow: FlowId,
+        starts: Vec<Start>,
+        reader: StreamReader<'_>,
+    ) -> Result<Vec<Wired>, Error> {
+        let tasks: BTreeSet<TaskId> = starts.iter().map(|(task, _)| *task).collect();
+        let look = move |state: &Flow| {
+            let tasks = tasks.iter().filter_map(|id| state.task(*id));
+            tasks
+                .map(|it| (it.id, it.spec_at))
+                .collect::<HashMap<_, _>>()
+        };
+        let newest = self
+            .flows
+            .look_anywhere(flow, engine_metadata(), look)
+            .await?;
+        let mut specified = BTreeMap::<Version, Vec<Start>>::new();
+        let mut budget = SCANNED_MAX;
+        for start @ (task, at) in starts {
+            let Some(&spec_at) = newest.get(&task) else {
+                continue;
+            };
+            let spec_at = match at {
+                Some(at) if spec_at > at => {
+                    let specifies = |event: &Event| {
+                        facts::specification(event).is_some() && event.task_id() == Some(task)
+                    };
+                    latest(reader, at, &mut budget, specifies).await?
+                }
+                Some(_) | None => Some(spec_at),
+            };
+            if let Some(spec_at) = spec_at {
+                specified.entry(spec_at).or_default().push(start);
+            }
+        }
+        let (mut wired, mut origins) = (Vec::new(), 0);
+        let learn = |recorded: &Recorded| {
+            let Some(specification) = facts::specification(&recorded.event) else {
+                return;
+            };
+            let wiring = Wiring::of(specification);
+            if wiring.is_empty() {
+                return;
+            }
+            let uses = wiring.uses(&specification.inputs);
+            for start in specified.get(&recorded.version).into_iter().flatten() {
+                origins += uses.len();
+                if origins <= ORIGINS_MAX {
+                    let (start, uses) = (*start, uses.clone());
+                    wired.push(Wired { start, uses });
+                }
+            }
+        };
+        let versions: Vec<Version> = specified.keys().copied().collect();
+        within_bytes(reader, &versions, learn).await?;
+        Ok(wired)
+    }
+}
+
+/// Reads events until there are too many bytes; how many were read.
+async fn within_bytes(
+    reader: StreamReader<'_>,
+    versions: &[Version],
+    mut each: impl FnMut(&Recorded) + Send,
+) -> Result<usize, Error> {
+    let (mut bytes, mut read) = (0, 0);
+    for chunk in versions.chunks(CHUNK_EVENTS) {
+        if bytes > READ_BYTES_MAX {
+            break;
+        }
+        let learn = |recorded: &Recorded| {
+            bytes += facts::bytes(&recorded.event);
+            each(recorded);
+        };
+        reader.versions(chunk, learn).await?;
+        read += chunk.len();
+    }
+    Ok(read)
+}
+
+/// The newest event below a version that is wanted, if it is within the budget.
+async fn latest(
+    reader: StreamReader<'_>,
+    mut before: Version,
+    budget: &mut usize,
+    is_wanted: impl Fn(&Event) -> bool,
+) -> Result<Option<Version>, Error> {
+    while *budget > 0 {
+        let piece = reader.before(before, *budget).await?;
+        if let Some(found) = piece.iter().find(|recorded| is_wanted(&recorded.event)) {
+            return Ok(Some(found.version));
+        }
+        let Some(oldest) = piece.last() else {
+            return Ok(None);
+        };
+        before = oldest.version;
+        *budget -= piece.len();
+    }
+    Ok(None)
+}

@@ -1,0 +1,45 @@
+//! What the end of an attempt is to its flow.
+
+use crate::application::ports::Started;
+use crate::clock::Clock;
+use crate::engine::executor::AttemptOutcome;
+use taskledger_domain::SuspensionId;
+use taskledger_domain::flow::{Command, Suspend};
+use taskledger_domain::task::Progress;
+
+/// The command that reports how an attempt ended; none for one that was stopped.
+pub(super) fn end_of(
+    started: &Started,
+    outcome: AttemptOutcome,
+    progress: Progress,
+    clock: &dyn Clock,
+) -> Option<Command> {
+    let (task, attempt) = (started.launch.task, started.launch.attempt);
+    match outcome {
+        AttemptOutcome::Completed(result) => Some(Command::Complete {
+            task,
+            attempt,
+            result,
+            lease: None,
+        }),
+        AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
+            task,
+            attempt,
+            error,
+            reason,
+            progress,
+            lease: None,
+        }),
+        AttemptOutcome::Asked(asked) => Some(Command::Suspend(Suspend {
+            task,
+            attempt,
+            lease: None,
+            suspension: SuspensionId(clock.uuid()),
+            asked: asked.asked,
+            question: asked.question,
+            on_answer: asked.on_answer,
+            on_expiry: asked.on_expiry,
+        })),
+        AttemptOutcome::Stopped => None,
+    }
+}
