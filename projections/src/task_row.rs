@@ -189,7 +189,10 @@ impl TaskRow {
             // Nothing but the history has it.
             Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
-            | Event::TaskReminded(_) => {}
+            | Event::TaskReminded(_) => {
+                self.position = recorded.position;
+                return Change::Changed;
+            }
             Event::TaskSuspended(e) => self.suspension = Some(suspension(e, time)),
             Event::TaskAnswered(_) | Event::TaskSuspensionExpired(_) => self.suspension = None,
             Event::TaskCompleted(e) => {

@@ -138,14 +138,13 @@ impl App {
             let expected = fault.expected();
             Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
         })?;
-        let result = || question.result(&value, Some(&responded_by));
         let then = match asked.on_answer {
             OnAnswer::Continue => Then::Continue,
             OnAnswer::CompleteOrDecline if value == false => {
                 Then::Decline(format!("declined by `{responded_by}`"))
             }
             OnAnswer::Complete | OnAnswer::CompleteOrDecline => {
-                let result = result();
+                let result = question.result(&value, Some(&responded_by));
                 if let Some(outputs) = row.schemas.as_ref().and_then(Outputs::of)
                     && let Err(fault) = outputs.check(&result)
                 {
@@ -155,7 +154,12 @@ impl App {
                         fault: Box::new(fault),
                     });
                 }
-                Then::Complete(Payload::from_map(&result))
+                let result = Payload::checked(&result).map_err(|unfit| {
+                    let found = unfit.found().into();
+                    let fault = Violation::of(VALUE, unfit.reason(), unfit.expected(), &found);
+                    Error::invalid([fault])
+                })?;
+                Then::Complete(result)
             }
         };
         let choice_label = question.label_of(&value).map(str::to_owned);

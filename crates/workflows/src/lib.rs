@@ -21,6 +21,7 @@ mod phase;
 mod play;
 mod reference;
 mod retry;
+mod sound;
 mod tasks;
 mod types;
 mod workflow;
@@ -67,6 +68,10 @@ fn report(strict: bool, tree: impl FnOnce(&Faults) -> Option<Rc<Node>>) -> Repor
     let faults = Faults::new(strict);
     let root = tree(&faults);
     let workflow = root.and_then(|root| document::read(&root, &faults));
+    let workflow = workflow.filter(|_| !faults.has_errors());
+    if let Some(workflow) = &workflow {
+        sound::check(workflow, &faults);
+    }
     let workflow = workflow.filter(|_| !faults.has_errors());
     let (errors, warnings) = faults.finish();
     Report {

@@ -26,6 +26,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
 const MARGIN: Duration = Duration::from_millis(100);
 
+/// Bytes of what one claim is told; tasks beyond them are given back, at no cost to their retries.
+const CLAIMED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 impl Service {
     /// Gives a worker tasks, as soon as there are any. Cost: O(claims * log offers), and a claim in the turn of
     /// each flow.
@@ -94,9 +97,17 @@ impl Service {
             }
         };
         let mut claims = Vec::with_capacity(untold.begun().len());
-        for begun in untold.begun() {
+        let (mut rest, mut bytes) = (untold.begun().iter(), 0);
+        while let Some(begun) = rest.next() {
             match self.claimed(context, begun.clone()).await {
-                Ok(claimed) => claims.extend(claimed),
+                Ok(claimed) => {
+                    bytes += claimed.as_ref().map_or(0, bytes_of);
+                    claims.extend(claimed);
+                    if bytes > CLAIMED_BYTES_MAX {
+                        self.give_back(context, rest.as_slice()).await;
+                        break;
+                    }
+                }
                 Err(error) => {
                     // Those of other nodes; what is still to be given back when this is dropped is of this one.
                     self.give_back(context, untold.begun()).await;
@@ -345,6 +356,22 @@ pub(super) fn name(caller: &Caller) -> Arc<str> {
     actor
         .split_once(':')
         .map_or_else(|| actor.clone(), |(_, name)| Arc::from(name))
+}
+
+/// Bytes of a claim that may be many.
+fn bytes_of(claimed: &Claimed) -> usize {
+    let task = &claimed.task;
+    let payloads = [
+        Some(&task.inputs),
+        task.schemas.as_ref(),
+        task.params.as_ref(),
+    ];
+    let of_task: usize = payloads
+        .into_iter()
+        .flatten()
+        .map(|it| it.as_str().len())
+        .sum();
+    claimed.input.as_str().len() + of_task
 }
 
 const fn draining() -> Claims {

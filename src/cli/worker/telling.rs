@@ -28,14 +28,12 @@ pub(super) async fn told(shared: &Shared, claim: &Claim, verdict: Verdict) -> To
         Verdict::Completed(output) => {
             let answer = insisted(shared, claim, "tasks.complete", json!({"output": output})).await;
             match answer {
-                // Somebody must mend the program or the task.
-                Err(NotTold::Refused(error @ ApiError::Refused { .. })) => {
+                Err(NotTold::Refused(error @ ApiError::Refused { code, .. })) => {
                     let (task, attempt) = (claim.task_id(), claim.lease.attempt);
                     let text = format!("the output is refused: {error}");
-                    say(&format!(
-                        "[{task}] attempt {attempt}: {text}; the task fails"
-                    ));
-                    (text, false)
+                    say(&format!("[{task}] attempt {attempt}: {text}"));
+                    // Another attempt may keep what the task declares; else somebody must mend the program.
+                    (text, CONTRACT_CODES.contains(&code))
                 }
                 Ok(_) => return (Outcome::Completed, None),
                 Err(other) => return other.into(),
@@ -65,6 +63,9 @@ pub(super) async fn released(shared: &Shared, claim: &Claim) -> Told {
         Err(other) => other.into(),
     }
 }
+
+/// What is said of outputs that are not what their tasks declare.
+const CONTRACT_CODES: [i64; 2] = [-31024, -31025];
 
 /// Why the server did not take an outcome.
 enum NotTold {

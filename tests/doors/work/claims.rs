@@ -285,3 +285,33 @@ async fn a_drained_worker_gets_no_more_work_until_it_is_let_in_again() {
     claim(api).await;
     server.stop().await;
 }
+
+#[tokio::test]
+async fn what_one_claim_is_told_is_bounded_and_the_rest_stays_for_others() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    const COUNT: usize = 40;
+    let mut tasks = vec![
+        json!({"name": "r"}),
+        json!({"name": "large", "parent_id": "r", "schemas": {"method": "echo_executor"},
+            "inputs": {"text": "x".repeat(900_000)}}),
+    ];
+    tasks.extend((0..COUNT).map(|i| {
+        json!({"name": format!("t{i}"), "parent_id": "r", "dependencies": [{"id": "large"}],
+            "schemas": {"type": "remote", "method": "read", "wiring": {"text": "large.text"}}})
+    }));
+    api.call("tasks.execute", json!({"tasks": tasks})).await;
+    let wanted = json!({"methods": ["read"], "max": 100, "wait_seconds": 20});
+    let mut told = 0;
+    while told < COUNT {
+        let found = api.call("tasks.claim", wanted.clone()).await;
+        let claims = found["claims"].as_array().unwrap().len();
+        assert!(
+            claims > 0 && claims < 20,
+            "{claims} of {COUNT} in one answer"
+        );
+        told += claims;
+    }
+    server.stop().await;
+}

@@ -150,6 +150,7 @@ enum Data<'a> {
         worker: &'a str,
         /// The name of the error.
         error: &'static str,
+        message: String,
         unresolvable_refs: &'a [String],
     },
     CompletionRejected {
@@ -364,6 +365,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
             Data::ClaimRejected {
                 worker: &e.worker,
                 error: "UnresolvableInputError",
+                message: format!("no value for {}", e.unresolvable_refs.join(", ")),
                 unresolvable_refs: &e.unresolvable_refs,
             },
         ),

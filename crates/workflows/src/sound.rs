@@ -1,0 +1,48 @@
+//! Whether tasks can be made of a document that has no faults of its own: what single tasks may not have.
+
+use crate::faults::{Fault, Faults};
+use crate::path::Path;
+use crate::workflow::Workflow;
+use serde_json::{Map, Value};
+use taskledger_domain::task::call::read_tasks;
+use taskledger_domain::{PathSegment, Violation};
+
+/// Reports what the server would refuse in the tasks of a run, whatever its trigger is. Cost: O(size).
+pub(crate) fn check(workflow: &Workflow, faults: &Faults) {
+    // What a trigger may be wrong about is known when there is one.
+    let Ok(tasks) = workflow.tasks(&Map::new(), None) else {
+        return;
+    };
+    let Err(violations) = read_tasks(&Value::Array(tasks)) else {
+        return;
+    };
+    for violation in violations {
+        faults.error(fault(workflow, &violation));
+    }
+}
+
+fn fault(workflow: &Workflow, violation: &Violation) -> Fault {
+    let mut segments = violation.path.iter();
+    let mut path = Path::default().key("workflow");
+    let mut phase = None;
+    // `tasks`, the number of the task, the first of which is the run, and then what is of the task.
+    if let (Some(PathSegment::Key(_)), Some(PathSegment::Index(i))) =
+        (segments.next(), segments.next())
+    {
+        phase = i.checked_sub(1).and_then(|i| workflow.phases.get(i));
+    }
+    if let Some(phase) = phase {
+        path = path.key(&phase.name);
+    }
+    for segment in segments {
+        path = match segment {
+            PathSegment::Key(key) if key == "schemas" => path,
+            PathSegment::Key(key) => path.key(key),
+            PathSegment::Index(index) => path.index(*index),
+        };
+    }
+    let reason = format!("{}, expected {}", violation.reason, violation.expected);
+    let mut fault = Fault::new(&path, None, reason);
+    fault.phase_name = phase.map(|phase| phase.name.clone());
+    fault
+}
