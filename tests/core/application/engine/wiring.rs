@@ -206,6 +206,23 @@ async fn a_template_names_no_secret() {
 }
 
 #[tokio::test]
+async fn a_secret_of_literal_inputs_stays_one_beside_templates() {
+    let (_folder, w) = server().await;
+    let inputs = json!({"key": {"$secret": "mine"}, "x": "{{fetch.n}}"});
+    let children = [
+        echo("fetch", &json!({"n": 1})),
+        templated(launched("work"), &inputs, &["fetch"]),
+    ];
+    w.execute(flow(&children)).await.unwrap();
+    let history = w.until("root", "RunEnded").await;
+    // It is looked for, and nobody has set it.
+    let (_, error) = failure(&history).unwrap();
+    assert!(error.contains("`mine`"), "{error}");
+    assert!(!error.contains("a result that is wired"), "{error}");
+    w.server.close().await;
+}
+
+#[tokio::test]
 async fn an_update_of_inputs_is_read_as_schemas_say() {
     let (_folder, w) = server().await;
     let stored = format!("{{{{{}.n}}}}", id("fetch"));
