@@ -2,8 +2,9 @@
 
 use crate::faults::{Fault, Faults};
 use crate::path::Path;
-use crate::workflow::Workflow;
+use crate::workflow::{Phase, Workflow};
 use serde_json::{Map, Value};
+use taskledger_domain::contract::{FormFault, Outputs};
 use taskledger_domain::task::call::read_tasks;
 use taskledger_domain::{PathSegment, Violation};
 
@@ -13,15 +14,34 @@ pub(crate) fn check(workflow: &Workflow, faults: &Faults) {
     let Ok(tasks) = workflow.tasks(&Map::new(), None) else {
         return;
     };
-    let Err(violations) = read_tasks(&Value::Array(tasks)) else {
-        return;
-    };
-    for violation in violations {
-        faults.error(fault(workflow, &violation));
+    // The first task is the run.
+    for (phase, task) in workflow.phases.iter().zip(tasks.iter().skip(1)) {
+        let schemas = task.get("schemas").and_then(Value::as_object);
+        let Some(Err(wrong)) = schemas.map(Outputs::parse) else {
+            continue;
+        };
+        for fault in wrong {
+            faults.error(of_form(phase, &fault));
+        }
+    }
+    if let Err(violations) = read_tasks(&Value::Array(tasks)) {
+        for violation in violations {
+            faults.error(of_task(workflow, &violation));
+        }
     }
 }
 
-fn fault(workflow: &Workflow, violation: &Violation) -> Fault {
+/// A fault of what a phase declares.
+fn of_form(phase: &Phase, fault: &FormFault) -> Fault {
+    let path = Path::default().key("workflow").key(&phase.name);
+    let path = fault.path.iter().fold(path, |path, name| path.key(name));
+    let reason = format!("{}, expected {}", fault.reason, fault.expected);
+    let mut fault = Fault::new(&path, None, reason);
+    fault.phase_name = Some(phase.name.clone());
+    fault
+}
+
+fn of_task(workflow: &Workflow, violation: &Violation) -> Fault {
     let mut segments = violation.path.iter();
     let mut path = Path::default().key("workflow");
     let mut phase = None;

@@ -377,3 +377,20 @@ fn limits_of_tasks_are_those_of_phases() {
         fault.reason
     );
 }
+
+#[test]
+fn what_tasks_cannot_declare_is_told_before_there_are_tasks() {
+    let many: String = (0..257).map(|i| format!("k{i}: any, ")).collect();
+    let required = "x: {type: number, required: no}";
+    for (outputs, expected) in [
+        (required, "workflow.a.outputs.x.required"),
+        (many.as_str(), "workflow.a.outputs"),
+    ] {
+        let phases = format!("  a: {{assign: w, outputs: {{{outputs}}}}}\n");
+        let report = read(&document(&phases), false);
+        let fault = report.errors.first().expect("it has an error");
+        let found = (fault.path.as_str(), report.workflow.is_none());
+        assert_eq!(found, (expected, true));
+        assert_eq!(fault.phase_name.as_deref(), Some("a"));
+    }
+}
