@@ -93,6 +93,9 @@ pub enum StartError {
     /// What is kept of workers cannot be opened.
     #[error(transparent)]
     Workers(#[from] taskledger_workers::store::OpenError),
+    /// Workflow documents cannot be opened.
+    #[error(transparent)]
+    Workflows(#[from] taskledger_documents::OpenError),
     /// What is kept of workers cannot be read.
     #[error(transparent)]
     WorkersRead(#[from] taskledger_workers::store::Error),
@@ -329,6 +332,7 @@ impl Server {
             metrics: Some(Arc::new(metrics)),
             tokens: tokens.clone(),
             secrets,
+            documents: storage.documents.clone(),
             workers: workers.clone(),
             limits,
         }));

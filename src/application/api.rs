@@ -42,3 +42,4 @@ pub use system::{
 };
 pub use taskledger_auth::Caller;
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};
+pub use workflows::RunProgress;

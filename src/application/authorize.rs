@@ -53,6 +53,22 @@ use_cases! {
     CopyTasks = "tasks.copy" needs Some(Scope::TasksWrite),
     /// Check a workflow document, and store nothing.
     ValidateWorkflow = "workflows.validate" needs Some(Scope::TasksRead),
+    /// Play a run of a workflow document, and store nothing.
+    DryRunWorkflow = "workflows.dry_run" needs Some(Scope::TasksRead),
+    /// Keep a workflow document by its name: one's own, or with `users:any` anybody's.
+    SaveWorkflow = "workflows.save" needs Some(Scope::TasksWrite),
+    /// Read a workflow document that is kept.
+    GetWorkflow = "workflows.get" needs Some(Scope::TasksRead),
+    /// Read the names of workflow documents.
+    ListWorkflows = "workflows.list" needs Some(Scope::TasksRead),
+    /// Read what happened to a workflow document.
+    ListWorkflowVersions = "workflows.versions" needs Some(Scope::TasksRead),
+    /// Compare versions of a workflow document.
+    DiffWorkflow = "workflows.diff" needs Some(Scope::TasksRead),
+    /// Delete a workflow document.
+    DeleteWorkflow = "workflows.delete" needs Some(Scope::TasksWrite),
+    /// Read how far a run has come.
+    ReadProgress = "workflows.progress" needs Some(Scope::TasksRead),
     /// Read a task.
     GetTask = "tasks.get" needs Some(Scope::TasksRead),
     /// Read tasks that match a filter.

@@ -166,6 +166,9 @@ pub enum Failure {
     /// The server is stopping.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// Workflow documents that are kept.
+    #[error("workflows: {0}")]
+    Workflows(String),
     /// Secrets of tasks.
     #[error("secrets: {0}")]
     Secrets(String),
@@ -196,6 +199,7 @@ impl Failure {
             | Self::ReadModel(_)
             | Self::Webhooks(_)
             | Self::Tokens(_)
+            | Self::Workflows(_)
             | Self::Secrets(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,

@@ -154,7 +154,7 @@ impl App {
                 task: *task,
                 attempt: *attempt,
                 root: flow.map(FlowId::root),
-                name: self.holder_name(*task).await?,
+                name: self.name_of(*task).await?,
             };
             holders.push(holder);
         }
@@ -229,7 +229,8 @@ impl App {
 
 impl App {
     /// The name of a task that may be of any flow; `None` when it was deleted meanwhile.
-    async fn holder_name(&self, task: TaskId) -> Result<Option<Arc<str>>, Error> {
+    /// The name of a task, as it is now.
+    pub(super) async fn name_of(&self, task: TaskId) -> Result<Option<Arc<str>>, Error> {
         if let Some(name) = self.rows.name_of(task) {
             return Ok(Some(name));
         }

@@ -41,6 +41,7 @@ pub mod mailbox;
 pub mod naming;
 mod offers;
 pub mod outcomes;
+mod overview;
 pub mod ownership;
 mod partitions;
 mod past;

@@ -5,6 +5,7 @@
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
 mod auth;
+mod documents;
 mod hints;
 mod peers;
 mod presence;
@@ -40,6 +41,7 @@ use presence::Connections;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use taskledger_auth::{Tokens, Vault};
+use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
 
@@ -61,6 +63,8 @@ pub struct Parts {
     pub tokens: Arc<Tokens>,
     /// The secrets that tasks name.
     pub secrets: Arc<Vault>,
+    /// Workflow documents that are kept.
+    pub documents: Arc<DocumentStore>,
     /// The workers outside the server.
     pub workers: Arc<dyn Workers>,
     /// The way to other nodes, when there are others.
@@ -80,6 +84,7 @@ pub struct Service {
     deliveries: worker::Handle,
     access: Access,
     secrets: Arc<Vault>,
+    documents: Arc<DocumentStore>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,
     claim_ends: Arc<ClaimEnds>,
@@ -99,6 +104,7 @@ impl Service {
             deliveries,
             tokens,
             secrets,
+            documents,
             workers,
             forward,
             limits,
@@ -113,6 +119,7 @@ impl Service {
             webhooks,
             deliveries,
             secrets,
+            documents,
             workers,
             connections: Arc::default(),
             claim_ends: ClaimEnds::of(live),
@@ -263,6 +270,11 @@ impl Service {
                 self.knows_workers(&mut explained);
                 Box::pin(self.was_read(context, task)).await;
                 Ok(Reply::Explained(Box::new(explained)))
+            }
+            Request::Overview(task) => {
+                let progress = Box::pin(app.overview(context, task)).await?;
+                Box::pin(self.was_read(context, task)).await;
+                Ok(Reply::Progress(Box::new(progress)))
             }
             Request::History(history) => {
                 let task = history.task;

@@ -1,10 +1,11 @@
 //! Workflow documents of RFC-0024: text or JSON in, a [`Workflow`] or every fault of the document out.
 //!
-//! Owns: reading YAML 1.2 and JSON within limits, the keys of a document, references between phases, and the tasks
-//! that a run consists of. May not touch: files, a clock, the log, the state of a run.
+//! Owns: reading YAML 1.2 and JSON within limits, the keys of a document, references between phases, the tasks
+//! that a run consists of, and the differences of two versions. May not touch: files, a clock, the log, the state of a run.
 //! [`read`] builds a tree of nodes with their places (`yaml`), checks it key by key (`document`, `phase`, `inputs`,
 //! `graph`), and reports faults in the order of the document. Nothing stops at the first fault.
 
+mod diff;
 mod document;
 mod faults;
 mod fit;
@@ -27,6 +28,7 @@ mod types;
 mod workflow;
 mod yaml;
 
+pub use diff::{Change, ChangeKind, Diff};
 pub use faults::{Fault, VALIDATION, WIRING};
 pub use play::{Played, Unplayable};
 pub use tasks::{ROOT, UnfitTrigger, alias};

@@ -18,6 +18,8 @@ pub const PHASES_MAX: usize = limits::TASKS_PER_CALL_MAX - 1;
 pub const FAULTS_MAX: usize = 1_000;
 /// Entries of `Workflow::not_acted_on`.
 pub const NOT_ACTED_ON_MAX: usize = 1_000;
+/// Differences of two versions that are told one by one.
+pub const CHANGES_MAX: usize = 1_000;
 /// Bytes of JSON that tasks of a run repeat, `types` and values of the trigger: the size of one request.
 pub const REPEATED_BYTES_MAX: usize = limits::REQUEST_BODY_BYTES_MAX;
 /// Bytes of JSON of all steps of a run that is played.

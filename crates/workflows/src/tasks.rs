@@ -273,7 +273,7 @@ impl Retry {
     }
 
     /// As `params.retry`. Linear growth becomes none, the delays that it begins with.
-    fn params(&self) -> Value {
+    pub(crate) fn params(&self) -> Value {
         let multiplier = match self.backoff {
             Backoff::Constant | Backoff::Linear => 1.0,
             Backoff::Exponential => 2.0,

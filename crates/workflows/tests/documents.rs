@@ -1,5 +1,7 @@
 //! Workflow documents from outside: what is read, what is refused and where, and what a run is made of.
 
+#[path = "documents/diff.rs"]
+mod diff;
 #[path = "documents/faults.rs"]
 mod faults;
 #[path = "documents/fit.rs"]

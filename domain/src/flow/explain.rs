@@ -262,7 +262,7 @@ impl Flow {
         })
     }
 
-    fn task_ref(&self, i: u32) -> TaskRef {
+    pub(super) fn task_ref(&self, i: u32) -> TaskRef {
         let task = self.at(i);
         TaskRef {
             id: task.id,

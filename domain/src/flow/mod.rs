@@ -10,6 +10,7 @@ mod evolve;
 pub mod explain;
 mod indexes;
 mod lines;
+mod overview;
 mod refusal;
 mod sound;
 pub(crate) mod state;
@@ -30,6 +31,7 @@ pub use event::{
     TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
     TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
+pub use overview::{Counts, Few, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
 pub use refusal::{
     ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, ParentFault, ReferenceAt,

@@ -1,6 +1,7 @@
 //! What requests that concern a flow are answered.
 
 use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed, Responded, Sibling, Suspended};
+use super::workflows::RunProgress;
 use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ pub enum Reply {
     Copied(Copied),
     /// Why a task stands as it does.
     Explained(Box<Explained>),
+    /// How far everything below a task has come.
+    Progress(Box<RunProgress>),
     /// Events.
     History(HistoryPage),
     /// Attempts of a worker began; none when there was nothing for it.

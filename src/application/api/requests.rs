@@ -29,6 +29,8 @@ pub enum Request {
     Copy(Copy),
     /// Say why a task stands as it does.
     Explain(TaskId),
+    /// Say how far everything below a task has come.
+    Overview(TaskId),
     /// Read the events of a task or a flow.
     History(History),
     /// Begin an attempt of a task for a worker.
@@ -68,6 +70,7 @@ impl Request {
             Self::Cancel(_) => UseCase::CancelTasks,
             Self::Copy(_) => UseCase::CopyTasks,
             Self::Explain(_) => UseCase::ExplainTask,
+            Self::Overview(_) => UseCase::ReadProgress,
             Self::History(_) => UseCase::ReadHistory,
             Self::Claim(_) => UseCase::ClaimTasks,
             Self::Renew(_) => UseCase::RenewLease,
@@ -99,6 +102,7 @@ impl Request {
             | Self::Cancel(_)
             | Self::Copy(_)
             | Self::Explain(_)
+            | Self::Overview(_)
             | Self::History(_)
             | Self::Claim(_)
             | Self::Renew(_)
@@ -128,6 +132,7 @@ impl Request {
             | Self::Claim(_) => true,
             // What a worker says of an attempt twice is heard once.
             Self::Explain(_)
+            | Self::Overview(_)
             | Self::History(_)
             | Self::Renew(_)
             | Self::Complete(_)

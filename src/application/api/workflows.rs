@@ -1,8 +1,15 @@
-//! Workflow documents of RFC-0024.
+//! Workflow documents of RFC-0024, those that are kept, and runs of them.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
+pub use taskledger_documents::{Event, EventKind, Form, VERSIONS_MAX, Version};
+use taskledger_domain::flow::{Counts, Waits};
+use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{RunId, TaskId, Violation};
-pub use taskledger_workflows::{Fault, Report, VALIDATION, WIRING, Workflow};
+pub use taskledger_workflows::{
+    Change, ChangeKind, Diff, Fault, Played, Report, Unplayable, VALIDATION, WIRING, Workflow,
+};
 
 /// A workflow document as a caller gives it.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,9 +50,139 @@ pub struct CreatedWorkflow {
     pub not_acted_on: Vec<String>,
 }
 
+/// Plays a run of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DryRun {
+    /// The document.
+    pub document: Document,
+    /// Most warnings are errors.
+    pub strict: bool,
+    /// What `$trigger` names.
+    pub trigger: Map<String, Value>,
+    /// What the phases give: `{phase: output | [outputs]}`.
+    pub outputs: Map<String, Value>,
+}
+
+/// A document that is kept, by whom and by which name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
+    pub owner: Option<Arc<str>>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// A version that is kept, with its document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptDocument {
+    /// What it is.
+    pub version: Version,
+    /// The document, as it was given.
+    pub document: Document,
+}
+
+/// What became of a document that was to be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedWorkflow {
+    /// The version that is the newest now.
+    pub version: Version,
+    /// Whether it is new; a document that is equal to the newest version is kept already.
+    pub is_new: bool,
+    /// What is different from the version before it, if there is one.
+    pub diff: Option<Diff>,
+    /// What is probably a mistake.
+    pub warnings: Vec<Fault>,
+    /// Paths of what has no effect.
+    pub not_acted_on: Vec<String>,
+}
+
+/// Creates the tasks of one run of a document that is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunWorkflow {
+    /// Which document.
+    pub kept: Kept,
+    /// Which version; absent for the newest.
+    pub version: Option<u32>,
+    /// What `$trigger` names.
+    pub trigger: Map<String, Value>,
+    /// Whose run it is; absent for the caller's.
+    pub user_id: Option<String>,
+    /// Whether it begins at once.
+    pub execute: bool,
+}
+
+/// Two versions, of which the second may be a document that is not kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The version that was there before.
+    pub from: u32,
+    /// The version after; absent for a document of the call.
+    pub to: Option<u32>,
+    /// What is different.
+    pub diff: Diff,
+}
+
+/// What the second side of a comparison is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Newer {
+    /// A version; absent for the newest.
+    Version(Option<u32>),
+    /// A document that is not kept.
+    Document(Document),
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunProgress {
+    /// The task that was named.
+    pub task: TaskId,
+    /// How it stands.
+    pub status: Status,
+    /// How far it is.
+    pub progress: Progress,
+    /// Everything below it, by status.
+    pub counts: Counts,
+    /// Tasks that wait for a person.
+    pub suspended: Vec<SuspendedPhase>,
+    /// How many of them are not listed.
+    pub more_suspended: usize,
+    /// Tasks whose turn it is and that no worker may claim.
+    pub lacking: Vec<LackingPhase>,
+    /// How many of them are not listed.
+    pub more_lacking: usize,
+}
+
+/// A task that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuspendedPhase {
+    /// The task.
+    pub task: TaskId,
+    /// Its name, while it is known.
+    pub name: Option<Arc<str>>,
+    /// Since when, and until when at the latest.
+    pub waits: Waits,
+}
+
+/// A task whose inputs cannot be resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LackingPhase {
+    /// The task.
+    pub task: TaskId,
+    /// Its name, while it is known.
+    pub name: Option<Arc<str>>,
+    /// References without a value, with names of tasks.
+    pub refs: Vec<String>,
+}
+
 /// Why a document gives no tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UnfitWorkflow {
+    /// No document is kept by this name, or not this version: the member that names it.
+    Absent(&'static str),
+    /// Nothing can be played.
+    Unplayable(Unplayable),
+    /// It cannot be kept.
+    NoRoom(taskledger_documents::Refusal),
     /// It has errors; never empty.
     Document(Vec<Fault>),
     /// The trigger has a value of another type than an input declares, or is too large: why.

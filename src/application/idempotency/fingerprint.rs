@@ -100,7 +100,7 @@ impl Canonical {
                 self.option(on_behalf_of.as_deref(), Self::text);
             }
             // Reads keep no keys.
-            Request::Explain(task) => self.task(*task),
+            Request::Explain(task) | Request::Overview(task) => self.task(*task),
             Request::History(history) => self.task(history.task),
             Request::SiblingOutput(wanted) => self.task(wanted.task),
         }

@@ -39,6 +39,10 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ReadMetrics
         | UseCase::CheckReadiness => Cost::Free,
         UseCase::GetTask
+        | UseCase::GetWorkflow
+        | UseCase::ListWorkflows
+        | UseCase::ListWorkflowVersions
+        | UseCase::ReadProgress
         | UseCase::ListTasks
         | UseCase::GetTree
         | UseCase::GetChildren
@@ -64,6 +68,10 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListMethods
         | UseCase::ListWorkers => Cost::Read,
         UseCase::ValidateWorkflow
+        | UseCase::DryRunWorkflow
+        | UseCase::DiffWorkflow
+        | UseCase::SaveWorkflow
+        | UseCase::DeleteWorkflow
         | UseCase::CreateTasks
         | UseCase::ExecuteTasks
         | UseCase::RetryTask

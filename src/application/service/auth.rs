@@ -10,7 +10,9 @@ use crate::clock::SharedClock;
 use std::sync::Arc;
 use taskledger_auth::store::{AuditFilter, DeniedJwt, DeniedRow, Owner, TokenRow};
 use taskledger_auth::tokens::{Created, New, Refusal};
-use taskledger_auth::{Action, By, Caller, Entry, Kind, Name, Origin, Reach, TokenId, Tokens};
+use taskledger_auth::{
+    Action, By, Caller, Entry, Kind, Name, Origin, Reach, Scope, TokenId, Tokens,
+};
 use taskledger_domain::{FlowId, Violation};
 
 /// Where a call came from, as far as its context knows.
@@ -21,6 +23,33 @@ pub(super) fn origin(context: &Context) -> Origin {
             .map(|address| Arc::from(address.to_string())),
         request: Some(context.correlation.clone()),
     }
+}
+
+/// Of which user something beside the log is meant: a secret, a document. `asked`: whom the call names, empty for
+/// nobody; absent: the caller, and without authentication nobody. A user reaches what is his own.
+///
+/// # Errors
+/// `Forbidden` for what is of somebody else without `users:any`.
+pub(super) fn user_for(
+    context: &Context,
+    asked: Option<Arc<str>>,
+) -> Result<Option<Arc<str>>, Error> {
+    let caller = &context.caller;
+    let own = match caller.kind() {
+        Kind::Anonymous => None,
+        Kind::User | Kind::Service => Some(caller.owner().clone()),
+    };
+    let user = match asked {
+        None => own.clone(),
+        Some(asked) => Some(asked).filter(|asked| !asked.is_empty()),
+    };
+    if user != own && !caller.may(Scope::UsersAny) {
+        return Err(Error::Forbidden {
+            scope: Scope::UsersAny,
+            field: Some("owner".into()),
+        });
+    }
+    Ok(user)
 }
 
 /// The use cases of tokens and the audit log.

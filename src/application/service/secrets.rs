@@ -2,7 +2,7 @@
 //! any node answers.
 
 use super::Service;
-use super::auth::origin;
+use super::auth::{origin, user_for};
 use crate::application::api::Error;
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -11,7 +11,7 @@ use crate::sealing::{KeysError, Secret};
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_auth::store::{SecretOwner, SecretRow};
-use taskledger_auth::{By, Kind, Scope, SecretName, VaultError};
+use taskledger_auth::{By, SecretName, VaultError};
 use taskledger_domain::Violation;
 
 impl Service {
@@ -65,26 +65,11 @@ impl Service {
     }
 }
 
-/// Whose secrets are meant. A user reaches his own; others' need `users:any`.
+/// Whose secrets are meant.
 fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<SecretOwner, Error> {
-    let caller = &context.caller;
-    let own = match caller.kind() {
-        Kind::Anonymous => None,
-        Kind::User | Kind::Service => Some(caller.owner().clone()),
-    };
-    let user = match asked {
-        None => own.clone(),
-        Some(asked) => Some(asked).filter(|asked| !asked.is_empty()),
-    };
-    if user != own && !caller.may(Scope::UsersAny) {
-        return Err(Error::Forbidden {
-            scope: Scope::UsersAny,
-            field: Some("owner".into()),
-        });
-    }
     Ok(SecretOwner {
-        tenant: caller.tenant().clone(),
-        user,
+        tenant: context.caller.tenant().clone(),
+        user: user_for(context, asked)?,
     })
 }
 
@@ -113,7 +98,7 @@ fn failed(error: VaultError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskledger_auth::{Caller, Name, Scopes};
+    use taskledger_auth::{Caller, Name, Scope, Scopes};
 
     fn asked(caller: Caller, owner: Option<&str>) -> Option<Option<String>> {
         let context = Context::of(Arc::new(caller), Arc::from("c"));

@@ -1,21 +1,33 @@
-//! Workflow documents: what is wrong with one, and the tasks of a run.
+//! Workflow documents: what is wrong with one, the tasks of a run, how far it has come.
 
 use super::Service;
 use crate::application::api::workflows::{
-    CreateWorkflow, CreatedWorkflow, Document, Report, UnfitWorkflow, Workflow,
+    CreateWorkflow, CreatedWorkflow, Document, DryRun, Fault, Played, Report, UnfitWorkflow,
+    Workflow,
 };
-use crate::application::api::{Error, Execute, Failure, Reply, Request, Target};
+use crate::application::api::{Error, Execute, Failure, Reply, Request, RunProgress, Target};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use taskledger_domain::TaskId;
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
 use taskledger_domain::task::call;
 use taskledger_workflows as workflows;
 
-/// Tasks, or why there are none.
-type Made = Result<(Workflow, Vec<workflows::Fault>, call::TaskList), UnfitWorkflow>;
+/// A document without errors.
+pub(super) struct Read {
+    pub(super) workflow: Workflow,
+    /// What is probably a mistake.
+    pub(super) warnings: Vec<Fault>,
+}
+
+/// How one run is to begin.
+pub(super) struct Start {
+    pub(super) trigger: Map<String, Value>,
+    pub(super) user_id: Option<String>,
+    pub(super) execute: bool,
+}
 
 impl Service {
     /// Every fault of a document. Cost: O(bytes).
@@ -29,8 +41,40 @@ impl Service {
         strict: bool,
     ) -> Result<Report, Error> {
         self.admit(context, UseCase::ValidateWorkflow)?;
-        let reading = tokio::task::spawn_blocking(move || read(&document, strict));
-        reading.await.map_err(|_| Failure::ShuttingDown.into())
+        reported(document, strict).await
+    }
+
+    /// Plays a run of a document with outputs that were made up, and stores nothing. Cost: O(size of the document, the
+    /// trigger and all steps).
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why nothing can be played.
+    pub async fn dry_run_workflow(
+        &self,
+        context: &Context,
+        dry_run: DryRun,
+    ) -> Result<Result<Played, UnfitWorkflow>, Error> {
+        self.admit(context, UseCase::DryRunWorkflow)?;
+        let read = match read(dry_run.document, dry_run.strict).await? {
+            Ok(read) => read,
+            Err(faults) => return Ok(Err(UnfitWorkflow::Document(faults))),
+        };
+        let playing = tokio::task::spawn_blocking(move || {
+            read.workflow.play(&dry_run.trigger, &dry_run.outputs)
+        });
+        let played = playing.await.map_err(|_| Failure::ShuttingDown)?;
+        Ok(played.map_err(UnfitWorkflow::Unplayable))
+    }
+
+    /// How far everything below a task has come.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn progress(&self, context: &Context, task: TaskId) -> Result<RunProgress, Error> {
+        match self.call(context, Request::Overview(task)).await? {
+            Reply::Progress(progress) => Ok(*progress),
+            other => Err(Failure::Broken(format!("no progress: {other:?}")).into()),
+        }
     }
 
     /// Creates the tasks of one run, and begins it if that is asked for. One command, like `tasks.create` or
@@ -44,18 +88,35 @@ impl Service {
         create: CreateWorkflow,
     ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
         // Before anything is read.
-        let use_case = match create.execute {
-            true => UseCase::ExecuteTasks,
-            false => UseCase::CreateTasks,
-        };
-        authorize(context, use_case)?;
+        authorize(context, use_case(create.execute))?;
         // Reading costs something even when it ends in faults.
         self.limits.rate(context, UseCase::ValidateWorkflow, 1)?;
-        let execute = create.execute;
-        let making = tokio::task::spawn_blocking(move || made(&create));
-        let made = making.await.map_err(|_| Failure::ShuttingDown)?;
-        let (workflow, warnings, tasks) = match made {
-            Ok(made) => made,
+        let start = Start {
+            trigger: create.trigger,
+            user_id: create.user_id,
+            execute: create.execute,
+        };
+        match read(create.document, create.strict).await? {
+            Ok(read) => self.create_run(context, read, start).await,
+            Err(faults) => Ok(Err(UnfitWorkflow::Document(faults))),
+        }
+    }
+
+    /// The tasks of one run of a document.
+    pub(super) async fn create_run(
+        &self,
+        context: &Context,
+        Read { workflow, warnings }: Read,
+        start: Start,
+    ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
+        let execute = start.execute;
+        let making = tokio::task::spawn_blocking(move || {
+            let tasks = made(&workflow, &start);
+            (workflow, tasks)
+        });
+        let (workflow, made) = making.await.map_err(|_| Failure::ShuttingDown)?;
+        let tasks = match made {
+            Ok(tasks) => tasks,
             Err(unfit) => return Ok(Err(unfit)),
         };
         let request = match execute {
@@ -75,6 +136,7 @@ impl Service {
             | Reply::Cancelled { .. }
             | Reply::Copied(_)
             | Reply::Explained(_)
+            | Reply::Progress(_)
             | Reply::History(_)
             | Reply::Claimed(_)
             | Reply::Hinted
@@ -104,25 +166,41 @@ impl Service {
     }
 }
 
-fn read(document: &Document, strict: bool) -> Report {
-    match document {
-        Document::Text(text) => workflows::read(text, strict),
-        Document::Json(value) => workflows::read_json(value, strict),
+/// What creating the tasks of a run needs.
+pub(super) const fn use_case(execute: bool) -> UseCase {
+    match execute {
+        true => UseCase::ExecuteTasks,
+        false => UseCase::CreateTasks,
     }
 }
 
-fn made(create: &CreateWorkflow) -> Made {
+async fn reported(document: Document, strict: bool) -> Result<Report, Error> {
+    let reading = tokio::task::spawn_blocking(move || match &document {
+        Document::Text(text) => workflows::read(text, strict),
+        Document::Json(value) => workflows::read_json(value, strict),
+    });
+    reading.await.map_err(|_| Failure::ShuttingDown.into())
+}
+
+/// A document, or its errors. Cost: O(bytes).
+pub(super) async fn read(
+    document: Document,
+    strict: bool,
+) -> Result<Result<Read, Vec<Fault>>, Error> {
     let Report {
         errors,
         warnings,
         workflow,
-    } = read(&create.document, create.strict);
-    let Some(workflow) = workflow else {
-        return Err(UnfitWorkflow::Document(errors));
-    };
+    } = reported(document, strict).await?;
+    Ok(match workflow {
+        Some(workflow) => Ok(Read { workflow, warnings }),
+        None => Err(errors),
+    })
+}
+
+fn made(workflow: &Workflow, start: &Start) -> Result<call::TaskList, UnfitWorkflow> {
     let tasks = workflow
-        .tasks(&create.trigger, create.user_id.as_deref())
+        .tasks(&start.trigger, start.user_id.as_deref())
         .map_err(|error| UnfitWorkflow::Trigger(error.to_string()))?;
-    let tasks = call::read_tasks(&Value::Array(tasks)).map_err(UnfitWorkflow::Tasks)?;
-    Ok((workflow, warnings, tasks))
+    call::read_tasks(&Value::Array(tasks)).map_err(UnfitWorkflow::Tasks)
 }

@@ -16,6 +16,7 @@ use crate::webhooks::store::{Store as Webhooks, WEBHOOKS_FILE};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskledger_auth::AuthStore;
+use taskledger_documents::{DocumentStore, WORKFLOWS_FILE};
 use taskledger_projections::{self as projections, Found, ReadModels};
 use taskledger_workers::WorkerStore;
 use taskledger_workers::store::WORKERS_FILE;
@@ -38,6 +39,8 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) auth: Arc<AuthStore>,
     /// Declared methods, renewals of leases, presence of workers.
     pub(in crate::server) workers: Arc<WorkerStore>,
+    /// Workflow documents that are kept.
+    pub(in crate::server) documents: Arc<DocumentStore>,
     /// What secrets are sealed with.
     pub(in crate::server) keys: Keyring,
     /// The folder that holds what lies beside the log, where there is one.
@@ -113,6 +116,7 @@ impl Opened {
             ("read_models", read_models.join(READ_MODELS_FILE)),
             ("webhooks", beside.join(WEBHOOKS_FILE)),
             ("workers", beside.join(WORKERS_FILE)),
+            ("workflows", beside.join(WORKFLOWS_FILE)),
         ];
         let mut written = beside;
         if let AloneLog::Folder(folder) = log {
@@ -126,6 +130,7 @@ impl Opened {
         };
         let auth = AuthStore::of_folder(beside).await?;
         let workers = WorkerStore::of_folder(beside).await?;
+        let documents = DocumentStore::of_folder(beside).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
                 let options = sqlite::Options::new(folder, clock);
@@ -144,6 +149,7 @@ impl Opened {
             place,
             auth: Arc::new(auth),
             workers: Arc::new(workers),
+            documents: Arc::new(documents),
             keys,
             beside: Some(beside.to_owned()),
             log,
@@ -171,9 +177,12 @@ impl Opened {
             let webhooks = Webhooks::of_database(&options, keys.clone(), clock).await?;
             let auth = AuthStore::of_database(&options).await?;
             let workers = WorkerStore::of_database(&options).await?;
-            Ok::<_, StartError>((read_models, cluster, webhooks, auth, workers))
+            let documents = DocumentStore::of_database(&options).await?;
+            let beside = (webhooks, auth, workers, documents);
+            Ok::<_, StartError>((read_models, cluster, beside))
         };
-        let ((queries, found), cluster, webhooks, auth, workers) = match rest.await {
+        let opened = rest.await;
+        let ((queries, found), cluster, (webhooks, auth, workers, documents)) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 log.close().await;
@@ -189,6 +198,7 @@ impl Opened {
             place,
             auth: Arc::new(auth),
             workers: Arc::new(workers),
+            documents: Arc::new(documents),
             keys,
             beside: None,
             log,
@@ -204,6 +214,7 @@ impl Opened {
         self.webhooks.close().await;
         self.auth.close().await;
         self.workers.close().await;
+        self.documents.close().await;
         self.log.close().await;
     }
 }

@@ -52,6 +52,8 @@ pub enum ErrorKind {
     Busy,
     /// -32014: no such webhook, or no such delivery.
     WebhookNotFound,
+    /// -31012: no workflow is kept by this name, or not this version. Outside the range of the protocol's own errors.
+    WorkflowNotFound,
     /// -32015: the caller has as much as it may; `data.limit` and `data.used` say of what there is how much.
     QuotaExceeded,
     /// -31010: the lease under which a worker speaks does not hold any more; `data.reason` says why. Outside the
@@ -74,7 +76,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -92,6 +94,7 @@ impl ErrorKind {
         Self::InvalidTree,
         Self::Busy,
         Self::WebhookNotFound,
+        Self::WorkflowNotFound,
         Self::QuotaExceeded,
         Self::LeaseNotHeld,
         Self::NotSuspended,
@@ -123,6 +126,7 @@ impl ErrorKind {
             Self::InvalidTree => (-32012, "Invalid task tree"),
             Self::Busy => (-32013, "Too busy, retry later"),
             Self::WebhookNotFound => (-32014, "Webhook not found"),
+            Self::WorkflowNotFound => (-31012, "Workflow not found"),
             Self::QuotaExceeded => (-32015, "Quota exceeded"),
             Self::LeaseNotHeld => (-31010, "Lease is not held"),
             Self::InputWiring => (-31021, "Invalid input wiring"),

@@ -53,7 +53,7 @@ pub(super) fn prepare<C>(
                 let instead = "none; the first outcome under a lease is the only one";
                 return Err(keeps_no_keys(&key, instead));
             }
-            Changes::Secrets | Changes::Workers => {
+            Changes::Secrets | Changes::Workers | Changes::Workflows => {
                 return Err(keeps_no_keys(&key, "none; repeating the call does no harm"));
             }
             Changes::Tokens => {

@@ -38,6 +38,7 @@ impl<C> Method<C> {
             | Changes::Webhooks
             | Changes::Tokens
             | Changes::Secrets
+            | Changes::Workflows
             | Changes::Claims
             | Changes::Work
             | Changes::Workers => true,
@@ -68,6 +69,8 @@ pub enum Changes {
     Webhooks,
     /// Who may do what. That lies beside the log too.
     Tokens,
+    /// Workflow documents, which lie beside the log too.
+    Workflows,
     /// Secrets of tasks, which lie beside the log too.
     Secrets,
     /// Who does a task. A claim that was lost on the way ends by itself.

@@ -160,6 +160,7 @@ fn data(kind: ErrorKind) -> Value {
         | ErrorKind::InvalidParams
         | ErrorKind::TaskNotFound
         | ErrorKind::WebhookNotFound
+        | ErrorKind::WorkflowNotFound
         | ErrorKind::InvalidTransition
         | ErrorKind::AlreadyExecuting
         | ErrorKind::InvalidParent

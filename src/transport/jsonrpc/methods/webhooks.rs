@@ -349,6 +349,7 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::Cancelled { .. }
         | api::Reply::Copied(_)
         | api::Reply::Explained(_)
+        | api::Reply::Progress(_)
         | api::Reply::Claimed(_)
         | api::Reply::Hinted
         | api::Reply::HeldHere(_)

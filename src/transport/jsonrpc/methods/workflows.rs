@@ -2,62 +2,217 @@
 
 use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::RpcError;
-use super::super::params::workflows::{create, validate};
+use super::super::params::workflows::{
+    create, diff, dry_run, get, list, one, progress, run, save, validate, versions,
+};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::{answer, boxed};
 use crate::application::Service;
-use crate::application::api::workflows::CreateWorkflow;
-use crate::transport::openrpc::about;
+use crate::application::api::Error;
+use crate::application::api::workflows::UnfitWorkflow;
+use crate::transport::openrpc::about::workflows as about;
 use serde_json::value::RawValue;
+
+/// A result, or its refusal.
+type Answer = Result<Box<RawValue>, RpcError>;
+
+macro_rules! method {
+    ($name:literal, $title:literal, $summary:literal, $params:ident, $changes:ident, $about:ident, $handler:ident) => {
+        Method {
+            name: $name,
+            title: $title,
+            summary: $summary,
+            tags: &["workflow"],
+            params: $params::Params::questions(),
+            changes: Changes::$changes,
+            about: about::$about(),
+            handler: |service, call| boxed(async move { $handler(&service, &call).await }),
+        }
+    };
+}
 
 pub(super) fn methods() -> Vec<Method<Service>> {
     vec![
-        Method {
-            name: "workflows.validate",
-            title: "Validate Workflow",
-            summary: "Say everything that is wrong with a workflow document",
-            tags: &["workflow"],
-            params: validate::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::workflows::validate(),
-            handler: |service, call| {
-                boxed(async move {
-                    let p = validate::Params::read(&call.params)?;
-                    let report = service.validate_workflow(&call.context, p.document, p.strict);
-                    let report = answer(&service, report.await)?;
-                    Ok::<_, RpcError>(replies::workflow_report(&report))
-                })
-            },
-        },
-        Method {
-            name: "workflows.create",
-            title: "Create Workflow",
-            summary: "Create the tasks of one run of a workflow document",
-            tags: &["workflow", "create"],
-            params: create::Params::questions(),
-            changes: Changes::Flows,
-            about: about::workflows::create(),
-            handler: |service, call| boxed(async move { created(&service, &call).await }),
-        },
+        method!(
+            "workflows.validate",
+            "Validate Workflow",
+            "Say everything that is wrong with a workflow document",
+            validate,
+            Nothing,
+            validate,
+            validated
+        ),
+        method!(
+            "workflows.dry_run",
+            "Dry Run Workflow",
+            "Play a run of a workflow document with made-up outputs",
+            dry_run,
+            Nothing,
+            dry_run,
+            played
+        ),
+        method!(
+            "workflows.create",
+            "Create Workflow",
+            "Create the tasks of one run of a workflow document",
+            create,
+            Flows,
+            create,
+            created
+        ),
+        method!(
+            "workflows.save",
+            "Save Workflow",
+            "Keep a workflow document by its name",
+            save,
+            Workflows,
+            save,
+            saved
+        ),
+        method!(
+            "workflows.get",
+            "Get Workflow",
+            "Read a workflow document that is kept",
+            get,
+            Nothing,
+            get,
+            kept
+        ),
+        method!(
+            "workflows.list",
+            "List Workflows",
+            "List the workflow documents that are kept",
+            list,
+            Nothing,
+            list,
+            names
+        ),
+        method!(
+            "workflows.versions",
+            "List Workflow Versions",
+            "List what happened to a workflow document",
+            versions,
+            Nothing,
+            versions,
+            events
+        ),
+        method!(
+            "workflows.diff",
+            "Compare Workflows",
+            "Say what is different between two versions of a workflow document",
+            diff,
+            Nothing,
+            diff,
+            compared
+        ),
+        method!(
+            "workflows.delete",
+            "Delete Workflow",
+            "Delete all versions of a workflow document",
+            one,
+            Workflows,
+            delete,
+            deleted
+        ),
+        method!(
+            "workflows.run",
+            "Run Workflow",
+            "Create the tasks of one run of a workflow document that is kept, and begin it",
+            run,
+            Flows,
+            run,
+            run_of_kept
+        ),
+        method!(
+            "workflows.progress",
+            "Workflow Progress",
+            "Say how far a run has come",
+            progress,
+            Nothing,
+            progress,
+            progress_of
+        ),
     ]
 }
 
-async fn created(service: &Service, call: &Call) -> Result<Box<RawValue>, RpcError> {
+/// What was found, or why it was not.
+fn fit<T>(
+    service: &Service,
+    asked: Result<Result<T, UnfitWorkflow>, Error>,
+) -> Result<T, RpcError> {
+    answer(service, asked)?.map_err(|unfit| refusals::unfit_workflow(&unfit))
+}
+
+async fn validated(service: &Service, call: &Call) -> Answer {
+    let p = validate::Params::read(&call.params)?;
+    let report = service.validate_workflow(&call.context, p.document, p.strict);
+    let report = answer(service, report.await)?;
+    Ok(replies::workflow_report(&report))
+}
+
+async fn played(service: &Service, call: &Call) -> Answer {
+    let p = dry_run::Params::read(&call.params)?;
+    let played = service.dry_run_workflow(&call.context, p.0).await;
+    Ok(replies::played(&fit(service, played)?))
+}
+
+async fn created(service: &Service, call: &Call) -> Answer {
     let p = create::Params::read(&call.params)?;
-    let create = CreateWorkflow {
-        document: p.document,
-        strict: p.strict,
-        trigger: p.trigger,
-        user_id: p.user_id,
-        execute: p.execute,
-    };
-    let created = answer(
-        service,
-        service.create_workflow(&call.context, create).await,
-    )?;
-    match created {
-        Ok(created) => Ok(replies::workflow(&created)),
-        Err(unfit) => Err(refusals::unfit_workflow(&unfit)),
-    }
+    let created = service.create_workflow(&call.context, p.0).await;
+    Ok(replies::workflow(&fit(service, created)?, None))
+}
+
+async fn saved(service: &Service, call: &Call) -> Answer {
+    let p = save::Params::read(&call.params)?;
+    let saved = service.save_workflow(&call.context, p.owner, p.document, p.strict);
+    Ok(replies::saved_workflow(&fit(service, saved.await)?))
+}
+
+async fn kept(service: &Service, call: &Call) -> Answer {
+    let p = get::Params::read(&call.params)?;
+    let member = p.version.map_or("name", |_| "version");
+    let found = service.kept_document(&call.context, p.kept, p.version);
+    let found = answer(service, found.await)?.ok_or(UnfitWorkflow::Absent(member));
+    let found = found.map_err(|unfit| refusals::unfit_workflow(&unfit))?;
+    Ok(replies::kept_workflow(&found))
+}
+
+async fn names(service: &Service, call: &Call) -> Answer {
+    let p = list::Params::read(&call.params)?;
+    let found = service.kept_workflows(&call.context, p.owner, p.after, p.limit);
+    let found = answer(service, found.await)?;
+    Ok(replies::kept_workflows(&found, p.limit))
+}
+
+async fn events(service: &Service, call: &Call) -> Answer {
+    let p = versions::Params::read(&call.params)?;
+    let found = service.workflow_versions(&call.context, p.kept, p.before, p.limit);
+    let found = answer(service, found.await)?;
+    Ok(replies::workflow_events(&found, p.limit))
+}
+
+async fn compared(service: &Service, call: &Call) -> Answer {
+    let p = diff::Params::read(&call.params)?;
+    let compared = service.compare_workflows(&call.context, p.kept, p.from, p.newer);
+    Ok(replies::compared_workflows(&fit(service, compared.await)?))
+}
+
+async fn deleted(service: &Service, call: &Call) -> Answer {
+    let p = one::Params::read(&call.params)?;
+    let deleted = service.delete_workflow(&call.context, p.0).await;
+    Ok(replies::workflow_deleted(answer(service, deleted)?))
+}
+
+async fn run_of_kept(service: &Service, call: &Call) -> Answer {
+    let p = run::Params::read(&call.params)?;
+    let created = service.run_workflow(&call.context, p.0).await;
+    let (version, created) = fit(service, created)?;
+    Ok(replies::workflow(&created, Some(version)))
+}
+
+async fn progress_of(service: &Service, call: &Call) -> Answer {
+    let p = progress::Params::read(&call.params)?;
+    let progress = service.progress(&call.context, p.root_task_id).await;
+    Ok(replies::workflow_progress(&answer(service, progress)?))
 }

@@ -18,6 +18,7 @@ pub mod get;
 pub mod history;
 pub mod list;
 pub mod nothing;
+mod owner;
 pub mod resubscribe;
 pub mod retry;
 pub mod secrets;

@@ -2,7 +2,7 @@
 
 use super::super::error::{ErrorKind, RpcError};
 use super::super::replies;
-use crate::application::api::workflows::{Fault, UnfitWorkflow, WIRING};
+use crate::application::api::workflows::{Fault, UnfitWorkflow, Unplayable, WIRING};
 use serde_json::{Value, json};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::limits::{VIOLATIONS_MAX, cut};
@@ -81,6 +81,37 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
             return RpcError::invalid_params(vec![violation]);
         }
         UnfitWorkflow::Tasks(violations) => return RpcError::invalid_params(violations.clone()),
+        UnfitWorkflow::Absent(member) => {
+            let (reason, expected) = match *member {
+                "name" => (
+                    "names no workflow that is kept",
+                    "a name of `workflows.list`",
+                ),
+                _ => (
+                    "names no version that is kept",
+                    "a version of `workflows.versions` that is kept",
+                ),
+            };
+            let violation = Violation::of(member, reason, expected, &Value::Null);
+            return RpcError::new(ErrorKind::WorkflowNotFound, vec![violation]);
+        }
+        UnfitWorkflow::Unplayable(unplayable) => {
+            let field = match unplayable {
+                Unplayable::Trigger(_) => "trigger",
+                Unplayable::Tasks(_) => "document",
+                Unplayable::UnknownPhase(_) | Unplayable::NoObject(_) | Unplayable::TooLarge => {
+                    "outputs"
+                }
+            };
+            let expected = "outputs by names of phases: an object each, or a list of objects; with inputs at most as large as a request";
+            let violation = Violation::of(field, unplayable.to_string(), expected, &Value::Null);
+            return RpcError::invalid_params(vec![violation]);
+        }
+        UnfitWorkflow::NoRoom(refusal) => {
+            let expected = "fewer or smaller workflows of this owner";
+            let violation = Violation::of("document", refusal.to_string(), expected, &Value::Null);
+            return RpcError::invalid_params(vec![violation]);
+        }
     };
     let violations = faults.iter().map(|fault| {
         let mut path = vec![PathSegment::from("document")];

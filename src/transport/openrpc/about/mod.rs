@@ -91,6 +91,7 @@ pub fn set_up() -> Value {
             "name": "ci", "kind": "service", "scopes": ["tasks:read", "tasks:run"], "note": "for the examples",
             "id": tokens::TOKEN,
         }},
+        {"method": "workflows.save", "params": {"document": workflows::DOCUMENT}},
         {"method": "secrets.set", "params": {"name": secrets::NAME, "value": "an-example-of-a-secret"}},
         declared,
         printed,

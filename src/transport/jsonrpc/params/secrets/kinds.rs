@@ -1,12 +1,12 @@
 //! Kinds of values that only secrets have.
 
 use super::super::super::reader::{Fault, Kind, Reader, Refusal};
+use super::super::owner::OwnerKind;
 use crate::application::api::Secret;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_auth::{SECRET_BYTES, SecretName};
 use taskledger_domain::Violation;
-use taskledger_domain::limits::KEY_CHARS_MAX;
 
 /// Stands for what must not be repeated.
 const HIDDEN: &str = "***";
@@ -71,34 +71,11 @@ impl Kind for ValueOfSecret {
     }
 }
 
-/// Whose secrets: the `user_id` of flows, or empty.
-#[derive(Debug, Clone, Copy)]
-struct OwnerOfSecret;
-
-impl Kind for OwnerOfSecret {
-    type Out = Arc<str>;
-
-    fn schema(&self) -> Value {
-        json!({"type": "string", "maxLength": KEY_CHARS_MAX})
-    }
-
-    fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {
-        let expected = || format!("a string of at most {KEY_CHARS_MAX} characters");
-        let text = value
-            .as_str()
-            .ok_or_else(|| Fault::new("not a string", expected()))?;
-        if text.chars().count() > KEY_CHARS_MAX {
-            return Err(Fault::new("too long", expected()).into());
-        }
-        Ok(Arc::from(text))
-    }
-}
-
 /// Asks for `owner`.
 pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",
-        OwnerOfSecret,
+        OwnerKind,
         "The user whose flows may use it; needs `users:any` unless it is the caller. Empty: flows without a user, which is also what is meant without authentication.",
     )
 }

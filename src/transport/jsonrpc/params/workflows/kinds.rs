@@ -1,8 +1,17 @@
-//! Kinds of values that only workflows have.
+//! Kinds of values that only workflows have, and members that several of their methods take.
 
-use super::super::super::reader::{Fault, Kind, Reader, Refusal};
-use crate::application::api::workflows::Document;
+use super::super::super::reader::{BOOLEAN, Fault, Integer, Kind, Reader, Refusal, integer, text};
+use super::super::owner::OwnerKind;
+use super::super::work::kinds::NameText;
+use crate::application::api::workflows::{Document, VERSIONS_MAX};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+
+/// Entries in a page unless the caller says otherwise.
+const LIMIT_DEFAULT: u32 = 100;
+/// Entries in a page at most.
+const LIMIT_MAX: u64 = 1000;
 
 /// A document: its text, or JSON in place.
 pub(super) struct DocumentKind;
@@ -50,4 +59,68 @@ pub(super) fn document(reader: &mut Reader<'_>) -> Option<Document> {
         DocumentKind,
         "The workflow document: its text in YAML 1.2 or JSON, or the document itself as an object.",
     )
+}
+
+/// Whether warnings are errors.
+pub(super) fn strict(reader: &mut Reader<'_>) -> bool {
+    reader.with_default(
+        "strict",
+        BOOLEAN,
+        false,
+        "Whether unknown keys and what is probably a mistake are errors.",
+    )
+}
+
+/// What the run is started with.
+pub(super) fn trigger(reader: &mut Reader<'_>) -> Map<String, Value> {
+    let given = reader.optional(
+        "trigger",
+        ObjectKind,
+        "What the run is started with: `$trigger.key` in the document names members of it.",
+    );
+    given.unwrap_or_default()
+}
+
+/// Whose run it is.
+pub(super) fn user_id(reader: &mut Reader<'_>) -> Option<String> {
+    reader.optional(
+        "user_id",
+        text(KEY_CHARS_MAX),
+        "Whose run it is; without it the caller's.",
+    )
+}
+
+/// Whose documents are meant.
+pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
+    reader.optional(
+        "owner",
+        OwnerKind,
+        "The user whose workflows are meant; needs `users:any` unless it is the caller. Empty: those of nobody, which is also what is meant without authentication.",
+    )
+}
+
+/// By which name a document is kept.
+pub(super) fn name(reader: &mut Reader<'_>) -> Option<Arc<str>> {
+    reader.required(
+        "name",
+        NameText,
+        "The workflow: `info.name` of its document.",
+    )
+}
+
+/// The number of a version.
+pub(super) const fn version() -> Integer {
+    integer(1..=VERSIONS_MAX as u64)
+}
+
+/// Entries of a page.
+pub(super) fn limit(reader: &mut Reader<'_>) -> u32 {
+    let about = "Entries in the page, at most.";
+    let limit = reader.with_default(
+        "limit",
+        integer(1..=LIMIT_MAX),
+        u64::from(LIMIT_DEFAULT),
+        about,
+    );
+    u32::try_from(limit).unwrap_or(LIMIT_DEFAULT)
 }

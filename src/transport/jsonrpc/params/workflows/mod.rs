@@ -1,5 +1,14 @@
 //! Parameters of `workflows.*`.
 
 pub mod create;
+pub mod diff;
+pub mod dry_run;
+pub mod get;
 mod kinds;
+pub mod list;
+pub mod one;
+pub mod progress;
+pub mod run;
+pub mod save;
 pub mod validate;
+pub mod versions;

@@ -1,7 +1,7 @@
 //! `workflows.validate`.
 
-use super::super::super::reader::{BOOLEAN, Parameters, Reader};
-use super::kinds::document;
+use super::super::super::reader::{Parameters, Reader};
+use super::kinds::{document, strict};
 use crate::application::api::workflows::Document;
 use taskledger_domain::Violation;
 
@@ -17,12 +17,7 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let document = document(&mut reader);
-        let strict = reader.with_default(
-            "strict",
-            BOOLEAN,
-            false,
-            "Whether unknown keys and what is probably a mistake are errors.",
-        );
+        let strict = strict(&mut reader);
         reader.finish(|| {
             Some(Self {
                 document: document?,

@@ -1,0 +1,324 @@
+//! What is different between two versions of a workflow, and which differences break those who use it: callers, who
+//! give a trigger; workers, who get inputs and give outputs; readers of results.
+
+mod io;
+
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+use crate::limits;
+use crate::node::short;
+use crate::path::Path;
+use crate::types::Named;
+use crate::workflow::{Phase, Retry, Source, Validation, Workflow};
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where, in both documents or the one that has it: `workflow.report.inputs.revenue`.
+    pub path: String,
+    /// What happened to it.
+    pub kind: ChangeKind,
+    /// What was there, shortened.
+    pub before: Option<String>,
+    /// What is there now, shortened.
+    pub after: Option<String>,
+    /// Whom it breaks and how; `None` for a change that breaks nobody.
+    pub breaking: Option<&'static str>,
+}
+
+/// What happened to a place of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It is another one.
+    Changed,
+}
+
+impl ChangeKind {
+    /// The word for it in messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+/// All differences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    /// Those that break somebody first, then the others, each in the order of the newer document; at most
+    /// [`limits::CHANGES_MAX`].
+    pub changes: Vec<Change>,
+    /// How many there are in all.
+    pub count: usize,
+    /// How many of them break somebody.
+    pub breaking: usize,
+}
+
+impl Workflow {
+    /// What is different in `newer`, for those who used this version. A phase with another name is another phase.
+    /// Types are compared by what they accept: a type that is only written in another way is no difference. Types
+    /// that cannot be compared count as broken. Cost: O(size of both), and [`limits::TYPE_STEPS_MAX`] steps.
+    #[must_use]
+    pub fn diff(&self, newer: &Self) -> Diff {
+        let mut comparison = Comparison::new(self, newer);
+        comparison.document();
+        comparison.phases();
+        comparison.finish()
+    }
+}
+
+/// Both versions, and what was found.
+struct Comparison<'w> {
+    before: &'w Workflow,
+    after: &'w Workflow,
+    types: (Named, Named),
+    type_steps_left: u64,
+    breaking: Vec<Change>,
+    others: Vec<Change>,
+    breaking_count: usize,
+    count: usize,
+}
+
+impl<'w> Comparison<'w> {
+    fn new(before: &'w Workflow, after: &'w Workflow) -> Self {
+        let named = |workflow: &Workflow| Named::of(workflow.types.as_ref()).0;
+        Self {
+            before,
+            after,
+            types: (named(before), named(after)),
+            type_steps_left: limits::TYPE_STEPS_MAX,
+            breaking: Vec::new(),
+            others: Vec::new(),
+            breaking_count: 0,
+            count: 0,
+        }
+    }
+
+    fn finish(self) -> Diff {
+        let mut changes = self.breaking;
+        changes.extend(self.others);
+        changes.truncate(limits::CHANGES_MAX);
+        Diff {
+            changes,
+            count: self.count,
+            breaking: self.breaking_count,
+        }
+    }
+
+    /// Keeps a change, if there is one and room for it.
+    fn see(
+        &mut self,
+        path: &Path,
+        (before, after): (Option<&Value>, Option<&Value>),
+        breaking: Option<&'static str>,
+    ) {
+        let kind = match (before, after) {
+            (None, None) => return,
+            (None, Some(_)) => ChangeKind::Added,
+            (Some(_), None) => ChangeKind::Removed,
+            (Some(_), Some(_)) => ChangeKind::Changed,
+        };
+        self.count += 1;
+        self.breaking_count += usize::from(breaking.is_some());
+        let found = match breaking {
+            Some(_) => &mut self.breaking,
+            None => &mut self.others,
+        };
+        if found.len() < limits::CHANGES_MAX {
+            found.push(Change {
+                path: path.clone().into_text(),
+                kind,
+                before: before.map(shown),
+                after: after.map(shown),
+                breaking,
+            });
+        }
+    }
+
+    /// The same for a value that breaks nobody when it is another one.
+    fn note(&mut self, path: &Path, before: &Value, after: &Value) {
+        if before != after {
+            let side = |value| Some(value).filter(|value: &&Value| !value.is_null());
+            self.see(path, (side(before), side(after)), None);
+        }
+    }
+
+    fn document(&mut self) {
+        let (before, after) = (self.before, self.after);
+        let info = Path::default().key("info");
+        for (key, one, other) in [
+            ("name", &before.name, &after.name),
+            ("version", &before.version, &after.version),
+            ("description", &before.description, &after.description),
+        ] {
+            self.note(&info.key(key), &text(one), &text(other));
+        }
+        if before.validation != after.validation {
+            let (name, reason) = match after.validation {
+                Validation::Deep => (
+                    ["shallow", "deep"],
+                    "outputs that were accepted may be refused",
+                ),
+                Validation::Shallow => (["deep", "shallow"], "members of outputs are not checked"),
+            };
+            let [one, other] = name.map(Value::from);
+            self.see(
+                &Path::default().key("validation"),
+                (Some(&one), Some(&other)),
+                Some(reason),
+            );
+        }
+    }
+
+    fn phases(&mut self) {
+        let named = |workflow: &'w Workflow| -> HashMap<&'w str, &'w Phase> {
+            let phases = workflow.phases.iter();
+            phases.map(|phase| (phase.name.as_str(), phase)).collect()
+        };
+        let (before, after) = (named(self.before), named(self.after));
+        let needed = needed_of_trigger(self.before);
+        let all = Path::default().key("workflow");
+        for phase in &self.after.phases {
+            let path = all.key(&phase.name);
+            match before.get(phase.name.as_str()) {
+                Some(older) => self.phase(&path, older, phase),
+                None => self.see(&path, (None, Some(&text(&phase.assign))), None),
+            }
+            self.trigger(&path, phase, &needed);
+        }
+        for phase in &self.before.phases {
+            if !after.contains_key(phase.name.as_str()) {
+                let gone = text(&phase.assign);
+                let reason = "its results are gone, and its workers get nothing more";
+                self.see(&all.key(&phase.name), (Some(&gone), None), Some(reason));
+            }
+        }
+    }
+
+    fn phase(&mut self, path: &Path, before: &Phase, after: &Phase) {
+        if before.assign != after.assign {
+            self.see(
+                &path.key("assign"),
+                (Some(&text(&before.assign)), Some(&text(&after.assign))),
+                Some("other workers are needed"),
+            );
+        }
+        for (key, one, other) in [
+            ("title", &before.title, &after.title),
+            ("description", &before.description, &after.description),
+        ] {
+            self.note(&path.key(key), &text(one), &text(other));
+        }
+        for (key, one, other) in [
+            (
+                "depends_on",
+                sorted(&before.depends_on),
+                sorted(&after.depends_on),
+            ),
+            (
+                "constraints",
+                list(&before.constraints),
+                list(&after.constraints),
+            ),
+            (
+                "initial_state",
+                map(&before.initial_state),
+                map(&after.initial_state),
+            ),
+            ("retry", retry(before), retry(after)),
+        ] {
+            self.note(&path.key(key), &one, &other);
+        }
+        self.note_kept(path, before, after);
+        self.inputs(&path.key("inputs"), before, after);
+        self.outputs(&path.key("outputs"), before, after);
+    }
+
+    /// Keys that are not acted on.
+    fn note_kept(&mut self, path: &Path, before: &Phase, after: &Phase) {
+        let keys = after.kept.keys().chain(before.kept.keys());
+        let mut seen = HashSet::new();
+        for key in keys.filter(|key| seen.insert(key.as_str())) {
+            let of = |phase: &Phase| phase.kept.get(key).cloned().unwrap_or_default();
+            self.note(&path.key(key), &of(before), &of(after));
+        }
+    }
+
+    /// What a phase takes from the trigger that no run needed before.
+    fn trigger(&mut self, path: &Path, phase: &Phase, needed: &HashSet<&str>) {
+        for (key, input) in &phase.inputs {
+            let Source::Trigger { key: member, .. } = &input.source else {
+                continue;
+            };
+            let is_needed = input.required && input.default.is_none();
+            if is_needed && !needed.contains(member.as_str()) {
+                self.see(
+                    &path.key("inputs").key(key),
+                    (None, Some(&text(&input.reference))),
+                    Some("runs that were started without it wait for it"),
+                );
+            }
+        }
+    }
+}
+
+/// The members of a trigger without which a phase of the workflow cannot begin.
+fn needed_of_trigger(workflow: &Workflow) -> HashSet<&str> {
+    let inputs = workflow.phases.iter().flat_map(|phase| &phase.inputs);
+    let needed = inputs.filter_map(|(_, input)| match &input.source {
+        Source::Trigger { key, .. } if input.required && input.default.is_none() => {
+            Some(key.as_str())
+        }
+        Source::Trigger { .. } | Source::Phase { .. } | Source::InitialState { .. } => None,
+    });
+    needed.collect()
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => short(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            short(&value.to_string())
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    match text {
+        "" => Value::Null,
+        text => Value::from(text),
+    }
+}
+
+fn list(names: &[String]) -> Value {
+    match names {
+        [] => Value::Null,
+        names => Value::from(names),
+    }
+}
+
+/// Names whose order means nothing.
+fn sorted(names: &[String]) -> Value {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    list(&names)
+}
+
+fn map(map: &serde_json::Map<String, Value>) -> Value {
+    match map.is_empty() {
+        true => Value::Null,
+        false => Value::from(map.clone()),
+    }
+}
+
+fn retry(phase: &Phase) -> Value {
+    phase.retry.as_ref().map_or(Value::Null, Retry::params)
+}

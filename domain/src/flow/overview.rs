@@ -1,0 +1,132 @@
+//! How far everything below a task has come, in one look: counts, who waits for a person, who cannot be claimed.
+
+use super::Capacity;
+use super::dialogues::Waits;
+use super::explain::TaskRef;
+use super::lines::Standing;
+use super::state::{Flow, NONE};
+use crate::task::{Progress, Status};
+use crate::{TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Tasks listed for one reason; the rest is counted.
+pub const OVERVIEW_LISTED_MAX: usize = 100;
+
+/// What is below a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overview {
+    /// The task itself.
+    pub task: TaskRef,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Everything below it, by status; of the pending ones, those that only a slot or a worker is missing to are ready.
+    pub counts: Counts,
+    /// Those that wait for a person, in the order of the tree.
+    pub suspended: Few<(TaskRef, Waits)>,
+    /// Those whose turn it is and that no worker may claim, with the references that have no value.
+    pub lacking: Few<(TaskRef, Vec<String>)>,
+}
+
+/// Tasks by what has become of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// All of them.
+    pub total: usize,
+    /// Not begun.
+    pub pending: usize,
+    /// Of these: it is their turn.
+    pub ready: usize,
+    /// Begun; those that wait for a person among them.
+    pub in_progress: usize,
+    /// Of these: they wait for a person.
+    pub suspended: usize,
+    /// Done.
+    pub completed: usize,
+    /// Failed.
+    pub failed: usize,
+    /// Cancelled.
+    pub cancelled: usize,
+}
+
+/// The beginning of a list, and how many more there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Few<T> {
+    /// At most [`OVERVIEW_LISTED_MAX`].
+    pub items: Vec<T>,
+    /// Those left out.
+    pub more: usize,
+}
+
+impl<T> Few<T> {
+    const fn new() -> Self {
+        Self {
+            items: Vec::new(),
+            more: 0,
+        }
+    }
+
+    fn add(&mut self, item: impl FnOnce() -> T) {
+        if self.items.len() < OVERVIEW_LISTED_MAX {
+            self.items.push(item());
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+impl Flow {
+    /// What is below a live task; `None` for any other id. Cost: O(subtree).
+    #[must_use]
+    pub fn overview(
+        &self,
+        id: TaskId,
+        now: Timestamp,
+        capacity: &dyn Capacity,
+    ) -> Option<Overview> {
+        let root = self.live(id)?;
+        let mut overview = Overview {
+            task: self.task_ref(root),
+            progress: self.progress_of(root),
+            counts: Counts::default(),
+            suspended: Few::new(),
+            lacking: Few::new(),
+        };
+        // The first is the root.
+        for i in self.subtree(root).into_iter().skip(1) {
+            self.add_to(&mut overview, i, now, capacity);
+        }
+        Some(overview)
+    }
+
+    fn add_to(&self, overview: &mut Overview, i: u32, now: Timestamp, capacity: &dyn Capacity) {
+        let task = self.at(i);
+        let counts = &mut overview.counts;
+        counts.total += 1;
+        match task.status {
+            Status::Pending => {
+                counts.pending += 1;
+                let is_due =
+                    task.run != NONE && task.unsatisfied == 0 && task.next_attempt_at <= now;
+                if !is_due || task.is_group() {
+                    return;
+                }
+                if task.lacking && self.standing(task.line(), capacity) == Standing::Remote {
+                    let refs = || (self.task_ref(i), self.unresolvable(task.id));
+                    overview.lacking.add(refs);
+                } else {
+                    counts.ready += 1;
+                }
+            }
+            Status::InProgress => {
+                counts.in_progress += 1;
+                if let Some(waits) = self.waits(task.id) {
+                    counts.suspended += 1;
+                    overview.suspended.add(|| (self.task_ref(i), waits));
+                }
+            }
+            Status::Completed => counts.completed += 1,
+            Status::Failed => counts.failed += 1,
+            Status::Cancelled => counts.cancelled += 1,
+        }
+    }
+}

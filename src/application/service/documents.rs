@@ -1,0 +1,297 @@
+//! Workflow documents that are kept by name. They lie beside the log, so any node answers.
+
+use super::Service;
+use super::auth::user_for;
+use super::workflows::{Read, Start, read};
+use crate::application::api::workflows::{
+    Compared, CreatedWorkflow, Document, Event, Form, Kept, KeptDocument, Newer, RunWorkflow,
+    SavedWorkflow, UnfitWorkflow, Version,
+};
+use crate::application::api::{Error, Failure};
+use crate::application::authorize::{UseCase, authorize};
+use crate::application::context::Context;
+use std::sync::Arc;
+use taskledger_documents::{NewVersion, Owner};
+
+/// What a caller is told to wait when the store of documents does not answer, in milliseconds.
+const AWAY_RETRY_MS: u64 = 1000;
+
+impl Service {
+    /// Keeps a document as the newest version of its name, unless the newest is equal to it. `owner` as in [`Kept`].
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why it is not kept.
+    pub async fn save_workflow(
+        &self,
+        context: &Context,
+        owner: Option<Arc<str>>,
+        document: Document,
+        strict: bool,
+    ) -> Result<Result<SavedWorkflow, UnfitWorkflow>, Error> {
+        self.admit(context, UseCase::SaveWorkflow)?;
+        let owner = owner_for(context, owner)?;
+        let text = match &document {
+            Document::Text(text) => (Form::Text, Arc::<str>::from(text.as_str())),
+            Document::Json(value) => (Form::Json, Arc::from(value.to_string())),
+        };
+        let Read { workflow, warnings } = match read(document, strict).await? {
+            Ok(read) => read,
+            Err(faults) => return Ok(Err(UnfitWorkflow::Document(faults))),
+        };
+        let new = NewVersion {
+            name: Arc::from(workflow.name.as_str()),
+            info_version: Arc::from(workflow.version.as_str()),
+            hash: Arc::from(workflow.hash.as_str()),
+            form: text.0,
+            text: text.1,
+            by: context.caller.actor().clone(),
+            at: self.app.clock.now(),
+        };
+        let saved = match self.documents.save(&owner, &new).await? {
+            Ok(saved) => saved,
+            Err(refusal) => return Ok(Err(UnfitWorkflow::NoRoom(refusal))),
+        };
+        let diff = match saved.previous {
+            None => None,
+            Some(before) => {
+                let version = (Some(before), "name");
+                let before = self.kept_workflow(&owner, &new.name, version).await?;
+                let now = workflow.clone();
+                match before {
+                    Ok((_, before)) => Some(blocking(move || before.workflow.diff(&now)).await?),
+                    // It was deleted meanwhile, or has faults that an earlier release did not know.
+                    Err(_) => None,
+                }
+            }
+        };
+        Ok(Ok(SavedWorkflow {
+            version: saved.version,
+            is_new: saved.is_new,
+            diff,
+            warnings,
+            not_acted_on: workflow.not_acted_on,
+        }))
+    }
+
+    /// A version of a document that is kept, the newest unless one is asked for; `None` if it is not kept.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn kept_document(
+        &self,
+        context: &Context,
+        kept: Kept,
+        version: Option<u32>,
+    ) -> Result<Option<KeptDocument>, Error> {
+        self.admit(context, UseCase::GetWorkflow)?;
+        let owner = owner_for(context, kept.owner)?;
+        let found = self.documents.document(&owner, &kept.name, version).await?;
+        found.map(shown).transpose()
+    }
+
+    /// The newest versions of the documents of an owner, by name, at most `limit` of those behind `after`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn kept_workflows(
+        &self,
+        context: &Context,
+        owner: Option<Arc<str>>,
+        after: Option<Arc<str>>,
+        limit: u32,
+    ) -> Result<Vec<Version>, Error> {
+        self.admit(context, UseCase::ListWorkflows)?;
+        let owner = owner_for(context, owner)?;
+        Ok(self.documents.names(&owner, after, limit).await?)
+    }
+
+    /// What happened to a name, newest first, at most `limit` of the events before version `before`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn workflow_versions(
+        &self,
+        context: &Context,
+        kept: Kept,
+        before: Option<u32>,
+        limit: u32,
+    ) -> Result<Vec<Event>, Error> {
+        self.admit(context, UseCase::ListWorkflowVersions)?;
+        let owner = owner_for(context, kept.owner)?;
+        let events = self.documents.events(&owner, &kept.name, before, limit);
+        Ok(events.await?)
+    }
+
+    /// What is different between two versions of a name; `from` absent: the version before `newer`, or the newest when
+    /// that is a document of the call.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why nothing can be compared.
+    pub async fn compare_workflows(
+        &self,
+        context: &Context,
+        kept: Kept,
+        from: Option<u32>,
+        newer: Newer,
+    ) -> Result<Result<Compared, UnfitWorkflow>, Error> {
+        self.admit(context, UseCase::DiffWorkflow)?;
+        let owner = owner_for(context, kept.owner)?;
+        let (to, after) = match newer {
+            Newer::Version(version) => {
+                let version = (version, "to");
+                match self.kept_workflow(&owner, &kept.name, version).await? {
+                    Ok((number, after)) => (Some(number), after),
+                    Err(unfit) => return Ok(Err(unfit)),
+                }
+            }
+            Newer::Document(document) => match read(document, false).await? {
+                Ok(after) => (None, after),
+                Err(faults) => return Ok(Err(UnfitWorkflow::Document(faults))),
+            },
+        };
+        let from = match (from, to) {
+            (Some(from), _) => Some(from),
+            (None, None) => None,
+            (None, Some(to)) => match self.before(&owner, &kept.name, to).await? {
+                Some(before) => Some(before),
+                // The first is compared with itself: nothing is different.
+                None => Some(to),
+            },
+        };
+        let version = (from, "from");
+        let (from, before) = match self.kept_workflow(&owner, &kept.name, version).await? {
+            Ok(found) => found,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let diff = blocking(move || before.workflow.diff(&after.workflow)).await?;
+        Ok(Ok(Compared { from, to, diff }))
+    }
+
+    /// Deletes all versions of a name; says whether there were any.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_workflow(&self, context: &Context, kept: Kept) -> Result<bool, Error> {
+        self.admit(context, UseCase::DeleteWorkflow)?;
+        let owner = owner_for(context, kept.owner)?;
+        let by = (context.caller.actor().clone(), self.app.clock.now());
+        Ok(self.documents.delete(&owner, &kept.name, by).await?)
+    }
+
+    /// Creates the tasks of one run of a document that is kept, and begins it if that is asked for. As
+    /// [`Service::create_workflow`] with that document. A call under an idempotency key runs the version that the first
+    /// call with that key ran.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why the document gives no tasks.
+    pub async fn run_workflow(
+        &self,
+        context: &Context,
+        run: RunWorkflow,
+    ) -> Result<Result<(u32, CreatedWorkflow), UnfitWorkflow>, Error> {
+        authorize(context, super::workflows::use_case(run.execute))?;
+        self.limits.rate(context, UseCase::GetWorkflow, 1)?;
+        let owner = owner_for(context, run.kept.owner)?;
+        let name = run.kept.name;
+        let version = match (run.version, &context.idempotency) {
+            (Some(version), _) => Some(version),
+            (None, None) => None,
+            (None, Some(idempotency)) => {
+                let caller = context.caller.actor().clone();
+                let by = (caller, idempotency.key.clone(), self.app.clock.now());
+                match self.documents.pin(&owner, &name, by).await? {
+                    Some(version) => Some(version),
+                    None => return Ok(Err(UnfitWorkflow::Absent("name"))),
+                }
+            }
+        };
+        let version = (version, "version");
+        let (number, read) = match self.kept_workflow(&owner, &name, version).await? {
+            Ok(found) => found,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let start = Start {
+            trigger: run.trigger,
+            user_id: run.user_id,
+            execute: run.execute,
+        };
+        let created = self.create_run(context, read, start).await?;
+        Ok(created.map(|created| (number, created)))
+    }
+
+    /// The number of the version that was kept before another one.
+    async fn before(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+        version: u32,
+    ) -> Result<Option<u32>, Error> {
+        let before = self.documents.events(owner, name, Some(version), 1).await?;
+        let kept = before.first().filter(|event| event.is_kept);
+        Ok(kept.map(|event| event.version.version))
+    }
+
+    /// A version that is kept, read; the newest unless one is asked for, by a member of this name.
+    async fn kept_workflow(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+        (version, member): (Option<u32>, &'static str),
+    ) -> Result<Result<(u32, Read), UnfitWorkflow>, Error> {
+        let Some(found) = self.documents.document(owner, name, version).await? else {
+            let member = version.map_or("name", |_| member);
+            return Ok(Err(UnfitWorkflow::Absent(member)));
+        };
+        let KeptDocument { version, document } = shown(found)?;
+        // What was saved had no faults, as far as the release of that time knew.
+        let read = read(document, false).await?;
+        Ok(match read {
+            Ok(read) => Ok((version.version, read)),
+            Err(faults) => Err(UnfitWorkflow::Document(faults)),
+        })
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Failure::ShuttingDown.into())
+}
+
+fn shown(found: taskledger_documents::Document) -> Result<KeptDocument, Error> {
+    let document = match found.form {
+        Form::Text => Document::Text(found.text.to_string()),
+        Form::Json => Document::Json(serde_json::from_str(&found.text).map_err(|error| {
+            Failure::Workflows(format!("a saved document is no JSON: {error}"))
+        })?),
+    };
+    Ok(KeptDocument {
+        version: found.version,
+        document,
+    })
+}
+
+/// Whose documents are meant.
+fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<Owner, Error> {
+    Ok(Owner {
+        tenant: context.caller.tenant().clone(),
+        user: user_for(context, asked)?,
+    })
+}
+
+impl From<taskledger_documents::Error> for Error {
+    fn from(error: taskledger_documents::Error) -> Self {
+        use taskledger_documents::Error as Stored;
+        match error {
+            Stored::Database(_) | Stored::Late => {
+                tracing::warn!(%error, "a call did not reach the store of workflows");
+                Self::Busy {
+                    reason: "the store of workflows does not answer".to_owned(),
+                    retry_after_ms: AWAY_RETRY_MS,
+                }
+            }
+            Stored::Damaged(_) => Failure::Workflows(error.to_string()).into(),
+        }
+    }
+}
