@@ -1,7 +1,9 @@
-//! `taskledger workflows`: documents of RFC-0024. `validate` needs no server.
+//! `taskledger workflows`: documents of RFC-0024. `validate` and `dry-run` need no server.
+
+mod kept;
 
 use super::input::{read_object, read_text};
-use super::output::{Output, member, printable, table};
+use super::output::{Output, counted, member, printable, table};
 use super::tasks::Params;
 use super::{Api, CliError, Remote};
 use clap::Subcommand;
@@ -18,9 +20,12 @@ Examples:
   taskledger workflows dry-run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}' --outputs outputs.json
   taskledger workflows run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}'
   taskledger workflows run report.yaml --trigger-file trigger.json --user ann
+  taskledger workflows save report.yaml
+  taskledger workflows diff 'Quarterly report' --file report.yaml
+  taskledger workflows run --saved 'Quarterly report' --trigger '{\"quarter\": \"2026-Q1\"}'
 
 `validate` and `dry-run` read the file themselves and ask no server. They exit with 1 when the document has errors,
-`dry-run` also when a phase does not complete. Outputs are {phase: output, or [outputs] of one completion each};
+`dry-run` also when a phase does not complete, `diff` when a change breaks callers, workers or readers of results. Outputs are {phase: output, or [outputs] of one completion each};
 the output {\"$fail\": reason} fails an attempt.")]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -35,6 +40,20 @@ enum Command {
     DryRun(DryRun),
     /// Create the tasks of one run of a document, and begin it
     Run(Box<Run>),
+    /// Keep a document by its name, as the newest version
+    Save(Box<kept::Save>),
+    /// List the documents that are kept
+    List(Box<kept::List>),
+    /// Print a document that is kept
+    Show(Box<kept::Show>),
+    /// List what happened to a document
+    Versions(Box<kept::Versions>),
+    /// Say what is different between two versions, or a version and a file
+    Diff(Box<kept::Diff>),
+    /// Delete all versions of a document
+    Delete(Box<kept::Delete>),
+    /// Say how far a run has come
+    Progress(Box<kept::Progress>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -78,8 +97,21 @@ struct DocumentFile {
 struct Run {
     #[command(flatten)]
     remote: Remote,
-    #[command(flatten)]
-    document: DocumentFile,
+    /// The document in YAML or JSON; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "saved")]
+    file: Option<String>,
+    /// Take unknown keys and what is probably a mistake for errors
+    #[arg(long)]
+    strict: bool,
+    /// A document that the server keeps, in place of FILE
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "strict"])]
+    saved: Option<String>,
+    /// Its version; the newest without it
+    #[arg(long, value_name = "N", requires = "saved")]
+    version: Option<u32>,
+    /// Whose it is, if it is not yours
+    #[arg(long, value_name = "USER", requires = "saved")]
+    owner: Option<String>,
     #[command(flatten)]
     trigger: Trigger,
     /// Whose run it is, if not yours
@@ -96,6 +128,13 @@ pub(super) async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, 
         Command::Validate(args) => validate(&args.document, out),
         Command::DryRun(args) => dry_run(&args, out),
         Command::Run(args) => run(*args, out).await,
+        Command::Save(args) => kept::save(*args, out).await,
+        Command::List(args) => kept::list(*args, out).await,
+        Command::Show(args) => kept::show(*args, out).await,
+        Command::Versions(args) => kept::versions(*args, out).await,
+        Command::Diff(args) => kept::diff(*args, out).await,
+        Command::Delete(args) => kept::delete(*args, out).await,
+        Command::Progress(args) => kept::progress(*args, out).await,
     }
 }
 
@@ -109,19 +148,27 @@ fn validate(document: &DocumentFile, out: &mut Output) -> Result<ExitCode, CliEr
     let is_valid = report.workflow.is_some();
     if out.is_json() {
         let faults = |faults: &[Fault]| faults.iter().map(shown).collect::<Vec<_>>();
-        out.value(&json!({
+        let mut told = json!({
             "valid": is_valid,
             "errors": faults(&report.errors),
             "warnings": faults(&report.warnings),
-        }))?;
-    } else {
-        tell(&report, &document.file, &text, out)?;
+        });
         if let Some(workflow) = &report.workflow {
-            let (name, phases) = (printable(&workflow.name), workflow.phases.len());
-            out.line(format!(
-                "{}: `{name}`, {phases} phases, no errors",
-                document.file
-            ))?;
+            told["workflow"] = json!({
+                "name": workflow.name,
+                "version": workflow.version,
+                "hash": workflow.hash,
+                "phases": workflow.phases.iter().map(|phase| &phase.name).collect::<Vec<_>>(),
+                "not_acted_on": workflow.not_acted_on,
+            });
+        }
+        out.value(&told)?;
+    } else {
+        told(&report, &document.file, &text, out)?;
+        if let Some(workflow) = &report.workflow {
+            let phases = counted(workflow.phases.len() as u64, "phase", "phases");
+            let (file, name) = (&document.file, printable(&workflow.name));
+            out.line(format!("{file}: `{name}`, {phases}, no errors"))?;
         }
     }
     Ok(ExitCode::from(u8::from(!is_valid)))
@@ -136,10 +183,17 @@ fn shown(fault: &Fault) -> Value {
 }
 
 /// Errors, then warnings, each with its line.
-fn tell(report: &Report, file: &str, text: &str, out: &mut Output) -> io::Result<()> {
+fn told(report: &Report, file: &str, text: &str, out: &mut Output) -> io::Result<()> {
     let lines: Vec<&str> = text.lines().collect();
     let errors = report.errors.iter().map(|fault| ("error", fault));
     let warnings = report.warnings.iter().map(|fault| ("warning", fault));
+    let workflow = report.workflow.iter();
+    for path in workflow.flat_map(|workflow| &workflow.not_acted_on) {
+        out.line(format!(
+            "{file}: note: {}: has no effect here",
+            printable(path)
+        ))?;
+    }
     for (kind, fault) in errors.chain(warnings) {
         let place = match (fault.line, fault.column) {
             (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
@@ -185,21 +239,33 @@ fn pointed_at(number: u32, column: u32, line: &str) -> [String; 2] {
 }
 
 async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
-    let text = text_of(&args.document.file)?;
-    let report = read(&text, args.document.strict);
-    if report.workflow.is_none() && !out.is_json() {
-        tell(&report, &args.document.file, &text, out)?;
-        return Ok(ExitCode::FAILURE);
-    }
+    let (method, what) = match (args.saved, args.file) {
+        (Some(name), _) => {
+            let what = Params::default().with("name", name);
+            let what = what.maybe("version", args.version);
+            ("workflows.run", what.maybe("owner", args.owner))
+        }
+        (None, file) => {
+            let file = file.unwrap_or_else(|| "-".to_owned());
+            let text = text_of(&file)?;
+            let report = read(&text, args.strict);
+            if !out.is_json() {
+                told(&report, &file, &text, out)?;
+                if report.workflow.is_none() {
+                    return Ok(ExitCode::FAILURE);
+                }
+            }
+            let what = Params::default().with("document", text);
+            ("workflows.create", what.with("strict", args.strict))
+        }
+    };
     let trigger = args.trigger.read()?;
-    let params = Params::default()
-        .with("document", text)
-        .with("strict", args.document.strict)
+    let params = what
         .with("execute", !args.no_start)
         .maybe("trigger", trigger.map(Value::Object))
         .maybe("user_id", args.user)
         .build();
-    let created = args.remote.api()?.call("workflows.create", params).await?;
+    let created = args.remote.api()?.call(method, params).await?;
     if out.is_json() {
         out.value(&created)?;
     } else {
