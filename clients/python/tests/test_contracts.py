@@ -15,8 +15,10 @@ from typing import Any
 
 import taskledger
 from taskledger import (
+    AsyncClient,
     AsyncWorker,
     InputWiringError,
+    InvalidParams,
     MissingOutputError,
     OutputTypeMismatchError,
     UnresolvableInputError,
@@ -35,8 +37,10 @@ def text(section: str) -> str:
 
 
 class Contracts(OnServer):
-    def create(self, document: Any, trigger: Any = None) -> Any:
-        created = self.client.workflows_create(document, trigger=trigger, execute=True)
+    def create(self, document: Any, trigger: Any = None, key: str | None = None) -> Any:
+        created = self.client.workflows_create(
+            document, trigger=trigger, execute=True, idempotency_key=key
+        )
         self.addCleanup(self.end, created["root_task_id"])
         return created
 
@@ -325,6 +329,21 @@ class Contracts(OnServer):
         self.assertEqual(
             (schemas["method"], schemas["workflow"]["title"]), ("analyst", "Analyze Findings")
         )
+
+    def test_7_one_key_creates_one_run(self) -> None:
+        first = self.create(text("1.1"), key="one run")
+
+        async def again() -> Any:
+            async with AsyncClient(self.server.url) as client:
+                report = await client.workflows_validate(text("1.1"), strict=True)
+                self.assertEqual((report["valid"], report["errors"]), (True, []))
+                return await client.workflows_create(
+                    text("1.1"), execute=True, idempotency_key="one run"
+                )
+
+        self.assertEqual(asyncio.run(again()), first)
+        with self.assertRaises(InvalidParams):
+            self.create(text("1.2"), key="one run")
 
     # 9: incremental adoption.
 

@@ -296,6 +296,15 @@ test("7: inputs and outputs of each phase are those of its task", options, async
   await client.cancel(created.root_task_id, { cascade: true });
 });
 
+test("7: one key creates one run", options, async () => {
+  const document = await text("1.1");
+  const [a, b] = await Promise.all([1, 2].map(() => client.workflows.create(document, { execute: true }, { idempotencyKey: "one run" })));
+  assert.deepEqual(a, b);
+  const another = client.workflows.create(await text("1.2"), { execute: true }, { idempotencyKey: "one run" });
+  await refusal(InvalidParamsError, another);
+  await client.cancel(a.root_task_id, { cascade: true });
+});
+
 // 9: incremental adoption.
 
 test("9: what is not declared is not checked", options, async () => {
