@@ -129,6 +129,7 @@ class Requests(unittest.TestCase):
     def test_calls_that_change_tasks_get_a_key(self) -> None:
         for method, has in [
             ("tasks.create", True),
+            ("workflows.create", True),
             ("webhooks.create", False),
             ("tasks.get", False),
             ("tasks.claim", False),
@@ -142,6 +143,10 @@ class Requests(unittest.TestCase):
         for method, params, key, expected in [
             ("tasks.create", {}, None, True),
             ("tasks.claim", {}, None, True),
+            ("tasks.suspend", {}, None, True),
+            ("tasks.respond", {}, None, True),
+            ("workflows.create", {}, None, True),
+            ("workflows.validate", {}, None, True),
             ("workers.drain", {}, None, True),
             ("tokens.create", {}, None, False),
             ("tokens.create", {"id": "a"}, None, True),

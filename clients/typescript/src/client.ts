@@ -31,6 +31,8 @@ import type {
   TaskTree,
   WorkerMethod,
   WorkerPresence,
+  Workflow,
+  WorkflowReport,
 } from "./types.js";
 
 /** How a client reaches its server, and how long it tries. */
@@ -65,16 +67,19 @@ const KEYED: ReadonlySet<string> = new Set([
   "tasks.cancel",
   "tasks.copy",
   "tasks.retry",
+  "workflows.create",
 ]);
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(workflows\.validate|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {
   /** Claims, leases and the directory of workers. */
   readonly workers: WorkersClient;
+  /** Workflow documents. */
+  readonly workflows: WorkflowsClient;
   readonly #transport: Transport;
   readonly #retryForMs: number;
   readonly #timeoutMs: number;
@@ -85,6 +90,7 @@ export class Client {
     this.#retryForMs = options.retryForMs ?? 60_000;
     this.#timeoutMs = options.timeoutMs ?? 60_000;
     this.workers = new WorkersClient(this);
+    this.workflows = new WorkflowsClient(this);
   }
 
   /**
@@ -258,6 +264,32 @@ export class Client {
   #body(method: string, params: object, key?: string): string {
     const metadata = key === undefined ? {} : { metadata: { idempotency_key: key } };
     return JSON.stringify({ jsonrpc: "2.0", id: ++this.#id, method, params, ...metadata });
+  }
+}
+
+/** Workflow documents of RFC-0024: text in YAML or JSON, or the document itself. */
+export class WorkflowsClient {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** Says everything that is wrong with a document; stores nothing. */
+  validate(document: string | JsonObject, more: { strict?: boolean } = {}, options?: CallOptions): Promise<WorkflowReport> {
+    return this.#client.call("workflows.validate", { document, ...more }, options);
+  }
+
+  /**
+   * Creates the tasks of one run; with `execute` it begins at once.
+   * @throws InputWiringError if only references are wrong, else InvalidParamsError; `data.faults` has all with their lines.
+   */
+  create(
+    document: string | JsonObject,
+    more: { trigger?: JsonObject; user_id?: string; strict?: boolean; execute?: boolean } = {},
+    options?: CallOptions,
+  ): Promise<Workflow> {
+    return this.#client.call("workflows.create", { document, ...more }, options);
   }
 }
 

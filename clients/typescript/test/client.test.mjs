@@ -47,6 +47,22 @@ test("a change is repeated under one key when the connection is lost, the server
   assert.equal(server.called("tasks.create").at(-1)[3].idempotency_key, "mine");
 });
 
+test("a workflow document is created once, and read as often as needed", async () => {
+  const created = { root_task_id: "1", phases: [], warnings: [], not_acted_on: [] };
+  const report = { valid: true, errors: [], warnings: [] };
+  const server = await serve({ results: { "workflows.create": () => created, "workflows.validate": () => report } });
+  const client = new Client({ url: server.url });
+  server.faults.set("workflows.create", ["drop after"]);
+  server.faults.set("workflows.validate", ["drop"]);
+  assert.deepEqual(await client.workflows.create("a: b", { trigger: { x: 1 }, execute: true }), created);
+  assert.deepEqual(await client.workflows.validate("a: b", { strict: true }), report);
+  const [first, second, ...more] = server.called("workflows.create");
+  assert.deepEqual(first[1], { document: "a: b", trigger: { x: 1 }, execute: true });
+  assert.equal(first[3].idempotency_key, second[3].idempotency_key);
+  assert.equal(more.length, 0);
+  assert.equal(server.called("workflows.validate").length, 2);
+});
+
 test("reads have no key; what might be done twice is not repeated", async () => {
   const server = await serve({ results: { "tasks.get": () => ({}), "webhooks.create": () => ({}) } });
   const client = new Client({ url: server.url });

@@ -54,6 +54,11 @@ async fn the_python_package_works_with_this_server() {
 }
 
 #[tokio::test]
+async fn the_examples_of_rfc_0024_run_with_the_python_package() {
+    python(&["tests.test_contracts"]).await;
+}
+
+#[tokio::test]
 async fn the_python_package_survives_crashes_of_this_server() {
     python(&["tests.test_crashes"]).await;
 }
@@ -69,6 +74,11 @@ async fn the_typescript_client_keeps_its_promises() {
 async fn the_typescript_client_works_with_this_server() {
     typescript("real-client").await;
     typescript("real-credentials").await;
+}
+
+#[tokio::test]
+async fn the_examples_of_rfc_0024_run_with_the_typescript_package() {
+    typescript("real-contracts").await;
 }
 
 #[tokio::test]

@@ -26,7 +26,8 @@ Token = str | Callable[[], str]
 """An access token, or what gives the present one (called for each request)."""
 
 _KEYED = frozenset(
-    f"tasks.{name}" for name in ("create", "update", "delete", "execute", "cancel", "copy", "retry")
+    [f"tasks.{name}" for name in ("create", "update", "delete", "execute", "cancel", "copy")]
+    + ["tasks.retry", "workflows.create"]
 )
 """Methods that take an idempotency key; others refuse one."""
 
@@ -34,7 +35,7 @@ _KEYED = frozenset(
 _REPEATABLE = frozenset(
     [f"tasks.{name}" for name in ("get", "list", "tree", "children", "history", "explain")]
     + [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
-    + ["tasks.sibling_output"]
+    + ["tasks.suspend", "tasks.respond", "tasks.sibling_output", "workflows.validate"]
     + [f"webhooks.{name}" for name in ("get", "list", "secret", "deliveries", "update")]
     + [f"webhooks.{name}" for name in ("delete", "enable", "disable")]
     + ["tokens.list", "tokens.revoke", "audit.list", "rpc.discover"]

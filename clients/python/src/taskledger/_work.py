@@ -296,9 +296,11 @@ def well_formed(text: str) -> str:
 
 
 class BaseContext:
-    """What a handler knows of its attempt, besides its input."""
+    """What a handler knows of its attempt."""
 
     def __init__(self, claim: Claim, worker: str) -> None:
+        self.input: JsonObject = claim["input"]
+        """The same as the first argument of the handler."""
         self.task: Task = claim["task"]
         """The task, as ``tasks.get`` shows it."""
         self.task_id: str = claim["task"]["id"]

@@ -106,6 +106,22 @@ class Created(TypedDict, total=False):
     task_ids: dict[str, str]
 
 
+class Phase(TypedDict):
+    """A phase of a workflow document, and its task."""
+
+    phase_name: str
+    task_id: str
+    status: Status
+
+
+class Workflow(Started, total=False):
+    """What ``workflows.create`` answers. ``run_id`` is there with ``execute``."""
+
+    phases: list[Phase]
+    warnings: JsonObjects
+    not_acted_on: list[str]
+
+
 class Lease(TypedDict):
     """What a worker holds a task by. ``attempt`` counts from 1, ``lease_seconds`` is its length."""
 

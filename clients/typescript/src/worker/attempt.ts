@@ -7,6 +7,8 @@ import { cutChars } from "./texts.js";
 
 /** What a handler is given beside the input. */
 export interface Context {
+  /** The same as the first argument of the handler. */
+  readonly input: JsonObject;
   readonly task: Task;
   readonly taskId: string;
   /** From 1, over all runs of the task. */
