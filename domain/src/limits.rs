@@ -53,6 +53,8 @@ pub const TYPE_COMPARISON_STEPS_MAX: u64 = 100_000;
 pub const SUSPENSIONS_PER_RUN_MAX: usize = 100;
 /// Bytes of a question with everything that belongs to it: it is kept with each task that waits.
 pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of JSON of an answer: each later attempt of the task gets all of them.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Unicode scalar values in the text of a question.
 pub const QUESTION_CHARS_MAX: usize = 4000;
 /// Unicode scalar values in a text that says where a person may be found.

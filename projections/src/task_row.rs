@@ -93,10 +93,12 @@ pub enum Change {
 }
 
 impl TaskRow {
-    /// Bytes of its result and its error.
+    /// Bytes of its result, its error and what it asks.
     #[must_use]
     pub fn outcome_bytes(&self) -> usize {
-        self.result.as_ref().map_or(0, |p| p.as_str().len())
+        let payloads = [self.result.as_ref(), self.suspension.as_ref()];
+        let payloads = payloads.into_iter().flatten();
+        payloads.map(|p| p.as_str().len()).sum::<usize>()
             + self.error.as_ref().map_or(0, |e| e.len())
     }
 

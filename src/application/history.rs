@@ -116,7 +116,7 @@ impl App {
         let events = scan.taken;
         let starts = events.iter().filter_map(|recorded| {
             if let Event::TaskStarted(e) = recorded.event.as_ref() {
-                Some((e.task_id, Some(recorded.version)))
+                Some((e.task_id, recorded.version))
             } else {
                 None
             }
@@ -127,9 +127,7 @@ impl App {
             task: query.task,
             root: flow.root(),
             events,
-            lineages: lineages
-                .filter_map(|((_, at), it)| Some((at?, it)))
-                .collect(),
+            lineages: lineages.map(|((_, at), it)| (at, it)).collect(),
             next,
         })
     }

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::Turn;
 use taskledger_domain::schedule::Leased;
 use taskledger_domain::task::Progress;
-use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp, limits};
+use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp, Version, limits};
 
 /// Milliseconds between two reports of progress of an attempt that are recorded.
 const PROGRESS_EVERY_MS: u64 = 1000;
@@ -58,6 +58,8 @@ pub(super) struct Holding {
     pub(super) cancel_grace_ms: u64,
     /// What the task has asked people before, and was answered.
     pub(super) turns: Vec<Turn>,
+    /// Where the results are that were there when it began.
+    pub(super) results: Vec<(TaskId, Version)>,
 }
 
 impl Holding {
@@ -77,6 +79,7 @@ impl Holding {
             lease_ms: leased.lease_ms,
             cancel_grace_ms: grace.unwrap_or(limits::CANCEL_GRACE_MS_DEFAULT),
             turns: leased.turns.clone(),
+            results: leased.results.clone(),
         }
     }
 

@@ -376,6 +376,7 @@ fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
         deadline: held.deadline,
         trace,
         turns: held.turns,
+        results: held.results,
     }
 }
 

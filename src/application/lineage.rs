@@ -2,13 +2,14 @@
 //! from the specification and the results that were there when an attempt began (decision 0082).
 
 use super::App;
+use super::api::work::Begun;
 use super::error::Error;
 use super::facts;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use taskledger_domain::flow::{Event, Flow};
+use taskledger_domain::flow::{Event, Flow, Specification};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::wiring::{self, Use, Wiring};
 use taskledger_domain::{EventId, FlowId, Recorded, TaskId, Version};
@@ -19,8 +20,10 @@ const ORIGINS_MAX: usize = 5_000;
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events that are read before their bytes are counted.
 const CHUNK_EVENTS: usize = 16;
-/// Events that are looked through for specifications that have been replaced.
+/// Events that are looked through for starts, and for specifications that have been replaced.
 const SCANNED_MAX: usize = 20_000;
+/// Bytes of them.
+const SCANNED_BYTES_MAX: usize = 4 * READ_BYTES_MAX;
 
 /// Where a value of the inputs came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +42,8 @@ pub struct Origin {
     pub sequence: Version,
 }
 
-/// The start of an attempt: its task, and the version of the event; `None` for one that begins now.
-pub(super) type Start = (TaskId, Option<Version>);
+/// The start of an attempt: its task, and the version of the event.
+pub(super) type Start = (TaskId, Version);
 
 /// An attempt some of whose inputs are not literal.
 struct Wired {
@@ -69,14 +72,8 @@ impl App {
         if wired.is_empty() {
             return Ok(HashMap::new());
         }
-        let mut by_source = HashMap::<TaskId, Vec<(usize, usize)>>::new();
-        for (k, wired) in wired.iter().enumerate() {
-            for (n, it) in wired.uses.iter().enumerate() {
-                let source = it.source().into_iter();
-                source.for_each(|task| by_source.entry(task).or_default().push((k, n)));
-            }
-        }
-        let sources: BTreeSet<TaskId> = by_source.keys().copied().collect();
+        let sources = wired.iter().flat_map(|wired| &wired.uses);
+        let sources: BTreeSet<TaskId> = sources.filter_map(Use::source).collect();
         let look = move |state: &Flow| {
             let tasks = sources.iter().filter_map(|id| state.task(*id));
             let completed = tasks.filter(|task| task.status == Status::Completed);
@@ -86,43 +83,36 @@ impl App {
         };
         let look = self.flows.look_anywhere(flow, engine_metadata(), look);
         let completed = look.await?;
-        let mut found: Vec<BTreeMap<usize, Origin>> = vec![BTreeMap::new(); wired.len()];
-        let learn = |recorded: &Recorded| {
-            let Event::TaskCompleted(e) = recorded.event.as_ref() else {
-                return;
-            };
-            let result = e.result.to_map();
-            for &(k, n) in by_source.get(&e.task_id).into_iter().flatten() {
-                let (it, start) = (&wired[k].uses[n], wired[k].start.1);
-                let is_later = start.is_some_and(|start| start < recorded.version);
-                if is_later || !it.is_in(&result) {
-                    continue;
-                }
-                let origin = Origin {
-                    input: it.input.clone(),
-                    reference: it.reference().to_owned(),
-                    task: e.task_id,
-                    attempt: e.attempt,
-                    event: recorded.id,
-                    sequence: recorded.version,
-                };
-                found[k].insert(n, origin);
-            }
-        };
-        let versions: Vec<Version> = completed.keys().copied().collect();
-        let read = within_bytes(reader, &versions, learn).await?;
-        // Whoever needs a result that was not read is told nothing rather than a part.
-        let unread = versions[read..].iter().map(|version| completed[version]);
-        let unread = unread.flat_map(|task| by_source.get(&task).into_iter().flatten());
-        let unknown: BTreeSet<usize> = unread.map(|(k, _)| *k).collect();
-        let lineages = wired.into_iter().zip(found).enumerate();
-        let lineages = lineages.filter(|(k, _)| !unknown.contains(k));
-        let lineages = lineages.map(|(_, (it, found))| (it.start, found.into_values().collect()));
-        Ok(lineages.collect())
+        origins(reader, &wired, &completed).await
     }
 
-    /// The same for the latest attempt of a task whose specification is that of this version; `None` when its inputs
-    /// are literal, or its start is too far back.
+    /// The same for an attempt of a worker that has just begun, from what the owner of its flow told of it.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn lineage_of_claim(
+        &self,
+        begun: &Begun,
+        specification: &Specification,
+    ) -> Result<Option<Vec<Origin>>, Error> {
+        if !wiring::is_wired(specification) {
+            return Ok(None);
+        }
+        let mut uses = Wiring::of(specification).uses(&specification.inputs);
+        uses.truncate(ORIGINS_MAX);
+        // It has not begun before any of them.
+        let start = (begun.task, Version::MAX);
+        let sources: BTreeSet<TaskId> = uses.iter().filter_map(Use::source).collect();
+        let results = begun.results.iter();
+        let named = results.filter(|(task, _)| sources.contains(task));
+        let completed = named.map(|(task, version)| (*version, *task)).collect();
+        let reader = StreamReader::of(&*self.store, begun.flow);
+        let wired = [Wired { start, uses }];
+        Ok(origins(reader, &wired, &completed).await?.remove(&start))
+    }
+
+    /// The same for the latest attempt of a task, whose specification is that of this version now; `None` when its
+    /// inputs were literal, or its start is too far back.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -135,8 +125,10 @@ impl App {
         let reader = StreamReader::of(&*self.store, flow);
         let mut is_wired = false;
         let learn = |recorded: &Recorded| {
+            // One that was specified anew may have been wired when the attempt began.
+            let is_first = matches!(&*recorded.event, Event::TaskCreated(_));
             let specification = facts::specification(&recorded.event);
-            is_wired = specification.is_some_and(wiring::is_wired);
+            is_wired = !is_first || specification.is_some_and(wiring::is_wired);
         };
         reader.versions(&[spec_at], learn).await?;
         let Some((head, _)) = self.store.stream_head(flow).await?.filter(|_| is_wired) else {
@@ -144,7 +136,7 @@ impl App {
         };
         let is_start = |event: &Event| matches!(event, Event::TaskStarted(e) if e.task_id == task);
         let started = latest(reader, head + 1, &mut { SCANNED_MAX }, is_start).await?;
-        let Some(start) = started.map(|at| (task, Some(at))) else {
+        let Some(start) = started.map(|at| (task, at)) else {
             return Ok(None);
         };
         let mut lineages = self.lineages(flow, vec![start]).await?;
@@ -175,14 +167,13 @@ impl App {
             let Some(&spec_at) = newest.get(&task) else {
                 continue;
             };
-            let spec_at = match at {
-                Some(at) if spec_at > at => {
-                    let specifies = |event: &Event| {
-                        facts::specification(event).is_some() && event.task_id() == Some(task)
-                    };
-                    latest(reader, at, &mut budget, specifies).await?
-                }
-                Some(_) | None => Some(spec_at),
+            let spec_at = if spec_at > at {
+                let specifies = |event: &Event| {
+                    facts::specification(event).is_some() && event.task_id() == Some(task)
+                };
+                latest(reader, at, &mut budget, specifies).await?
+            } else {
+                Some(spec_at)
             };
             if let Some(spec_at) = spec_at {
                 specified.entry(spec_at).or_default().push(start);
@@ -210,6 +201,53 @@ impl App {
         within_bytes(reader, &versions, learn).await?;
         Ok(wired)
     }
+}
+
+/// Where the values of these attempts came from, of results that are in these events.
+async fn origins(
+    reader: StreamReader<'_>,
+    wired: &[Wired],
+    completed: &BTreeMap<Version, TaskId>,
+) -> Result<HashMap<Start, Vec<Origin>>, Error> {
+    let mut by_source = HashMap::<TaskId, Vec<(usize, usize)>>::new();
+    for (k, wired) in wired.iter().enumerate() {
+        for (n, it) in wired.uses.iter().enumerate() {
+            let source = it.source().into_iter();
+            source.for_each(|task| by_source.entry(task).or_default().push((k, n)));
+        }
+    }
+    let mut found: Vec<BTreeMap<usize, Origin>> = vec![BTreeMap::new(); wired.len()];
+    let learn = |recorded: &Recorded| {
+        let Event::TaskCompleted(e) = recorded.event.as_ref() else {
+            return;
+        };
+        let result = e.result.to_map();
+        for &(k, n) in by_source.get(&e.task_id).into_iter().flatten() {
+            let (it, start) = (&wired[k].uses[n], wired[k].start.1);
+            if start < recorded.version || !it.is_in(&result) {
+                continue;
+            }
+            let origin = Origin {
+                input: it.input.clone(),
+                reference: it.reference().to_owned(),
+                task: e.task_id,
+                attempt: e.attempt,
+                event: recorded.id,
+                sequence: recorded.version,
+            };
+            found[k].insert(n, origin);
+        }
+    };
+    let versions: Vec<Version> = completed.keys().copied().collect();
+    let read = within_bytes(reader, &versions, learn).await?;
+    // Whoever needs a result that was not read is told nothing rather than a part.
+    let unread = versions[read..].iter().map(|version| completed[version]);
+    let unread = unread.flat_map(|task| by_source.get(&task).into_iter().flatten());
+    let unknown: BTreeSet<usize> = unread.map(|(k, _)| *k).collect();
+    let lineages = wired.iter().zip(found).enumerate();
+    let lineages = lineages.filter(|(k, _)| !unknown.contains(k));
+    let lineages = lineages.map(|(_, (it, found))| (it.start, found.into_values().collect()));
+    Ok(lineages.collect())
 }
 
 /// Reads events until there are too many bytes; how many were read.
@@ -240,8 +278,13 @@ async fn latest(
     budget: &mut usize,
     is_wanted: impl Fn(&Event) -> bool,
 ) -> Result<Option<Version>, Error> {
-    while *budget > 0 {
+    let mut bytes = 0;
+    while *budget > 0 && bytes <= SCANNED_BYTES_MAX {
         let piece = reader.before(before, *budget).await?;
+        bytes += piece
+            .iter()
+            .map(|recorded| facts::bytes(&recorded.event))
+            .sum::<usize>();
         if let Some(found) = piece.iter().find(|recorded| is_wanted(&recorded.event)) {
             return Ok(Some(found.version));
         }

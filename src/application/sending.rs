@@ -142,6 +142,10 @@ fn weight(order: &Order) -> usize {
                 + dependencies
                 + update.current.as_ref().map_or(0, |(_, s)| s.bytes());
         }
+        Some(Command::Suspend(suspend)) => {
+            return order.bytes + suspend.asked.as_str().len() + suspend.on_expiry.bytes();
+        }
+        Some(Command::Respond(respond)) => return order.bytes + respond.answer.as_str().len(),
         Some(
             Command::Delete { .. }
             | Command::Cancel { .. }
@@ -149,8 +153,6 @@ fn weight(order: &Order) -> usize {
             | Command::Fail { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
-            | Command::Suspend(_)
-            | Command::Respond(_)
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

@@ -4,7 +4,7 @@
 //! principal, is answered as the first was.
 
 use super::App;
-use super::api::work::{AnsweredBefore, Respond, Responded, Suspend, Suspended};
+use super::api::work::{AnsweredBefore, LeaseLoss, Respond, Responded, Suspend, Suspended};
 use super::api::{Consistency, Reply, UseCase};
 use super::context::Context;
 use super::error::{Error, Failure};
@@ -13,7 +13,7 @@ use super::leasing::loss;
 use super::sending::{engine_metadata, metadata};
 use super::stream_reader::StreamReader;
 use super::working::not_held;
-use crate::application::api::work::LeaseLoss;
+use crate::runtime::maybe_block_in_place;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskledger_domain::contract::Outputs;
@@ -21,6 +21,7 @@ use taskledger_domain::flow::{
     self, Command, Done, Event, Flow, OnAnswer, OnExpiry, Outdated, Refusal, TaskSuspended, Then,
     Turn,
 };
+use taskledger_domain::limits::ANSWER_BYTES_MAX;
 use taskledger_domain::question::{Question, prepare};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Payload, Recorded, SuspensionId, Version, Violation};
@@ -55,7 +56,9 @@ impl App {
             let current = |row: &TaskRow| row.attempt == held.attempt;
             let (_, schemas) = self.declared((flow, task), current).await?;
             let outputs = schemas.as_ref().and_then(Outputs::of);
-            let prepared = prepare(&request.to_map(), OnAnswer::Continue, outputs.as_ref());
+            let prepared = maybe_block_in_place(usize::MAX, || {
+                prepare(&request.to_map(), OnAnswer::Continue, outputs.as_ref())
+            });
             let (asked, question, on_expiry) = prepared.map_err(|faults| {
                 let below = |fault: Violation| fault.below(&[REQUEST.into()]);
                 Error::invalid(faults.into_iter().map(below))
@@ -111,6 +114,7 @@ impl App {
         let look = move |state: &Flow| (state.waits(task), state.turns(task).to_vec());
         let (waits, turns) = self.flows.look(flow, engine_metadata(), look).await?;
         let responded_by = context.caller.actor().to_string();
+        let (given, by) = (answer.clone(), responded_by.clone());
         let asked = match waits.filter(|waits| waits.suspension == suspension) {
             Some(waits) => self.asked(flow, waits.asked_at).await?,
             None => {
@@ -133,8 +137,18 @@ impl App {
         };
         let question = Question::of(&asked.question);
         let question = question.ok_or_else(|| broken(flow))?;
+        if answer.as_str().len() > ANSWER_BYTES_MAX {
+            let expected = format!("at most {ANSWER_BYTES_MAX} bytes of JSON");
+            let found = answer.as_str().len().into();
+            return Err(Error::invalid([Violation::of(
+                VALUE,
+                "too large",
+                expected,
+                &found,
+            )]));
+        }
         let value = answer.to_map().remove(VALUE).unwrap_or_default();
-        question.check(&value).map_err(|fault| {
+        maybe_block_in_place(usize::MAX, || question.check(&value)).map_err(|fault| {
             let expected = fault.expected();
             Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
         })?;
@@ -145,9 +159,11 @@ impl App {
             }
             OnAnswer::Complete | OnAnswer::CompleteOrDecline => {
                 let result = question.result(&value, Some(&responded_by));
-                if let Some(outputs) = row.schemas.as_ref().and_then(Outputs::of)
-                    && let Err(fault) = outputs.check(&result)
-                {
+                let checked = maybe_block_in_place(usize::MAX, || {
+                    let outputs = row.schemas.as_ref().and_then(Outputs::of);
+                    outputs.map_or(Ok(()), |outputs| outputs.check(&result))
+                });
+                if let Err(fault) = checked {
                     return Err(Error::OutputRejected {
                         task,
                         name: row.name.clone(),
@@ -186,8 +202,24 @@ impl App {
             }))
         });
         let use_case = UseCase::RespondTask;
-        self.simple(context, use_case, (flow, task), command, reply)
-            .await
+        let done = self.simple(context, use_case, (flow, task), command, reply);
+        match done.await {
+            // The same answer may have come at once with this one, and before it.
+            Err(Error::Refused(refused))
+                if matches!(refused.refusal, Refusal::NotSuspended { .. }) =>
+            {
+                let look = move |state: &Flow| state.turns(task).to_vec();
+                let turns = self.flows.look(flow, engine_metadata(), look).await?;
+                let turn = turns.iter().find(|turn| turn.suspension == suspension);
+                let before = match turn {
+                    Some(turn) => self.repeated(flow, turn, &given, &by).await?,
+                    None => None,
+                };
+                let before = before.map(|it| Reply::Responded(Box::new(it)));
+                before.ok_or(Error::Refused(refused))
+            }
+            done => done,
+        }
     }
 
     /// What was asked and answered before an attempt. Cost: a look at two events for each.

@@ -111,8 +111,9 @@ fn payload_bytes(event: &Event) -> usize {
         Event::TaskRespecified(e) => specification(&e.specification),
         Event::DependenciesChanged(e) => e.dependencies.len() * 64,
         Event::TaskCompleted(e) => e.result.as_str().len(),
-        Event::TaskSuspended(e) => e.question.as_str().len(),
+        Event::TaskSuspended(e) => e.question.as_str().len() + e.on_expiry.bytes(),
         Event::TaskAnswered(e) => e.answer.as_str().len(),
+        Event::TaskSuspensionExpired(e) => e.policy.bytes(),
         Event::TaskFailed(e) => e.error.len(),
         Event::TaskCancelled(e) => e.error.len(),
         Event::RunStarted(e) => e.covers.len() * 8,
@@ -126,7 +127,6 @@ fn payload_bytes(event: &Event) -> usize {
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
         | Event::TaskReminded(_)
-        | Event::TaskSuspensionExpired(_)
         | Event::TaskRequeued(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => 0,

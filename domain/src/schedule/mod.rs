@@ -10,7 +10,7 @@ mod groups;
 mod outside;
 mod settle;
 
-use crate::flow::state::{Line, Standing};
+use crate::flow::state::{Line, Standing, Task};
 use crate::flow::{Capacity, Event, Flow, Turn};
 use crate::task::Status;
 use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
@@ -81,7 +81,13 @@ pub struct Leased {
     pub cancel_grace_ms: Option<u64>,
     /// What it has asked people in earlier attempts of the run, and was answered.
     pub turns: Vec<Turn>,
+    /// The dependencies that have completed, with the versions of the events that hold their results; the first
+    /// [`LEASED_RESULTS_MAX`].
+    pub results: Vec<(TaskId, Version)>,
 }
+
+/// Results that a lease knows of.
+pub const LEASED_RESULTS_MAX: usize = 1_000;
 
 /// What `event` asks for, seen from the state right after the append that holds it: a start that
 /// the same append already ended asks for nothing. Cost: O(dependencies of the task).
@@ -147,7 +153,15 @@ fn held(flow: &Flow, i: u32) -> Option<Leased> {
         lease_ms: held.lease_ms,
         cancel_grace_ms: held.cancel_grace_ms,
         turns: flow.turns(task.id).to_vec(),
+        results: completed(flow, task),
     })
+}
+
+fn completed(flow: &Flow, task: &Task) -> Vec<(TaskId, Version)> {
+    let dependencies = task.dependencies.iter().map(|edge| flow.at(edge.task));
+    let completed = dependencies.filter(|it| it.status == Status::Completed);
+    let results = completed.map(|it| (it.id, it.outcome_at));
+    results.take(LEASED_RESULTS_MAX).collect()
 }
 
 /// Every attempt that should be running in this process, from the state alone. Cost: O(members of active runs).

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::flow::Turn;
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp};
+use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
 pub use taskledger_workers::{Connection, Method};
 
@@ -97,6 +97,8 @@ pub struct Begun {
     pub trace: Option<Arc<str>>,
     /// What the task has asked people before, and was answered.
     pub turns: Vec<Turn>,
+    /// The dependencies that have completed, with the versions of the events that hold their results.
+    pub results: Vec<(TaskId, Version)>,
 }
 
 /// A worker asks one node, which does not wait, for tasks of flows that it owns.

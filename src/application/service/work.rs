@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope};
 use taskledger_domain::flow::{Dependency, Specification};
-use taskledger_domain::task::wiring::{InputFault, Wiring, is_wired};
+use taskledger_domain::task::wiring::{InputFault, Wiring};
 use taskledger_domain::{Payload, TaskId, Violation};
 use taskledger_projections::TaskRow;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -217,14 +217,12 @@ impl Service {
             }
         };
         let answers = app.answers(begun.flow, &begun.turns).await?;
-        let lineage = match is_wired(&specification_of(&row)) {
-            false => None,
-            true => {
-                let start = (begun.task, None);
-                let mut lineages = app.lineages(begun.flow, vec![start]).await?;
-                lineages.remove(&start)
-            }
-        };
+        let specification = specification_of(&row);
+        let lineage = app.lineage_of_claim(&begun, &specification).await;
+        let lineage = lineage.unwrap_or_else(|error| {
+            tracing::debug!(task.id = %begun.task, %error, "a claim is told without lineage");
+            None
+        });
         let params = row.params.as_ref().map(Payload::to_map);
         let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
         Ok(Some(Claimed {
@@ -361,6 +359,11 @@ pub(super) fn name(caller: &Caller) -> Arc<str> {
 /// Bytes of a claim that may be many.
 fn bytes_of(claimed: &Claimed) -> usize {
     let task = &claimed.task;
+    let answers = claimed.answers.iter();
+    let of_answers = answers.map(|it| it.question.as_str().len() + it.answer.as_str().len());
+    let origins = claimed.lineage.iter().flatten();
+    let of_origins = origins.map(|it| size_of_val(it) + it.input.len() + it.reference.len());
+    let more = of_answers.sum::<usize>() + of_origins.sum::<usize>();
     let payloads = [
         Some(&task.inputs),
         task.schemas.as_ref(),
@@ -371,7 +374,7 @@ fn bytes_of(claimed: &Claimed) -> usize {
         .flatten()
         .map(|it| it.as_str().len())
         .sum();
-    claimed.input.as_str().len() + of_task
+    claimed.input.as_str().len() + of_task + more
 }
 
 const fn draining() -> Claims {

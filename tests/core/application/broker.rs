@@ -22,6 +22,7 @@ use taskledger::webhooks::store::Store as WebhookStore;
 use taskledger::webhooks::worker;
 use taskledger_auth::store::AuthStore;
 use taskledger_auth::{AdminTokens, AuditLog, Tokens, Vault};
+use taskledger_documents::DocumentStore;
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::testing::id;
 use taskledger_domain::{FlowId, Payload};
@@ -88,6 +89,7 @@ impl Broker {
             worker::Options::default(),
         );
         let usage = w.app.queries.clone();
+        let documents = DocumentStore::of_folder(folder.path()).await;
         let service = Service::new(service::Parts {
             app: w.app.clone(),
             executors: directory,
@@ -99,6 +101,7 @@ impl Broker {
             deliveries,
             tokens: Arc::new(tokens),
             secrets: Arc::new(vault.await.unwrap()),
+            documents: Arc::new(documents.unwrap()),
             workers: workers.await.unwrap(),
             forward: None,
             limits: Limits::new(&Options::default(), usage, clock),

@@ -137,6 +137,7 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             row
         }
         UseCase::ExplainTask => both("tasks.explain", "task_id", json!({})),
+        UseCase::ReadProgress => both("workflows.progress", "root_task_id", json!({})),
         UseCase::SubscribeTask => {
             let mut row = both("tasks.subscribe", "task_id", json!({}));
             let behind = json!({"last_event_id": "x"});
@@ -212,6 +213,14 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::ListExecutors
         // It names nothing that is stored.
         | UseCase::ValidateWorkflow
+        | UseCase::DryRunWorkflow
+        // They name no object but by a name that everybody may use: `owners.rs`.
+        | UseCase::SaveWorkflow
+        | UseCase::GetWorkflow
+        | UseCase::ListWorkflows
+        | UseCase::ListWorkflowVersions
+        | UseCase::DiffWorkflow
+        | UseCase::DeleteWorkflow
         | UseCase::RebuildReadModels => Vec::new(),
     }
 }

@@ -328,3 +328,76 @@ async fn what_waits_for_a_webhook_is_given_up_when_its_flow_is_somebody_elses() 
     assert_eq!(attempts.last().unwrap()["error"], "owner", "{given_up}");
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflows_of_one_name_belong_to_each_of_their_owners() {
+    let world = World::start().await;
+    let document = |assign: &str| json!({"openintent": "1.0", "info": {"name": "Report"}, "workflow": {"a": {"assign": assign}}});
+    let saved = |token, assign: &'static str, owner: Option<&'static str>| {
+        let mut params = json!({"document": document(assign)});
+        if let Some(owner) = owner {
+            params["owner"] = json!(owner);
+        }
+        world.call(token, "workflows.save", params)
+    };
+    assert_eq!(saved("ann", "of-ann", None).await["saved_by"], "user:ann");
+    let absent = world.refusal("bob", "workflows.get", json!({"name": "Report"}));
+    assert_eq!(absent.await["code"], -31012);
+    for method in ["workflows.run", "workflows.diff"] {
+        let refusal = world.refusal("bob", method, json!({"name": "Report"}));
+        assert_eq!(refusal.await["code"], -31012, "{method}");
+    }
+    let listed = world.call("bob", "workflows.list", json!({})).await;
+    assert_eq!(listed["workflows"], json!([]));
+    let events = json!({"name": "Report"});
+    let events = world.call("bob", "workflows.versions", events).await;
+    assert_eq!(events["versions"], json!([]));
+    let deleted = world.call("bob", "workflows.delete", json!({"name": "Report"}));
+    assert_eq!(deleted.await["deleted"], false);
+    saved("bob", "of-bob", None).await;
+    // By the name of the other one, `users:any` is needed.
+    for (method, params) in [
+        ("workflows.get", json!({"name": "Report", "owner": "ann"})),
+        ("workflows.list", json!({"owner": "ann"})),
+        (
+            "workflows.versions",
+            json!({"name": "Report", "owner": "ann"}),
+        ),
+        ("workflows.diff", json!({"name": "Report", "owner": "ann"})),
+        (
+            "workflows.delete",
+            json!({"name": "Report", "owner": "ann"}),
+        ),
+        ("workflows.run", json!({"name": "Report", "owner": "ann"})),
+        (
+            "workflows.save",
+            json!({"document": document("x"), "owner": "ann"}),
+        ),
+    ] {
+        let refusal = world.refusal("bob", method, params).await;
+        let told = (&refusal["code"], &refusal["data"]["scope"]);
+        assert_eq!(told, (&json!(-32004), &json!("users:any")), "{method}");
+    }
+    for (token, owner, assign) in [("ann", None, "of-ann"), ("chief", Some("bob"), "of-bob")] {
+        let mut params = json!({"name": "Report"});
+        if let Some(owner) = owner {
+            params["owner"] = json!(owner);
+        }
+        let found = world.call(token, "workflows.get", params).await;
+        assert_eq!(found["document"], document(assign));
+    }
+    // The run is of whoever runs it.
+    let run = world
+        .call("ann", "workflows.run", json!({"name": "Report"}))
+        .await;
+    let root = json!({"task_id": run["root_task_id"]});
+    assert_eq!(
+        world.call("ann", "tasks.get", root.clone()).await["user_id"],
+        "ann"
+    );
+    assert_eq!(
+        world.refusal("bob", "tasks.get", root).await["code"],
+        -32001
+    );
+    world.close().await;
+}

@@ -116,3 +116,50 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
     call("rpc.discover", json!({})).await;
     world.close().await;
 }
+
+#[tokio::test]
+async fn every_answer_about_a_question_and_a_task_without_inputs_fits_its_schema() {
+    let world = World::start().await;
+    let document = world.document().await;
+    let call = |method: &'static str, params: Value| call(&world, &document, method, params);
+    let tasks = json!({"tasks": [
+        {"id": "all", "name": "all"},
+        {"id": "give", "name": "give", "parent_id": "all", "schemas": {"method": "echo_executor"}},
+        {"id": "take", "name": "take", "parent_id": "all", "dependencies": [{"id": "give"}],
+            "schemas": {"type": "remote", "method": "m", "wiring": {"x": "give.missing"}}},
+        {"id": "ask", "name": "ask", "parent_id": "all", "schemas": {"method": "approval_executor"},
+            "inputs": {"question": "?"}},
+    ]});
+    let started = call("tasks.execute", tasks).await;
+    let id = |alias: &str| started["task_ids"][alias].clone();
+    world
+        .until(&id("ask"), |t| t["suspension"].is_object())
+        .await;
+    world
+        .until(&id("give"), |t| t["status"] == "completed")
+        .await;
+    let progress = call("workflows.progress", json!({"root_task_id": id("all")})).await;
+    assert_eq!(
+        progress["counts"],
+        json!({"total": 3, "pending": 1, "ready": 0, "in_progress": 1, "suspended": 1,
+            "completed": 1, "failed": 0, "cancelled": 0})
+    );
+    let asked = &progress["suspended_phases"][0];
+    assert_eq!(
+        (&asked["phase_name"], &asked["task_id"]),
+        (&json!("ask"), &id("ask"))
+    );
+    let lacking = &progress["unresolvable_phases"][0];
+    assert_eq!(lacking["phase_name"], "take");
+    assert_eq!(lacking["unresolvable_refs"], json!(["give.missing"]));
+    for alias in ["ask", "take"] {
+        call("tasks.get", json!({"task_id": id(alias)})).await;
+        call("tasks.explain", json!({"task_id": id(alias)})).await;
+    }
+    call("tasks.list", json!({"suspended": true})).await;
+    let answer =
+        json!({"task_id": id("ask"), "suspension_id": asked["suspension_id"], "value": true});
+    call("tasks.respond", answer).await;
+    call("tasks.history", json!({"task_id": id("ask")})).await;
+    call("tasks.explain", json!({"task_id": id("ask")})).await;
+}

@@ -63,6 +63,19 @@ pub enum OnExpiry {
     },
 }
 
+impl OnExpiry {
+    /// Bytes of what it holds.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Fail => 0,
+            Self::Complete { result: kept } | Self::Continue { answer: kept } => {
+                kept.as_str().len()
+            }
+        }
+    }
+}
+
 /// See [`super::Event::TaskReminded`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReminded {

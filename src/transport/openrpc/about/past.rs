@@ -94,7 +94,7 @@ fn data() -> Value {
             "attempt": number("The attempt."),
             "run_id": run(),
             "error": text("Why it failed or was cancelled."),
-            "reason": text("The kind of that: of a failure `executor`, `timeout`, `deadline`, `executor_not_found`, `interrupted`, `invalid_inputs`, `invalid_result`, `group`, `released`, `not_retryable`, `not_started`; of a cancellation `requested`, `deadline`; of another attempt `retry`, `rerun`, `interrupted`."),
+            "reason": text("The kind of that: of a failure `executor`, `timeout`, `deadline`, `executor_not_found`, `interrupted`, `invalid_inputs`, `invalid_result`, `group`, `released`, `not_retryable`, `not_started`, `unanswered`, `declined`; of a cancellation `requested`, `deadline`; of another attempt `retry`, `rerun`, `interrupted`, `answered`."),
             "will_retry": {"type": "boolean", "description": "Whether another attempt follows by itself."},
             "next_attempt_at": time("Not before this time."),
             "result": {"type": "object"},
@@ -102,6 +102,17 @@ fn data() -> Value {
             "message": {"type": "string", "description": "Of `task_progressed`: what its worker says."},
             "worker": {"type": "string", "description": "Of `task_started`: the worker outside the server that claimed it."},
             "lineage": lineage("Of `task_started`: where inputs of the attempt came from; absent when all of them are literal."),
+            "suspension_id": {"type": "string", "format": "uuid", "description": "Of questions to people: the wait."},
+            "question": {"type": "object", "description": "Of `task_suspended`: what is asked."},
+            "expires_at": time("Of `task_suspended`: when nobody is waited for any more."),
+            "number": {"type": "integer", "minimum": 1, "description": "Of `task_reminded`: which one it is."},
+            "of": number("Of `task_reminded`: how many there are."),
+            "escalation": {"type": "object", "description": "Of `task_reminded`: the step of the ladder."},
+            "answer": {"type": "object", "description": "Of `task_answered`: an object with `value`."},
+            "responded_by": text("Of `task_answered`: the principal."),
+            "on_behalf_of": text("Of `task_answered`: for whom, as the principal says."),
+            "fallback_policy": text("Of `task_suspension_expired`: what follows."),
+            "unresolvable_refs": {"type": "array", "items": {"type": "string"}, "description": "Of `task_claim_rejected`: references without a value."},
             "covered_tasks": number("Tasks that a run covers."),
             "state": {"type": "string", "enum": ["completed", "failed", "cancelled"]},
             "counts": at("StatusCounts"),
@@ -124,13 +135,15 @@ pub(super) fn lineage(description: &str) -> Value {
 }
 
 /// The codes of reasons.
-const CODES: [&str; 13] = [
+const CODES: [&str; 15] = [
     "not_covered",
     "blocked",
     "waits_for_dependencies",
     "waits_for_retry",
     "waits_for_executor",
     "waits_for_slot",
+    "waits_for_worker",
+    "suspended",
     "lacks_inputs",
     "waits_for_descendants",
     "running",

@@ -1,0 +1,228 @@
+//! Workflow documents that are kept by name, and runs of them, on both engines.
+
+use super::held;
+use serde_json::{Value, json};
+use taskledger_testkit::cluster::Cluster;
+use taskledger_testkit::server::{Api, Folder, Server};
+
+fn document(assign: &str, more: &str) -> String {
+    format!(
+        "openintent: \"1.0\"\ninfo: {{name: Report, version: \"7\"}}\nworkflow:\n  fetch:\n    assign: {assign}\n    inputs: {{q: $trigger.q}}\n    outputs: {{n: number}}\n  report:\n    assign: reporter\n    depends_on: [fetch]\n    inputs: {{n: fetch.n}}\n{more}"
+    )
+}
+
+async fn saved(api: &Api, text: &str) -> Value {
+    api.call("workflows.save", json!({"document": text})).await
+}
+
+async fn keyed(api: &Api, run: Value) -> Value {
+    let answer = api.try_call("workflows.run", run, Some("k")).await;
+    answer.expect("a run")
+}
+
+/// Each through the next of the servers.
+async fn documents_are_kept_compared_run_and_deleted(apis: [&Api; 2]) {
+    let [one, other] = apis;
+    let first = saved(one, &document("fetcher", "")).await;
+    let told = |saved: &Value| (saved["version"].clone(), saved["created"].clone());
+    assert_eq!(told(&first), (json!(1), json!(true)));
+    assert_eq!(first["info_version"], "7");
+    let same = saved(other, &format!("# as before\n{}", document("fetcher", ""))).await;
+    assert_eq!(told(&same), (json!(1), json!(false)));
+    let second = saved(other, &document("crawler", "    constraints: [short]\n")).await;
+    assert_eq!(told(&second), (json!(2), json!(true)));
+    assert_eq!(
+        (&second["breaking"], &second["count"]),
+        (&json!(1), &json!(2))
+    );
+    assert_eq!(second["changes"][0]["path"], "workflow.fetch.assign");
+    assert_eq!(second["changes"][0]["reason"], "other workers are needed");
+
+    let list = one.call("workflows.list", json!({})).await;
+    assert_eq!(list["workflows"][0]["version"], 2);
+    assert_eq!(list["next_after"], Value::Null);
+    let old = json!({"name": "Report", "version": 1});
+    let old = other.call("workflows.get", old).await;
+    assert_eq!(old["document"], document("fetcher", ""));
+    let diff = json!({"name": "Report"});
+    let diff = one.call("workflows.diff", diff).await;
+    assert_eq!((&diff["from"], &diff["to"]), (&json!(1), &json!(2)));
+    assert_eq!(diff["changes"], second["changes"]);
+    let back = json!({"name": "Report", "from": 2, "to": 1});
+    let back = one.call("workflows.diff", back).await;
+    assert_eq!(back["changes"][1]["change"], "removed");
+    let page = json!({"name": "Report", "limit": 1});
+    let page = other.call("workflows.versions", page).await;
+    assert_eq!(
+        (&page["versions"][0]["version"], &page["next_before"]),
+        (&json!(2), &json!(2))
+    );
+
+    // A repeated call runs what the first one ran, whatever was saved since.
+    let run = json!({"name": "Report", "trigger": {"q": 1}});
+    let begun = keyed(one, run.clone()).await;
+    assert_eq!(begun["version"], 2);
+    saved(one, &document("third", "")).await;
+    let again = keyed(other, run.clone()).await;
+    assert_eq!(again, begun);
+    let newest = other.call("workflows.run", run.clone()).await;
+    assert_eq!(newest["version"], 3);
+    assert_ne!(newest["root_task_id"], begun["root_task_id"]);
+    let prepared = json!({"name": "Report", "version": 1, "execute": false});
+    let prepared = one.call("workflows.run", prepared).await;
+    assert_eq!(
+        (prepared["version"].clone(), prepared.get("run_id")),
+        (json!(1), None)
+    );
+
+    let deleted = json!({"name": "Report"});
+    assert_eq!(
+        other.call("workflows.delete", deleted.clone()).await["deleted"],
+        true
+    );
+    assert_eq!(
+        one.call("workflows.delete", deleted.clone()).await["deleted"],
+        false
+    );
+    let refusal = one.refusal("workflows.run", run).await;
+    assert_eq!(refusal.code, -31012, "{refusal:?}");
+    let events = one.call("workflows.versions", deleted).await;
+    let events = events["versions"].as_array().unwrap();
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|it| (&it["event"], &it["kept"]))
+        .collect();
+    let (saved, deleted, gone) = (json!("saved"), json!("deleted"), json!(false));
+    assert_eq!(
+        kinds,
+        [
+            (&deleted, &gone),
+            (&saved, &gone),
+            (&saved, &gone),
+            (&saved, &gone)
+        ]
+    );
+
+    // What runs holds all that it needs.
+    let root = json!({"root_task_id": begun["root_task_id"]});
+    let wanted = json!({"methods": ["crawler"], "worker": "w", "wait_seconds": 30});
+    let claimed = one.call("tasks.claim", wanted).await;
+    let claim = &claimed["claims"][0];
+    assert_eq!(claim["input"], json!({"q": 1}));
+    let progress = other.call("workflows.progress", root.clone()).await;
+    assert_eq!(
+        (&progress["status"], &progress["counts"]["in_progress"]),
+        (&json!("in_progress"), &json!(1))
+    );
+    other
+        .call("tasks.complete", held(claim, json!({"output": {"n": 1}})))
+        .await;
+    let progress = one.call("workflows.progress", root).await;
+    assert_eq!(
+        (
+            &progress["counts"]["completed"],
+            &progress["counts"]["ready"]
+        ),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn documents_outlive_a_restart_of_the_server() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    documents_are_kept_compared_run_and_deleted([&server.api, &server.api]).await;
+    saved(&server.api, &document("fetcher", "")).await;
+    server.kill().await;
+    let server = Server::start(&folder).await;
+    let found = server
+        .api
+        .call("workflows.get", json!({"name": "Report"}))
+        .await;
+    assert_eq!(
+        (&found["version"], &found["document"]),
+        (&json!(5), &json!(document("fetcher", "")))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_are_the_same_at_every_node_on_postgres() {
+    let cluster = Cluster::of(2).await;
+    let [one, other] = &cluster.nodes[..] else {
+        panic!("two nodes")
+    };
+    documents_are_kept_compared_run_and_deleted([&one.api, &other.api]).await;
+}
+
+#[tokio::test]
+async fn documents_with_faults_and_runs_that_cannot_be_are_refused_with_the_member() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let faulty = document("fetcher", "").replace("fetch.n", "fetch.m");
+    let refusal = api
+        .refusal("workflows.save", json!({"document": faulty}))
+        .await;
+    assert_eq!(refusal.code, -31021, "{refusal:?}");
+    assert_eq!(refusal.data["invalid_refs"], json!(["fetch.m"]));
+    assert_eq!(
+        api.call("workflows.list", json!({})).await["workflows"],
+        json!([])
+    );
+
+    saved(api, &document("fetcher", "")).await;
+    for (method, params, field) in [
+        (
+            "workflows.get",
+            json!({"name": "Report", "version": 2}),
+            "version",
+        ),
+        ("workflows.get", json!({"name": "Other"}), "name"),
+        (
+            "workflows.run",
+            json!({"name": "Report", "version": 2}),
+            "version",
+        ),
+        (
+            "workflows.diff",
+            json!({"name": "Report", "from": 2}),
+            "from",
+        ),
+        ("workflows.diff", json!({"name": "Report", "to": 3}), "to"),
+    ] {
+        let refusal = api.refusal(method, params).await;
+        assert_eq!(
+            (refusal.code, &refusal.data["field"]),
+            (-31012, &json!(field)),
+            "{method}"
+        );
+    }
+    for (method, params, field) in [
+        ("workflows.save", json!({"document": 7}), "document"),
+        (
+            "workflows.get",
+            json!({"name": "Report", "version": 0}),
+            "version",
+        ),
+        (
+            "workflows.diff",
+            json!({"name": "Report", "to": 1, "document": "x"}),
+            "to",
+        ),
+        (
+            "workflows.dry_run",
+            json!({"document": document("f", ""), "outputs": {"none": {}}}),
+            "outputs",
+        ),
+    ] {
+        let refusal = api.refusal(method, params).await;
+        assert_eq!(
+            (refusal.code, &refusal.data["field"]),
+            (-32602, &json!(field)),
+            "{method}"
+        );
+    }
+    // The first version is compared with itself.
+    let diff = api.call("workflows.diff", json!({"name": "Report"})).await;
+    assert_eq!((&diff["from"], &diff["count"]), (&json!(1), &json!(0)));
+}
