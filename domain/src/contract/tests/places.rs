@@ -1,8 +1,9 @@
 //! Types of the parts of values.
 
 use super::properties::{config, declared, guided};
+use super::type_of;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Pointers to all parts of a value.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
@@ -20,6 +21,22 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn of_more_alternatives_than_are_looked_at_nothing_is_known() {
+    for (count, is_any) in [(1, false), (990, false), (1000, true), (2000, true)] {
+        let literals = vec!["1"; count].join("|");
+        for of in [
+            format!("array<boolean>|{literals}"),
+            format!("{literals}|array<boolean>"),
+            format!("({literals}|array<boolean>)?"),
+        ] {
+            let item = type_of(&json!(of)).at("/0").expect("arrays have items");
+            assert_eq!(item.is_any(), is_any, "{count}");
+            assert!(item.accepts(&json!(true)), "{count}");
+        }
     }
 }
 
