@@ -52,6 +52,7 @@ proptest! {
         let of = declared.of(0, validation);
         let value = guided(&declared.pair[0], &declared.types, &mut choices, 0);
         if of.accepts(&value) {
+            prop_assert!(!value.is_object() || of.may_be_object(), "{value} of {of}");
             let mut found = Vec::new();
             pointers(&value, "", &mut found);
             for pointer in found {
