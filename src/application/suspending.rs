@@ -21,7 +21,7 @@ use taskledger_domain::flow::{
     self, Command, Done, Event, Flow, OnAnswer, OnExpiry, Outdated, Refusal, TaskSuspended, Then,
     Turn,
 };
-use taskledger_domain::question::{Question, prepare};
+use taskledger_domain::question::{Expected, prepare, value_of};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Payload, Recorded, SuspensionId, Version, Violation};
 use taskledger_projections::TaskRow;
@@ -131,20 +131,20 @@ impl App {
                     });
             }
         };
-        let question = Question::of(&asked.question);
-        let question = question.ok_or_else(|| broken(flow))?;
-        let value = answer.to_map().remove(VALUE).unwrap_or_default();
-        question.check(&value).map_err(|fault| {
+        let expected = Expected::of(&asked.question);
+        let expected = expected.ok_or_else(|| broken(flow))?;
+        let value = value_of(&answer);
+        expected.check(&value).map_err(|fault| {
             let expected = fault.expected();
             Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
         })?;
         let then = match asked.on_answer {
             OnAnswer::Continue => Then::Continue,
-            OnAnswer::CompleteOrDecline if value == false => {
+            on_answer if on_answer.declines(&value) => {
                 Then::Decline(format!("declined by `{responded_by}`"))
             }
             OnAnswer::Complete | OnAnswer::CompleteOrDecline => {
-                let result = question.result(&value, Some(&responded_by));
+                let result = expected.result(&value, Some(&responded_by));
                 if let Some(outputs) = row.schemas.as_ref().and_then(Outputs::of)
                     && let Err(fault) = outputs.check(&result)
                 {
@@ -162,7 +162,7 @@ impl App {
                 Then::Complete(result)
             }
         };
-        let choice_label = question.label_of(&value).map(str::to_owned);
+        let choice_label = expected.label_of(&value).map(str::to_owned);
         let command = Command::Respond(flow::Respond {
             task,
             suspension,
@@ -277,9 +277,9 @@ impl App {
             Some(Event::TaskFailed(_)) => Status::Failed,
             Some(_) | None => Status::Pending,
         };
-        let value = answer.to_map().remove(VALUE).unwrap_or_default();
-        let question = Question::of(&asked.question);
-        let label = question.and_then(|q| q.label_of(&value).map(str::to_owned));
+        let value = value_of(answer);
+        let expected = Expected::of(&asked.question);
+        let label = expected.and_then(|it| it.label_of(&value).map(str::to_owned));
         Ok(Some(Responded {
             task: first.task_id,
             suspension: turn.suspension,
