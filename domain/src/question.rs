@@ -8,17 +8,23 @@
 //! question         text, 1 to 4,000 characters
 //! response_type    "text" (without it) | "confirm" | "choice" | "form"
 //! choices          [{value, label?, ..}]      of a choice
-//! schema | fields  JSON Schema | {key: type}  of a form
+//! schema | fields  JSON Schema | {key: type}  of a form; the schema is an object or true
 //! context          object                     shown with the question
 //! channel_hint     text                       where the person may be found
-//! timeout_seconds  number                     without it and `retry_policy` the question waits for ever
+//! timeout_seconds  number                     ends the wait; without it and `retry_policy` there is no end
 //! fallback_policy  "fail" (without it) | "complete_with_fallback" | "use_default_and_continue"
 //! fallback_value   any                        needed by both of the others
-//! retry_policy     {max_attempts?, interval_seconds?, escalation_ladder?: [{attempt, channel_hint?, notify_to?}],
-//!                   final_fallback_policy?}   asks again; the last interval ends the wait
+//! retry_policy     {max_attempts?, interval_seconds?, strategy?: "fixed",
+//!                   escalation_ladder?: [{attempt, channel_hint?, notify_to?}], final_fallback_policy?}
 //! ```
+//!
+//! A question is asked `max_attempts` times: once, and again with each reminder. Reminders come every
+//! `interval_seconds`, or every `timeout_seconds / max_attempts`. `timeout_seconds` ends the wait, and later reminders
+//! are left out; without it, the last interval ends the wait. `attempt` is the number of a reminder, from 1.
+//! `final_fallback_policy` takes the place of `fallback_policy`.
 
 mod reader;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -115,50 +121,6 @@ impl Question {
     pub fn parse(members: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
         reader::read(members)
     }
-
-    /// A question as it is stored; `None` for what no task has asked.
-    #[must_use]
-    pub fn of(stored: &Payload) -> Option<Self> {
-        Self::parse(&stored.to_map()).ok()
-    }
-
-    /// Checks an answer. Cost: O(size of the answer), for a form that of [`Type::mismatches`].
-    ///
-    /// # Errors
-    /// [`AnswerFault`].
-    pub fn check(&self, answer: &Value) -> Result<(), AnswerFault> {
-        match (&self.expects, answer) {
-            (Expected::Confirm, Value::Bool(_)) => Ok(()),
-            (Expected::Confirm, _) => Err(AnswerFault::NotA("true or false")),
-            (Expected::Text, Value::String(text)) if !text.trim().is_empty() => Ok(()),
-            (Expected::Text, _) => Err(AnswerFault::NotA("a text that is not empty")),
-            (Expected::Choice(choices), _) if choices.iter().any(|c| c.value == *answer) => Ok(()),
-            (Expected::Choice(choices), _) => {
-                let valid = choices.iter().map(|choice| choice.value.clone()).collect();
-                Err(AnswerFault::NotAChoice { valid })
-            }
-            (Expected::Form(form), Value::Object(_)) => {
-                let mismatches = form.mismatches(answer);
-                match mismatches.is_empty() {
-                    true => Ok(()),
-                    false => Err(AnswerFault::Form(mismatches)),
-                }
-            }
-            (Expected::Form(_), _) => Err(AnswerFault::NotA("an object")),
-        }
-    }
-
-    /// What people read of a value that was chosen.
-    #[must_use]
-    pub fn label_of(&self, answer: &Value) -> Option<&str> {
-        match &self.expects {
-            Expected::Choice(choices) => {
-                let chosen = choices.iter().find(|choice| choice.value == *answer)?;
-                chosen.label.as_deref()
-            }
-            Expected::Confirm | Expected::Text | Expected::Form(_) => None,
-        }
-    }
 }
 
 /// A question, ready to be asked: as it is stored, read, and what follows when nobody answers. `outputs`: what the
@@ -196,11 +158,13 @@ pub fn prepare(
     }
     let result = match &question.fallback {
         Fallback::Fail => return Ok((asked, question, OnExpiry::Fail)),
-        Fallback::Continue(value) if on_answer == OnAnswer::Continue => {
+        Fallback::Continue(value)
+            if on_answer == OnAnswer::Continue || on_answer.declines(value) =>
+        {
             let answer = answer_of(value.clone());
             return Ok((asked, question, OnExpiry::Continue { answer }));
         }
-        Fallback::Continue(value) => question.result(value, None),
+        Fallback::Continue(value) => question.expects.result(value, None),
         Fallback::Complete(result) => result.clone(),
     };
     if let Some(Err(broken)) = outputs.map(|outputs| outputs.check(&result)) {
@@ -229,13 +193,64 @@ pub fn answer_of(value: Value) -> Payload {
     Payload::from_map(&answer)
 }
 
-impl Question {
+/// What was answered, of a stored answer; null for what is none.
+#[must_use]
+pub fn value_of(answer: &Payload) -> Value {
+    answer.to_map().remove("value").unwrap_or_default()
+}
+
+impl Expected {
+    /// What is an answer to a question that was asked, whatever is refused of new ones since; `None` for what no task
+    /// has asked. Cost: as for [`Question::parse`].
+    #[must_use]
+    pub fn of(stored: &Payload) -> Option<Self> {
+        stored::read(&stored.to_map())
+    }
+
+    /// Checks an answer. Cost: O(size of the answer), for a form that of [`Type::mismatches`].
+    ///
+    /// # Errors
+    /// [`AnswerFault`].
+    pub fn check(&self, answer: &Value) -> Result<(), AnswerFault> {
+        match (self, answer) {
+            (Self::Confirm, Value::Bool(_)) => Ok(()),
+            (Self::Confirm, _) => Err(AnswerFault::NotA("true or false")),
+            (Self::Text, Value::String(text)) if !text.trim().is_empty() => Ok(()),
+            (Self::Text, _) => Err(AnswerFault::NotA("a text that is not empty")),
+            (Self::Choice(choices), _) if choices.iter().any(|c| c.value == *answer) => Ok(()),
+            (Self::Choice(choices), _) => {
+                let valid = choices.iter().map(|choice| choice.value.clone()).collect();
+                Err(AnswerFault::NotAChoice { valid })
+            }
+            (Self::Form(form), Value::Object(_)) => {
+                let mismatches = form.mismatches(answer);
+                match mismatches.is_empty() {
+                    true => Ok(()),
+                    false => Err(AnswerFault::Form(mismatches)),
+                }
+            }
+            (Self::Form(_), _) => Err(AnswerFault::NotA("an object")),
+        }
+    }
+
+    /// What people read of a value that was chosen.
+    #[must_use]
+    pub fn label_of(&self, answer: &Value) -> Option<&str> {
+        match self {
+            Self::Choice(choices) => {
+                let chosen = choices.iter().find(|choice| choice.value == *answer)?;
+                chosen.label.as_deref()
+            }
+            Self::Confirm | Self::Text | Self::Form(_) => None,
+        }
+    }
+
     /// The result of a task that completes with an answer: `value`, `responded_by` (null when nobody answered),
     /// `approved` of a yes or no, `choice_label` of a choice that has one.
     #[must_use]
     pub fn result(&self, answer: &Value, responded_by: Option<&str>) -> Map<String, Value> {
         let mut result = Map::new();
-        if let (Expected::Confirm, Value::Bool(approved)) = (&self.expects, answer) {
+        if let (Self::Confirm, Value::Bool(approved)) = (self, answer) {
             result.insert("approved".to_owned(), (*approved).into());
         }
         if let Some(label) = self.label_of(answer) {

@@ -178,8 +178,8 @@ fn full() -> Vec<Event> {
             remind_every_ms: Some(60_000),
             reminders: 2,
             ladder: vec![escalation()],
-            on_expiry: OnExpiry::Complete {
-                result: payload(r#"{"approved":false}"#),
+            on_expiry: OnExpiry::Continue {
+                answer: payload(r#"{"value":false}"#),
             },
         }),
         Event::TaskReminded(TaskReminded {

@@ -22,7 +22,7 @@ use taskledger_domain::flow::{
     Turn,
 };
 use taskledger_domain::limits::ANSWER_BYTES_MAX;
-use taskledger_domain::question::{Question, prepare};
+use taskledger_domain::question::{Expected, prepare, value_of};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Payload, Recorded, SuspensionId, Version, Violation};
 use taskledger_projections::TaskRow;
@@ -135,30 +135,30 @@ impl App {
                     });
             }
         };
-        let question = Question::of(&asked.question);
-        let question = question.ok_or_else(|| broken(flow))?;
+        let expected = Expected::of(&asked.question);
+        let expected = expected.ok_or_else(|| broken(flow))?;
         if answer.as_str().len() > ANSWER_BYTES_MAX {
-            let expected = format!("at most {ANSWER_BYTES_MAX} bytes of JSON");
+            let accepted = format!("at most {ANSWER_BYTES_MAX} bytes of JSON");
             let found = answer.as_str().len().into();
             return Err(Error::invalid([Violation::of(
                 VALUE,
                 "too large",
-                expected,
+                accepted,
                 &found,
             )]));
         }
-        let value = answer.to_map().remove(VALUE).unwrap_or_default();
-        maybe_block_in_place(usize::MAX, || question.check(&value)).map_err(|fault| {
+        let value = value_of(&answer);
+        maybe_block_in_place(usize::MAX, || expected.check(&value)).map_err(|fault| {
             let expected = fault.expected();
             Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
         })?;
         let then = match asked.on_answer {
             OnAnswer::Continue => Then::Continue,
-            OnAnswer::CompleteOrDecline if value == false => {
+            on_answer if on_answer.declines(&value) => {
                 Then::Decline(format!("declined by `{responded_by}`"))
             }
             OnAnswer::Complete | OnAnswer::CompleteOrDecline => {
-                let result = question.result(&value, Some(&responded_by));
+                let result = expected.result(&value, Some(&responded_by));
                 let checked = maybe_block_in_place(usize::MAX, || {
                     let outputs = row.schemas.as_ref().and_then(Outputs::of);
                     outputs.map_or(Ok(()), |outputs| outputs.check(&result))
@@ -178,7 +178,7 @@ impl App {
                 Then::Complete(result)
             }
         };
-        let choice_label = question.label_of(&value).map(str::to_owned);
+        let choice_label = expected.label_of(&value).map(str::to_owned);
         let command = Command::Respond(flow::Respond {
             task,
             suspension,
@@ -309,9 +309,9 @@ impl App {
             Some(Event::TaskFailed(_)) => Status::Failed,
             Some(_) | None => Status::Pending,
         };
-        let value = answer.to_map().remove(VALUE).unwrap_or_default();
-        let question = Question::of(&asked.question);
-        let label = question.and_then(|q| q.label_of(&value).map(str::to_owned));
+        let value = value_of(answer);
+        let expected = Expected::of(&asked.question);
+        let label = expected.and_then(|it| it.label_of(&value).map(str::to_owned));
         Ok(Some(Responded {
             task: first.task_id,
             suspension: turn.suspension,

@@ -39,12 +39,14 @@ enum Command {
     /// Play a run with made-up outputs, without server and workers
     DryRun(DryRun),
     /// Create the tasks of one run of a document, and begin it
+    #[command(disable_version_flag = true)]
     Run(Box<Run>),
     /// Keep a document by its name, as the newest version
     Save(Box<kept::Save>),
     /// List the documents that are kept
     List(Box<kept::List>),
     /// Print a document that is kept
+    #[command(disable_version_flag = true)]
     Show(Box<kept::Show>),
     /// List what happened to a document
     Versions(Box<kept::Versions>),

@@ -159,11 +159,10 @@ impl<'w> Play<'w> {
         let mut attempts_left = phase.retry.as_ref().map_or(1, |retry| retry.max_attempts);
         let mut given = given.iter();
         loop {
-            if let Err(reason) = self.claim(index, phase)? {
-                self.states[index] = State::Pending(Some(reason));
+            self.states[index] = self.claim(index, phase)?;
+            if !matches!(self.states[index], State::InProgress) {
                 return Ok(());
             }
-            self.states[index] = State::InProgress;
             let failure = loop {
                 let Some(output) = given.next() else {
                     return Ok(());
@@ -196,38 +195,38 @@ impl<'w> Play<'w> {
         }
     }
 
-    /// One claim; inside, why it is refused.
-    fn claim(&mut self, index: usize, phase: &Phase) -> Result<Result<(), String>, Unplayable> {
+    /// One claim, and how the phase stands then.
+    fn claim(&mut self, index: usize, phase: &Phase) -> Result<State, Unplayable> {
         let specification = &self.tasks[index].1;
         let result = |id: TaskId| match &self.states[*self.by_id.get(&id)?] {
             State::Completed(output) => Some(output),
             State::Pending(_) | State::InProgress | State::Failed => None,
         };
         let inputs = Wiring::of(specification).inputs(&specification.inputs, result);
-        let fault = match inputs {
+        match inputs {
             Ok(inputs) => {
                 let input = inputs.to_map();
                 self.step(json!({"phase": phase.name, "step": "claim", "input": input}))?;
-                return Ok(Ok(()));
+                Ok(State::InProgress)
             }
-            Err(fault) => fault,
-        };
-        let error = match fault {
-            InputFault::Unresolvable(refs) => {
+            Err(InputFault::Unresolvable(refs)) => {
                 let refs: Vec<String> = refs.iter().map(|text| self.as_written(text)).collect();
-                json!({
+                let reason = format!("no value for {}", refs.join(", "));
+                let error = json!({
                     "error": "UnresolvableInputError",
-                    "message": format!("no value for {}", refs.join(", ")),
+                    "message": reason,
                     "unresolvable_refs": refs,
-                })
+                });
+                self.step(json!({"phase": phase.name, "step": "reject", "error": error}))?;
+                Ok(State::Pending(Some(reason)))
             }
-            InputFault::Unlike(_) | InputFault::Unfit(_) => {
-                json!({"error": "InvalidInput", "message": fault.to_string()})
+            // Another attempt would get the same inputs, so that retries do not count.
+            Err(fault @ (InputFault::Unlike(_) | InputFault::Unfit(_))) => {
+                let error = fault.to_string();
+                self.step(json!({"phase": phase.name, "step": "fail", "error": error}))?;
+                Ok(State::Failed)
             }
-        };
-        let reason = error["message"].as_str().unwrap_or_default().to_owned();
-        self.step(json!({"phase": phase.name, "step": "reject", "error": error}))?;
-        Ok(Err(reason))
+        }
     }
 
     /// A reference with the name of the phase in place of its id.

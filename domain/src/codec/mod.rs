@@ -107,7 +107,7 @@ events! {
     TaskProgressed = 2,
     TaskClaimRejected = 1,
     TaskCompletionRejected = 1,
-    TaskSuspended = 1,
+    TaskSuspended = 2,
     TaskReminded = 1,
     TaskAnswered = 1,
     TaskSuspensionExpired = 1,

@@ -190,6 +190,18 @@ impl Reader {
         self.type_at(declaration, 0)
     }
 
+    /// A shape on its own, whatever its fields are called.
+    pub(super) fn shape_of(&mut self, fields: &Map<String, Value>) -> Option<Arc<Node>> {
+        self.room.nodes = self.room.nodes.saturating_sub(1);
+        self.shape(fields, 0)
+    }
+
+    fn shape(&mut self, fields: &Map<String, Value>, depth: usize) -> Option<Arc<Node>> {
+        let known = self.faults.len();
+        let fields = self.members(fields, depth + 1, Member::Field);
+        (self.faults.len() == known).then(|| Arc::new(Node::Shape(fields)))
+    }
+
     /// `None`: there is a fault.
     fn type_at(&mut self, value: &Value, depth: usize) -> Option<Arc<Node>> {
         if let Some(text) = value.as_str() {
@@ -226,11 +238,7 @@ impl Reader {
             Some(("schema", schema @ (Value::Object(_) | Value::Bool(_)))) => {
                 self.below("schema", |reader| reader.json_schema(schema))
             }
-            _ => {
-                let known = self.faults.len();
-                let fields = self.members(map, depth + 1, Member::Field);
-                (self.faults.len() == known).then(|| Arc::new(Node::Shape(fields)))
-            }
+            _ => self.shape(map, depth),
         }
     }
 

@@ -24,6 +24,7 @@ mod expression;
 mod fault;
 mod json_schema;
 mod kinds;
+mod objects;
 mod place;
 mod pointer;
 #[cfg(test)]

@@ -68,7 +68,8 @@ fn alternatives(scope: &Scope, mut open: Vec<Arc<Node>>) -> Option<Vec<Arc<Node>
             Node::Named(name) => open.push(Arc::clone(&scope.names.get(name).node)),
             // Nothing stands in null.
             Node::Optional(inner) => open.push(Arc::clone(inner)),
-            Node::Union(list) => open.extend(list.iter().rev().take(left).cloned()),
+            Node::Union(list) if open.len() + list.len() > left => return None,
+            Node::Union(list) => open.extend(list.iter().rev().cloned()),
             Node::Any
             | Node::Primitive(_)
             | Node::Literal(_)

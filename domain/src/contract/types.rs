@@ -40,10 +40,29 @@ impl Types {
     /// # Errors
     /// As for [`Types::parse`], with paths from `declaration`.
     pub fn type_of(&self, declaration: &Value) -> Result<Type, Vec<FormFault>> {
+        self.read(|reader| reader.type_of(declaration))
+    }
+
+    /// Compiles a shape that may use the names, `{field: type}`: a field may have any name, `enum` and `schema` among
+    /// them. Cost: as for [`Types::parse`].
+    ///
+    /// # Errors
+    /// As for [`Types::parse`], with paths from `fields`.
+    pub fn shape_of(
+        &self,
+        fields: &serde_json::Map<String, Value>,
+    ) -> Result<Type, Vec<FormFault>> {
+        self.read(|reader| reader.shape_of(fields))
+    }
+
+    fn read(
+        &self,
+        read: impl FnOnce(&mut Reader) -> Option<Arc<Node>>,
+    ) -> Result<Type, Vec<FormFault>> {
         let entries = self.names.entries.iter();
         let names = entries.map(|entry| Arc::clone(&entry.name)).collect();
         let mut reader = Reader::new(names, self.room, Vetting::Thorough);
-        let node = reader.type_of(declaration);
+        let node = read(&mut reader);
         reader.check_defaults(&self.names);
         match node {
             Some(node) if reader.faults.is_empty() => Ok(Type {

@@ -2,7 +2,7 @@
 
 use super::event::{OnExpiry, TaskSuspended, TaskSuspensionExpired};
 use super::state::Flow;
-use crate::question::Escalation;
+use crate::question::{Escalation, value_of};
 use crate::task::Status;
 use crate::{Payload, SuspensionId, TaskId, Timestamp, Version};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,8 @@ enum Expiry {
     Fail,
     Complete(Box<str>),
     Continue(Box<str>),
+    /// As [`OnExpiry::Continue`], for an answer with which the task fails.
+    Decline(Box<str>),
 }
 
 /// A task that waits for a person.
@@ -93,16 +95,32 @@ impl Open {
             Expiry::Complete(result) => OnExpiry::Complete {
                 result: payload(result),
             },
-            Expiry::Continue(answer) => OnExpiry::Continue {
+            Expiry::Continue(answer) | Expiry::Decline(answer) => OnExpiry::Continue {
                 answer: payload(answer),
             },
         }
     }
 
+    /// Whether the task fails by what stands for an answer.
+    pub(crate) const fn declines(&self) -> bool {
+        matches!(self.on_expiry, Expiry::Decline(_))
+    }
+
+    /// Whom a reminder goes to: the last step up to it that none before has told. A server that was away sends the
+    /// last reminder that is due, for all that it has missed.
+    pub(crate) fn escalation(&self, number: u32) -> Option<&Escalation> {
+        let untold = self.reminded + 1..=number;
+        let steps = self
+            .ladder
+            .iter()
+            .filter(|step| untold.contains(&step.attempt));
+        steps.max_by_key(|step| step.attempt)
+    }
+
     fn weight_bytes(&self) -> usize {
         let kept = match &self.on_expiry {
             Expiry::Fail => 0,
-            Expiry::Complete(text) | Expiry::Continue(text) => text.len(),
+            Expiry::Complete(text) | Expiry::Continue(text) | Expiry::Decline(text) => text.len(),
         };
         let step = |step: &Escalation| {
             let texts = [&step.channel_hint, &step.notify_to];
@@ -152,6 +170,9 @@ impl Flow {
         let on_expiry = match &e.on_expiry {
             OnExpiry::Fail => Expiry::Fail,
             OnExpiry::Complete { result } => Expiry::Complete(result.as_str().into()),
+            OnExpiry::Continue { answer } if e.on_answer.declines(&value_of(answer)) => {
+                Expiry::Decline(answer.as_str().into())
+            }
             OnExpiry::Continue { answer } => Expiry::Continue(answer.as_str().into()),
         };
         let open = Open {
@@ -255,9 +276,9 @@ impl Flow {
                         && open.asked_at <= self.version
                         && match &open.on_expiry {
                             Expiry::Fail => true,
-                            Expiry::Complete(text) | Expiry::Continue(text) => {
-                                Payload::parse(text).is_ok()
-                            }
+                            Expiry::Complete(text)
+                            | Expiry::Continue(text)
+                            | Expiry::Decline(text) => Payload::parse(text).is_ok(),
                         }
                 };
                 dialogue.turns.iter().all(within) && dialogue.open.iter().all(is_sound)

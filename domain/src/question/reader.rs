@@ -1,6 +1,8 @@
-//! Reading a question, with everything that is wrong with it.
+//! Reading a question that is to be asked, with everything that is wrong with it.
 
-use super::{Choice, Escalation, Expected, Fallback, Question, is_answer};
+mod times;
+
+use super::{Choice, Expected, Fallback, Question, is_answer};
 use crate::contract::{FormFault, Types};
 use crate::suggestion::suggestion;
 use crate::violation::PathSegment;
@@ -21,19 +23,11 @@ const MEMBERS: [&str; 11] = [
     "retry_policy",
 ];
 const RETRY: &str = "retry_policy";
+const POLICIES: [&str; 3] = ["fail", "complete_with_fallback", "use_default_and_continue"];
 
 struct Reader<'a> {
     members: &'a Map<String, Value>,
     faults: Vec<Violation>,
-}
-
-/// When people are reminded, and when the wait is over.
-#[derive(Default)]
-struct Times {
-    expires_after_ms: Option<u64>,
-    remind_every_ms: Option<u64>,
-    reminders: u32,
-    ladder: Vec<Escalation>,
 }
 
 pub(super) fn read(members: &Map<String, Value>) -> Result<Question, Vec<Violation>> {
@@ -41,7 +35,7 @@ pub(super) fn read(members: &Map<String, Value>) -> Result<Question, Vec<Violati
         members,
         faults: Vec::new(),
     };
-    reader.refuse_unknown();
+    reader.refuse_unknown(&[], members, &MEMBERS);
     let text = reader.text("question", limits::QUESTION_CHARS_MAX);
     if text.is_none() && !members.contains_key("question") {
         reader.fault("question", "is required", "a text", &Value::Null);
@@ -54,12 +48,11 @@ pub(super) fn read(members: &Map<String, Value>) -> Result<Question, Vec<Violati
     let expects = reader.expects();
     let times = reader.times();
     let fallback = reader.fallback();
-    if let (Some(expects), Some(Fallback::Continue(value))) = (&expects, &fallback) {
-        let asks = Question::asking(expects.clone());
-        if let Err(fault) = asks.check(value) {
-            let expected = fault.expected();
-            reader.fault("fallback_value", "is no answer", &expected, value);
-        }
+    if let (Some(expects), Some(Fallback::Continue(value))) = (&expects, &fallback)
+        && let Err(fault) = expects.check(value)
+    {
+        let expected = fault.expected();
+        reader.fault("fallback_value", "is no answer", &expected, value);
     }
     match (text, expects, times, fallback) {
         (Some(text), Some(expects), Some(times), Some(fallback)) if reader.faults.is_empty() => {
@@ -77,22 +70,7 @@ pub(super) fn read(members: &Map<String, Value>) -> Result<Question, Vec<Violati
     }
 }
 
-impl Question {
-    /// A question without a text, for checking answers.
-    fn asking(expects: Expected) -> Self {
-        Self {
-            text: String::new(),
-            expects,
-            expires_after_ms: None,
-            remind_every_ms: None,
-            reminders: 0,
-            ladder: Vec::new(),
-            fallback: Fallback::Fail,
-        }
-    }
-}
-
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn fault(&mut self, member: &str, reason: &str, expected: &str, actual: &Value) {
         self.fault_at(&[member.into()], reason, expected, actual);
     }
@@ -103,29 +81,45 @@ impl Reader<'_> {
         });
     }
 
-    fn refuse_unknown(&mut self) {
-        for (name, value) in self.members {
-            if MEMBERS.contains(&name.as_str()) {
+    /// Members of the object at `path` that are none of these.
+    fn refuse_unknown(
+        &mut self,
+        path: &[PathSegment],
+        members: &Map<String, Value>,
+        known: &[&'static str],
+    ) {
+        for (name, value) in members {
+            if known.contains(&name.as_str()) {
                 continue;
             }
-            let expected = match suggestion(name, MEMBERS.into_iter()) {
+            let expected = match suggestion(name, known.iter().copied()) {
                 Some(meant) => format!("perhaps `{meant}`"),
-                None => format!("one of: {}", MEMBERS.join(", ")),
+                None => format!("one of: {}", known.join(", ")),
             };
-            self.fault(name, "is not known", &expected, value);
+            let path = [path, &[name.as_str().into()]].concat();
+            self.fault_at(&path, "is not known", &expected, value);
         }
     }
 
     /// A text that is not empty; `None` when it is absent or wrong.
     fn text(&mut self, member: &str, chars_max: usize) -> Option<String> {
-        let value = self.members.get(member)?;
+        self.text_at(&[member.into()], self.members.get(member), chars_max)
+    }
+
+    fn text_at(
+        &mut self,
+        path: &[PathSegment],
+        value: Option<&Value>,
+        chars_max: usize,
+    ) -> Option<String> {
+        let value = value?;
         match value.as_str() {
             Some(text) if !text.trim().is_empty() && text.chars().count() <= chars_max => {
                 Some(text.to_owned())
             }
             Some(_) | None => {
                 let expected = format!("a text of 1 to {chars_max} characters");
-                self.fault(member, "is not valid", &expected, value);
+                self.fault_at(path, "is not valid", &expected, value);
                 None
             }
         }
@@ -171,7 +165,11 @@ impl Reader<'_> {
         }
         let mut choices: Vec<Choice> = Vec::new();
         for (at, item) in items.iter().enumerate() {
-            let label = item.get("label").and_then(Value::as_str);
+            let label = item.get("label");
+            if let Some(other) = label.filter(|label| !label.is_string()) {
+                let path = ["choices".into(), at.into(), "label".into()];
+                self.fault_at(&path, "has the wrong type", "a text", other);
+            }
             match item.get("value") {
                 Some(value) if choices.iter().any(|choice| choice.value == *value) => {
                     let path = ["choices".into(), at.into(), "value".into()];
@@ -184,7 +182,7 @@ impl Reader<'_> {
                 }
                 Some(value) => choices.push(Choice {
                     value: value.clone(),
-                    label: label.map(str::to_owned),
+                    label: label.and_then(Value::as_str).map(str::to_owned),
                 }),
                 None => {
                     let path = ["choices".into(), at.into()];
@@ -196,23 +194,42 @@ impl Reader<'_> {
     }
 
     fn form(&mut self) -> Option<Expected> {
-        let (member, declared) = match (self.members.get("schema"), self.members.get("fields")) {
-            (Some(schema), None) => ("schema", json!({"schema": schema})),
-            (None, Some(fields @ Value::Object(_))) => ("fields", fields.clone()),
+        let types = Types::parse(None).ok()?;
+        let given = (self.members.get("schema"), self.members.get("fields"));
+        let (member, value, form) = match given {
+            (Some(schema @ (Value::Object(_) | Value::Bool(true))), None) => {
+                ("schema", schema, types.type_of(&json!({"schema": schema})))
+            }
+            (Some(other), None) => {
+                let expected = "a JSON Schema: an object, or true";
+                self.fault("schema", "is not valid", expected, other);
+                return None;
+            }
+            (None, Some(value @ Value::Object(fields))) => {
+                ("fields", value, types.shape_of(fields))
+            }
             (None, Some(other)) => {
                 self.fault("fields", "is not valid", "an object of types", other);
                 return None;
             }
-            (both, _) => {
-                let found = both.unwrap_or(&Value::Null);
+            (Some(schema), Some(_)) => {
                 let expected = "`schema` or `fields`, and not both";
-                self.fault("schema", "is not valid", expected, found);
+                self.fault("schema", "is not valid", expected, schema);
+                return None;
+            }
+            (None, None) => {
+                let expected = "`schema`, or `fields` in its place";
+                self.fault("schema", "is required", expected, &Value::Null);
                 return None;
             }
         };
-        let types = Types::parse(None).ok()?;
-        match types.type_of(&declared) {
-            Ok(form) => Some(Expected::Form(form)),
+        match form {
+            Ok(form) if form.may_be_object() => Some(Expected::Form(form)),
+            Ok(_) => {
+                let expected = "a form that accepts an object, as its answer is one";
+                self.fault(member, "accepts no answer", expected, value);
+                None
+            }
             Err(faults) => {
                 for fault in faults {
                     self.form_fault(member, &fault);
@@ -229,156 +246,50 @@ impl Reader<'_> {
         self.fault_at(&path, fault.reason, &fault.expected, &fault.found);
     }
 
-    /// Milliseconds of a member that says seconds.
-    fn seconds(&mut self, path: &[PathSegment], value: Option<&Value>) -> Option<u64> {
-        let value = value?;
-        let max = limits::DELAY_MS_MAX;
-        let ms = value.as_f64().map(|seconds| seconds * 1000.0);
-        match ms.filter(|ms| (1000.0..=max as f64).contains(ms)) {
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "in range"
-            )]
-            Some(ms) => Some(ms as u64),
-            None => {
-                let expected = format!("a number from 1 to {}", max / 1000);
-                self.fault_at(path, "is not valid", &expected, value);
-                None
-            }
-        }
-    }
-
-    /// `None` when something is wrong.
-    fn times(&mut self) -> Option<Times> {
-        let timeout = self.members.get("timeout_seconds");
-        let timeout_ms = self.seconds(&["timeout_seconds".into()], timeout);
-        let policy = match self.members.get(RETRY) {
-            None => {
-                return Some(Times {
-                    expires_after_ms: timeout_ms,
-                    ..Times::default()
-                });
-            }
-            Some(Value::Object(policy)) => policy,
-            Some(other) => {
-                self.fault(RETRY, "has the wrong type", "an object", other);
-                return None;
-            }
-        };
-        const KNOWN: [&str; 5] = [
-            "max_attempts",
-            "interval_seconds",
-            "strategy",
-            "escalation_ladder",
-            "final_fallback_policy",
-        ];
-        for (name, value) in policy {
-            if !KNOWN.contains(&name.as_str()) {
-                let path = [RETRY.into(), name.as_str().into()];
-                let expected = format!("one of: {}", KNOWN.join(", "));
-                self.fault_at(&path, "is not known", &expected, value);
-            }
-        }
-        if let Some(strategy) = policy.get("strategy").filter(|s| *s != "fixed") {
-            self.fault_at(
-                &[RETRY.into(), "strategy".into()],
-                "is not valid",
-                "fixed",
-                strategy,
-            );
-        }
-        let attempts = policy.get("max_attempts").map_or(Some(1), Value::as_u64);
-        let attempts = attempts.and_then(|n| u32::try_from(n).ok());
-        let attempts = attempts.filter(|n| (1..=limits::REMINDERS_MAX).contains(n));
-        if attempts.is_none() {
-            let expected = format!("an integer from 1 to {}", limits::REMINDERS_MAX);
-            let path = [RETRY.into(), "max_attempts".into()];
-            self.fault_at(&path, "is not valid", &expected, &policy["max_attempts"]);
-        }
-        let path = [RETRY.into(), "interval_seconds".into()];
-        let every = policy.get("interval_seconds");
-        let every_ms = self.seconds(&path, every).or(timeout_ms);
-        if every.is_none() && timeout_ms.is_none() {
-            let expected = "a number of seconds, here or in `timeout_seconds`";
-            self.fault_at(&path, "is required", expected, &Value::Null);
-        }
-        let ladder = self.ladder(policy.get("escalation_ladder"));
-        let (attempts, every_ms, ladder) = (attempts?, every_ms?, ladder?);
-        Some(Times {
-            expires_after_ms: Some(every_ms.saturating_mul(u64::from(attempts))),
-            remind_every_ms: (attempts > 1).then_some(every_ms),
-            reminders: attempts - 1,
-            ladder,
-        })
-    }
-
-    fn ladder(&mut self, value: Option<&Value>) -> Option<Vec<Escalation>> {
+    /// One of [`POLICIES`]; inside, `None` when it is absent. `None`: it is something else.
+    fn policy(
+        &mut self,
+        path: &[PathSegment],
+        value: Option<&'a Value>,
+    ) -> Option<Option<&'a str>> {
         let Some(value) = value else {
-            return Some(Vec::new());
+            return Some(None);
         };
-        let steps: Option<Vec<Escalation>> = serde_json::from_value(value.clone()).ok();
-        let is_short = |hint: &Option<String>| {
-            let chars = hint.as_deref().map_or(0, |hint| hint.chars().count());
-            chars <= limits::HINT_CHARS_MAX
-        };
-        let fits = |step: &Escalation| {
-            step.attempt > 0 && is_short(&step.channel_hint) && is_short(&step.notify_to)
-        };
-        let max = limits::REMINDERS_MAX as usize;
-        let steps = steps.filter(|steps| steps.len() <= max && steps.iter().all(fits));
-        if steps.is_none() {
-            let path = [RETRY.into(), "escalation_ladder".into()];
-            let expected =
-                format!("at most {max} of {{attempt from 1, channel_hint?, notify_to?}}");
-            self.fault_at(&path, "is not valid", &expected, value);
+        let policy = value.as_str().filter(|policy| POLICIES.contains(policy));
+        if policy.is_none() {
+            let expected = format!("one of: {}", POLICIES.join(", "));
+            self.fault_at(path, "is not valid", &expected, value);
         }
-        steps
+        policy.map(Some)
     }
 
+    /// What follows without an answer: the last of both policies counts.
     fn fallback(&mut self) -> Option<Fallback> {
-        let last = self
-            .members
-            .get(RETRY)
-            .and_then(|p| p.get("final_fallback_policy"));
-        let (path, policy): (&[PathSegment], _) = match last {
-            Some(policy) => (
-                &[RETRY.into(), "final_fallback_policy".into()],
-                Some(policy),
-            ),
-            None => (
-                &["fallback_policy".into()],
-                self.members.get("fallback_policy"),
-            ),
-        };
-        let value = self.members.get("fallback_value");
-        match (policy.map_or(Some("fail"), Value::as_str), value) {
-            (Some("fail"), None) => Some(Fallback::Fail),
-            (Some("fail"), Some(value)) => {
-                let expected = "a `fallback_policy` that uses it";
-                self.fault("fallback_value", "is not used", expected, value);
-                None
-            }
-            (Some("complete_with_fallback"), Some(Value::Object(result))) => {
+        const LAST: &str = "final_fallback_policy";
+        let members = self.members;
+        let last = members.get(RETRY).and_then(|policy| policy.get(LAST));
+        let last = self.policy(&[RETRY.into(), LAST.into()], last);
+        let own = self.policy(&["fallback_policy".into()], members.get("fallback_policy"));
+        let policy = last?.or(own?).unwrap_or("fail");
+        match (policy, members.get("fallback_value")) {
+            ("complete_with_fallback", Some(Value::Object(result))) => {
                 Some(Fallback::Complete(result.clone()))
             }
-            (Some("complete_with_fallback"), other) => {
+            ("complete_with_fallback", other) => {
                 let found = other.unwrap_or(&Value::Null);
                 let expected = "an object: the result of the task";
                 self.fault("fallback_value", "is not valid", expected, found);
                 None
             }
-            (Some("use_default_and_continue"), Some(value)) => {
-                Some(Fallback::Continue(value.clone()))
-            }
-            (Some("use_default_and_continue"), None) => {
+            ("use_default_and_continue", Some(value)) => Some(Fallback::Continue(value.clone())),
+            ("use_default_and_continue", None) => {
                 self.fault("fallback_value", "is required", "an answer", &Value::Null);
                 None
             }
-            (Some(_) | None, _) => {
-                let expected = "one of: fail, complete_with_fallback, use_default_and_continue";
-                let found = policy.unwrap_or(&Value::Null);
-                self.fault_at(path, "is not valid", expected, found);
+            (_, None) => Some(Fallback::Fail),
+            (_, Some(value)) => {
+                let expected = "a `fallback_policy` that uses it";
+                self.fault("fallback_value", "is not used", expected, value);
                 None
             }
         }

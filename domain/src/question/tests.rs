@@ -1,7 +1,12 @@
 //! Reading questions, and what answers them.
 
+mod defaults;
+mod forms;
+mod stored;
+mod times;
+
 use super::{AnswerFault, Expected, Fallback, Question};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 fn parse(question: Value) -> Result<Question, Vec<String>> {
     let Value::Object(members) = question else {
@@ -26,10 +31,14 @@ fn the_shortest_question_asks_for_a_text_and_waits_for_ever() {
     assert_eq!(question.expects, Expected::Text);
     assert_eq!(question.expires_after_ms, None);
     assert_eq!(question.fallback, Fallback::Fail);
-    assert_eq!(question.check(&json!("this")), Ok(()));
+    assert_eq!(question.expects.check(&json!("this")), Ok(()));
     for no_answer in [json!(""), json!("  "), json!(1), json!(null)] {
         let fault = AnswerFault::NotA("a text that is not empty");
-        assert_eq!(question.check(&no_answer), Err(fault), "{no_answer}");
+        assert_eq!(
+            question.expects.check(&no_answer),
+            Err(fault),
+            "{no_answer}"
+        );
     }
 }
 
@@ -38,10 +47,10 @@ fn a_choice_takes_its_values_only_and_knows_their_labels() {
     let choices = json!([{"value": "a", "label": "The first"}, {"value": 2}]);
     let asked = json!({"question": "?", "response_type": "choice", "choices": choices});
     let question = parse(asked).unwrap();
-    assert_eq!(question.check(&json!("a")), Ok(()));
-    assert_eq!(question.check(&json!(2)), Ok(()));
-    assert_eq!(question.label_of(&json!("a")), Some("The first"));
-    let Err(AnswerFault::NotAChoice { valid }) = question.check(&json!("b")) else {
+    assert_eq!(question.expects.check(&json!("a")), Ok(()));
+    assert_eq!(question.expects.check(&json!(2)), Ok(()));
+    assert_eq!(question.expects.label_of(&json!("a")), Some("The first"));
+    let Err(AnswerFault::NotAChoice { valid }) = question.expects.check(&json!("b")) else {
         panic!("`b` is no choice");
     };
     assert_eq!(valid, [json!("a"), json!(2)]);
@@ -56,28 +65,29 @@ fn a_form_is_checked_by_a_schema_or_by_fields() {
         json!({"question": "?", "response_type": "form", "fields": {"n": "integer"}}),
     ] {
         let question = parse(form).unwrap();
-        assert_eq!(question.check(&json!({"n": 1})), Ok(()));
+        assert_eq!(question.expects.check(&json!({"n": 1})), Ok(()));
         for wrong in [json!({}), json!({"n": "1"})] {
-            let fault = question.check(&wrong);
+            let fault = question.expects.check(&wrong);
             assert!(matches!(fault, Err(AnswerFault::Form(_))), "{wrong}");
         }
         assert_eq!(
-            question.check(&json!([])),
+            question.expects.check(&json!([])),
             Err(AnswerFault::NotA("an object"))
         );
     }
 }
 
-#[test]
-fn reminders_divide_the_wait() {
-    let policy =
-        json!({"max_attempts": 3, "escalation_ladder": [{"attempt": 2, "notify_to": "boss"}]});
-    let asked = json!({"question": "?", "timeout_seconds": 10, "retry_policy": policy});
-    let question = parse(asked).unwrap();
-    assert_eq!(question.expires_after_ms, Some(30_000));
-    assert_eq!(question.remind_every_ms, Some(10_000));
-    assert_eq!(question.reminders, 2);
-    assert_eq!(question.ladder[0].notify_to.as_deref(), Some("boss"));
+fn map(value: &Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+/// A form with these members.
+fn form(members: &Value) -> Value {
+    let mut asked = json!({"question": "?", "response_type": "form"});
+    for (name, value) in members.as_object().expect("an object") {
+        asked[name] = value.clone();
+    }
+    asked
 }
 
 #[test]
@@ -115,7 +125,7 @@ fn every_fault_is_told_with_its_place() {
         ),
         (
             json!({"question": "?", "response_type": "form"}),
-            r#"Key("schema") is not valid"#,
+            r#"Key("schema") is required"#,
         ),
         (
             json!({"question": "?", "timeout_seconds": 0}),
@@ -154,8 +164,29 @@ fn every_fault_is_told_with_its_place() {
             r#"Key("retry_policy").Key("max_attempts") is not valid"#,
         ),
         (
-            json!({"question": "?", "timeout_seconds": 5, "retry_policy": {"escalation_ladder": [{}]}}),
-            r#"Key("retry_policy").Key("escalation_ladder") is not valid"#,
+            json!({"question": "?", "timeout_seconds": 5, "retry_policy": {"intervall_seconds": 2}}),
+            r#"Key("retry_policy").Key("intervall_seconds") is not known"#,
+        ),
+        (
+            json!({"question": "?", "timeout_seconds": 0, "retry_policy": {}}),
+            r#"Key("timeout_seconds") is not valid"#,
+        ),
+        (
+            json!({"question": "?", "timeout_seconds": 9, "retry_policy": {"interval_seconds": "2"}}),
+            r#"Key("retry_policy").Key("interval_seconds") is not valid"#,
+        ),
+        (
+            json!({"question": "?", "timeout_seconds": 5, "fallback_policy": "hope",
+                "retry_policy": {"final_fallback_policy": "fail"}}),
+            r#"Key("fallback_policy") is not valid"#,
+        ),
+        (
+            json!({"question": "?", "timeout_seconds": 5, "retry_policy": {"final_fallback_policy": 1}}),
+            r#"Key("retry_policy").Key("final_fallback_policy") is not valid"#,
+        ),
+        (
+            json!({"question": "?", "response_type": "choice", "choices": [{"value": 1, "label": 1}]}),
+            r#"Key("choices").Index(0).Key("label") has the wrong type"#,
         ),
         (
             json!({"question": "?", "timeout_seconds": 5, "retry_policy": {"strategy": "soon"}}),

@@ -207,8 +207,7 @@ impl Turn<'_> {
                 self.give_up_waiting(i);
             } else {
                 let number = open.reminder(now).expect("one is due");
-                let mut ladder = open.ladder.iter();
-                let escalation = ladder.find(|step| step.attempt == number).cloned();
+                let escalation = open.escalation(number).cloned();
                 let reminded = TaskReminded {
                     task_id,
                     attempt,
@@ -228,20 +227,28 @@ impl Turn<'_> {
         let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);
         let policy = open.on_expiry();
         let waited_ms = self.now.0.saturating_sub(open.since.0) / 1000;
-        let then = match &policy {
-            OnExpiry::Fail => Event::TaskFailed(TaskFailed {
+        let late = format!("nobody answered within {} s", waited_ms as f64 / 1000.0);
+        let failed = |reason, error| {
+            Event::TaskFailed(TaskFailed {
                 task_id,
                 attempt,
-                error: format!("nobody answered within {} s", waited_ms as f64 / 1000.0),
-                reason: FailureReason::Unanswered,
+                error,
+                reason,
                 progress,
                 will_retry: false,
-            }),
+            })
+        };
+        let then = match &policy {
+            OnExpiry::Fail => failed(FailureReason::Unanswered, late),
             OnExpiry::Complete { result } => Event::TaskCompleted(TaskCompleted {
                 task_id,
                 attempt,
                 result: result.clone(),
             }),
+            OnExpiry::Continue { .. } if open.declines() => {
+                let error = format!("declined by the default answer: {late}");
+                failed(FailureReason::Declined, error)
+            }
             OnExpiry::Continue { .. } => {
                 attempt::requeued(self.flow, task, RequeueReason::Answered, None)
             }

@@ -10,12 +10,12 @@ use taskledger_domain::testing::{START, Scenario, execute, given, group, id, tas
 use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
 
 /// The command by which a task asks whether to go on, with a value for the time after that.
-fn asks(s: &Scenario, name: &str) -> (Command, SuspensionId) {
+fn asks(s: &Scenario, name: &str, on_answer: OnAnswer) -> (Command, SuspensionId) {
     let text = r#"{"question":"Go on?","response_type":"confirm","timeout_seconds":60,
         "fallback_policy":"use_default_and_continue","fallback_value":false,
         "retry_policy":{"max_attempts":2,"escalation_ladder":[{"attempt":1,"notify_to":"boss"}]}}"#;
     let asked = Payload::parse(text).expect("an object");
-    let prepared = prepare(&asked.to_map(), OnAnswer::Continue, None);
+    let prepared = prepare(&asked.to_map(), on_answer, None);
     let (asked, question, on_expiry) = prepared.expect("a question");
     let suspension = SuspensionId(id(&format!("question of {name}")).0);
     let suspend = Command::Suspend(Suspend {
@@ -25,7 +25,7 @@ fn asks(s: &Scenario, name: &str) -> (Command, SuspensionId) {
         suspension,
         asked,
         question,
-        on_answer: OnAnswer::Continue,
+        on_answer,
         on_expiry,
     });
     (suspend, suspension)
@@ -56,6 +56,8 @@ fn rich() -> Scenario {
         task("far").under("g").method("resize"),
         task("p").under("g"),
         task("q").under("g"),
+        task("declines").under("g"),
+        task("completes").under("g"),
         wired,
     ]);
     s.server.remote.insert("resize".to_owned());
@@ -94,8 +96,13 @@ fn rich() -> Scenario {
         },
     });
     let mut s = s.accepted();
-    for (name, then) in [("p", Some(Then::Continue)), ("q", None)] {
-        let (suspend, suspension) = asks(&s, name);
+    for (name, on_answer, then) in [
+        ("p", OnAnswer::Continue, Some(Then::Continue)),
+        ("q", OnAnswer::Continue, None),
+        ("declines", OnAnswer::CompleteOrDecline, None),
+        ("completes", OnAnswer::Complete, None),
+    ] {
+        let (suspend, suspension) = asks(&s, name, on_answer);
         s = s.when(suspend).accepted();
         if let Some(then) = then {
             let respond = Command::Respond(Respond {

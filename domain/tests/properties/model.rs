@@ -6,12 +6,13 @@ mod asking;
 #[path = "model/waiting.rs"]
 mod waiting;
 
+use asking::{Asks, Follows};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{
     Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification,
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
-use taskledger_domain::{RunId, SuspensionId, TaskId, Timestamp};
+use taskledger_domain::{RunId, TaskId, Timestamp};
 
 /// The method whose tasks workers claim.
 pub(crate) const REMOTE: &str = "far";
@@ -30,8 +31,8 @@ pub(crate) struct Task {
     pub(crate) spec_at: u64,
     /// The lease of the attempt that is under way outside the server, and when it times out.
     pub(crate) lease: Option<(Lease, Option<Timestamp>)>,
-    /// What it waits for a person to answer, and when it gives up.
-    pub(crate) asks: Option<(SuspensionId, Option<Timestamp>)>,
+    /// What it waits for a person to answer.
+    pub(crate) asks: Option<Asks>,
     /// Whether a worker had the attempt that was interrupted.
     pub(crate) is_lost: bool,
 }
@@ -53,8 +54,8 @@ pub(crate) struct Model {
     pub(crate) runs: HashMap<RunId, Run>,
     /// Last attempt number of every task that ever was.
     attempts: HashMap<TaskId, u32>,
-    /// The task whose question the event before has answered.
-    answered: Option<TaskId>,
+    /// The task whose question the event before has ended, and what follows.
+    answered: Option<(TaskId, Follows)>,
 }
 
 impl Model {
@@ -113,13 +114,13 @@ impl Model {
             (InProgress, Cancelled),
             (Failed, Pending),
         ];
-        let task = self.tasks.get_mut(&id).expect("a live task");
-        let answered = (task.status, status) == (InProgress, Pending) && self.answered == Some(id);
+        let was = self.tasks[&id].status;
+        let answered = (was, status) == (InProgress, Pending) && self.is_answered(id);
         assert!(
-            answered || legal.contains(&(task.status, status)),
-            "{id}: {} -> {status}",
-            task.status
+            answered || legal.contains(&(was, status)),
+            "{id}: {was} -> {status}"
         );
+        let task = self.tasks.get_mut(&id).expect("a live task");
         task.status = status;
         if status != InProgress {
             task.lease = None;
@@ -137,6 +138,7 @@ impl Model {
     /// Takes the next event, which must be allowed.
     pub(crate) fn take(&mut self, event: &Event, now: Timestamp, known: &dyn Fn(&str) -> bool) {
         self.version += 1;
+        self.check_what_follows(event);
         let mut answered = None;
         match event {
             Event::TaskCreated(e) => {
@@ -335,7 +337,7 @@ impl Model {
                         assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_none());
                     }
                     FailureReason::Unanswered | FailureReason::Declined => {
-                        assert!(!e.will_retry && self.answered == Some(e.task_id));
+                        assert!(!e.will_retry && self.is_answered(e.task_id));
                     }
                     FailureReason::Released => {
                         assert!(e.will_retry && self.tasks[&e.task_id].lease.is_some());

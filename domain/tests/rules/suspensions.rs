@@ -36,9 +36,18 @@ fn suspension(name: &str) -> SuspensionId {
 }
 
 /// The attempt of a task asks; `lease` is empty for one of this process.
-fn asks(s: Scenario, name: &str, (lease, asked): (&str, &str), question: &str) -> Scenario {
+fn asks(s: Scenario, name: &str, named: (&str, &str), question: &str) -> Scenario {
+    asks_as(s, name, named, (OnAnswer::Continue, question))
+}
+
+fn asks_as(
+    s: Scenario,
+    name: &str,
+    (lease, asked): (&str, &str),
+    (on_answer, question): (OnAnswer, &str),
+) -> Scenario {
     let members = Payload::parse(question).expect("an object").to_map();
-    let prepared = prepare(&members, OnAnswer::Continue, None);
+    let prepared = prepare(&members, on_answer, None);
     let (stored, read, on_expiry) = prepared.expect("a question");
     let attempt = s.attempt(name);
     s.when(Command::Suspend(Suspend {
@@ -48,7 +57,7 @@ fn asks(s: Scenario, name: &str, (lease, asked): (&str, &str), question: &str) -
         suspension: suspension(asked),
         asked: stored,
         question: read,
-        on_answer: OnAnswer::Continue,
+        on_answer,
         on_expiry,
     }))
 }
@@ -211,24 +220,29 @@ fn the_clock_of_the_attempt_stands_still() {
     let _ = s.after_ms(10_000).then(&[("a", InProgress)]);
 }
 
-fn waiting(policy: &str) -> Scenario {
+/// Waits for 15 seconds.
+fn waiting_as(on_answer: OnAnswer, policy: &str) -> Scenario {
     let s = claims(running(vec![task("a").method("resize")]), "a", "l").accepted();
     let question = format!(
-        r#"{{"question":"Go on?","response_type":"confirm","timeout_seconds":5,{policy}}}"#
+        r#"{{"question":"Go on?","response_type":"confirm","timeout_seconds":15,{policy}}}"#
     );
-    asks(s, "a", ("l", "q"), &question).accepted()
+    asks_as(s, "a", ("l", "q"), (on_answer, &question)).accepted()
+}
+
+fn waiting(policy: &str) -> Scenario {
+    waiting_as(OnAnswer::Continue, policy)
 }
 
 #[test]
 fn without_an_answer_in_time_the_policy_decides() {
     let s = waiting(r#""fallback_policy":"fail""#)
-        .after_ms(4999)
+        .after_ms(14_999)
         .then(&[("a", InProgress)]);
     let s = s.after_ms(1).then(&[("a", Failed)]);
-    assert_eq!(error_of(&s, "a"), "nobody answered within 5 s");
+    assert_eq!(error_of(&s, "a"), "nobody answered within 15 s");
 
     let policy = r#""fallback_policy":"complete_with_fallback","fallback_value":{"sent":false}"#;
-    let s = waiting(policy).after_ms(5000).then(&[("a", Completed)]);
+    let s = waiting(policy).after_ms(15_000).then(&[("a", Completed)]);
     let [
         Event::TaskSuspensionExpired(_),
         Event::TaskCompleted(done),
@@ -240,7 +254,7 @@ fn without_an_answer_in_time_the_policy_decides() {
     assert_eq!(done.result.as_str(), r#"{"sent":false}"#);
 
     let policy = r#""fallback_policy":"use_default_and_continue","fallback_value":true"#;
-    let s = waiting(policy).after_ms(5000).then(&[("a", Pending)]);
+    let s = waiting(policy).after_ms(15_000).then(&[("a", Pending)]);
     assert_eq!(
         s.flow.turns(id("a")).len(),
         1,
@@ -249,20 +263,49 @@ fn without_an_answer_in_time_the_policy_decides() {
 }
 
 #[test]
+fn a_default_answer_declines_as_the_answer_of_a_person_does() {
+    let policy = |value: bool| {
+        format!(r#""fallback_policy":"use_default_and_continue","fallback_value":{value}"#)
+    };
+    for (on_answer, value, status) in [
+        (OnAnswer::Continue, true, Pending),
+        (OnAnswer::Continue, false, Pending),
+        (OnAnswer::Complete, true, Completed),
+        (OnAnswer::Complete, false, Completed),
+        (OnAnswer::CompleteOrDecline, true, Completed),
+        (OnAnswer::CompleteOrDecline, false, Failed),
+    ] {
+        let s = waiting_as(on_answer, &policy(value));
+        let s = s.after_ms(15_000).then(&[("a", status)]);
+        let [Event::TaskSuspensionExpired(_), then, ..] = last(&s) else {
+            panic!("{:?}", s.last);
+        };
+        match then {
+            Event::TaskCompleted(done) => {
+                assert_eq!(done.result.to_map()["approved"], value, "{on_answer:?}");
+            }
+            Event::TaskFailed(failed) => {
+                assert_eq!(failed.reason, FailureReason::Declined);
+                let error = "declined by the default answer: nobody answered within 15 s";
+                assert_eq!((failed.error.as_str(), failed.will_retry), (error, false));
+            }
+            other => assert!(matches!(other, Event::TaskRequeued(_)), "{other:?}"),
+        }
+    }
+}
+
+fn reminded(s: &Scenario) -> Vec<(u32, Option<String>)> {
+    let of = |event: &Event| match event {
+        Event::TaskReminded(e) => Some((e.number, e.escalation.clone().and_then(|e| e.notify_to))),
+        _ => None,
+    };
+    let history = s.history.iter();
+    history.filter_map(|(_, event)| of(event)).collect()
+}
+
+#[test]
 fn a_person_is_reminded_before_the_wait_ends() {
     let policy = r#""retry_policy":{"max_attempts":3,"escalation_ladder":[{"attempt":2,"notify_to":"boss"}]}"#;
-    let reminded = |s: &Scenario| {
-        let of = |event: &Event| match event {
-            Event::TaskReminded(e) => {
-                Some((e.number, e.escalation.clone().and_then(|e| e.notify_to)))
-            }
-            _ => None,
-        };
-        s.history
-            .iter()
-            .filter_map(|(_, event)| of(event))
-            .collect::<Vec<_>>()
-    };
     let s = waiting(policy)
         .after_ms(5000)
         .after_ms(5000)
@@ -272,6 +315,25 @@ fn a_person_is_reminded_before_the_wait_ends() {
     // A server that was away reminds once, with the number that is due.
     let s = waiting(policy).after_ms(12_000).then(&[("a", InProgress)]);
     assert_eq!(reminded(&s), [(2, Some("boss".to_owned()))]);
+}
+
+#[test]
+fn a_step_of_the_ladder_is_told_even_if_its_reminder_was_missed() {
+    let policy = r#""retry_policy":{"max_attempts":5,"escalation_ladder":[{"attempt":1,"notify_to":"team"},{"attempt":3,"notify_to":"boss"}]}"#;
+    let (team, boss) = (Some("team".to_owned()), Some("boss".to_owned()));
+    let s = waiting(policy);
+    let each = (0..4).fold(s.clone(), |s, _| s.after_ms(3000));
+    let told = [(1, team.clone()), (2, None), (3, boss.clone()), (4, None)];
+    assert_eq!(reminded(&each), told);
+    let s = s.after_ms(3000).after_ms(9000);
+    assert_eq!(reminded(&s), [(1, team), (4, boss.clone())]);
+    let s = waiting(policy).after_ms(12_000).then(&[("a", InProgress)]);
+    assert_eq!(
+        reminded(&s),
+        [(4, boss)],
+        "the highest of those that were missed"
+    );
+    let _ = s.after_ms(3000).then(&[("a", Failed)]);
 }
 
 #[test]

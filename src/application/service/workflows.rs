@@ -1,11 +1,11 @@
-//! Workflow documents: what is wrong with one, the tasks of a run, how far it has come.
+//! Workflow documents: what is wrong with one, how a run would go, the tasks of a run.
 
 use super::Service;
 use crate::application::api::workflows::{
     CreateWorkflow, CreatedWorkflow, Document, DryRun, Fault, Played, Report, UnfitWorkflow,
     Workflow,
 };
-use crate::application::api::{Error, Execute, Failure, Reply, Request, RunProgress, Target};
+use crate::application::api::{Error, Execute, Failure, Reply, Request, Target};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use serde_json::{Map, Value};
@@ -64,17 +64,6 @@ impl Service {
         });
         let played = playing.await.map_err(|_| Failure::ShuttingDown)?;
         Ok(played.map_err(UnfitWorkflow::Unplayable))
-    }
-
-    /// How far everything below a task has come.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn progress(&self, context: &Context, task: TaskId) -> Result<RunProgress, Error> {
-        match self.call(context, Request::Overview(task)).await? {
-            Reply::Progress(progress) => Ok(*progress),
-            other => Err(Failure::Broken(format!("no progress: {other:?}")).into()),
-        }
     }
 
     /// Creates the tasks of one run, and begins it if that is asked for. One command, like `tasks.create` or

@@ -20,7 +20,7 @@ pub(crate) use work::ClaimJson;
 pub(super) use work::{claims, drained, method, methods, undeclared, workers};
 pub(super) use workflows::{
     compared_workflows, fault, kept_workflow, kept_workflows, played, saved_workflow, workflow,
-    workflow_deleted, workflow_events, workflow_progress, workflow_report,
+    workflow_deleted, workflow_events, workflow_report,
 };
 
 use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
@@ -51,7 +51,7 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         }),
         Reply::Copied(copied) => copied_task(copied),
         Reply::Explained(explained) => explained::explained(explained),
-        Reply::Progress(progress) => workflow_progress(progress),
+        Reply::Progress(progress) => workflows::workflow_progress(progress),
         Reply::History(page) => history::page(page),
         // A claim is answered by `work::claims`, which shows the tasks too; the others are between nodes.
         Reply::Claimed(begun) => raw(begun),

@@ -144,6 +144,36 @@ async fn an_approval_needs_no_worker_and_hands_its_answer_on() {
 }
 
 #[tokio::test]
+async fn a_default_answer_has_the_effect_of_an_answer() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    for (value, on_reject, ended) in [
+        (true, "fail", "completed"),
+        (false, "fail", "failed"),
+        (false, "complete", "completed"),
+    ] {
+        let inputs = json!({"question": "Send it?", "on_reject": on_reject, "timeout_seconds": 1,
+            "fallback_policy": "use_default_and_continue", "fallback_value": value});
+        let tasks = json!({"tasks": [
+            {"name": "gate", "schemas": {"method": "approval_executor"}, "inputs": inputs},
+        ]});
+        let ids = api.call("tasks.execute", tasks).await["task_ids"].clone();
+        let gate = until(api, ids["gate"].as_str().unwrap(), ended).await;
+        if ended == "completed" {
+            assert_eq!(gate["result"]["approved"], value);
+        } else {
+            let error = gate["error"].as_str().unwrap();
+            assert!(
+                error.starts_with("declined by the default answer"),
+                "{error}"
+            );
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_wait_outlives_kills_and_its_end_comes_in_time() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

@@ -80,6 +80,25 @@ fn a_phase_ends_when_its_attempts_or_its_outputs_do() {
 }
 
 #[test]
+fn a_phase_whose_inputs_are_of_other_types_fails_as_its_task_does() {
+    let phases = "  a: {assign: x, outputs: {n: any}}\n  b: {assign: y, depends_on: [a], inputs: {n: {from: a.n, type: number}}, retry: {max_attempts: 3}}\n  c: {assign: z, depends_on: [b]}\n";
+    let outputs = map(json!({"a": {"n": "many"}, "b": {}}));
+    let played = sound(&document(phases)).play(&Map::new(), &outputs);
+    let played = played.expect("the outputs are objects");
+    assert_eq!(told(&played), ["claim a", "complete a", "fail b"]);
+    assert_eq!(
+        played.steps[2]["error"],
+        "inputs do not conform: `n`: string, expected number"
+    );
+    let phases = [
+        json!({"phase": "a", "status": "completed"}),
+        json!({"phase": "b", "status": "failed"}),
+        json!({"phase": "c", "status": "pending", "reason": "phase `b` has not completed"}),
+    ];
+    assert_eq!(played.phases, phases);
+}
+
+#[test]
 fn what_cannot_be_played_is_refused_by_name() {
     let unknown = Unplayable::UnknownPhase("e".to_owned());
     assert_eq!(play(json!({"e": {}})), Err(unknown));

@@ -1,8 +1,9 @@
 //! Types of the parts of values.
 
 use super::properties::{config, declared, guided};
+use super::type_of;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Pointers to all parts of a value.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
@@ -23,6 +24,22 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
+#[test]
+fn of_more_alternatives_than_are_looked_at_nothing_is_known() {
+    for (count, is_any) in [(1, false), (990, false), (1000, true), (2000, true)] {
+        let literals = vec!["1"; count].join("|");
+        for of in [
+            format!("array<boolean>|{literals}"),
+            format!("{literals}|array<boolean>"),
+            format!("({literals}|array<boolean>)?"),
+        ] {
+            let item = type_of(&json!(of)).at("/0").expect("arrays have items");
+            assert_eq!(item.is_any(), is_any, "{count}");
+            assert!(item.accepts(&json!(true)), "{count}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -35,6 +52,7 @@ proptest! {
         let of = declared.of(0, validation);
         let value = guided(&declared.pair[0], &declared.types, &mut choices, 0);
         if of.accepts(&value) {
+            prop_assert!(!value.is_object() || of.may_be_object(), "{value} of {of}");
             let mut found = Vec::new();
             pointers(&value, "", &mut found);
             for pointer in found {

@@ -45,6 +45,14 @@ pub enum OnAnswer {
     CompleteOrDecline,
 }
 
+impl OnAnswer {
+    /// Whether the task fails with this answer.
+    #[must_use]
+    pub fn declines(self, answer: &serde_json::Value) -> bool {
+        self == Self::CompleteOrDecline && *answer == false
+    }
+}
+
 /// What happens when nobody has answered in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,9 +64,9 @@ pub enum OnExpiry {
         /// With this result.
         result: Payload,
     },
-    /// The task is ready again.
+    /// The task goes on as if this had been answered: it is ready again, or fails where the answer declines.
     Continue {
-        /// As if this had been said: an object with `value`.
+        /// An object with `value`.
         answer: Payload,
     },
 }

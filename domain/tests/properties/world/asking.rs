@@ -2,8 +2,8 @@
 
 use super::super::model::REMOTE;
 use super::World;
-use taskledger_domain::flow::{Command, OnAnswer, OnExpiry, Respond, Suspend, Then};
-use taskledger_domain::question::{Question, answer_of, prepare};
+use taskledger_domain::flow::{Command, OnAnswer, Respond, Suspend, Then};
+use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::testing::id;
 use taskledger_domain::{Payload, SuspensionId, TaskId};
 
@@ -22,7 +22,8 @@ impl World {
 
     pub(super) fn asking(&self) -> Vec<(TaskId, SuspensionId)> {
         let all = self.model.tasks.iter();
-        all.filter_map(|(id, t)| Some((*id, t.asks?.0))).collect()
+        all.filter_map(|(id, t)| Some((*id, t.asks.as_ref()?.suspension)))
+            .collect()
     }
 
     pub(super) fn answer(task: TaskId, suspension: SuspensionId, then: u8) -> Command {
@@ -41,39 +42,45 @@ impl World {
     }
 
     /// A question with reminders, an end, or neither.
-    fn question(&mut self, kind: u8) -> (SuspensionId, Payload, Question, OnExpiry) {
-        self.questions += 1;
+    fn question(kind: u8) -> serde_json::Value {
         let policy = ["fail", "use_default_and_continue", "complete_with_fallback"];
         let mut asked = serde_json::json!({"question": "?", "response_type": "confirm"});
         if !kind.is_multiple_of(4) {
             asked["timeout_seconds"] = (1 + kind % 3).into();
             asked["fallback_policy"] = policy[usize::from(kind) % 3].into();
             if kind % 3 == 1 {
-                asked["fallback_value"] = true.into();
+                asked["fallback_value"] = (kind % 4 == 3).into();
             } else if kind % 3 == 2 {
                 asked["fallback_value"] = serde_json::json!({});
             }
         }
         if kind % 8 > 5 {
-            asked["retry_policy"] = serde_json::json!({"max_attempts": 3});
+            asked["retry_policy"] = serde_json::json!({"max_attempts": 3,
+                "escalation_ladder": [{"attempt": 1}, {"attempt": 2, "notify_to": "boss"}]});
         }
-        let asked = asked.as_object().expect("an object");
-        let (asked, question, on_expiry) =
-            prepare(asked, OnAnswer::Continue, None).expect("a question");
-        let name = format!("question {}", self.questions);
-        (SuspensionId(id(&name).0), asked, question, on_expiry)
+        asked
     }
 
     pub(super) fn ask(&mut self, (task, attempt): (TaskId, u32), kind: u8) -> Command {
-        let (suspension, asked, question, on_expiry) = self.question(kind);
+        let on_answer = match kind / 8 % 4 {
+            0 => OnAnswer::Continue,
+            1 => OnAnswer::Complete,
+            _ => OnAnswer::CompleteOrDecline,
+        };
+        let asked = Self::question(kind);
+        let asked = asked.as_object().expect("an object");
+        let prepared = prepare(asked, on_answer, None);
+        let (asked, question, on_expiry) = prepared.expect("a question");
+        self.questions += 1;
+        let name = format!("question {}", self.questions);
         Command::Suspend(Suspend {
             task,
             attempt,
             lease: self.lease(task),
-            suspension,
+            suspension: SuspensionId(id(&name).0),
             asked,
             question,
-            on_answer: OnAnswer::Continue,
+            on_answer,
             on_expiry,
         })
     }

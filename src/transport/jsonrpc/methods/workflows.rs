@@ -7,10 +7,10 @@ use super::super::params::workflows::{
 };
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
-use super::{answer, boxed};
+use super::{answer, boxed, called};
 use crate::application::Service;
-use crate::application::api::Error;
 use crate::application::api::workflows::UnfitWorkflow;
+use crate::application::api::{Error, Request};
 use crate::transport::openrpc::about::workflows as about;
 use serde_json::value::RawValue;
 
@@ -213,6 +213,5 @@ async fn run_of_kept(service: &Service, call: &Call) -> Answer {
 
 async fn progress_of(service: &Service, call: &Call) -> Answer {
     let p = progress::Params::read(&call.params)?;
-    let progress = service.progress(&call.context, p.root_task_id).await;
-    Ok(replies::workflow_progress(&answer(service, progress)?))
+    called(service, &call.context, Request::Overview(p.root_task_id)).await
 }
