@@ -301,6 +301,12 @@ class Work(unittest.TestCase):
             outcome = _outcomes.of_value(wrong)
             self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
             self.assertRegex(outcome.error, said)
+        asked = taskledger.Suspend("Which?", response_type="confirm")
+        self.assertEqual(_outcomes.of_error(asked).kind, "suspend")
+        asked.request = ["Which?"]  # type: ignore[assignment]
+        outcome = _outcomes.of_error(asked)
+        self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
+        self.assertRegex(outcome.error, "the question is a value of type `list`")
         self.assertEqual(_outcomes.of_error(KeyError("x")).error, "KeyError: 'x'")
         self.assertEqual(_outcomes.of_error(ValueError()).error, "ValueError")
         self.assertTrue(_outcomes.of_error(taskledger.Retryable("later")).retryable)
