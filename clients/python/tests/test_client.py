@@ -115,6 +115,18 @@ class Cases:
         keys = {call["metadata"]["idempotency_key"] for call in self.fake.calls}
         self.assertEqual((len(created), len(keys), len(self.fake.calls)), (1, 1, 6))
 
+    def test_questions_and_answers_are_repeated_until_answered(self) -> None:
+        self.fake.methods["tasks.suspend"] = lambda params: params
+        self.fake.methods["tasks.respond"] = lambda params: params
+        client = self.client()
+        for method in ("tasks.suspend", "tasks.respond"):
+            self.fake.fault(method, Drop(), busy())
+            self.fake.fault(method, Drop(), after=True)
+        self.assertEqual(client.suspend("t", "l", {"question": "?"})["task_id"], "t")
+        self.assertEqual(client.respond("t", "s", True)["suspension_id"], "s")
+        self.assertEqual(len(self.fake.params_of("tasks.suspend")), 4)
+        self.assertEqual(len(self.fake.params_of("tasks.respond")), 4)
+
     def test_what_could_happen_twice_is_not_repeated(self) -> None:
         self.fake.methods["tokens.create"] = lambda params: {"id": "x"}
         client = self.client()
