@@ -95,6 +95,8 @@ class Answers(unittest.TestCase):
             (-32004, {}, 200, taskledger.Unauthorized),
             (-32004, {}, 401, taskledger.Unauthenticated),
             (-31010, {"reason": "lost"}, 200, taskledger.LeaseNotHeld),
+            (-31011, {"suspension_id": None}, 200, taskledger.NotSuspended),
+            (-31012, {}, 200, taskledger.WorkflowNotFound),
             (-31021, {"invalid_refs": ["a.b"]}, 200, taskledger.InputWiringError),
             (-31022, {"unresolvable_refs": ["a.b"]}, 200, taskledger.UnresolvableInputError),
             (-31024, {"missing_keys": ["n"]}, 200, taskledger.MissingOutputError),

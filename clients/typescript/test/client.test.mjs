@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import {
-  BusyError, Client, ConnectionError, InternalError, InvalidParamsError, LeaseNotHeldError, MissingOutputError, RpcError, TaskNotFoundError, UnauthorizedError, UnresolvableInputError,
+  BusyError, Client, ConnectionError, InternalError, InvalidParamsError, LeaseNotHeldError, MissingOutputError, RpcError, TaskNotFoundError, UnauthorizedError, UnresolvableInputError, WorkflowNotFoundError,
 } from "taskledger";
 import { FakeServer } from "./fake.mjs";
 
@@ -23,7 +23,7 @@ test("errors are of the class of their code, with data and violations", async ()
   const server = await serve();
   const client = new Client({ url: server.url });
   const fault = { field: "limit", reason: "too large", expected: "1 to 1000", actual: 5000, path: ["limit"] };
-  for (const [code, Class] of [[-32602, InvalidParamsError], [-32001, TaskNotFoundError], [-31010, LeaseNotHeldError], [-31022, UnresolvableInputError], [-31024, MissingOutputError], [-32004, UnauthorizedError], [-1, RpcError]]) {
+  for (const [code, Class] of [[-32602, InvalidParamsError], [-32001, TaskNotFoundError], [-31010, LeaseNotHeldError], [-31012, WorkflowNotFoundError], [-31022, UnresolvableInputError], [-31024, MissingOutputError], [-32004, UnauthorizedError], [-1, RpcError]]) {
     server.faults.set("tasks.get", [error(code, { errors: [fault], extra: 7 })]);
     const caught = await client.get("x").catch((e) => e);
     assert.equal(caught.constructor, Class);
