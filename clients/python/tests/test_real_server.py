@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import collections
 import os
+import re
 import threading
 import time
 import unittest
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import taskledger
@@ -23,6 +24,7 @@ from taskledger import (
     Suspend,
     Worker,
 )
+from taskledger.types import EventType
 
 from .real_refusals import Refusals, check_revocation
 from .real_server import BINARY, OnServer, RealServer, remote
@@ -89,6 +91,12 @@ class Clients(OnServer):
         self.assertEqual(run.state, "failed")
         with self.assertRaises(taskledger.RunFailed):
             run.raise_for_state()
+
+    def test_types_of_events_are_those_of_the_server(self) -> None:
+        with self.assertRaises(InvalidParams) as raised:
+            next(self.client.events(types=["task_asked"]))
+        expected = str(raised.exception.violations[0]["expected"])
+        self.assertEqual(re.findall(r"task_\w+", expected), [*get_args(EventType)])
 
     def test_events_go_on_over_a_restart_of_the_server(self) -> None:
         task = {"name": "x", "schemas": {"method": "echo_executor"}}
@@ -205,6 +213,14 @@ class Workers(OnServer):
                 self.client.respond(task_id, waits["suspension_id"], "b")
             run = self.client.wait(started, timeout=60)
             self.assertEqual((run.result or {})["said"], ["a"])
+            told = []
+            types = ["task_suspended", "task_suspension_ended"]
+            with self.client.events(flow=task_id, types=types, start="beginning") as events:
+                for event in events:
+                    told.append((event.type, event.data["suspension"]["suspension_id"]))
+                    if event.type == "task_suspension_ended":
+                        break
+            self.assertEqual(told, [(name, waits["suspension_id"]) for name in types])
 
     def test_a_workflow_of_many_tasks(self) -> None:
         steps = [{"id": "root", "name": "root"}]

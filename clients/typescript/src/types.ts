@@ -410,7 +410,30 @@ export type EventType =
   | "task_progress_update"
   | "task_completed"
   | "task_failed"
-  | "task_cancelled";
+  | "task_cancelled"
+  /** The task waits for a person. */
+  | "task_suspended"
+  /** The person has not answered yet. */
+  | "task_suspension_reminder"
+  /** Answered, or nobody will answer any more. */
+  | "task_suspension_ended";
+
+/** What a notice says of a wait for a person. */
+export interface NoticeSuspension {
+  suspension_id: string;
+  /** With `task_suspended`. */
+  question?: Question;
+  /** With `task_suspended`: when nobody will answer any more. */
+  expires_at?: string;
+  /** With `task_suspension_reminder`: its number, from 1. */
+  reminder?: number;
+  /** With `task_suspension_reminder`: whom it goes to. */
+  escalation?: JsonObject;
+  /** With `task_suspension_ended`. */
+  resolution?: "responded" | "expired";
+  /** With `task_suspension_ended`: who has answered. */
+  responded_by?: string;
+}
 
 /** `data` of an event. */
 export interface Notice {
@@ -426,6 +449,8 @@ export interface Notice {
   result?: JsonObject;
   error?: string;
   message?: string;
+  /** With the types that tell of a wait for a person. */
+  suspension?: NoticeSuspension;
   /** Nothing follows in this run. */
   final?: boolean;
   run?: Run;

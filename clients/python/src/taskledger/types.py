@@ -276,13 +276,29 @@ WorkerInfos = list[WorkerInfo]
 """A list of workers."""
 
 
+EventType = Literal[
+    "task_status_update",
+    "task_progress_update",
+    "task_completed",
+    "task_failed",
+    "task_cancelled",
+    "task_suspended",
+    "task_suspension_reminder",
+    "task_suspension_ended",
+]
+"""What events of tasks tell.
+
+The last three are of a task that waits for a person: it begins to (with the question), nobody has
+answered yet, it has an answer or will get none. ``data["suspension"]`` says more.
+"""
+
+
 @dataclass(frozen=True)
 class Event:
     """One event of a stream.
 
-    ``type`` is ``task_status_update``, ``task_progress_update``, ``task_completed``,
-    ``task_failed``, ``task_cancelled``, or ``reset``: the stream does not show all that happened
-    since the place that was asked for (``data["reason"]``), so read anew what you keep, and go on.
+    ``type`` is one of ``EventType``, or ``reset``: the stream does not show all that happened since
+    the place that was asked for (``data["reason"]``), so read anew what you keep, and go on.
 
     ``id`` is the place of the event; give it as ``last_event_id`` to go on behind it.
     """
