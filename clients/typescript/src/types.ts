@@ -177,41 +177,6 @@ export interface Copied {
   dropped_dependencies: { id: string; required: boolean; task_id: string }[];
 }
 
-/** Something that is wrong with a workflow document. */
-export interface WorkflowFault {
-  error: "WorkflowValidationError" | "InputWiringError";
-  /** Such as `workflow.report.inputs`. */
-  path: string;
-  /** From 1; `null` for a document that was given as an object. */
-  line: number | null;
-  column: number | null;
-  reason: string;
-  suggestion: string | null;
-  phase_name?: string;
-  invalid_refs?: string[];
-}
-
-/** What `workflows.validate` answers. */
-export interface WorkflowReport {
-  valid: boolean;
-  errors: WorkflowFault[];
-  warnings: WorkflowFault[];
-  /** Of a document without errors. */
-  workflow?: { name: string; version: string; hash: string; phases: string[]; not_acted_on: string[] };
-}
-
-/** What `workflows.create` answers. */
-export interface Workflow {
-  root_task_id: string;
-  /** In the order of the document. */
-  phases: { phase_name: string; task_id: string; status: "pending" }[];
-  warnings: WorkflowFault[];
-  /** Paths of keys that have no effect. */
-  not_acted_on: string[];
-  /** With `execute`. */
-  run_id?: string;
-}
-
 /** Proof that an attempt belongs to a worker, until `expires_at`. */
 export interface Lease {
   /** Opaque text. */

@@ -22,6 +22,11 @@ export async function client(): Promise<void> {
   }
   // @ts-expect-error: there is no such type
   client.events({ types: ["task_asked"] });
+  for await (const { name, version } of client.workflows.list({ limit: 10 })) {
+    const { root_task_id, run_id } = await client.workflows.run(name, { version, trigger: {} });
+    const { counts } = await client.workflows.progress(root_task_id);
+    [run_id, counts.ready] satisfies [string | undefined, number];
+  }
   const { claims } = await client.workers.claim({ methods: ["m"], wait_seconds: 10 });
   claims satisfies Claim[];
   const health = await client.call<{ status: string }>("system.health");
