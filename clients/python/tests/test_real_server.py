@@ -92,6 +92,31 @@ class Clients(OnServer):
         with self.assertRaises(taskledger.RunFailed):
             run.raise_for_state()
 
+    def test_saved_workflow_documents(self) -> None:
+        client = self.client
+        phase = "{assign: a, inputs: {q: $trigger.q}, outputs: {n: number}}"
+        document = f"openintent: '1.0'\ninfo: {{name: Saved}}\nworkflow:\n  fetch: {phase}\n"
+        self.assertTrue(client.workflows_save(document)["created"])
+        saved = client.workflows_save(document.replace("number", "string"))
+        self.assertEqual((saved["version"], saved["breaking"]), (2, 1))
+        self.assertEqual(client.workflows_get("Saved", version=1)["document"], document)
+        listed = [(each["name"], each["version"]) for each in client.workflows_list(page_size=1)]
+        self.assertEqual(listed, [("Saved", 2)])
+        diff = client.workflows_diff("Saved", from_version=1, to_version=2)
+        paths = [change["path"] for change in diff["changes"]]
+        self.assertEqual(paths, ["workflow.fetch.outputs.n"])
+        self.assertEqual(client.workflows_diff("Saved", document=document)["to"], None)
+        played = client.workflows_dry_run(document, trigger={"q": 1}, outputs={"fetch": {"n": 2}})
+        self.assertEqual(played["phases"], [{"phase": "fetch", "status": "completed"}])
+        run = client.workflows_run("Saved", version=1, trigger={"q": 1})
+        self.assertEqual(run["version"], 1)
+        self.assertEqual(client.workflows_progress(run["root_task_id"])["counts"]["total"], 1)
+        self.assertTrue(client.workflows_delete("Saved"))
+        events = [each["event"] for each in client.workflows_versions("Saved", page_size=1)]
+        self.assertEqual(events, ["deleted", "saved", "saved"])
+        with self.assertRaises(taskledger.WorkflowNotFound):
+            client.workflows_run("Saved")
+
     def test_types_of_events_are_those_of_the_server(self) -> None:
         with self.assertRaises(InvalidParams) as raised:
             next(self.client.events(types=["task_asked"]))
