@@ -69,6 +69,7 @@ class FakeServer:
             "tasks.complete": self._complete,
             "tasks.fail": self._fail,
             "tasks.release": self._release,
+            "tasks.suspend": self._suspend,
             "tasks.sibling_output": self._sibling,
             "workers.declare": lambda params: {**params, "declared": True},
             "system.health": lambda params: {"status": "ok"},
@@ -229,6 +230,9 @@ class FakeServer:
 
     def _release(self, params: dict[str, Any]) -> Any:
         return self._end(params, "released", "released")
+
+    def _suspend(self, params: dict[str, Any]) -> Any:
+        return self._end(params, "suspended", params["request"])
 
     # Calls.
 

@@ -48,6 +48,36 @@ class Refusals:
             self.assertRegex(error, "accepted|expected")
         self.assertNotIn("tasks.complete", self.fake.names())
 
+    def test_a_question_that_the_server_cannot_read_fails_the_task_at_once(self) -> None:
+        worker = self.worker(concurrency=1)
+        cyclic: dict[str, Any] = {}
+        cyclic["self"] = cyclic
+        deep: Any = 1
+        for _ in range(100):
+            deep = {"a": deep}
+        questions: dict[str, tuple[taskledger.Suspend, str]] = {
+            "type": (taskledger.Suspend("?", choices=[{"value": {1}}]), "is no JSON: .* set "),
+            "cyclic": (taskledger.Suspend("?", context=cyclic), "is no JSON: Circular"),
+            "nan": (taskledger.Suspend("?", timeout_seconds=float("nan")), "finite numbers"),
+            "surrogate": (taskledger.Suspend("\ud800"), "has text with the lone surrogate"),
+            "deep": (taskledger.Suspend("?", context=deep), "at most 100 levels are accepted"),
+            "large": (taskledger.Suspend("x" * 65536), "bytes of JSON: at most 65536 are accepted"),
+        }
+        for name, (question, _) in questions.items():
+            self.register(worker, name, lambda input, ctx, question=question: throw(question))
+        self.register(worker, "fine", lambda input, ctx: throw(taskledger.Suspend("Which?")))
+        tasks = {name: self.fake.offer(name) for name in questions}
+        self.begin(worker)
+        self.fake.until_status("failed", *tasks.values())
+        for name, (_, said) in questions.items():
+            error, is_retryable = self.outcome(tasks[name])
+            self.assertRegex(error, f"^the question .*{said}")
+            self.assertFalse(is_retryable)
+        self.assertNotIn("tasks.suspend", self.fake.names())
+        fine = self.fake.offer("fine")
+        self.fake.until_status("suspended", fine)
+        self.assertEqual(self.outcome(fine), {"question": "Which?"})
+
     def test_a_completion_that_is_refused_for_good_fails_the_task(self) -> None:
         worker = self.worker()
         self.register(worker, "m", lambda input, ctx: {"a": 1})
@@ -226,3 +256,7 @@ class Refusals:
         self.fake.fault("tasks.claim", Refused(-32004, "Unauthorized", scope="worker"))
         self.begin(worker).join(10)
         self.assertIsInstance(self.failure, taskledger.Unauthorized)
+
+
+def throw(error: Exception) -> Any:
+    raise error

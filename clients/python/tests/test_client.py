@@ -40,7 +40,7 @@ class Blocking:
             return [item async for item in iterator]
 
         def call(*args: Any, **options: Any) -> Any:
-            if name in ("list", "history"):
+            if name in ("list", "history", "workflows_list", "workflows_versions"):
                 return self._run(collect(method(*args, **options)))
             return self._run(method(*args, **options))
 
@@ -115,6 +115,18 @@ class Cases:
         keys = {call["metadata"]["idempotency_key"] for call in self.fake.calls}
         self.assertEqual((len(created), len(keys), len(self.fake.calls)), (1, 1, 6))
 
+    def test_questions_and_answers_are_repeated_until_answered(self) -> None:
+        self.fake.methods["tasks.suspend"] = lambda params: params
+        self.fake.methods["tasks.respond"] = lambda params: params
+        client = self.client()
+        for method in ("tasks.suspend", "tasks.respond"):
+            self.fake.fault(method, Drop(), busy())
+            self.fake.fault(method, Drop(), after=True)
+        self.assertEqual(client.suspend("t", "l", {"question": "?"})["task_id"], "t")
+        self.assertEqual(client.respond("t", "s", True)["suspension_id"], "s")
+        self.assertEqual(len(self.fake.params_of("tasks.suspend")), 4)
+        self.assertEqual(len(self.fake.params_of("tasks.respond")), 4)
+
     def test_what_could_happen_twice_is_not_repeated(self) -> None:
         self.fake.methods["tokens.create"] = lambda params: {"id": "x"}
         client = self.client()
@@ -128,6 +140,53 @@ class Cases:
         self.fake.fault("tokens.create", Drop())
         client.call("tokens.create", {"name": "a", "id": "b"})
         self.assertEqual(len(self.fake.params_of("tokens.create")), 6)
+
+    def test_saved_workflow_documents(self) -> None:
+        client = self.client()
+        for name, given, options, params in [
+            ("save", "a: b", {"strict": True}, {"document": "a: b", "strict": True}),
+            ("get", "n", {"version": 2, "owner": ""}, {"name": "n", "version": 2, "owner": ""}),
+            ("diff", "n", {"from_version": 1, "to_version": 2}, {"name": "n", "from": 1, "to": 2}),
+            ("diff", "n", {"document": "a: b"}, {"name": "n", "document": "a: b"}),
+            ("delete", "n", {"owner": "o"}, {"name": "n", "owner": "o"}),
+            ("run", "n", {"trigger": {}, "execute": False, "user_id": "u"}, None),
+            ("dry_run", "a: b", {"outputs": {"p": {}}, "trigger": {"x": 1}}, None),
+            ("progress", "id", {}, {"root_task_id": "id"}),
+        ]:
+            with self.subTest(name):
+                method, told = f"workflows.{name}", {"deleted": True}
+                self.fake.methods[method] = lambda params, told=told: told
+                self.fake.calls.clear()
+                self.fake.fault(method, Drop())
+                answer = getattr(client, f"workflows_{name}")(given, **options)
+                self.assertEqual(answer, True if name == "delete" else told)
+                first = "document" if name == "dry_run" else "name"
+                expected = {first: given, **options} if params is None else params
+                self.assertEqual(self.fake.params_of(method), [expected] * 2)
+                keys = {str(call.get("metadata")) for call in self.fake.calls}
+                self.assertEqual((len(keys), keys == {"None"}), (1, name != "run"))
+
+    def test_saved_workflow_documents_and_their_versions_are_listed_page_by_page(self) -> None:
+        lists: dict[Any, Any] = {
+            "0": {"workflows": [{"name": "a"}, {"name": "b"}], "next_after": "b"},
+            "b": {"workflows": [{"name": "c"}], "next_after": None},
+        }
+        versions: dict[Any, Any] = {
+            None: {"versions": [{"version": 3}, {"version": 2}], "next_before": 2},
+            2: {"versions": [{"version": 1}], "next_before": None},
+        }
+        self.fake.methods["workflows.list"] = lambda params: lists[params.get("after")]
+        self.fake.methods["workflows.versions"] = lambda params: versions[params.get("before")]
+        client = self.client()
+        names = [each["name"] for each in client.workflows_list(after="0", page_size=2)]
+        self.assertEqual(names, ["a", "b", "c"])
+        self.assertEqual(self.fake.params_of("workflows.list")[1], {"after": "b", "limit": 2})
+        numbers = [each["version"] for each in client.workflows_versions("n", owner="o")]
+        self.assertEqual(numbers, [3, 2, 1])
+        self.assertEqual(
+            self.fake.params_of("workflows.versions")[1],
+            {"name": "n", "owner": "o", "before": 2, "limit": 100},
+        )
 
     def test_a_key_of_the_caller_is_sent(self) -> None:
         self.fake.methods["tasks.cancel"] = lambda params: params

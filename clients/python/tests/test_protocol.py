@@ -95,6 +95,8 @@ class Answers(unittest.TestCase):
             (-32004, {}, 200, taskledger.Unauthorized),
             (-32004, {}, 401, taskledger.Unauthenticated),
             (-31010, {"reason": "lost"}, 200, taskledger.LeaseNotHeld),
+            (-31011, {"suspension_id": None}, 200, taskledger.NotSuspended),
+            (-31012, {}, 200, taskledger.WorkflowNotFound),
             (-31021, {"invalid_refs": ["a.b"]}, 200, taskledger.InputWiringError),
             (-31022, {"unresolvable_refs": ["a.b"]}, 200, taskledger.UnresolvableInputError),
             (-31024, {"missing_keys": ["n"]}, 200, taskledger.MissingOutputError),
@@ -301,6 +303,12 @@ class Work(unittest.TestCase):
             outcome = _outcomes.of_value(wrong)
             self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
             self.assertRegex(outcome.error, said)
+        asked = taskledger.Suspend("Which?", response_type="confirm")
+        self.assertEqual(_outcomes.of_error(asked).kind, "suspend")
+        asked.request = ["Which?"]  # type: ignore[assignment]
+        outcome = _outcomes.of_error(asked)
+        self.assertEqual((outcome.kind, outcome.retryable), ("fail", False))
+        self.assertRegex(outcome.error, "the question is a value of type `list`")
         self.assertEqual(_outcomes.of_error(KeyError("x")).error, "KeyError: 'x'")
         self.assertEqual(_outcomes.of_error(ValueError()).error, "ValueError")
         self.assertTrue(_outcomes.of_error(taskledger.Retryable("later")).retryable)

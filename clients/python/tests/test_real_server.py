@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import collections
 import os
+import re
 import threading
 import time
 import unittest
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import taskledger
@@ -23,6 +24,7 @@ from taskledger import (
     Suspend,
     Worker,
 )
+from taskledger.types import EventType
 
 from .real_refusals import Refusals, check_revocation
 from .real_server import BINARY, OnServer, RealServer, remote
@@ -89,6 +91,37 @@ class Clients(OnServer):
         self.assertEqual(run.state, "failed")
         with self.assertRaises(taskledger.RunFailed):
             run.raise_for_state()
+
+    def test_saved_workflow_documents(self) -> None:
+        client = self.client
+        phase = "{assign: a, inputs: {q: $trigger.q}, outputs: {n: number}}"
+        document = f"openintent: '1.0'\ninfo: {{name: Saved}}\nworkflow:\n  fetch: {phase}\n"
+        self.assertTrue(client.workflows_save(document)["created"])
+        saved = client.workflows_save(document.replace("number", "string"))
+        self.assertEqual((saved["version"], saved["breaking"]), (2, 1))
+        self.assertEqual(client.workflows_get("Saved", version=1)["document"], document)
+        listed = [(each["name"], each["version"]) for each in client.workflows_list(page_size=1)]
+        self.assertEqual(listed, [("Saved", 2)])
+        diff = client.workflows_diff("Saved", from_version=1, to_version=2)
+        paths = [change["path"] for change in diff["changes"]]
+        self.assertEqual(paths, ["workflow.fetch.outputs.n"])
+        self.assertEqual(client.workflows_diff("Saved", document=document)["to"], None)
+        played = client.workflows_dry_run(document, trigger={"q": 1}, outputs={"fetch": {"n": 2}})
+        self.assertEqual(played["phases"], [{"phase": "fetch", "status": "completed"}])
+        run = client.workflows_run("Saved", version=1, trigger={"q": 1})
+        self.assertEqual(run["version"], 1)
+        self.assertEqual(client.workflows_progress(run["root_task_id"])["counts"]["total"], 1)
+        self.assertTrue(client.workflows_delete("Saved"))
+        events = [each["event"] for each in client.workflows_versions("Saved", page_size=1)]
+        self.assertEqual(events, ["deleted", "saved", "saved"])
+        with self.assertRaises(taskledger.WorkflowNotFound):
+            client.workflows_run("Saved")
+
+    def test_types_of_events_are_those_of_the_server(self) -> None:
+        with self.assertRaises(InvalidParams) as raised:
+            next(self.client.events(types=["task_asked"]))
+        expected = str(raised.exception.violations[0]["expected"])
+        self.assertEqual(re.findall(r"task_\w+", expected), [*get_args(EventType)])
 
     def test_events_go_on_over_a_restart_of_the_server(self) -> None:
         task = {"name": "x", "schemas": {"method": "echo_executor"}}
@@ -205,6 +238,14 @@ class Workers(OnServer):
                 self.client.respond(task_id, waits["suspension_id"], "b")
             run = self.client.wait(started, timeout=60)
             self.assertEqual((run.result or {})["said"], ["a"])
+            told = []
+            types = ["task_suspended", "task_suspension_ended"]
+            with self.client.events(flow=task_id, types=types, start="beginning") as events:
+                for event in events:
+                    told.append((event.type, event.data["suspension"]["suspension_id"]))
+                    if event.type == "task_suspension_ended":
+                        break
+            self.assertEqual(told, [(name, waits["suspension_id"]) for name in types])
 
     def test_a_workflow_of_many_tasks(self) -> None:
         steps = [{"id": "root", "name": "root"}]

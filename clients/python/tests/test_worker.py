@@ -19,7 +19,7 @@ import taskledger
 from taskledger import AsyncWorker, Final, Retryable, Worker
 
 from .fake_server import Drop, FakeServer, Refused, busy
-from .refusals import Refusals
+from .refusals import Refusals, throw
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,8 +62,8 @@ class Cases(Refusals):
         self.register(worker, "double", lambda input, ctx: {"twice": input["x"] * 2})
         self.register(worker, "nothing", lambda input, ctx: None)
         self.register(worker, "list", lambda input, ctx: [])
-        self.register(worker, "retryable", lambda input, ctx: _raise(Retryable("not yet")))
-        self.register(worker, "final", lambda input, ctx: _raise(Final("never")))
+        self.register(worker, "retryable", lambda input, ctx: throw(Retryable("not yet")))
+        self.register(worker, "final", lambda input, ctx: throw(Final("never")))
         self.register(worker, "broken", lambda input, ctx: {}["x"])
         tasks = {name: self.fake.offer(name, {"x": 4}) for name in worker._methods}
         self.begin(worker)
@@ -508,10 +508,6 @@ class _FromThreads:
 
     def progress(self, *said: Any) -> None:
         self.loop.call_soon_threadsafe(self.context.progress, *said)
-
-
-def _raise(error: Exception) -> Any:
-    raise error
 
 
 if __name__ == "__main__":

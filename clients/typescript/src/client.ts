@@ -31,9 +31,8 @@ import type {
   TaskTree,
   WorkerMethod,
   WorkerPresence,
-  Workflow,
-  WorkflowReport,
 } from "./types.js";
+import { WorkflowsClient } from "./workflows.js";
 
 /** How a client reaches its server, and how long it tries. */
 export interface ClientOptions extends TransportOptions {
@@ -68,11 +67,12 @@ const KEYED: ReadonlySet<string> = new Set([
   "tasks.copy",
   "tasks.retry",
   "workflows.create",
+  "workflows.run",
 ]);
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(workflows\.validate|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(workflows\.(validate|dry_run|get|list|versions|diff|progress|save|delete)|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {
@@ -264,32 +264,6 @@ export class Client {
   #body(method: string, params: object, key?: string): string {
     const metadata = key === undefined ? {} : { metadata: { idempotency_key: key } };
     return JSON.stringify({ jsonrpc: "2.0", id: ++this.#id, method, params, ...metadata });
-  }
-}
-
-/** Workflow documents of RFC-0024: text in YAML or JSON, or the document itself. */
-export class WorkflowsClient {
-  readonly #client: Client;
-
-  constructor(client: Client) {
-    this.#client = client;
-  }
-
-  /** Says everything that is wrong with a document; stores nothing. */
-  validate(document: string | JsonObject, more: { strict?: boolean } = {}, options?: CallOptions): Promise<WorkflowReport> {
-    return this.#client.call("workflows.validate", { document, ...more }, options);
-  }
-
-  /**
-   * Creates the tasks of one run; with `execute` it begins at once.
-   * @throws InputWiringError if only references are wrong, else InvalidParamsError; `data.faults` has all with their lines.
-   */
-  create(
-    document: string | JsonObject,
-    more: { trigger?: JsonObject; user_id?: string; strict?: boolean; execute?: boolean } = {},
-    options?: CallOptions,
-  ): Promise<Workflow> {
-    return this.#client.call("workflows.create", { document, ...more }, options);
   }
 }
 

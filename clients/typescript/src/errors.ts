@@ -118,6 +118,9 @@ export class NotSuspendedError extends RpcError {
   }
 }
 
+/** -31012: no such saved workflow or version, or not for this caller. */
+export class WorkflowNotFoundError extends RpcError {}
+
 /** An error of RFC-0024: what a task declares of its inputs and outputs was not kept. */
 export class ContractError extends RpcError {
   /** The task. */
@@ -193,6 +196,7 @@ const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: Err
     [-32015, QuotaExceededError],
     [-31010, LeaseNotHeldError],
     [-31011, NotSuspendedError],
+    [-31012, WorkflowNotFoundError],
     [-31021, InputWiringError],
     [-31022, UnresolvableInputError],
     [-31023, UpstreamIntentSuspendedError],

@@ -177,41 +177,6 @@ export interface Copied {
   dropped_dependencies: { id: string; required: boolean; task_id: string }[];
 }
 
-/** Something that is wrong with a workflow document. */
-export interface WorkflowFault {
-  error: "WorkflowValidationError" | "InputWiringError";
-  /** Such as `workflow.report.inputs`. */
-  path: string;
-  /** From 1; `null` for a document that was given as an object. */
-  line: number | null;
-  column: number | null;
-  reason: string;
-  suggestion: string | null;
-  phase_name?: string;
-  invalid_refs?: string[];
-}
-
-/** What `workflows.validate` answers. */
-export interface WorkflowReport {
-  valid: boolean;
-  errors: WorkflowFault[];
-  warnings: WorkflowFault[];
-  /** Of a document without errors. */
-  workflow?: { name: string; version: string; hash: string; phases: string[]; not_acted_on: string[] };
-}
-
-/** What `workflows.create` answers. */
-export interface Workflow {
-  root_task_id: string;
-  /** In the order of the document. */
-  phases: { phase_name: string; task_id: string; status: "pending" }[];
-  warnings: WorkflowFault[];
-  /** Paths of keys that have no effect. */
-  not_acted_on: string[];
-  /** With `execute`. */
-  run_id?: string;
-}
-
 /** Proof that an attempt belongs to a worker, until `expires_at`. */
 export interface Lease {
   /** Opaque text. */
@@ -410,7 +375,30 @@ export type EventType =
   | "task_progress_update"
   | "task_completed"
   | "task_failed"
-  | "task_cancelled";
+  | "task_cancelled"
+  /** The task waits for a person. */
+  | "task_suspended"
+  /** The person has not answered yet. */
+  | "task_suspension_reminder"
+  /** Answered, or nobody will answer any more. */
+  | "task_suspension_ended";
+
+/** What a notice says of a wait for a person. */
+export interface NoticeSuspension {
+  suspension_id: string;
+  /** With `task_suspended`. */
+  question?: Question;
+  /** With `task_suspended`: when nobody will answer any more. */
+  expires_at?: string;
+  /** With `task_suspension_reminder`: its number, from 1. */
+  reminder?: number;
+  /** With `task_suspension_reminder`: whom it goes to. */
+  escalation?: JsonObject;
+  /** With `task_suspension_ended`. */
+  resolution?: "responded" | "expired";
+  /** With `task_suspension_ended`: who has answered. */
+  responded_by?: string;
+}
 
 /** `data` of an event. */
 export interface Notice {
@@ -426,6 +414,8 @@ export interface Notice {
   result?: JsonObject;
   error?: string;
   message?: string;
+  /** With the types that tell of a wait for a person. */
+  suspension?: NoticeSuspension;
   /** Nothing follows in this run. */
   final?: boolean;
   run?: Run;

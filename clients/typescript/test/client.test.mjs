@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import {
-  BusyError, Client, ConnectionError, InternalError, InvalidParamsError, LeaseNotHeldError, MissingOutputError, RpcError, TaskNotFoundError, UnauthorizedError, UnresolvableInputError,
+  BusyError, Client, ConnectionError, InternalError, InvalidParamsError, LeaseNotHeldError, MissingOutputError, RpcError, TaskNotFoundError, UnauthorizedError, UnresolvableInputError, WorkflowNotFoundError,
 } from "taskledger";
 import { FakeServer } from "./fake.mjs";
 
@@ -23,7 +23,7 @@ test("errors are of the class of their code, with data and violations", async ()
   const server = await serve();
   const client = new Client({ url: server.url });
   const fault = { field: "limit", reason: "too large", expected: "1 to 1000", actual: 5000, path: ["limit"] };
-  for (const [code, Class] of [[-32602, InvalidParamsError], [-32001, TaskNotFoundError], [-31010, LeaseNotHeldError], [-31022, UnresolvableInputError], [-31024, MissingOutputError], [-32004, UnauthorizedError], [-1, RpcError]]) {
+  for (const [code, Class] of [[-32602, InvalidParamsError], [-32001, TaskNotFoundError], [-31010, LeaseNotHeldError], [-31012, WorkflowNotFoundError], [-31022, UnresolvableInputError], [-31024, MissingOutputError], [-32004, UnauthorizedError], [-1, RpcError]]) {
     server.faults.set("tasks.get", [error(code, { errors: [fault], extra: 7 })]);
     const caught = await client.get("x").catch((e) => e);
     assert.equal(caught.constructor, Class);
@@ -61,6 +61,50 @@ test("a workflow document is created once, and read as often as needed", async (
   assert.equal(first[3].idempotency_key, second[3].idempotency_key);
   assert.equal(more.length, 0);
   assert.equal(server.called("workflows.validate").length, 2);
+});
+
+test("saved workflow documents: every call with its parameters, repeated when the connection is lost, and runs under one key", async () => {
+  const calls = [
+    ["save", ["a: b", { strict: true, owner: "o" }], { document: "a: b", strict: true, owner: "o" }],
+    ["get", ["n", { version: 2, owner: "o" }], { name: "n", version: 2, owner: "o" }],
+    ["diff", ["n", { from: 1, to: 2 }], { name: "n", from: 1, to: 2 }],
+    ["diff", ["n", { document: { a: "b" } }], { name: "n", document: { a: "b" } }],
+    ["delete", ["n", { owner: "" }], { name: "n", owner: "" }],
+    ["run", ["n", { version: 1, trigger: { x: 1 }, user_id: "u", execute: false }], { name: "n", version: 1, trigger: { x: 1 }, user_id: "u", execute: false }],
+    ["dryRun", ["a: b", { trigger: {}, outputs: { p: { y: 1 } }, strict: false }], { document: "a: b", trigger: {}, outputs: { p: { y: 1 } }, strict: false }],
+    ["progress", ["id"], { root_task_id: "id" }],
+  ];
+  const methodOf = (name) => `workflows.${name === "dryRun" ? "dry_run" : name}`;
+  const server = await serve({ results: Object.fromEntries(calls.map(([name]) => [methodOf(name), (params) => ({ of: params })])) });
+  const client = new Client({ url: server.url });
+  for (const [name, args, params] of calls) {
+    const before = server.called(methodOf(name)).length;
+    server.faults.set(methodOf(name), ["drop"]);
+    assert.deepEqual(await client.workflows[name](...args), { of: params }, name);
+    const made = server.called(methodOf(name)).slice(before);
+    assert.deepEqual(made.map(([, given]) => given), [params, params], name);
+    const keys = new Set(made.map(([, , , metadata]) => metadata?.idempotency_key));
+    assert.equal(keys.size, 1, name);
+    assert.equal(keys.has(undefined), name !== "run", name);
+  }
+});
+
+test("saved workflow documents and their versions are listed page by page", async () => {
+  const server = await serve({
+    results: {
+      "workflows.list": ({ after }) => (after === "b" ? { workflows: [{ name: "c" }], next_after: null } : { workflows: [{ name: "a" }, { name: "b" }], next_after: "b" }),
+      "workflows.versions": ({ before }) => (before === 2 ? { versions: [{ version: 1 }], next_before: null } : { versions: [{ version: 3 }, { version: 2 }], next_before: 2 }),
+    },
+  });
+  const client = new Client({ url: server.url });
+  const names = [];
+  for await (const { name } of client.workflows.list({ owner: "o", after: "0", limit: 2 })) names.push(name);
+  assert.deepEqual(names, ["a", "b", "c"]);
+  assert.deepEqual(server.called("workflows.list").map(([, params]) => params), [{ owner: "o", after: "0", limit: 2 }, { owner: "o", after: "b", limit: 2 }]);
+  const versions = [];
+  for await (const { version } of client.workflows.versions("n", { limit: 2 })) versions.push(version);
+  assert.deepEqual(versions, [3, 2, 1]);
+  assert.deepEqual(server.called("workflows.versions").map(([, params]) => params), [{ name: "n", limit: 2 }, { name: "n", limit: 2, before: 2 }]);
 });
 
 test("reads have no key; what might be done twice is not repeated", async () => {

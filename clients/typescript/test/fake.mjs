@@ -240,6 +240,8 @@ export class FakeServer {
         return this.#end(params.lease, ["complete", params.output]);
       case "tasks.fail":
         return this.#end(params.lease, ["fail", params.error, params.retryable]);
+      case "tasks.suspend":
+        return this.#end(params.lease, ["suspend", params.request]);
       case "tasks.release":
         return this.#end(params.lease, ["release"]);
       case "tasks.sibling_output":

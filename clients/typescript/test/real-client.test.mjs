@@ -1,7 +1,7 @@
 // The client against the real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { AlreadyExecutingError, Client, InvalidParamsError, TaskNotFoundError } from "taskledger";
+import { AlreadyExecutingError, Client, InvalidParamsError, TaskNotFoundError, WorkflowNotFoundError } from "taskledger";
 import { binary, Server } from "./server.mjs";
 
 const options = { skip: binary ? false : "TASKLEDGER_BIN is not set" };
@@ -101,4 +101,33 @@ test("errors", options, async () => {
   assert.ok(caught instanceof InvalidParamsError);
   assert.deepEqual(caught.violations.map((v) => v.field).sort(), ["limit", "offset"]);
   assert.equal((await client.health()).status, "ok");
+});
+
+test("workflow documents are saved, read, compared, played, run and deleted by name", options, async () => {
+  const { workflows } = client;
+  const document = `openintent: "1.0"
+info: {name: Saved}
+workflow:
+  fetch: {assign: a, inputs: {q: $trigger.q}, outputs: {n: number}}
+`;
+  assert.equal((await workflows.save(document)).created, true);
+  const saved = await workflows.save(document.replace("number", "string"));
+  assert.deepEqual([saved.version, saved.breaking], [2, 1]);
+  assert.equal((await workflows.get("Saved", { version: 1 })).document, document);
+  const listed = [];
+  for await (const { name, version } of workflows.list({ limit: 1 })) listed.push([name, version]);
+  assert.deepEqual(listed, [["Saved", 2]]);
+  const { changes } = await workflows.diff("Saved", { from: 1, to: 2 });
+  assert.deepEqual(changes.map(({ path }) => path), ["workflow.fetch.outputs.n"]);
+  assert.equal((await workflows.diff("Saved", { document })).to, null);
+  const played = await workflows.dryRun(document, { trigger: { q: 1 }, outputs: { fetch: { n: 2 } } });
+  assert.deepEqual(played.phases, [{ phase: "fetch", status: "completed" }]);
+  const run = await workflows.run("Saved", { version: 1, trigger: { q: 1 } });
+  assert.equal(run.version, 1);
+  assert.equal((await workflows.progress(run.root_task_id)).counts.total, 1);
+  assert.deepEqual(await workflows.delete("Saved"), { deleted: true });
+  const events = [];
+  for await (const { event } of workflows.versions("Saved", { limit: 1 })) events.push(event);
+  assert.deepEqual(events, ["deleted", "saved", "saved"]);
+  await assert.rejects(workflows.run("Saved"), WorkflowNotFoundError);
 });

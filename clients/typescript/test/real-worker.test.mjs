@@ -50,6 +50,13 @@ real("a question waits for a person, and the next attempt has the answer", async
   await assert.rejects(client.respond(id, suspension.suspension_id, "b"), NotSuspendedError);
   await until(async () => (await client.get(id)).status === "completed", 60_000);
   assert.deepEqual((await client.get(id)).result, { said: ["a"] });
+  const told = [];
+  for await (const { type, data } of client.events({ flow: id, types: ["task_suspended", "task_suspension_ended"], from: "beginning" })) {
+    told.push([type, data.suspension.suspension_id, data.suspension.question?.question ?? data.suspension.resolution]);
+    if (type === "task_suspension_ended") break;
+  }
+  const { suspension_id } = suspension;
+  assert.deepEqual(told, [["task_suspended", suspension_id, "Which?"], ["task_suspension_ended", suspension_id, "responded"]]);
   await worker.stop();
   await running;
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UnauthorizedError } from "taskledger";
-import { FinalError } from "taskledger/worker";
+import { FinalError, Suspend } from "taskledger/worker";
 import { stepClock } from "./clock.mjs";
 import { serve, sleep, worker } from "./workers.mjs";
 
@@ -52,6 +52,7 @@ for (const connection of ["socket", "poll"]) {
       array: [[1], /a value of type `array`, expected an object/],
       date: [new Date(0), /a value of type `string`, expected an object/],
       bigint: [{ a: 1n }, /^the output is no JSON: /],
+      odd: [{ toJSON() { throw Object.create(null); } }, /^the output is no JSON: /],
     };
     const fine = { deepest: nested(100), wide: { a: Array.from({ length: 200 }, (_, i) => [{ i }]) }, escaped: { a: "\\ud800 🦀 {[\"" }, nothing: { a: null } };
     const w = worker(server, { connection, concurrency: 4 });
@@ -66,6 +67,43 @@ for (const connection of ["socket", "poll"]) {
       assert.match(error, said);
     }
     for (const [name, output] of Object.entries(fine)) assert.deepEqual(server.outcomes.get(ids[name]), [["complete", output]]);
+    await server.until(() => w.held === 0);
+    await w.stop();
+  });
+
+  test(`${connection}: a question that the server cannot read fails the task at once, and its slot is free`, async () => {
+    const server = await serve();
+    const cyclic = { question: "Which?", context: {} };
+    cyclic.context.self = cyclic;
+    const questions = {
+      bigint: [{ question: "Which?", choices: [{ value: 1n }] }, /^the question is no JSON: .*BigInt/],
+      cyclic: [cyclic, /^the question is no JSON: Converting circular structure/],
+      odd: [{ question: "Which?", toJSON() { throw Object.create(null); } }, /^the question is no JSON: /],
+      nan: [{ question: "Which?", timeout_seconds: Number.NaN }, /`timeout_seconds` is NaN, expected a finite number/],
+      surrogate: [{ question: "half \ud83e" }, /^the question has text with the lone surrogate \\ud83e, expected Unicode text$/],
+      deep: [{ question: "Which?", context: JSON.parse('{"a":'.repeat(100) + "1" + "}".repeat(100)) }, /^the question is nested too deep: at most 100 levels are accepted$/],
+      large: [{ question: "x".repeat(64 * 1024) }, /^the question has \d+ bytes of JSON: at most 65536 are accepted$/],
+      array: [["Which?"], /^the question is a value of type `array`, expected an object$/],
+    };
+    const w = worker(server, { connection, concurrency: 1 }).method("fine", () => { throw new Suspend("Which?"); });
+    for (const [name, [question]] of Object.entries(questions)) {
+      w.method(name, () => { throw new Suspend(question); });
+      w.method(`${name} later`, async () => { throw new Suspend(question); });
+    }
+    void w.run();
+    for (const [name, [, said]] of Object.entries(questions)) {
+      for (const method of [name, `${name} later`]) {
+        const id = server.offer(method);
+        await server.until(() => server.outcomes.has(id));
+        const [[kind, error, retryable]] = server.outcomes.get(id);
+        assert.deepEqual([kind, retryable], ["fail", false], method);
+        assert.match(error, said);
+      }
+    }
+    assert.equal(server.called("tasks.suspend").length, 0);
+    const fine = server.offer("fine");
+    await server.until(() => server.outcomes.has(fine));
+    assert.deepEqual(server.outcomes.get(fine), [["suspend", { question: "Which?" }]]);
     await server.until(() => w.held === 0);
     await w.stop();
   });

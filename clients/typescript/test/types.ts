@@ -1,5 +1,5 @@
 // Compiled, not run: what the types of the package promise to those who use it.
-import { Client, InvalidParamsError, type Claim, type Task, type TaskEvent, type Violation } from "taskledger";
+import { Client, InvalidParamsError, type Claim, type EventType, type Task, type TaskEvent, type Violation } from "taskledger";
 import { FinalError, Worker, type Context, type WorkerEnd } from "taskledger/worker";
 
 export async function client(): Promise<void> {
@@ -14,6 +14,18 @@ export async function client(): Promise<void> {
     event satisfies TaskEvent;
     if (event.type === "reset") event.data.reason satisfies string;
     else event.data.status satisfies Task["status"];
+  }
+  const waits: EventType[] = ["task_suspended", "task_suspension_reminder", "task_suspension_ended"];
+  for await (const { type, data } of client.events({ types: waits })) {
+    if (type === "task_suspended") data.suspension?.question?.question satisfies string | undefined;
+    if (type === "task_suspension_ended") data.suspension?.resolution satisfies "responded" | "expired" | undefined;
+  }
+  // @ts-expect-error: there is no such type
+  client.events({ types: ["task_asked"] });
+  for await (const { name, version } of client.workflows.list({ limit: 10 })) {
+    const { root_task_id, run_id } = await client.workflows.run(name, { version, trigger: {} });
+    const { counts } = await client.workflows.progress(root_task_id);
+    [run_id, counts.ready] satisfies [string | undefined, number];
   }
   const { claims } = await client.workers.claim({ methods: ["m"], wait_seconds: 10 });
   claims satisfies Claim[];

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from ._protocol import RetryPolicy, without_none
+from ._workflows import WorkflowCalls
 from .types import (
     Claims,
     Created,
@@ -24,11 +25,10 @@ from .types import (
     Tasks,
     Tree,
     WorkerInfos,
-    Workflow,
 )
 
 
-class Calls:
+class Calls(WorkflowCalls):
     """One method for each common method of the server, with the same name and parameters.
 
     Parameters that are ``None`` are not sent. What is taken and given back is described by the
@@ -379,38 +379,6 @@ class Calls:
         params: JsonObject = {"task_id": task_id, "lease": lease, "request": request}
         answer = self.call("tasks.suspend", params)
         return cast(Suspended, answer)
-
-    def workflows_validate(
-        self, document: str | JsonObject, *, strict: bool | None = None
-    ) -> JsonObject:
-        """What is wrong with a workflow document: ``{valid, errors, warnings, workflow}``.
-        ``document`` is YAML, JSON, or the document itself.
-        """
-        params = without_none(document=document, strict=strict)
-        answer = self.call("workflows.validate", params)
-        return cast(JsonObject, answer)
-
-    def workflows_create(
-        self,
-        document: str | JsonObject,
-        *,
-        trigger: JsonObject | None = None,
-        user_id: str | None = None,
-        strict: bool | None = None,
-        execute: bool | None = None,
-        idempotency_key: str | None = None,
-    ) -> Workflow:
-        """Creates the tasks of one run of a workflow document; with ``execute`` it begins at once,
-        and ``wait`` takes the answer.
-
-        :raises InputWiringError: only its references are wrong.
-        :raises InvalidParams: it has other faults; ``data["faults"]`` has all with their lines.
-        """
-        members = without_none(
-            document=document, trigger=trigger, user_id=user_id, strict=strict, execute=execute
-        )
-        answer = self.call("workflows.create", members, idempotency_key=idempotency_key)
-        return cast(Workflow, answer)
 
     def respond(
         self, task_id: str, suspension_id: str, value: Any, *, responded_by: str | None = None

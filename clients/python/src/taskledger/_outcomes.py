@@ -31,8 +31,10 @@ from .types import JsonObject, Lease
 ERROR_BYTES_MAX = 65536
 OUTPUT_BYTES_MAX = 1024 * 1024
 """Bytes of JSON in an output that the server takes."""
-OUTPUT_DEPTH_MAX = 100
-"""Levels of objects and arrays in an output, the output being level 1."""
+QUESTION_BYTES_MAX = 64 * 1024
+"""Bytes of JSON in a question that the server takes."""
+DEPTH_MAX = 100
+"""Levels of objects and arrays in an output or a question, itself being level 1."""
 INTERNAL_ERRORS_MAX = 10
 """After so many answers that the server failed, an outcome is given up; the lease will end. Calls
 that got no answer do not count.
@@ -88,15 +90,26 @@ def of_value(value: Any) -> Outcome:
     if not isinstance(value, dict):
         kind = type(value).__name__
         return final(f"the handler returned a value of type `{kind}`, expected a dictionary")
-    fault = _fault(value)
+    fault = _fault(value, OUTPUT_BYTES_MAX)
     return Outcome("complete", output=value) if fault is None else final(f"the output {fault}")
 
 
-def _fault(output: JsonObject) -> str | None:
-    """Why the server could not read an output, and what it takes."""
-    depth_max = f"at most {OUTPUT_DEPTH_MAX} levels are accepted"
+def of_request(request: Any) -> Outcome:
+    """What a question that a handler raised means. What the server could not read fails the
+    task.
+    """
+    if not isinstance(request, dict):
+        kind = type(request).__name__
+        return final(f"the question is a value of type `{kind}`, expected a dictionary")
+    fault = _fault(request, QUESTION_BYTES_MAX)
+    return Outcome("suspend", request=request) if fault is None else final(f"the question {fault}")
+
+
+def _fault(value: JsonObject, bytes_max: int) -> str | None:
+    """Why the server could not read an output or a question, and what it takes."""
+    depth_max = f"at most {DEPTH_MAX} levels are accepted"
     try:
-        raw = dumps(output)
+        raw = dumps(value)
     except UnicodeEncodeError as error:
         text = ascii(error.object[error.start : error.start + 1])
         return f"has text with the lone surrogate {text}, expected Unicode text"
@@ -105,21 +118,21 @@ def _fault(output: JsonObject) -> str | None:
     except (TypeError, ValueError) as error:
         expected = "expected objects, arrays, texts, finite numbers, true, false and null"
         return f"is no JSON: {error}; {expected}"
-    if len(raw) > OUTPUT_BYTES_MAX:
-        return f"has {len(raw)} bytes of JSON: at most {OUTPUT_BYTES_MAX} are accepted"
-    # Few outputs have enough brackets to be looked at.
-    if raw.count(b"{") + raw.count(b"[") > OUTPUT_DEPTH_MAX and _is_too_deep(output):
-        return f"is nested more than {OUTPUT_DEPTH_MAX} levels deep: {depth_max}"
+    if len(raw) > bytes_max:
+        return f"has {len(raw)} bytes of JSON: at most {bytes_max} are accepted"
+    # Few values have enough brackets to be looked at.
+    if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and _is_too_deep(value):
+        return f"is nested more than {DEPTH_MAX} levels deep: {depth_max}"
     return None
 
 
-def _is_too_deep(output: JsonObject) -> bool:
-    level: list[Any] = [output]
-    for _ in range(OUTPUT_DEPTH_MAX):
+def _is_too_deep(value: JsonObject) -> bool:
+    level: list[Any] = [value]
+    for _ in range(DEPTH_MAX):
         below: list[Any] = []
         for each in level:
-            values = each.values() if isinstance(each, dict) else each
-            below += [value for value in values if isinstance(value, (dict, list, tuple))]
+            members = each.values() if isinstance(each, dict) else each
+            below += [member for member in members if isinstance(member, (dict, list, tuple))]
         level = below
     return bool(level)
 
@@ -129,7 +142,7 @@ def of_error(error: BaseException) -> Outcome:
     if isinstance(error, Final):
         return final(str(error))
     if isinstance(error, Suspend):
-        return Outcome("suspend", request=error.request)
+        return of_request(error.request)
     if isinstance(error, Retryable):
         return Outcome("fail", error=_text(str(error) or "Retryable"))
     said = str(error)

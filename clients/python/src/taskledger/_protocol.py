@@ -27,7 +27,7 @@ Token = str | Callable[[], str]
 
 _KEYED = frozenset(
     [f"tasks.{name}" for name in ("create", "update", "delete", "execute", "cancel", "copy")]
-    + ["tasks.retry", "workflows.create"]
+    + ["tasks.retry", "workflows.create", "workflows.run"]
 )
 """Methods that take an idempotency key; others refuse one."""
 
@@ -35,7 +35,9 @@ _KEYED = frozenset(
 _REPEATABLE = frozenset(
     [f"tasks.{name}" for name in ("get", "list", "tree", "children", "history", "explain")]
     + [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
-    + ["tasks.suspend", "tasks.respond", "tasks.sibling_output", "workflows.validate"]
+    + [f"tasks.{name}" for name in ("suspend", "respond", "sibling_output")]
+    + [f"workflows.{name}" for name in ("validate", "dry_run", "get", "list", "versions", "diff")]
+    + [f"workflows.{name}" for name in ("progress", "save", "delete")]
     + [f"webhooks.{name}" for name in ("get", "list", "secret", "deliveries", "update")]
     + [f"webhooks.{name}" for name in ("delete", "enable", "disable")]
     + ["tokens.list", "tokens.revoke", "audit.list", "rpc.discover"]

@@ -50,6 +50,7 @@ __all__ = [
     "UnresolvableInputError",
     "Violation",
     "WebhookNotFound",
+    "WorkflowNotFound",
 ]
 
 
@@ -241,6 +242,10 @@ class NotSuspended(RpcError, code=-31011):
     def suspension_id(self) -> str | None:
         """What it waits for; ``None``: nothing."""
         return self.data.get("suspension_id")
+
+
+class WorkflowNotFound(RpcError, code=-31012):
+    """No such saved workflow or version, or one that the caller may not see."""
 
 
 class ContractError(RpcError):

@@ -115,11 +115,113 @@ class Phase(TypedDict):
 
 
 class Workflow(Started, total=False):
-    """What ``workflows.create`` answers. ``run_id`` is there with ``execute``."""
+    """What ``workflows.create`` and ``workflows.run`` answer. ``run_id`` is there when the run has
+    begun, ``version`` when a saved version is run.
+    """
 
     phases: list[Phase]
     warnings: JsonObjects
     not_acted_on: list[str]
+    version: int
+
+
+class WorkflowVersion(TypedDict):
+    """A saved version of a workflow document. ``version`` counts what happened to the name, from 1;
+    ``info_version`` is what the document says.
+    """
+
+    name: str
+    version: int
+    info_version: str
+    hash: str
+    bytes: int
+    saved_at: str
+    saved_by: str
+
+
+class KeptWorkflow(WorkflowVersion):
+    """What ``workflows.get`` answers; ``document`` is as it was given."""
+
+    document: str | JsonObject
+
+
+class WorkflowChange(TypedDict):
+    """A difference between two documents. ``change``: ``added``, ``removed`` or ``changed``;
+    ``before`` and ``after`` are shortened; ``reason`` says whom a ``breaking`` one breaks.
+    """
+
+    path: str
+    change: str
+    before: str | None
+    after: str | None
+    breaking: bool
+    reason: str | None
+
+
+class SavedWorkflow(WorkflowVersion):
+    """What ``workflows.save`` answers, with the differences from the version before. ``created``:
+    whether it is a new version.
+    """
+
+    created: bool
+    changes: list[WorkflowChange]
+    count: int
+    breaking: int
+    warnings: JsonObjects
+    not_acted_on: list[str]
+
+
+# `from` is a keyword.
+WorkflowDiff = TypedDict(
+    "WorkflowDiff",
+    {
+        "from": int,
+        "to": "int | None",
+        "changes": "list[WorkflowChange]",
+        "count": int,
+        "breaking": int,
+    },
+)
+"""What ``workflows.diff`` answers. ``to`` is ``None`` for a document of the call; ``count`` and
+``breaking`` count all differences, ``changes`` has at most 1000.
+"""
+
+
+class WorkflowEvent(TypedDict, total=False):
+    """What happened to a name: ``event`` is ``saved`` or ``deleted``. ``kept``: whether the
+    document is still there.
+    """
+
+    version: int
+    event: str
+    at: str
+    by: str
+    kept: bool
+    info_version: str
+    hash: str
+    bytes: int
+
+
+class PlayedWorkflow(TypedDict):
+    """What ``workflows.dry_run`` answers: what happened in order, and how each phase ended."""
+
+    steps: JsonObjects
+    phases: JsonObjects
+
+
+class WorkflowProgress(TypedDict):
+    """What ``workflows.progress`` answers. Lists have at most 100 entries; ``more_..`` are left
+    out.
+    """
+
+    root_task_id: str
+    status: Status
+    progress: float
+    counts: dict[str, int]
+    suspended_phases: JsonObjects
+    more_suspended: int
+    unresolvable_phases: JsonObjects
+    more_unresolvable: int
 
 
 class Lease(TypedDict):
@@ -276,13 +378,29 @@ WorkerInfos = list[WorkerInfo]
 """A list of workers."""
 
 
+EventType = Literal[
+    "task_status_update",
+    "task_progress_update",
+    "task_completed",
+    "task_failed",
+    "task_cancelled",
+    "task_suspended",
+    "task_suspension_reminder",
+    "task_suspension_ended",
+]
+"""What events of tasks tell.
+
+The last three are of a task that waits for a person: it begins to (with the question), nobody has
+answered yet, it has an answer or will get none. ``data["suspension"]`` says more.
+"""
+
+
 @dataclass(frozen=True)
 class Event:
     """One event of a stream.
 
-    ``type`` is ``task_status_update``, ``task_progress_update``, ``task_completed``,
-    ``task_failed``, ``task_cancelled``, or ``reset``: the stream does not show all that happened
-    since the place that was asked for (``data["reason"]``), so read anew what you keep, and go on.
+    ``type`` is one of ``EventType``, or ``reset``: the stream does not show all that happened since
+    the place that was asked for (``data["reason"]``), so read anew what you keep, and go on.
 
     ``id`` is the place of the event; give it as ``last_event_id`` to go on behind it.
     """

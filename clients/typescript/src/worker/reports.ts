@@ -13,9 +13,9 @@ const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 5_000;
 /** Bytes of an error that the server takes. */
 const ERROR_BYTES_MAX = 65_536;
-/** Errors that repetition cannot mend: of parameters, of the state, of the request and of its JSON. */
 /** What the task declares of its outputs was not kept: another attempt may keep it. */
 const CONTRACT = [-31024, -31025];
+/** Errors that repetition cannot mend: of the contract, of parameters, of the state, of the request and of its JSON. */
 const REFUSED = [...CONTRACT, -32602, -32006, -32600, -32700];
 /** What a proxy says while it is asked too much; so are all statuses of 500 and above. */
 const PASSING_STATUS = [408, 429];

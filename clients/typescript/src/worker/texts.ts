@@ -24,3 +24,12 @@ export function cutBytes(text: string, max: number): string {
   while ((bytes[end]! & 0xc0) === 0x80) end--;
   return bytes.toString("utf8", 0, end);
 }
+
+/** What an error says; anything can be thrown. */
+export function messageOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.message || error.name) : String(error);
+  } catch {
+    return "the handler threw what has no text";
+  }
+}

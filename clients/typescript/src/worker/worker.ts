@@ -3,16 +3,17 @@
 import { hostname } from "node:os";
 import { Client, type ClientOptions } from "../client.js";
 import { Transport } from "../transport.js";
-import type { Claim, JsonObject, MethodDeclaration } from "../types.js";
+import type { Claim, JsonObject, MethodDeclaration, Question } from "../types.js";
 import { Attempt, type Handler } from "./attempt.js";
 import { PostChannel, type Call } from "./channels.js";
 import { FinalError, Suspend } from "./errors.js";
 import { Heartbeats } from "./heartbeats.js";
 import { PollLink, SocketLink } from "./links.js";
 import { jsonLog, type Level, type Log } from "./log.js";
-import { outputOf } from "./outputs.js";
+import { outputOf, questionOf } from "./outputs.js";
 import { Posts } from "./posts.js";
 import { Reports } from "./reports.js";
+import { messageOf } from "./texts.js";
 
 /** How a worker reaches its server, and how much it does at once. */
 export interface WorkerOptions extends Omit<ClientOptions, "fetch"> {
@@ -309,12 +310,17 @@ export class Worker {
   }
 
   #failed(attempt: Attempt, error: unknown): void {
-    if (attempt.ended === undefined && !attempt.isFenced && error instanceof Suspend) {
-      this.#reports.suspend(attempt, JSON.stringify(error.request));
-    } else if (attempt.ended === undefined && !attempt.isFenced) {
-      this.#fail(attempt, messageOf(error), !(error instanceof FinalError));
+    if (attempt.ended === undefined && !attempt.isFenced) {
+      if (error instanceof Suspend) this.#suspend(attempt, error.request);
+      else this.#fail(attempt, messageOf(error), !(error instanceof FinalError));
     }
     this.#stopped(attempt);
+  }
+
+  #suspend(attempt: Attempt, request: Question): void {
+    const made = questionOf(request);
+    if ("json" in made) this.#reports.suspend(attempt, made.json);
+    else this.#fail(attempt, made.fault, false);
   }
 
   #fail(attempt: Attempt, message: string, retryable: boolean): void {
@@ -382,15 +388,6 @@ function within(ms: number): () => number {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
-}
-
-/** What an error says; anything can be thrown. */
-function messageOf(error: unknown): string {
-  try {
-    return error instanceof Error ? String(error.message || error.name) : String(error);
-  } catch {
-    return "the handler threw what has no text";
-  }
 }
 
 function whole(name: string, value: number, min: number, max: number): number {
