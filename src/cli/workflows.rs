@@ -304,7 +304,7 @@ fn dry_run(args: &DryRun, out: &mut Output) -> Result<ExitCode, CliError> {
         let rows: Vec<Vec<String>> = played.phases.iter().map(row).collect();
         out.lines(table(&["PHASE", "STATUS", "REASON"], &rows))?;
     }
-    let is_over = |phase: &Value| phase["status"] == "completed";
+    let is_over = |phase: &Value| phase["status"] == "completed" || phase["status"] == "skipped";
     let is_complete = played.phases.iter().all(is_over);
     Ok(ExitCode::from(u8::from(!is_complete)))
 }
@@ -325,7 +325,13 @@ impl Trigger {
 
 fn show(created: &Value, out: &mut Output) -> io::Result<()> {
     let phases = created.get("phases").and_then(Value::as_array);
-    let row = |phase| vec![member(phase, "phase_name"), member(phase, "task_id")];
+    let row = |phase| {
+        let task = match member(phase, "task_id") {
+            none if none.is_empty() => member(phase, "status"),
+            task => task,
+        };
+        vec![member(phase, "phase_name"), task]
+    };
     let rows: Vec<Vec<String>> = phases.into_iter().flatten().map(row).collect();
     out.lines(table(&["PHASE", "TASK"], &rows))?;
     let root = member(created, "root_task_id");

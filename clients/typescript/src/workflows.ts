@@ -38,7 +38,7 @@ export interface WorkflowReport {
 export interface Workflow {
   root_task_id: string;
   /** In the order of the document. */
-  phases: { phase_name: string; task_id: string; status: "pending" }[];
+  phases: { phase_name: string; task_id: string | null; status: "pending" | "skipped" }[];
   warnings: WorkflowFault[];
   /** Paths of keys that have no effect. */
   not_acted_on: string[];

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::node::short;
 use crate::path::Path;
 use crate::types::Named;
-use crate::workflow::{Phase, Retry, Source, Validation, Workflow};
+use crate::workflow::{Phase, Retry, SkipWhen, Source, Validation, Workflow};
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,6 +234,7 @@ impl<'w> Comparison<'w> {
                 map(&after.initial_state),
             ),
             ("retry", retry(before), retry(after)),
+            ("skip_when", skip_when(before), skip_when(after)),
         ] {
             self.note(&path.key(key), &one, &other);
         }
@@ -316,6 +317,38 @@ fn map(map: &serde_json::Map<String, Value>) -> Value {
     match map.is_empty() {
         true => Value::Null,
         false => Value::from(map.clone()),
+    }
+}
+
+fn skip_when(phase: &Phase) -> Value {
+    let Some(condition) = &phase.skip_when else {
+        return Value::Null;
+    };
+    match condition {
+        SkipWhen::Always(always) => Value::from(*always),
+        SkipWhen::Value {
+            source,
+            is,
+            negated,
+        } => {
+            let (from, key, pointer) = match source {
+                Source::Trigger { key, pointer } => ("$trigger", key, pointer),
+                Source::InitialState { key, pointer } => ("$initial_state", key, pointer),
+                Source::Phase {
+                    phase,
+                    key,
+                    pointer,
+                } => (phase.as_str(), key, pointer),
+            };
+            let place = pointer.as_ref().map(|pointer| format!("#{pointer}"));
+            let from = format!("{from}.{key}{}", place.unwrap_or_default());
+            Value::from(match (is, negated) {
+                (Some(is), true) => format!("{from} != {is}"),
+                (Some(is), false) => format!("{from} == {is}"),
+                (None, true) => format!("not {from}"),
+                (None, false) => from,
+            })
+        }
     }
 }
 

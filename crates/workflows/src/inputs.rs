@@ -10,7 +10,7 @@ use crate::node::{At, Entry, short};
 use crate::outline;
 use crate::reference::{Bad, Consumer, is_local_key};
 use crate::types::{self, Named};
-use crate::workflow::{Input, Source};
+use crate::workflow::{Input, SkipWhen, Source};
 
 const MEMBERS: [&str; 4] = ["from", "type", "required", "default"];
 
@@ -178,6 +178,18 @@ fn check_presence(entry: &Entry, input: &Input, members: &Members<'_>, consumer:
     match &input.source {
         Source::Phase { phase, key, .. } => {
             let upstream = consumer.outline.index(phase);
+            let condition = upstream.and_then(|index| consumer.outline.skip_when(index));
+            if condition.is_some_and(SkipWhen::may_hold) {
+                let reason = format!(
+                    "`{phase}` may be skipped, and this input is required: a run without `{phase}` is refused"
+                );
+                let suggestion = format!(
+                    "write `{{from: {}, default: ..}}`, or `required: false`",
+                    short(&input.reference)
+                );
+                members.faults.lax(fault(reason, suggestion));
+                return;
+            }
             let outputs = upstream.and_then(|index| consumer.outline.outputs(index));
             if outputs
                 .and_then(|map| map.get(key))

@@ -22,6 +22,7 @@ mod phase;
 mod play;
 mod reference;
 mod retry;
+mod skip;
 mod sound;
 mod tasks;
 mod types;
@@ -32,7 +33,7 @@ pub use diff::{Change, ChangeKind, Diff};
 pub use faults::{Fault, VALIDATION, WIRING};
 pub use play::{Played, Unplayable};
 pub use tasks::{ROOT, UnfitTrigger, alias};
-pub use workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
+pub use workflow::{Backoff, Input, Phase, Retry, SkipWhen, Source, Validation, Workflow};
 
 use faults::Faults;
 use node::Node;

@@ -7,8 +7,9 @@ use taskledger_domain::limits;
 
 use crate::members::Members;
 use crate::node::{Entry, Node, short};
+use crate::skip;
 use crate::types::{self, Named};
-use crate::workflow::Validation;
+use crate::workflow::{SkipWhen, Validation};
 
 /// The phases of a document by name, before any is read in full.
 pub(crate) struct Outline<'a> {
@@ -19,6 +20,7 @@ pub(crate) struct Outline<'a> {
     /// The first phase with the title, and whether others have it too.
     by_title: HashMap<String, (usize, bool)>,
     outputs: Vec<Option<Declared>>,
+    skip_when: Vec<Option<SkipWhen>>,
 }
 
 /// Outputs as written, which list no more than a name is `any`, and their types by key, where there is one.
@@ -34,6 +36,7 @@ impl<'a> Outline<'a> {
             titles: Vec::with_capacity(phases.len()),
             by_title: HashMap::with_capacity(phases.len()),
             outputs: Vec::with_capacity(phases.len()),
+            skip_when: Vec::with_capacity(phases.len()),
         };
         for (index, phase) in phases.iter().enumerate() {
             let name = phase.phase.expect("each phase has a name");
@@ -46,6 +49,9 @@ impl<'a> Outline<'a> {
             outline.see_title(index, &title, phase);
             outline.titles.push(title);
             outline.outputs.push(outputs(phase, types));
+            let condition = phase.get("skip_when");
+            let condition = condition.and_then(|entry| skip::read(&entry.value));
+            outline.skip_when.push(condition);
         }
         outline
     }
@@ -96,6 +102,11 @@ impl<'a> Outline<'a> {
 
     pub(crate) fn title(&self, index: usize) -> &str {
         &self.titles[index]
+    }
+
+    /// When a phase is left out; `None` for never, as far as that is understood.
+    pub(crate) fn skip_when(&self, index: usize) -> Option<&SkipWhen> {
+        self.skip_when[index].as_ref()
     }
 
     /// Declared outputs; `None` for a phase without, whose results are not checked.

@@ -10,10 +10,11 @@ use crate::node::short;
 use crate::outline::Outline;
 use crate::reference::Consumer;
 use crate::retry;
+use crate::skip;
 use crate::types::Named;
 use crate::workflow::Phase;
 
-const ACTED_ON: [&str; 9] = [
+const ACTED_ON: [&str; 10] = [
     "title",
     "description",
     "assign",
@@ -23,10 +24,10 @@ const ACTED_ON: [&str; 9] = [
     "inputs",
     "outputs",
     "retry",
+    "skip_when",
 ];
 /// Known to the reference package; kept and not acted on.
-const KEPT: [&str; 8] = [
-    "skip_when",
+const KEPT: [&str; 7] = [
     "leasing",
     "cost_tracking",
     "attachments",
@@ -49,6 +50,15 @@ pub(crate) fn read(
     for entry in members.kept(&ACTED_ON, &KEPT) {
         note(not_acted_on, || members.path.key(&entry.key));
         kept.insert(entry.key.clone(), entry.value.to_value());
+    }
+    let skip_when = outline.skip_when(index).cloned();
+    if let (None, Some(entry)) = (&skip_when, members.get("skip_when")) {
+        let path = members.path.key("skip_when");
+        note(not_acted_on, || path.clone());
+        kept.insert(entry.key.clone(), entry.value.to_value());
+        let reason = "is not understood: the phase is never skipped";
+        let fault = members.fault(&path, entry.value.at, reason);
+        members.faults.lax(fault.suggest(Some(skip::FORMS)));
     }
     let assign = members.name("assign", KEY_CHARS_MAX);
     if members.get("assign").is_none() {
@@ -84,6 +94,7 @@ pub(crate) fn read(
             .map(|(_, text, _)| text.to_owned())
             .collect(),
         retry: retry::read(members, not_acted_on),
+        skip_when,
         initial_state,
         kept,
     };

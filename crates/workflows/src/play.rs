@@ -9,6 +9,7 @@ use taskledger_domain::task::call::parse_tasks;
 use taskledger_domain::task::wiring::{InputFault, Wiring};
 
 use crate::limits;
+use crate::skip::Kept;
 use crate::tasks::UnfitTrigger;
 use crate::workflow::{Phase, Workflow};
 
@@ -60,7 +61,9 @@ impl Workflow {
         if let Some(name) = outputs.keys().find(|name| !known(name)) {
             return Err(Unplayable::UnknownPhase(crate::node::short(name)));
         }
-        let mut play = Play::new(self, self.specifications(trigger)?);
+        let kept = self.kept(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
+        let tasks = self.specifications(&kept, trigger)?;
+        let mut play = Play::new(self, &kept, tasks);
         while let Some(index) = play.ready.pop_first() {
             let given = match outputs.get(&self.phases[index].name) {
                 None => &[],
@@ -72,12 +75,13 @@ impl Workflow {
         Ok(play.finish())
     }
 
-    /// Of each phase, with ids that count the tasks.
+    /// Of each phase that is kept, with ids that count the tasks.
     fn specifications(
         &self,
+        kept: &Kept,
         trigger: &Map<String, Value>,
-    ) -> Result<Vec<(TaskId, Specification)>, Unplayable> {
-        let tasks = Value::Array(self.tasks(trigger, None)?);
+    ) -> Result<Vec<Option<(TaskId, Specification)>>, Unplayable> {
+        let tasks = Value::Array(self.tasks_of(kept, trigger, None)?);
         let list = parse_tasks(&tasks).map_err(|faults| {
             let first = faults.first();
             let first = first.map(|it| format!("{}: expected {}", it.reason, it.expected));
@@ -96,8 +100,11 @@ impl Workflow {
             .map(|task| (task.id, task.specification))
             .collect();
         // The first is the root.
-        let ids = resolved.ids.into_iter().skip(1);
-        let found = ids.filter_map(|id| Some((id, by_id.remove(&id)?)));
+        let mut ids = resolved.ids.into_iter().skip(1);
+        let found = kept.is_skipped.iter().map(|is_skipped| {
+            let id = (!is_skipped).then(|| ids.next()).flatten()?;
+            Some((id, by_id.remove(&id)?))
+        });
         Ok(found.collect())
     }
 }
@@ -109,15 +116,18 @@ enum State {
     InProgress,
     Completed(Map<String, Value>),
     Failed,
+    Skipped,
 }
 
 struct Play<'w> {
     workflow: &'w Workflow,
-    tasks: Vec<(TaskId, Specification)>,
+    /// By phase; `None` for those that are skipped.
+    tasks: Vec<Option<(TaskId, Specification)>>,
     by_id: HashMap<TaskId, usize>,
     states: Vec<State>,
     /// Dependencies that have not completed.
     waits: Vec<usize>,
+    depends_on: &'w [Vec<usize>],
     dependents: Vec<Vec<usize>>,
     ready: BTreeSet<usize>,
     steps: Vec<Value>,
@@ -125,24 +135,31 @@ struct Play<'w> {
 }
 
 impl<'w> Play<'w> {
-    fn new(workflow: &'w Workflow, tasks: Vec<(TaskId, Specification)>) -> Self {
-        let phases = &workflow.phases;
-        let names = phases.iter().enumerate();
-        let names: HashMap<&str, usize> = names.map(|(i, it)| (it.name.as_str(), i)).collect();
-        let mut dependents = vec![Vec::new(); phases.len()];
-        for (i, phase) in phases.iter().enumerate() {
-            for on in &phase.depends_on {
-                dependents[names[on.as_str()]].push(i);
-            }
+    fn new(
+        workflow: &'w Workflow,
+        kept: &'w Kept,
+        tasks: Vec<Option<(TaskId, Specification)>>,
+    ) -> Self {
+        let count = workflow.phases.len();
+        let mut dependents = vec![Vec::new(); count];
+        for (i, on) in kept.depends_on.iter().enumerate() {
+            on.iter().for_each(|on| dependents[*on].push(i));
         }
-        let waits: Vec<usize> = phases.iter().map(|it| it.depends_on.len()).collect();
-        let by_id = tasks.iter().enumerate().map(|(i, (id, _))| (*id, i));
+        let waits: Vec<usize> = kept.depends_on.iter().map(Vec::len).collect();
+        let by_id = tasks.iter().enumerate();
+        let by_id = by_id.filter_map(|(i, task)| Some((task.as_ref()?.0, i)));
+        let states = kept.is_skipped.iter().map(|is_skipped| match is_skipped {
+            true => State::Skipped,
+            false => State::Pending(None),
+        });
+        let is_ready = |i: &usize| waits[*i] == 0 && !kept.is_skipped[*i];
         Self {
             workflow,
             by_id: by_id.collect(),
-            states: vec![State::Pending(None); phases.len()],
-            ready: (0..phases.len()).filter(|i| waits[*i] == 0).collect(),
+            states: states.collect(),
+            ready: (0..count).filter(is_ready).collect(),
             waits,
+            depends_on: &kept.depends_on,
             dependents,
             steps: Vec::new(),
             bytes_left: limits::PLAYED_BYTES_MAX,
@@ -154,7 +171,10 @@ impl<'w> Play<'w> {
     fn phase(&mut self, index: usize, given: &[Value]) -> Result<(), Unplayable> {
         let workflow = self.workflow;
         let phase = &workflow.phases[index];
-        let declared = self.tasks[index].1.schemas.as_ref();
+        let Some((_, specification)) = &self.tasks[index] else {
+            return Ok(());
+        };
+        let declared = specification.schemas.as_ref();
         let declared = declared.and_then(Outputs::of);
         let mut attempts_left = phase.retry.as_ref().map_or(1, |retry| retry.max_attempts);
         let mut given = given.iter();
@@ -197,10 +217,12 @@ impl<'w> Play<'w> {
 
     /// One claim, and how the phase stands then.
     fn claim(&mut self, index: usize, phase: &Phase) -> Result<State, Unplayable> {
-        let specification = &self.tasks[index].1;
+        let Some((_, specification)) = &self.tasks[index] else {
+            return Ok(State::Skipped);
+        };
         let result = |id: TaskId| match &self.states[*self.by_id.get(&id)?] {
             State::Completed(output) => Some(output),
-            State::Pending(_) | State::InProgress | State::Failed => None,
+            State::Pending(_) | State::InProgress | State::Failed | State::Skipped => None,
         };
         let inputs = Wiring::of(specification).inputs(&specification.inputs, result);
         match inputs {
@@ -257,21 +279,18 @@ impl<'w> Play<'w> {
     }
 
     fn finish(self) -> Played {
-        let names = self.workflow.phases.iter().enumerate();
-        let names: HashMap<&str, usize> = names.map(|(i, it)| (it.name.as_str(), i)).collect();
-        let is_open = |name: &&String| {
-            let state = &self.states[names[name.as_str()]];
-            !matches!(state, State::Completed(_))
-        };
-        let phases = self.workflow.phases.iter().zip(&self.states);
-        let phases = phases.map(|(phase, state)| {
+        let is_open = |on: &&usize| !matches!(self.states[**on], State::Completed(_));
+        let phases = self.workflow.phases.iter().zip(&self.states).enumerate();
+        let phases = phases.map(|(index, (phase, state))| {
             let (status, reason) = match state {
                 State::Completed(_) => ("completed", None),
                 State::Failed => ("failed", None),
+                State::Skipped => ("skipped", None),
                 State::InProgress => ("in_progress", Some("no further output is given".to_owned())),
                 State::Pending(Some(reason)) => ("pending", Some(reason.clone())),
                 State::Pending(None) => {
-                    let open = phase.depends_on.iter().find(is_open);
+                    let open = self.depends_on[index].iter().find(is_open);
+                    let open = open.map(|on| &self.workflow.phases[*on].name);
                     let reason = open.map(|name| format!("phase `{name}` has not completed"));
                     ("pending", reason)
                 }

@@ -134,14 +134,7 @@ impl Consumer<'_> {
             let suggestion = meant.map(|meant| format!("did you mean `{meant}.{rest}`?"));
             return Err(Bad::new(FORMS).suggest(suggestion));
         }
-        let Some(place) = Place::parse(rest) else {
-            return Err(malformed(text));
-        };
-        let (key, pointer) = place.owned();
-        Ok(match name {
-            "$trigger" => Source::Trigger { key, pointer },
-            _ => Source::InitialState { key, pointer },
-        })
+        known(text).ok_or_else(|| malformed(text))
     }
 
     /// N7. spec: RFC-0024 8, reference is a declared dependency
@@ -188,6 +181,17 @@ impl Consumer<'_> {
             .faults
             .did_you_mean(place.key, outputs.keys().map(String::as_str));
         Err(bad.suggest(near.or_else(|| Some(format!("declare `{key}` in `outputs` of `{name}`")))))
+    }
+}
+
+/// What `$trigger.<key>` or `$initial_state.<key>` names; `None` for any other text.
+pub(crate) fn known(text: &str) -> Option<Source> {
+    let (name, rest) = text.split_once('.')?;
+    let (key, pointer) = Place::parse(rest)?.owned();
+    match name {
+        "$trigger" => Some(Source::Trigger { key, pointer }),
+        "$initial_state" => Some(Source::InitialState { key, pointer }),
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@ use taskledger_domain::task::RetryPolicy;
 
 use crate::fit;
 use crate::limits;
+use crate::skip::Kept;
 use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 
@@ -31,6 +32,23 @@ pub enum UnfitTrigger {
         limits::REPEATED_BYTES_MAX
     )]
     TooLarge,
+    /// A phase that is skipped has the only value of an input.
+    #[error(
+        "input `{key}` of phase `{phase}`: `{reference}` has no value, because `{skipped}` is skipped; it needs a default or `required: false`"
+    )]
+    Skipped {
+        /// Name of the phase.
+        phase: String,
+        /// Key of the input.
+        key: String,
+        /// The reference, as written.
+        reference: String,
+        /// Name of the phase that is left out.
+        skipped: String,
+    },
+    /// So many phases are skipped that it takes too long to tell what the others wait for.
+    #[error("too many phases that depend on each other are skipped")]
+    TooManySkipped,
     /// A value is not of the type that an input declares.
     #[error("input `{key}` of phase `{phase}`: `{reference}` is not of its type: {reason}")]
     Unlike {
@@ -46,7 +64,8 @@ pub enum UnfitTrigger {
 }
 
 impl Workflow {
-    /// The root, then one task for each phase in the order of [`Workflow::phases`]. A static input whose value is there
+    /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it is
+    /// its [`alias`] says. A static input whose value is there
     /// becomes a literal input; one that is absent or null gets its default; a required one without default stays in
     /// `schemas.wiring` as written, so that the claim names it. Cost: O(size of document and trigger), and of what
     /// phases repeat.
@@ -58,34 +77,41 @@ impl Workflow {
         trigger: &Map<String, Value>,
         user_id: Option<&str>,
     ) -> Result<Vec<Value>, UnfitTrigger> {
+        let kept = self.kept(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
+        self.tasks_of(&kept, trigger, user_id)
+    }
+
+    /// The root, then one task for each phase that is kept.
+    pub(crate) fn tasks_of(
+        &self,
+        kept: &Kept,
+        trigger: &Map<String, Value>,
+        user_id: Option<&str>,
+    ) -> Result<Vec<Value>, UnfitTrigger> {
         let mut root = json!({"id": ROOT, "name": self.name, "inputs": trigger});
         if let Some(user_id) = user_id {
             root["user_id"] = Value::from(user_id);
         }
         let names = self.phases.iter().enumerate();
-        let aliases = names
-            .map(|(i, phase)| (phase.name.as_str(), alias(i)))
-            .collect();
+        let names = names.map(|(i, phase)| (phase.name.as_str(), i)).collect();
+        let upstream = Upstream { names, kept };
         let (types, _) = Named::of(self.types.as_ref());
         let mut left = limits::REPEATED_BYTES_MAX;
         let mut tasks = Vec::with_capacity(self.phases.len() + 1);
         tasks.push(root);
         for (i, phase) in self.phases.iter().enumerate() {
-            let wired = Wired::of(phase, trigger, &aliases, &types, &mut left)?;
-            tasks.push(self.task(phase, alias(i), wired, &aliases));
+            if kept.is_skipped[i] {
+                continue;
+            }
+            let wired = Wired::of(phase, trigger, &upstream, &types, &mut left)?;
+            tasks.push(self.task(phase, alias(i), wired, &kept.depends_on[i]));
         }
         Ok(tasks)
     }
 
-    fn task(
-        &self,
-        phase: &Phase,
-        id: String,
-        wired: Wired,
-        aliases: &HashMap<&str, String>,
-    ) -> Value {
-        let on = phase.depends_on.iter();
-        let dependencies = on.map(|name| json!({"id": aliases[name.as_str()], "required": true}));
+    fn task(&self, phase: &Phase, id: String, wired: Wired, depends_on: &[usize]) -> Value {
+        let on = depends_on.iter();
+        let dependencies = on.map(|index| json!({"id": alias(*index), "required": true}));
         let mut task = json!({
             "id": id,
             "parent_id": ROOT,
@@ -127,6 +153,12 @@ impl Workflow {
     }
 }
 
+/// The phases that inputs name.
+struct Upstream<'w> {
+    names: HashMap<&'w str, usize>,
+    kept: &'w Kept,
+}
+
 /// The inputs of a task.
 #[derive(Default)]
 struct Wired {
@@ -142,13 +174,26 @@ impl Wired {
     fn of(
         phase: &Phase,
         trigger: &Map<String, Value>,
-        aliases: &HashMap<&str, String>,
+        upstream: &Upstream<'_>,
         types: &Named,
         left: &mut usize,
     ) -> Result<Self, UnfitTrigger> {
         let mut wired = Self::default();
         for (key, input) in &phase.inputs {
             let value = match &input.source {
+                Source::Phase { phase: from, .. }
+                    if upstream.kept.is_skipped[upstream.names[from.as_str()]] =>
+                {
+                    if input.required && input.default.is_none() {
+                        return Err(UnfitTrigger::Skipped {
+                            phase: phase.name.clone(),
+                            key: key.clone(),
+                            reference: input.reference.clone(),
+                            skipped: from.clone(),
+                        });
+                    }
+                    None
+                }
                 Source::Phase {
                     phase,
                     key: output,
@@ -157,7 +202,7 @@ impl Wired {
                     let pointer = pointer.as_ref().map(|pointer| format!("#{pointer}"));
                     let from = format!(
                         "{}.{output}{}",
-                        aliases[phase.as_str()],
+                        alias(upstream.names[phase.as_str()]),
                         pointer.unwrap_or_default()
                     );
                     wired.is_typed |= input.type_.is_some();
@@ -212,7 +257,11 @@ fn is_of_trigger(input: &Input) -> bool {
 }
 
 /// The value, unless it is null. spec: RFC-0024 3.1
-fn found<'v>(map: &'v Map<String, Value>, key: &str, pointer: Option<&str>) -> Option<&'v Value> {
+pub(crate) fn found<'v>(
+    map: &'v Map<String, Value>,
+    key: &str,
+    pointer: Option<&str>,
+) -> Option<&'v Value> {
     let value = map.get(key)?;
     let value = pointer.map_or(Some(value), |pointer| value.pointer(pointer));
     value.filter(|value| !value.is_null())

@@ -59,6 +59,8 @@ pub struct Phase {
     pub constraints: Vec<String>,
     /// `retry`.
     pub retry: Option<Retry>,
+    /// `skip_when`, if it is understood.
+    pub skip_when: Option<SkipWhen>,
     /// Keys of the phase that are not acted on, with their values.
     pub kept: Map<String, Value>,
 }
@@ -88,6 +90,22 @@ pub enum Source {
         key: String,
         /// JSON pointer into the value.
         pointer: Option<String>,
+    },
+}
+
+/// When a phase is left out of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SkipWhen {
+    /// In every run, or in none.
+    Always(bool),
+    /// When a value that is known when the run is created is, or is not, as it says.
+    Value {
+        /// The trigger or the initial state.
+        source: Source,
+        /// What it equals; absent: it is there, and neither null nor false.
+        is: Option<Value>,
+        /// Whether it must not be so.
+        negated: bool,
     },
 }
 

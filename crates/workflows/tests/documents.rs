@@ -14,6 +14,8 @@ mod play;
 mod properties;
 #[path = "documents/rfc.rs"]
 mod rfc;
+#[path = "documents/skip.rs"]
+mod skip;
 #[path = "documents/tasks.rs"]
 mod tasks;
 

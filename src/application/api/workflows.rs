@@ -40,8 +40,8 @@ pub struct CreateWorkflow {
 pub struct CreatedWorkflow {
     /// The run as a task: the parent of all phases.
     pub root: TaskId,
-    /// The task of each phase, in the order of the document.
-    pub phases: Vec<(String, TaskId)>,
+    /// The task of each phase, in the order of the document; `None` for one that is skipped.
+    pub phases: Vec<(String, Option<TaskId>)>,
     /// The run, if it has begun.
     pub run: Option<RunId>,
     /// What is probably a mistake.

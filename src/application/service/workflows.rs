@@ -141,9 +141,9 @@ impl Service {
         };
         let ids: HashMap<&str, TaskId> = ids.iter().map(|(alias, id)| (&**alias, *id)).collect();
         let phases = workflow.phases.into_iter().enumerate();
-        let phases = phases.filter_map(|(i, phase)| {
-            let id = ids.get(workflows::alias(i).as_str())?;
-            Some((phase.name, *id))
+        let phases = phases.map(|(i, phase)| {
+            let id = ids.get(workflows::alias(i).as_str());
+            (phase.name, id.copied())
         });
         Ok(Ok(CreatedWorkflow {
             root,

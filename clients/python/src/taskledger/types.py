@@ -107,11 +107,11 @@ class Created(TypedDict, total=False):
 
 
 class Phase(TypedDict):
-    """A phase of a workflow document, and its task."""
+    """A phase of a workflow document, and its task; a phase that is skipped has none."""
 
     phase_name: str
-    task_id: str
-    status: Status
+    task_id: str | None
+    status: Literal["pending", "skipped"]
 
 
 class Workflow(Started, total=False):

@@ -303,6 +303,7 @@ fn what_is_probably_a_mistake_is_a_warning_and_an_error_when_strict() {
         "workflow.c.depends_on[2]",
         "workflow.c.inputs.k",
         "workflow.c.inputs.m.tpye",
+        "workflow.d.skip_when",
         "workflow.d.retry.max_atempts",
         "agent",
     ];

@@ -57,8 +57,10 @@ pub(in crate::transport::jsonrpc) fn workflow(
     version: Option<u32>,
 ) -> Box<RawValue> {
     let phases = created.phases.iter();
-    let phases = phases
-        .map(|(name, task)| json!({"phase_name": name, "task_id": task, "status": "pending"}));
+    let phases = phases.map(|(name, task)| {
+        let status = task.map_or("skipped", |_| "pending");
+        json!({"phase_name": name, "task_id": task, "status": status})
+    });
     let mut shown = json!({
         "root_task_id": created.root,
         "phases": phases.collect::<Vec<_>>(),

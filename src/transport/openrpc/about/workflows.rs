@@ -71,8 +71,8 @@ pub fn validate() -> About {
 pub fn create() -> About {
     let phase = object(json!({
         "phase_name": {"type": "string", "description": "Its name in the document."},
-        "task_id": at("TaskId"),
-        "status": {"type": "string", "const": "pending", "description": "How it was created."},
+        "task_id": {"anyOf": [at("TaskId"), {"type": "null"}], "description": "Its task; null for a phase that is skipped."},
+        "status": {"type": "string", "enum": ["pending", "skipped"], "description": "`skipped`: `skip_when` holds, and there is no task."},
     }));
     let created = object(json!({
         "root_task_id": at("TaskId"),
@@ -213,7 +213,7 @@ pub fn dry_run() -> About {
     let phase = with_optional(
         object(json!({
             "phase": text("Name of the phase."),
-            "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "failed"]},
+            "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "failed", "skipped"]},
         })),
         json!({"reason": text("What it waits for.")}),
     );

@@ -1,0 +1,160 @@
+//! `skip_when`: a condition on what is known when a run is created. Phases for which it holds are left out of the run.
+//!
+//! `true`, `false`, a reference, `not` and a reference, or a reference with `==` or `!=` and a JSON value. A reference is
+//! `$trigger.<key>` or `$initial_state.<key>`, as in `inputs`; alone, it holds when its value is there and neither null nor
+//! false. A value that is absent equals null.
+
+use serde_json::{Map, Value};
+
+use crate::node::Node;
+use crate::reference;
+use crate::tasks::found;
+use crate::workflow::{Phase, SkipWhen, Source, Workflow};
+
+/// What would be understood.
+pub(crate) const FORMS: &str = "write true, false, `$trigger.<key>`, `not $trigger.<key>`, or `$trigger.<key> == <JSON value>` (or `!=`); `$initial_state.<key>` likewise";
+/// Steps over skipped phases when their dependencies are looked for: below a second.
+const STEPS_MAX: usize = 10_000_000;
+
+/// Reads a condition; `None` for one that is not understood.
+pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
+    if let Some(Value::Bool(always)) = node.scalar() {
+        return Some(SkipWhen::Always(*always));
+    }
+    let text = node.text()?.trim();
+    if let Ok(always) = text.parse::<bool>() {
+        return Some(SkipWhen::Always(always));
+    }
+    for (operator, negated) in [("==", false), ("!=", true)] {
+        let Some((from, literal)) = text.split_once(operator) else {
+            continue;
+        };
+        return Some(SkipWhen::Value {
+            source: reference::known(from.trim())?,
+            is: Some(serde_json::from_str(literal).ok()?),
+            negated,
+        });
+    }
+    let (from, negated) = match text.strip_prefix("not ") {
+        Some(from) => (from.trim(), true),
+        None => (text, false),
+    };
+    Some(SkipWhen::Value {
+        source: reference::known(from)?,
+        is: None,
+        negated,
+    })
+}
+
+impl SkipWhen {
+    /// Whether the phase may be left out, whatever the trigger is.
+    pub(crate) const fn may_hold(&self) -> bool {
+        !matches!(self, Self::Always(false))
+    }
+
+    fn holds(&self, trigger: &Map<String, Value>, initial_state: &Map<String, Value>) -> bool {
+        let (source, is, negated) = match self {
+            Self::Always(always) => return *always,
+            Self::Value {
+                source,
+                is,
+                negated,
+            } => (source, is, *negated),
+        };
+        let value = match source {
+            Source::Trigger { key, pointer } => found(trigger, key, pointer.as_deref()),
+            Source::InitialState { key, pointer } => found(initial_state, key, pointer.as_deref()),
+            Source::Phase { .. } => None,
+        };
+        let holds = match is {
+            Some(is) => value.unwrap_or(&Value::Null) == is,
+            None => value.is_some_and(|value| *value != Value::Bool(false)),
+        };
+        holds != negated
+    }
+}
+
+/// Which phases are left out of a run, and what the others wait for.
+pub(crate) struct Kept {
+    /// By phase.
+    pub(crate) is_skipped: Vec<bool>,
+    /// By phase: the phases that it waits for; in place of one that is left out, those that it would have waited for.
+    pub(crate) depends_on: Vec<Vec<usize>>,
+}
+
+impl Workflow {
+    /// All phases, whatever their conditions say.
+    pub(crate) fn all(&self) -> Kept {
+        Kept {
+            is_skipped: vec![false; self.phases.len()],
+            depends_on: self.edges(),
+        }
+    }
+
+    /// The phases of a run with this trigger; `None` when too many steps are needed to tell what they wait for.
+    pub(crate) fn kept(&self, trigger: &Map<String, Value>) -> Option<Kept> {
+        let holds = |phase: &Phase| {
+            let condition = phase.skip_when.as_ref();
+            condition.is_some_and(|it| it.holds(trigger, &phase.initial_state))
+        };
+        let is_skipped: Vec<bool> = self.phases.iter().map(holds).collect();
+        let mut depends_on = self.edges();
+        if is_skipped.contains(&true) {
+            depends_on = around(&depends_on, &is_skipped)?;
+        }
+        Some(Kept {
+            is_skipped,
+            depends_on,
+        })
+    }
+
+    fn edges(&self) -> Vec<Vec<usize>> {
+        let names = self.phases.iter().enumerate();
+        let names: std::collections::HashMap<&str, usize> =
+            names.map(|(i, phase)| (phase.name.as_str(), i)).collect();
+        let edges = self.phases.iter().map(|phase| {
+            let on = phase.depends_on.iter();
+            on.map(|name| names[name.as_str()]).collect()
+        });
+        edges.collect()
+    }
+}
+
+/// Edges that go past skipped nodes, each once, in the order in which they are met.
+fn around(edges: &[Vec<usize>], is_skipped: &[bool]) -> Option<Vec<Vec<usize>>> {
+    // Which node has last been seen from which.
+    let mut seen_from = vec![usize::MAX; edges.len()];
+    let mut steps = 0;
+    let mut kept = vec![Vec::new(); edges.len()];
+    for node in (0..edges.len()).filter(|node| !is_skipped[*node]) {
+        let mut open: Vec<usize> = edges[node].iter().rev().copied().collect();
+        while let Some(next) = open.pop() {
+            steps += 1;
+            if steps > STEPS_MAX {
+                return None;
+            }
+            if std::mem::replace(&mut seen_from[next], node) == node {
+                continue;
+            }
+            if is_skipped[next] {
+                open.extend(edges[next].iter().rev());
+            } else {
+                kept[node].push(next);
+            }
+        }
+    }
+    Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::around;
+
+    #[test]
+    fn edges_go_past_skipped_nodes_once() {
+        // 3 -> 2 -> 1 -> 0, 3 -> 1, 4 -> 3
+        let edges = [vec![], vec![0], vec![1], vec![2, 1], vec![3]];
+        let kept = around(&edges, &[false, true, true, false, false]);
+        assert_eq!(kept, Some(vec![vec![], vec![], vec![], vec![0], vec![3]]));
+    }
+}
