@@ -165,10 +165,10 @@ fn the_same_document_as_json_is_the_same_workflow() {
             "a": {"assign": "m", "outputs": {"x": "T"}, "retry": {"max_attempts": 2, "backoff": "linear"}},
             "b": {"assign": "m", "depends_on": ["a"], "initial_state": {"f": 1.5, "big": u64::MAX},
                 "inputs": {"k": {"from": "a.x#/x", "required": false, "default": null, "type": "number?"}},
-                "skip_when": "never", "constraints": ["c"]},
+                "leasing": "never", "constraints": ["c"]},
         },
     });
-    let yaml = "# the same\nworkflow:\n  a: &a\n    assign: &m m\n    retry: {backoff: 'linear', max_attempts: 0x2}\n    outputs: {x: T}\n  b:\n    skip_when: never\n    assign: *m\n    depends_on: [\"a\"]\n    constraints:\n    - c\n    inputs:\n      k:\n        from: a.x#/x\n        required: False\n        default:\n        type: number?\n    initial_state:\n      f: 15e-1\n      big: 18446744073709551615\nopenintent: \"1.0\"\ninfo: {name: n, version: \"2\", description: d}\nagents: {a: {description: kept}}\ntypes: {T: {x: number}}\nvalidation: shallow\n";
+    let yaml = "# the same\nworkflow:\n  a: &a\n    assign: &m m\n    retry: {backoff: 'linear', max_attempts: 0x2}\n    outputs: {x: T}\n  b:\n    leasing: never\n    assign: *m\n    depends_on: [\"a\"]\n    constraints:\n    - c\n    inputs:\n      k:\n        from: a.x#/x\n        required: False\n        default:\n        type: number?\n    initial_state:\n      f: 15e-1\n      big: 18446744073709551615\nopenintent: \"1.0\"\ninfo: {name: n, version: \"2\", description: d}\nagents: {a: {description: kept}}\ntypes: {T: {x: number}}\nvalidation: shallow\n";
     let by_value = read_json(&value, true);
     assert_eq!((&by_value.errors, &by_value.warnings), (&vec![], &vec![]));
     let by_value = by_value.workflow.expect("it has no errors");
@@ -178,14 +178,14 @@ fn the_same_document_as_json_is_the_same_workflow() {
         by_value
     );
     assert_eq!(sound(yaml), by_value);
-    assert_eq!(by_value.not_acted_on, ["agents", "workflow.b.skip_when"]);
+    assert_eq!(by_value.not_acted_on, ["agents", "workflow.b.leasing"]);
     assert_eq!(
         json!(by_value.kept),
         json!({"agents": {"a": {"description": "kept"}}})
     );
     assert_eq!(
         json!(by_value.phases[1].kept),
-        json!({"skip_when": "never"})
+        json!({"leasing": "never"})
     );
 }
 
