@@ -1,11 +1,15 @@
 //! Workflow documents from outside: what is read, what is refused and where, and what a run is made of.
 
+#[path = "documents/costly.rs"]
+mod costly;
 #[path = "documents/faults.rs"]
 mod faults;
 #[path = "documents/fit.rs"]
 mod fit;
 #[path = "documents/hostile.rs"]
 mod hostile;
+#[path = "documents/odd.rs"]
+mod odd;
 #[path = "documents/play.rs"]
 mod play;
 #[path = "documents/properties.rs"]
