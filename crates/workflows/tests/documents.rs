@@ -1,5 +1,7 @@
 //! Workflow documents from outside: what is read, what is refused and where, and what a run is made of.
 
+#[path = "documents/compatibility.rs"]
+mod compatibility;
 #[path = "documents/costly.rs"]
 mod costly;
 #[path = "documents/faults.rs"]
