@@ -15,8 +15,6 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 mod tests;
 
 /// The member of `schemas`.

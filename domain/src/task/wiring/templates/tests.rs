@@ -1,5 +1,7 @@
 //! Templates: how they are checked, stored, filled and copied.
 
+mod properties;
+
 use crate::flow::{Dependency, Specification};
 use crate::task::spec::Schemas;
 use crate::task::wiring::{InputFault, Unresolved, Wiring, copied, is_wired, resolve};
@@ -13,7 +15,7 @@ fn payload(value: &Value) -> Payload {
 }
 
 /// A task with these inputs, in which templates count.
-pub(super) fn task(inputs: &Value) -> Specification {
+fn task(inputs: &Value) -> Specification {
     with_schemas(inputs, &json!({"method": "work", "templates": true}))
 }
 
@@ -27,7 +29,7 @@ fn with_schemas(inputs: &Value, schemas: &Value) -> Specification {
 }
 
 /// What is wrong with it for a task that depends on `a`, and on `maybe` without needing it.
-pub(super) fn resolved(task: &Specification) -> Result<Specification, Vec<(String, String)>> {
+fn resolved(task: &Specification) -> Result<Specification, Vec<(String, String)>> {
     let dependencies = ["a", "maybe"].map(|name| Dependency {
         id: id(name),
         required: name == "a",
@@ -54,7 +56,7 @@ fn stored(inputs: &Value) -> Specification {
 }
 
 /// The inputs of an attempt after this result.
-pub(super) fn filled(inputs: &Value, result: &Value) -> Result<Value, InputFault> {
+fn filled(inputs: &Value, result: &Value) -> Result<Value, InputFault> {
     let task = stored(inputs);
     let filled = Wiring::of(&task).inputs(&task.inputs, |_| result.as_object());
     filled.map(|inputs| Value::Object(inputs.to_map()))

@@ -1,6 +1,6 @@
 //! Arbitrary texts as templates: each is refused with its path, or means what a second reader says it means.
 
-use super::tests::{filled, resolved, task};
+use super::{filled, resolved, task};
 use crate::limits;
 use crate::task::wiring::{InputFault, Wiring};
 use proptest::prelude::*;
