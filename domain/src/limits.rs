@@ -47,6 +47,11 @@ pub const TYPE_SCHEMAS_MAX: usize = 16;
 pub const ENUM_VALUES_MAX: usize = 1_000;
 /// Steps (about 10 ns each) that a check of an output against its types may take.
 pub const OUTPUT_CHECK_STEPS_MAX: u64 = 5_000_000;
+/// Steps (about 10 ns each) that all checks of wired inputs of one attempt against their types may take.
+pub const INPUT_CHECK_STEPS_MAX: u64 = 5_000_000;
+/// Steps (about 10 ns each) that the checks of all defaults in the types of one task may take: a call may create
+/// thousands of tasks.
+pub const DEFAULT_CHECK_STEPS_MAX: u64 = 20_000;
 /// Steps (about 100 ns each) that a comparison of two types may take.
 pub const TYPE_COMPARISON_STEPS_MAX: u64 = 100_000;
 /// Suspensions of a task in one run.

@@ -7,9 +7,12 @@
 
 pub mod codec;
 pub mod commands;
+pub mod documents;
 // Left out where a fuzzer of the domain alone is built; the tests of the server have all.
 #[cfg(any(feature = "server", test))]
 pub mod envelope;
 #[cfg(any(feature = "server", test))]
 pub mod jwt;
 pub mod task_parser;
+pub mod templates;
+pub mod types;

@@ -50,6 +50,21 @@ fn every_sequence_of_commands_of_the_corpus_keeps_the_rules() {
 }
 
 #[test]
+fn every_document_of_the_corpus_is_judged_within_bounds() {
+    replay("documents", targets::documents::run);
+}
+
+#[test]
+fn every_type_of_the_corpus_is_sound_or_has_bounded_faults() {
+    replay("types", targets::types::run);
+}
+
+#[test]
+fn every_template_of_the_corpus_is_refused_with_reasons_or_filled() {
+    replay("templates", targets::templates::run);
+}
+
+#[test]
 fn every_token_of_the_corpus_is_refused_or_names_a_caller_within_bounds() {
     replay("jwt", targets::jwt::run);
 }

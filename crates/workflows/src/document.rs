@@ -13,8 +13,9 @@ use crate::node::{Kind, Node};
 use crate::outline::Outline;
 use crate::path::Path;
 use crate::phase;
+use crate::tasks::bytes;
 use crate::types::{self, Named};
-use crate::workflow::{Validation, Workflow};
+use crate::workflow::{Phase, Validation, Workflow};
 
 const ACTED_ON: [&str; 5] = ["openintent", "info", "types", "workflow", "validation"];
 /// Known to the reference package; kept and not acted on.
@@ -68,7 +69,6 @@ pub(crate) fn read(root: &Node, faults: &Faults) -> Option<Workflow> {
     let validation = validation(&document);
     let phases = phases(&document);
     let outline = Outline::read(&phases, &named, validation);
-    check_repetition(&document, &outline, types.as_ref());
     let (mut read, mut edges) = (Vec::new(), Vec::new());
     for (index, members) in phases.iter().enumerate() {
         let node = document
@@ -83,6 +83,7 @@ pub(crate) fn read(root: &Node, faults: &Faults) -> Option<Workflow> {
         read.push(phase);
         edges.push(depends_on);
     }
+    check_repetition(&document, &read, types.as_ref());
     check_cycles(&phases, &outline, &edges);
     Some(Workflow {
         name: info
@@ -208,24 +209,38 @@ fn phases<'a>(document: &Members<'a>) -> Vec<Members<'a>> {
     members.entries.iter().map(phase).collect()
 }
 
-/// `types` go with each task whose outputs are checked, so together they must fit into one call.
-fn check_repetition(
-    document: &Members<'_>,
-    outline: &Outline<'_>,
-    types: Option<&Map<String, Value>>,
-) {
+/// `types` go with each task that names some, so together they must fit into one call.
+fn check_repetition(document: &Members<'_>, phases: &[Phase], types: Option<&Map<String, Value>>) {
     let (Some(types), Some(entry)) = (types, document.get("types")) else {
         return;
     };
-    let typed = (0..outline.names().count()).filter(|index| outline.outputs(*index).is_some());
-    let typed = typed.count();
-    let bytes = Value::from(types.clone()).to_string().len();
-    let max = limits::REPEATED_BYTES_MAX;
-    if bytes.saturating_mul(typed) > max {
-        let reason = format!(
-            "{bytes} bytes of types for each of {typed} phases with outputs; together the limit is {max} bytes"
-        );
-        document.error(&document.path.key("types"), entry.at, reason);
+    let typed = phases.iter().filter(|phase| phase.is_typed()).count();
+    let types = Value::from(types.clone());
+    let all = (bytes(&types), "types", limits::REPEATED_BYTES_MAX);
+    let max = limits::REPEATED_SCHEMA_BYTES_MAX;
+    let schemas = (schema_bytes(&types), "JSON Schemas in types", max);
+    for (bytes, of, max) in [all, schemas] {
+        if typed > 1 && bytes.saturating_mul(typed) > max {
+            let reason = format!(
+                "{bytes} bytes of {of} for each of {typed} phases with outputs or typed inputs; together the limit is {max} bytes"
+            );
+            document.error(&document.path.key("types"), entry.at, reason);
+        }
+    }
+}
+
+/// Bytes of what stands behind `schema`; recursion: [`limits::LEVELS_MAX`].
+fn schema_bytes(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, member)| match key.as_str() {
+                "schema" => bytes(member),
+                _ => schema_bytes(member),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(schema_bytes).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 

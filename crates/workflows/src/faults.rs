@@ -1,7 +1,8 @@
 //! What is wrong with a document, collected without stopping at the first.
 
+use serde_json::Value;
 use std::cell::{Cell, RefCell};
-use taskledger_domain::contract::{Compatible, Type, compatible_within};
+use taskledger_domain::contract::{Compatible, Mismatch, Type, compatible_within};
 use taskledger_domain::suggestion::suggestion;
 
 use crate::limits;
@@ -95,6 +96,7 @@ pub(crate) struct Faults {
     warnings: RefCell<List>,
     comparisons_left: Cell<usize>,
     type_steps_left: Cell<u64>,
+    value_steps_left: Cell<u64>,
 }
 
 impl Faults {
@@ -105,6 +107,7 @@ impl Faults {
             warnings: RefCell::default(),
             comparisons_left: Cell::new(limits::COMPARISONS_MAX),
             type_steps_left: Cell::new(limits::TYPE_STEPS_MAX),
+            value_steps_left: Cell::new(limits::VALUE_STEPS_MAX),
         }
     }
 
@@ -163,6 +166,15 @@ impl Faults {
         let answer = compatible_within(producer, consumer, &mut left);
         self.type_steps_left.set(left);
         (left > 0).then_some(answer)
+    }
+
+    /// What is wrong with a value of the document. All checks of a report together cost at most
+    /// [`limits::VALUE_STEPS_MAX`]; after that each value is said to be too costly to check.
+    pub(crate) fn mismatch(&self, of: &Type, value: &Value) -> Option<Mismatch> {
+        let mut left = self.value_steps_left.get();
+        let found = of.mismatches_within(value, &mut left);
+        self.value_steps_left.set(left);
+        found.into_iter().next()
     }
 
     /// A type in a message. Long ones cost steps of [`Faults::compatible`].

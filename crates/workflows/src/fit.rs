@@ -20,11 +20,11 @@ pub(crate) fn check(own: &Members<'_>, input: &Input, of: Option<&Type>, consume
     let (Some(of), Some(default)) = (of, &input.default) else {
         return;
     };
-    if let Some(mismatch) = of.mismatches(default).first() {
+    if let Some(mismatch) = own.faults.mismatch(of, default) {
         let path = own.path.key("default");
         let entry = own.entries.iter().find(|entry| entry.key == "default");
         let at = entry.and_then(|entry| entry.value.at.or(entry.at));
-        let reason = format!("the default is not of its type: {}", told(mismatch));
+        let reason = format!("the default is not of its type: {}", told(&mismatch));
         own.error(&path, at, reason);
     }
 }
@@ -90,12 +90,13 @@ fn check_source(
         Source::InitialState { .. } => {
             let trigger = Map::new();
             let value = input.fixed(&trigger, consumer.initial_state);
-            let mismatches = of.zip(value).map(|(of, value)| of.mismatches(value));
-            if let Some(mismatch) = mismatches.iter().flatten().next() {
+            let checked = of.zip(value);
+            let mismatch = checked.and_then(|(of, value)| faults.mismatch(of, value));
+            if let Some(mismatch) = mismatch {
                 let from = short(&input.reference);
                 faults.error(fault(format!(
                     "`{from}` is not of its type: {}",
-                    told(mismatch)
+                    told(&mismatch)
                 )));
             }
         }

@@ -34,5 +34,9 @@ pub(crate) const SHOWN_BYTES_MAX: usize = 80;
 pub(crate) const COMPARISONS_MAX: usize = 10_000_000;
 /// Steps (about 100 ns each) of all comparisons of types of a report; after that nothing more is compared.
 pub(crate) const TYPE_STEPS_MAX: u64 = 1_000_000;
+/// Steps (about 10 ns each) of all checks of values against types, of a report, and of a trigger.
+pub(crate) const VALUE_STEPS_MAX: u64 = 20_000_000;
+/// Bytes of JSON Schemas in `types` that tasks of a run repeat: as much as a document holds. Each is compiled again.
+pub(crate) const REPEATED_SCHEMA_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 /// Phases that the message about a cycle names.
 pub(crate) const CYCLE_NAMES_MAX: usize = 20;

@@ -96,7 +96,10 @@ impl Workflow {
         let names = names.map(|(i, phase)| (phase.name.as_str(), i)).collect();
         let upstream = Upstream { names, kept };
         let (types, _) = Named::of(self.types.as_ref());
-        let mut left = limits::REPEATED_BYTES_MAX;
+        let mut left = Left {
+            bytes: limits::REPEATED_BYTES_MAX,
+            steps: limits::VALUE_STEPS_MAX,
+        };
         let mut tasks = Vec::with_capacity(self.phases.len() + 1);
         tasks.push(root);
         for (i, phase) in self.phases.iter().enumerate() {
@@ -136,8 +139,7 @@ impl Workflow {
             },
         });
         let schemas = &mut task["schemas"];
-        let is_typed = phase.outputs.is_some() || wired.is_typed;
-        if let Some(types) = self.types.as_ref().filter(|_| is_typed) {
+        if let Some(types) = self.types.as_ref().filter(|_| phase.is_typed()) {
             schemas["types"] = Value::from(types.clone());
         }
         if let Some(outputs) = &phase.outputs {
@@ -159,6 +161,14 @@ struct Upstream<'w> {
     kept: &'w Kept,
 }
 
+/// What the tasks of a run may still take.
+struct Left {
+    /// Of JSON that tasks repeat.
+    bytes: usize,
+    /// For checks of the trigger.
+    steps: u64,
+}
+
 /// The inputs of a task.
 #[derive(Default)]
 struct Wired {
@@ -166,8 +176,6 @@ struct Wired {
     inputs: Map<String, Value>,
     /// From results.
     wiring: Map<String, Value>,
-    /// Some of them say of which type they are.
-    is_typed: bool,
 }
 
 impl Wired {
@@ -176,7 +184,7 @@ impl Wired {
         trigger: &Map<String, Value>,
         upstream: &Upstream<'_>,
         types: &Named,
-        left: &mut usize,
+        left: &mut Left,
     ) -> Result<Self, UnfitTrigger> {
         let mut wired = Self::default();
         for (key, input) in &phase.inputs {
@@ -205,7 +213,6 @@ impl Wired {
                         alias(upstream.names[phase.as_str()]),
                         pointer.unwrap_or_default()
                     );
-                    wired.is_typed |= input.type_.is_some();
                     wired.wiring.insert(key.clone(), input.wire(from));
                     continue;
                 }
@@ -214,12 +221,13 @@ impl Wired {
                 }
             };
             if let Some(value) = value {
-                check(phase, key, input, value, types)?;
+                check(phase, key, input, value, (types, &mut left.steps))?;
             }
             if let Some(value) = value.or(input.default.as_ref()) {
                 // Counted before it is copied.
                 let bytes = bytes(value);
-                *left = left.checked_sub(bytes).ok_or(UnfitTrigger::TooLarge)?;
+                let bytes_left = left.bytes.checked_sub(bytes);
+                left.bytes = bytes_left.ok_or(UnfitTrigger::TooLarge)?;
                 wired.inputs.insert(key.clone(), value.clone());
             } else if input.required {
                 let from = Value::from(input.reference.as_str());
@@ -236,12 +244,12 @@ fn check(
     key: &str,
     input: &Input,
     value: &Value,
-    types: &Named,
+    (types, steps_left): (&Named, &mut u64),
 ) -> Result<(), UnfitTrigger> {
     let declared = input.type_.as_ref().filter(|_| is_of_trigger(input));
     let compiled = declared.and_then(|declared| types.type_of(declared).ok().flatten());
-    let mismatches = compiled.map(|of| of.mismatches(value)).unwrap_or_default();
-    let Some(mismatch) = mismatches.first() else {
+    let mismatches = compiled.map(|of| of.mismatches_within(value, steps_left));
+    let Some(mismatch) = mismatches.iter().flatten().next() else {
         return Ok(());
     };
     Err(UnfitTrigger::Unlike {
@@ -283,6 +291,17 @@ pub(crate) fn bytes(value: &Value) -> usize {
     let mut counter = Counter(0);
     serde_json::to_writer(&mut counter, value).expect("JSON can always be written to memory");
     counter.0
+}
+
+impl Phase {
+    /// Whether its task has the types of the document: it declares outputs, or of which types its inputs from
+    /// phases are.
+    pub(crate) fn is_typed(&self) -> bool {
+        let mut inputs = self.inputs.iter().map(|(_, input)| input);
+        let is_typed =
+            |input: &Input| input.type_.is_some() && matches!(input.source, Source::Phase { .. });
+        self.outputs.is_some() || inputs.any(is_typed)
+    }
 }
 
 impl Input {

@@ -1,5 +1,9 @@
 //! Workflow documents from outside: what is read, what is refused and where, and what a run is made of.
 
+#[path = "documents/compatibility.rs"]
+mod compatibility;
+#[path = "documents/costly.rs"]
+mod costly;
 #[path = "documents/diff.rs"]
 mod diff;
 #[path = "documents/faults.rs"]
@@ -8,6 +12,8 @@ mod faults;
 mod fit;
 #[path = "documents/hostile.rs"]
 mod hostile;
+#[path = "documents/odd.rs"]
+mod odd;
 #[path = "documents/play.rs"]
 mod play;
 #[path = "documents/properties.rs"]

@@ -41,10 +41,6 @@ pub(super) struct Checker<'t> {
 }
 
 impl<'t> Checker<'t> {
-    pub(super) fn new(scope: &'t Scope) -> Self {
-        Self::within(scope, limits::OUTPUT_CHECK_STEPS_MAX)
-    }
-
     pub(super) fn within(scope: &'t Scope, steps: u64) -> Self {
         Self {
             scope,
@@ -213,8 +209,8 @@ impl<'t> Checker<'t> {
 
 /// Lists what is wrong with values.
 pub(super) struct Lister<'t> {
-    /// Tells which values are accepted. The list has steps of its own, so that one long list does not keep other
-    /// values from being checked.
+    /// Tells which values are accepted. The list has as many steps of its own, so that one long list does not keep
+    /// other values from being checked.
     verdicts: Checker<'t>,
     checker: Checker<'t>,
     key: String,
@@ -224,13 +220,23 @@ pub(super) struct Lister<'t> {
 
 impl<'t> Lister<'t> {
     pub(super) fn new(scope: &'t Scope) -> Self {
+        Self::within(scope, limits::OUTPUT_CHECK_STEPS_MAX)
+    }
+
+    pub(super) fn within(scope: &'t Scope, steps: u64) -> Self {
         Self {
-            verdicts: Checker::new(scope),
-            checker: Checker::new(scope),
+            verdicts: Checker::within(scope, steps),
+            checker: Checker::within(scope, steps),
             key: String::new(),
             pointer: String::new(),
             found: Vec::new(),
         }
+    }
+
+    /// Steps that are left for verdicts or for lists, whichever are fewer.
+    pub(super) const fn steps_left(&self) -> u64 {
+        let (verdicts, lists) = (self.verdicts.steps_left, self.checker.steps_left);
+        if verdicts < lists { verdicts } else { lists }
     }
 
     pub(super) fn into_found(self) -> Vec<Mismatch> {

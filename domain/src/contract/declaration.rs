@@ -366,7 +366,7 @@ impl Reader {
             shallow: false,
         };
         let defaults = std::mem::take(&mut self.defaults);
-        let mut checker = Checker::new(&scope);
+        let mut checker = Checker::within(&scope, limits::DEFAULT_CHECK_STEPS_MAX);
         for (path, node, default) in &defaults {
             // Out of steps is a fault, too: a declaration must be cheap to check.
             if self.faults.is_empty() && checker.accepts(node, default) != Ok(true) {

@@ -5,6 +5,7 @@ use super::declaration::{Reader, Room, Vetting};
 use super::fault::{FormFault, Mismatch};
 use super::tree::{Names, Node, Scope};
 use super::{compare, json_schema};
+use crate::limits;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ impl Types {
     /// [`crate::task::inputs::compile`] costs.
     ///
     /// # Errors
-    /// Everything that its author has to mend, at most [`crate::limits::VIOLATIONS_MAX`] faults, with paths that
+    /// Everything that its author has to mend, at most [`limits::VIOLATIONS_MAX`] faults, with paths that
     /// begin with `types`.
     pub fn parse(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
         let mut reader = Reader::new(Vec::new(), Room::default(), Vetting::Thorough);
@@ -89,19 +90,41 @@ pub struct Type {
 
 impl Type {
     /// Whether a value is of the type. Nothing is coerced. Cost: O(size of the value) for the types that people
-    /// write; for any, [`crate::limits::OUTPUT_CHECK_STEPS_MAX`] steps, after which the value is not accepted.
+    /// write; for any, [`limits::OUTPUT_CHECK_STEPS_MAX`] steps, after which the value is not accepted.
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
-        Checker::new(&self.scope).accepts(&self.node, value) == Ok(true)
+        let mut steps_left = limits::OUTPUT_CHECK_STEPS_MAX;
+        self.accepts_within(value, &mut steps_left)
     }
 
-    /// What is wrong with a value, at most [`crate::limits::VIOLATIONS_MAX`] mismatches; none when the type accepts
+    /// As [`Type::accepts`], for many values that share a number of steps (about 10 ns each), which this check takes its
+    /// own from; a value for which they do not suffice is not accepted.
+    #[must_use]
+    pub fn accepts_within(&self, value: &Value, steps_left: &mut u64) -> bool {
+        let within = limits::OUTPUT_CHECK_STEPS_MAX.min(*steps_left);
+        let mut checker = Checker::within(&self.scope, within);
+        let accepted = checker.accepts(&self.node, value) == Ok(true);
+        *steps_left -= within - checker.steps_left();
+        accepted
+    }
+
+    /// What is wrong with a value, at most [`limits::VIOLATIONS_MAX`] mismatches; none when the type accepts
     /// it. Cost: that of [`Type::accepts`], and as much again for each level on the way to a mismatch, within as many
     /// steps; a list that takes more ends with a mismatch of the whole value.
     #[must_use]
     pub fn mismatches(&self, value: &Value) -> Vec<Mismatch> {
-        let mut lister = Lister::new(&self.scope);
+        let mut steps_left = limits::OUTPUT_CHECK_STEPS_MAX;
+        self.mismatches_within(value, &mut steps_left)
+    }
+
+    /// As [`Type::mismatches`], for many values that share a number of steps (about 10 ns each), which this check takes
+    /// its own from; a value for which they do not suffice is a mismatch that says so.
+    #[must_use]
+    pub fn mismatches_within(&self, value: &Value, steps_left: &mut u64) -> Vec<Mismatch> {
+        let within = limits::OUTPUT_CHECK_STEPS_MAX.min(*steps_left);
+        let mut lister = Lister::within(&self.scope, within);
         lister.value(&self.node, value);
+        *steps_left -= within - lister.steps_left();
         lister.into_found()
     }
 
@@ -134,7 +157,7 @@ pub enum Compatible {
 /// for every value that can be checked within its steps. The answer may be [`Compatible::Maybe`] although more is
 /// true: for JSON Schemas, and where several alternatives of a union accept together what none accepts alone. A
 /// type that has no values fits every type. Cost: O(product of the sizes), at most twice
-/// [`crate::limits::TYPE_COMPARISON_STEPS_MAX`] steps.
+/// [`limits::TYPE_COMPARISON_STEPS_MAX`] steps.
 #[must_use]
 pub fn compatible(producer: &Type, consumer: &Type) -> Compatible {
     let mut steps_left = u64::MAX;

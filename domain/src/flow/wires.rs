@@ -71,12 +71,15 @@ impl Flow {
             .collect()
     }
 
-    /// A task that waits for a person, of those whose results a task is wired to. Cost: O(wired inputs).
+    /// A task that waits for a person, of those that a task depends on: first of those whose results it cannot do
+    /// without. Inputs that it can do without are not known here, so each dependency counts. Cost: O(wired inputs +
+    /// dependencies).
     pub(super) fn suspended_source(&self, i: u32) -> Option<u32> {
-        let needs = &self.wires.get(&i)?.needs;
-        let sources = needs.iter().filter_map(|(need, _)| need.source());
-        let mut sources = sources.filter_map(|id| self.live(id));
-        sources.find(|source| self.open_question(*source).is_some())
+        let needs = self.wires.get(&i).into_iter().flat_map(|it| &it.needs);
+        let sources = needs.filter_map(|(need, _)| self.live(need.source()?));
+        let dependencies = self.at(i).dependencies.iter().map(|edge| edge.task);
+        let mut all = sources.chain(dependencies);
+        all.find(|source| self.open_question(*source).is_some())
     }
 
     /// Takes the inputs of a task that was created or is specified anew. Not while it is linked.

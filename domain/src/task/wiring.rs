@@ -215,11 +215,14 @@ impl Wiring {
         let mut bytes = literal.as_str().len();
         let templates = self.templates.as_ref();
         let texts = templates.map(|it| it.values(&result, &mut missing));
+        let mut steps_left = limits::INPUT_CHECK_STEPS_MAX;
         for wire in &self.wires {
             let source = wire.from.as_ref();
             let found = source.and_then(|(task, place)| place.find(result(*task)?));
             match found.or_else(|| wire.default.as_ref().map(Found::Value)) {
-                Some(value) if !wire.accepts(&value) => unlike.push(wire.mismatch(&value)),
+                Some(value) if !wire.accepts(&value, &mut steps_left) => {
+                    unlike.push(wire.mismatch(&value, &mut steps_left));
+                }
                 Some(value) => {
                     bytes += wire.key.len() + value.bytes();
                     values.push((wire.key.clone(), value));
@@ -340,18 +343,19 @@ fn reference(text: &str) -> Option<(TaskId, Place)> {
 }
 
 impl Wire {
-    fn accepts(&self, value: &Found<'_>) -> bool {
+    fn accepts(&self, value: &Found<'_>, steps_left: &mut u64) -> bool {
         let declared = self.declared.as_ref();
         declared.is_none_or(|declared| match value {
-            Found::Value(value) => declared.accepts(value),
-            Found::Whole(_) => declared.accepts(&value.to_value()),
+            Found::Value(value) => declared.accepts_within(value, steps_left),
+            Found::Whole(_) => declared.accepts_within(&value.to_value(), steps_left),
         })
     }
 
     /// Says that a value is not of its type.
-    fn mismatch(&self, value: &Found<'_>) -> String {
+    fn mismatch(&self, value: &Found<'_>, steps_left: &mut u64) -> String {
         let declared = self.declared.as_ref();
-        let mismatches = declared.map(|declared| declared.mismatches(&value.to_value()));
+        let value = value.to_value();
+        let mismatches = declared.map(|it| it.mismatches_within(&value, steps_left));
         let first = mismatches.unwrap_or_default().into_iter().next();
         let Some(Mismatch {
             pointer,

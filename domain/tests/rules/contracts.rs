@@ -2,7 +2,7 @@
 
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    Claim, Claimable, Command, Dependency, Done, Event, Outdated, Update,
+    Claim, Claimable, Command, Dependency, Done, Event, Kind, Outdated, Update,
 };
 use taskledger_domain::task::Status::{Completed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
@@ -117,6 +117,68 @@ fn a_value_that_a_template_needs_keeps_workers_off_as_a_wired_one_does() {
     let reference = format!("{}.key", id("a"));
     assert_eq!(s.flow.unresolvable(id("b")), [reference]);
     let s = claims(s, "b").then(&[("b", Pending)]);
+    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+}
+
+#[test]
+fn a_claim_before_all_dependencies_have_completed_is_refused() {
+    // What `c` needs of `a` is there, and `b` gives it nothing.
+    let mut c = wired("c", "a", "key");
+    c.dependencies.push(Dependency {
+        id: id("b"),
+        required: true,
+    });
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        remote("b").under("r"),
+        c,
+    ]);
+    let refused = |s: Scenario| {
+        let s = claims_of(s, Claimable::Task(id("c")), "m");
+        s.rejects(Kind::InvalidTransition).then(&[("c", Pending)])
+    };
+    let s = refused(s);
+    let s = refused(completes(claimed(s, "a"), "a", r#"{"key":1}"#));
+    let s = refused(claimed(s, "b"));
+    let s = completes(s, "b", "{}");
+    let _ = claimed(s, "c");
+}
+
+#[test]
+fn a_completion_records_the_whole_result_and_frees_its_dependents_in_one_append() {
+    let mut local = wired("local", "a", "key");
+    local.specification.method = Some("echo".to_owned());
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        wired("ready", "a", "key"),
+        wired("lacking", "a", "none"),
+        local,
+    ]);
+    let s = claimed(s, "a");
+    let before = s.history.len();
+    let result = r#"{"key":[null],"not declared":{"x":1}}"#;
+    let s = completes(s, "a", result);
+    let new: Vec<&Event> = s.history[before..].iter().map(|(_, event)| event).collect();
+    let (events, _) = s.last.as_ref().expect("it was accepted");
+    assert_eq!(new, events.iter().collect::<Vec<_>>());
+    let Event::TaskCompleted(completed) = new[0] else {
+        panic!("{new:?}");
+    };
+    assert_eq!(completed.task_id, id("a"));
+    let given = Payload::parse(result).expect("an object");
+    assert_eq!(completed.result.to_map(), given.to_map());
+    // What runs in the server starts in the same append, the others wait for their claims.
+    let started =
+        |event: &&Event| matches!(event, Event::TaskStarted(e) if e.task_id == id("local"));
+    assert_eq!(new.iter().copied().filter(started).count(), 1);
+    let lacking = [format!("{}.none", id("a"))];
+    assert_eq!(s.flow.unresolvable(id("lacking")), lacking);
+    assert!(s.flow.unresolvable(id("ready")).is_empty());
+    let s = s.then(&[("ready", Pending), ("lacking", Pending)]);
+    let s = claimed(s, "ready");
+    let s = claims_of(s, Claimable::Task(id("lacking")), "m").accepted();
     assert_eq!(refused(&s), (Done::Unresolvable, 1));
 }
 

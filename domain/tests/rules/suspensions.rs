@@ -376,6 +376,31 @@ fn who_needs_the_result_of_a_suspended_task_cannot_claim_and_is_told_why() {
 }
 
 #[test]
+fn an_input_that_could_be_left_out_waits_for_the_person_all_the_same() {
+    for wire in [
+        r#"{"from":"ID.k","default":1}"#,
+        r#"{"from":"ID.k","required":false}"#,
+    ] {
+        let mut wired = task("b").under("r").method("resize").after(&["a"]);
+        let wire = wire.replace("ID", &id("a").to_string());
+        let text = format!(r#"{{"method":"resize","wiring":{{"x":{wire}}}}}"#);
+        wired.specification.schemas = Payload::parse(&text).ok();
+        let s = running(vec![
+            group("r"),
+            task("a").under("r").method("resize"),
+            wired,
+        ]);
+        let s = claims(s, "a", "l").accepted();
+        let s = asks(s, "a", ("l", "q"), CONFIRM).accepted();
+        let s = claims(s, "b", "m");
+        let Err(Rejection::Refused(Refusal::UpstreamSuspended { upstream, .. })) = &s.last else {
+            panic!("{:?}", &s.last);
+        };
+        assert_eq!(*upstream, id("a"));
+    }
+}
+
+#[test]
 fn a_claim_says_how_it_stands() {
     let s = suspended();
     let (_, done) = s.last.as_ref().expect("it was accepted");

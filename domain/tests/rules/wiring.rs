@@ -2,10 +2,10 @@
 
 use crate::support::{faults, minted, path, resolved, resolved_tasks};
 use serde_json::{Value, json};
-use taskledger_domain::flow::{CallTask, Fault, Refusal};
+use taskledger_domain::flow::{CallTask, Command, Fault, Flow, Kind, Refusal, Rejection};
 use taskledger_domain::task::call::{ResolvedTasks, read_tasks};
 use taskledger_domain::task::wiring::{Unwired, WireFault};
-use taskledger_domain::testing::id;
+use taskledger_domain::testing::{START, Server, id};
 
 /// The wiring of the last task of a call, as it is stored.
 fn stored(call: &ResolvedTasks) -> Value {
@@ -86,4 +86,40 @@ fn a_reference_of_the_wrong_form_is_told_once() {
 fn a_task_without_dependencies_can_wire_nothing() {
     let task = json!({"name": "a", "schemas": {"method": "work", "wiring": {"x": "a.b"}}});
     assert!(matches!(resolved(task), Err(Refusal::Invalid(faults)) if faults.len() == 1));
+}
+
+/// A task of the method `work` with a template that names `named`.
+fn templated(name: &str, on: &[&str], named: &str) -> Value {
+    let dependencies: Vec<Value> = on.iter().map(|id| json!({"id": id})).collect();
+    json!({
+        "id": name, "name": name, "parent_id": "root", "dependencies": dependencies,
+        "schemas": {"method": "work", "templates": true}, "inputs": {"x": format!("{{{{{named}.key}}}}")},
+    })
+}
+
+#[test]
+fn templates_cannot_name_their_own_task_or_each_other() {
+    let root = json!({"id": "root", "name": "root"});
+    let own = resolved_tasks(json!([root, templated("a", &[], "a")]));
+    let Err(Refusal::Invalid(faults)) = own else {
+        panic!("{own:?}");
+    };
+    assert_eq!(faults.len(), 1);
+    let told = format!("{:?}", faults[0]);
+    assert!(told.contains("Not a dependency of the task"), "{told}");
+
+    let call = |a: &[&str], b: &[&str]| {
+        let tasks = json!([root, templated("a", a, "b"), templated("b", b, "a")]);
+        let tasks = resolved_tasks(tasks)?.tasks;
+        let mut flow = Flow::default();
+        let created = flow.handle(&Command::Create(tasks), START, &mut Server::default());
+        match created {
+            Ok(_) => Ok(()),
+            Err(Rejection::Refused(refusal)) => Err(refusal),
+            Err(Rejection::Outdated(what)) => panic!("{what:?}"),
+        }
+    };
+    let each_other = call(&["b"], &["a"]).unwrap_err();
+    assert_eq!(each_other.kind(), Kind::Circular);
+    assert_eq!(call(&["b"], &[]).unwrap_err().kind(), Kind::Invalid);
 }

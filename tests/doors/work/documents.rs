@@ -269,3 +269,122 @@ async fn an_executor_of_the_server_keeps_the_contract_of_its_task() {
     let error = failed["error"].as_str().unwrap();
     assert!(error.starts_with("OutputTypeMismatchError: "), "{error}");
 }
+
+/// The members of a named error, and how many there are of `listed`.
+fn named(data: &Value, error: &str, task: &Value, phase: &str, listed: &str) -> usize {
+    assert_eq!(data["error"], error, "{data}");
+    assert_eq!(
+        (&data["task_id"], &data["phase_name"]),
+        (task, &json!(phase)),
+        "{data}"
+    );
+    let message = data["message"].as_str().unwrap();
+    assert!(!message.is_empty());
+    data[listed].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test]
+async fn each_named_error_has_the_members_of_the_specification() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    // 4.4
+    let document = REPORT.replace("run_analysis.findings", "run_analysys.findings");
+    let refusal = api
+        .refusal("workflows.create", json!({"document": document}))
+        .await;
+    assert_eq!(refusal.code, -31021, "{refusal:?}");
+    let data = &refusal.data;
+    assert_eq!(data["error"], "InputWiringError");
+    assert_eq!(data["phase_name"], "generate_report");
+    assert_eq!(data["invalid_refs"], json!(["run_analysys.findings"]));
+    assert_eq!(data["suggestion"], "did you mean `run_analysis`?");
+    assert!(data["message"].is_string());
+    // 4.3
+    let run = created(api, json!({})).await;
+    let (financials, hr) = (
+        &run["phases"][0]["task_id"],
+        run["phases"][1]["task_id"].clone(),
+    );
+    let refusal = api
+        .refusal("tasks.claim", json!({"task_id": financials}))
+        .await;
+    assert_eq!(refusal.code, -31022, "{refusal:?}");
+    let data = &refusal.data;
+    let phase = "fetch_financials";
+    let count = named(
+        data,
+        "UnresolvableInputError",
+        financials,
+        phase,
+        "unresolvable_refs",
+    );
+    assert_eq!(count, 1, "{data}");
+    let shown = super::task(api, hr.as_str().unwrap()).await;
+    assert_eq!(shown["status"], "pending");
+    // 4.1, 4.2
+    created(api, json!({"quarter": "Q1"})).await;
+    let claim = &claims(api, "data-agent", 1).await[0];
+    let (task, phase) = (
+        &claim["task"]["id"],
+        claim["task"]["name"].as_str().unwrap(),
+    );
+    let output = |output: Value| held(claim, json!({"output": output}));
+    let missing = api.refusal("tasks.complete", output(json!({}))).await;
+    assert_eq!(missing.code, -31024, "{missing:?}");
+    let data = &missing.data;
+    let count = named(data, "MissingOutputError", task, phase, "missing_keys");
+    assert_eq!(count, 2, "{data}");
+    let wrong = json!({"revenue": "1", "expenses": true, "headcount": "1", "attrition_rate": true});
+    let mismatch = api.refusal("tasks.complete", output(wrong)).await;
+    assert_eq!(mismatch.code, -31025, "{mismatch:?}");
+    let data = &mismatch.data;
+    let count = named(data, "OutputTypeMismatchError", task, phase, "mismatches");
+    assert_eq!(count, 2, "{data}");
+    assert_eq!(data["expected_type"], "number");
+    let first = &data["mismatches"][0];
+    for member in ["key", "expected_type", "actual_type"] {
+        assert_eq!(data[member], first[member]);
+    }
+    // Both are in the history, and the attempt goes on.
+    let page = json!({"task_id": task, "types": ["task_completion_rejected"], "order": "asc"});
+    let history = api.call("tasks.history", page).await;
+    let events = history["events"].as_array().unwrap();
+    let logged: Vec<_> = events.iter().map(|e| &e["data"]["error"]).collect();
+    assert_eq!(logged, ["MissingOutputError", "OutputTypeMismatchError"]);
+    for (event, refusal) in events.iter().zip([&missing, &mismatch]) {
+        assert_eq!(event["task_id"], *task);
+        for member in ["message", "missing_keys", "mismatches"] {
+            let (logged, told) = (&event["data"][member], &refusal.data[member]);
+            let absent = logged.is_null() && told.as_array().is_none_or(Vec::is_empty);
+            assert!(absent || logged == told, "{member}: {event}");
+        }
+    }
+    let right = json!({"revenue": 1, "expenses": 1.5, "headcount": 1, "attrition_rate": 0});
+    completes(api, claim, right).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_output_that_is_no_object_is_refused_and_the_attempt_goes_on() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let task = json!({"name": "free", "schemas": {"type": "remote", "method": "free"}});
+    let started = api.call("tasks.execute", json!({"tasks": [task]})).await;
+    let claim = &claims(api, "free", 1).await[0];
+    for output in [json!(null), json!(1), json!("x"), json!([]), json!(true)] {
+        let refusal = api
+            .refusal("tasks.complete", held(claim, json!({"output": output})))
+            .await;
+        assert_eq!(refusal.code, -32602, "{refusal:?}");
+        assert_eq!(refusal.data["field"], "output");
+    }
+    let id = started["root_task_id"].as_str().unwrap();
+    assert_eq!(super::task(api, id).await["status"], "in_progress");
+    // Nothing is declared, so nothing is asked of it, and everything is recorded.
+    let output = json!({"any": [{"thing": null}]});
+    completes(api, claim, output.clone()).await;
+    assert_eq!(super::task(api, id).await["result"], output);
+    server.stop().await;
+}

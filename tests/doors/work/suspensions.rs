@@ -278,6 +278,7 @@ async fn who_needs_a_result_that_waits_for_a_person_is_told_so() {
     assert_eq!(refused.code, -31023);
     assert_eq!(refused.data["error"], "UpstreamIntentSuspendedError");
     assert_eq!(refused.data["phase_name"], "after");
+    assert_eq!(refused.data["task_id"], ids["after"]);
     assert_eq!(refused.data["suspended_intent_id"], ids["gate"]);
     assert_eq!(refused.data["expected_resume_at"], waits["expires_at"]);
     server.stop().await;

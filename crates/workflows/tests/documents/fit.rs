@@ -177,7 +177,6 @@ fn comparisons_of_a_report_share_their_steps() {
             inputs.join(", ")
         ))
     );
-    let begin = std::time::Instant::now();
     let report = read(&text, false);
     assert_eq!(errors(&report), [""; 0]);
     let some = 1..200;
@@ -186,5 +185,4 @@ fn comparisons_of_a_report_share_their_steps() {
         "{}",
         report.warnings.len()
     );
-    assert!(begin.elapsed().as_secs() < 10);
 }

@@ -60,6 +60,15 @@ fn a_text_over_the_limit_is_not_parsed() {
     );
     assert_eq!(refused(&text), expected);
     assert!(refused(&"x".repeat(max)).contains("a workflow document is a map"));
+    for value in [
+        json!("x".repeat(10 * max)),
+        json!({"x".repeat(10 * max): null}),
+        json!({"a": vec!["x".repeat(max / 4); 40]}),
+    ] {
+        let report = read_json(&value, false);
+        let expected = format!("-:- : more than {max} bytes of text");
+        assert_eq!(errors(&report), [expected]);
+    }
 }
 
 #[test]
@@ -176,7 +185,11 @@ fn a_chain_is_read_up_to_the_limits_and_refused_beyond() {
     let workflow = sound(&chain(6_000));
     assert_eq!(workflow.phases.len(), 6_000);
     assert!(refused(&chain(100_000)).contains("the limit is 1048576"));
-    let phases = (0..100_000).map(|i| (format!("p{i}"), json!({"assign": "a"})));
+    let phase = |i: usize| match i {
+        0 => json!({"assign": "a"}),
+        i => json!({"assign": "a", "depends_on": [format!("p{}", i - 1)]}),
+    };
+    let phases = (0..100_000).map(|i| (format!("p{i}"), phase(i)));
     let value = json!({"openintent": "1", "info": {"name": "n"}, "workflow": phases.collect::<Map<_, _>>()});
     assert_eq!(
         errors(&read_json(&value, false)),

@@ -108,3 +108,64 @@ fn what_cannot_be_played_is_refused_by_name() {
     let outputs = json!({"a": [{"n": large}, {"n": large}]});
     assert_eq!(play(outputs), Err(Unplayable::TooLarge));
 }
+
+#[test]
+fn a_claim_gives_exactly_the_declared_inputs_and_nothing_without_any() {
+    let workflow = sound(&document(
+        "  a: {assign: x, initial_state: {hidden: 1}}\n  b:\n    assign: x\n    depends_on: [a]\n    initial_state: {hidden: 1, s: 2}\n    inputs: {k: a.k, t: $trigger.t, s: $initial_state.s}\n",
+    ));
+    let trigger = map(json!({"t": 3, "hidden": 1}));
+    let outputs = map(json!({"a": {"k": 1, "hidden": 1}}));
+    let played = workflow.play(&trigger, &outputs).expect("an object");
+    assert_eq!(told(&played), ["claim a", "complete a", "claim b"]);
+    assert_eq!(played.steps[0]["input"], json!({}));
+    assert_eq!(played.steps[2]["input"], json!({"k": 1, "t": 3, "s": 2}));
+}
+
+#[test]
+fn only_null_and_absent_static_values_keep_a_phase_from_its_claim() {
+    let inputs = |from: &str| {
+        let keys = ["f", "z", "e", "l", "n", "none"];
+        keys.map(|key| format!("{key}: {from}.{key}")).join(", ")
+    };
+    let state = "{f: false, z: 0, e: '', l: [], n: null}";
+    let workflow = sound(&document(&format!(
+        "  t: {{assign: x, inputs: {{{}}}}}\n  s: {{assign: x, initial_state: {state}, inputs: {{{}}}}}\n",
+        inputs("$trigger"),
+        inputs("$initial_state")
+    )));
+    let trigger = map(json!({"f": false, "z": 0, "e": "", "l": [], "n": null}));
+    let played = workflow.play(&trigger, &Map::new()).expect("no outputs");
+    assert_eq!(told(&played), ["reject t", "reject s"]);
+    for (step, from) in played.steps.iter().zip(["$trigger", "$initial_state"]) {
+        let error = &step["error"];
+        assert_eq!(error["error"], "UnresolvableInputError");
+        let mut refs = vec![format!("{from}.n"), format!("{from}.none")];
+        refs.sort();
+        assert_eq!(error["unresolvable_refs"], json!(refs));
+    }
+    assert!(played.phases.iter().all(|it| it["status"] == "pending"));
+}
+
+#[test]
+fn what_a_completion_has_beyond_its_outputs_and_what_is_not_declared_is_recorded() {
+    let workflow = sound(&document(
+        "  typed: {assign: x, outputs: {n: number}}\n  free: {assign: x}\n  c: {assign: x, depends_on: [free], inputs: {k: free.k}}\n",
+    ));
+    let outputs = json!({"typed": {"n": 1, "more": [null]}, "free": {"k": {"x": null}}, "c": {}});
+    let played = workflow.play(&Map::new(), &map(outputs.clone()));
+    let played = played.expect("the outputs are objects");
+    let completed = |phase: &str| {
+        let mut steps = played.steps.iter();
+        let step = steps.find(|it| it["phase"] == phase && it["step"] == "complete");
+        step.map(|it| it["output"].clone())
+    };
+    for phase in ["typed", "free", "c"] {
+        assert_eq!(completed(phase).as_ref(), Some(&outputs[phase]), "{phase}");
+    }
+    let claim = played.steps.iter().rfind(|it| it["step"] == "claim");
+    assert_eq!(
+        claim.expect("c is claimed")["input"],
+        json!({"k": {"x": null}})
+    );
+}

@@ -183,10 +183,7 @@ fn the_same_document_as_json_is_the_same_workflow() {
         json!(by_value.kept),
         json!({"agents": {"a": {"description": "kept"}}})
     );
-    assert_eq!(
-        json!(by_value.phases[1].kept),
-        json!({"leasing": "never"})
-    );
+    assert_eq!(json!(by_value.phases[1].kept), json!({"leasing": "never"}));
 }
 
 #[test]

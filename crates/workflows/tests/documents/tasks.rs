@@ -116,3 +116,37 @@ fn a_trigger_that_many_phases_repeat_is_refused() {
     let trigger = map(json!({"k": "x".repeat(200_000)}));
     assert_eq!(workflow.tasks(&trigger, None), Err(UnfitTrigger::TooLarge));
 }
+
+#[test]
+fn inputs_and_outputs_of_each_phase_are_those_of_its_task() {
+    let workflow = sound(EXAMPLE);
+    let tasks = tasks(&workflow, json!({"quarter": "Q1"}));
+    for (phase, task) in workflow.phases.iter().zip(&tasks[1..]) {
+        let members = |value: &Value| value.as_object().cloned().unwrap_or_default();
+        let (literal, wired) = (
+            members(&task["inputs"]),
+            members(&task["schemas"]["wiring"]),
+        );
+        let keys: Vec<_> = literal.keys().chain(wired.keys()).collect();
+        assert_eq!(keys.len(), phase.inputs.len(), "{task}");
+        for (key, input) in &phase.inputs {
+            let reference = |text: &str| {
+                phase.depends_on.iter().fold(text.to_owned(), |text, on| {
+                    let index = workflow.phases.iter().position(|it| it.name == *on);
+                    text.replacen(
+                        &format!("{on}."),
+                        &format!("{}.", alias(index.unwrap_or(0))),
+                        1,
+                    )
+                })
+            };
+            match wired.get(key) {
+                Some(wire) => assert_eq!(*wire, json!(reference(&input.reference))),
+                None => assert_eq!(literal[key], "Q1"),
+            }
+        }
+        assert_eq!(task["schemas"]["outputs"], json!(phase.outputs));
+        assert_eq!(task["name"], phase.name);
+        assert_eq!(task["schemas"]["method"], phase.assign);
+    }
+}

@@ -253,3 +253,41 @@ fn a_costly_json_schema_ends_with_a_mismatch() {
         );
     }
 }
+
+/// A type that accepts numbers, for which it looks at each of them 2^17 times.
+fn doubling_schema() -> Value {
+    let levels = (0..17).map(|i| {
+        let next = json!({"$ref": format!("#/definitions/d{}", i + 1)});
+        (format!("d{i}"), json!({"allOf": [next, next]}))
+    });
+    let last = [("d17".to_owned(), json!({"type": "number"}))];
+    let definitions = object(levels.chain(last));
+    json!({"schema": {"definitions": definitions, "$ref": "#/definitions/d0"}})
+}
+
+#[test]
+fn checks_that_share_their_steps_end_together() {
+    let types = Types::parse(Some(&json!({"S": doubling_schema()}))).unwrap();
+    let of = types.type_of(&json!("S")).unwrap();
+    let mut left = limits::OUTPUT_CHECK_STEPS_MAX;
+    let accepted = (0..100).filter(|_| of.accepts_within(&json!(1), &mut left));
+    let accepted = accepted.count();
+    assert!((1..100).contains(&accepted), "{accepted}");
+    assert!(of.accepts(&json!(1)));
+    let mut left = limits::OUTPUT_CHECK_STEPS_MAX;
+    let told: Vec<_> = (0..100)
+        .flat_map(|_| of.mismatches_within(&json!(1), &mut left))
+        .collect();
+    assert_eq!(told.len(), 100 - accepted);
+    assert!(told.iter().all(|it| it.actual == "too costly to check"));
+}
+
+#[test]
+fn a_default_that_is_costly_to_check_is_a_fault_of_its_declaration() {
+    let types = json!({"S": doubling_schema()});
+    let outputs = json!({"x": {"a": {"type": "S", "default": 1}}});
+    let schemas = json!({"types": types, "outputs": outputs});
+    let found = super::faults(&schemas);
+    let expected = [("outputs/x/a/default".to_owned(), "Wrong type")];
+    assert_eq!(found, expected);
+}

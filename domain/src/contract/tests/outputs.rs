@@ -121,3 +121,17 @@ fn named_types_are_exported_once() {
     ]});
     assert_eq!(schema["properties"]["b"], optional);
 }
+
+#[test]
+fn an_output_is_required_unless_it_says_otherwise() {
+    let schemas = json!({"outputs": {
+        "plain": "any", "around": {"type": "any"}, "said": {"type": "any", "required": true},
+        "optional": {"type": "any", "required": false}, "marked?": "any",
+    }});
+    let fault = fault(&schemas, &json!({}));
+    assert_eq!(fault.missing, ["around", "plain", "said"]);
+    assert_eq!(fault.mismatches, []);
+    // Null is a value: what is there is not missing.
+    let nulls = json!({"plain": null, "around": null, "said": null});
+    assert_eq!(outputs(&schemas).check(&map(&nulls)), Ok(()));
+}

@@ -379,6 +379,31 @@ proptest! {
         }
     }
 
+    /// A type in which a few characters were replaced is a type again, or has one fault, which says where.
+    #[test]
+    fn a_mutated_type_is_a_type_or_a_fault(
+        text in expression(),
+        at in any::<prop::sample::Index>(),
+        cut in 0..4_usize,
+        piece in "[a-z<>()?|\"0-9.\\\\ \u{0}\u{301}-]{0,6}",
+    ) {
+        let chars: Vec<char> = text.chars().collect();
+        let at = at.index(chars.len() + 1);
+        let end = (at + cut).min(chars.len());
+        let begin: String = chars[..at].iter().collect();
+        let rest: String = chars[end..].iter().collect();
+        let text = format!("{begin}{piece}{rest}");
+        let types = Types::parse(Some(&super::types())).unwrap();
+        match types.type_of(&Value::from(text.as_str())) {
+            Ok(of) => prop_assert_eq!(types.type_of(&Value::from(of.to_string())).unwrap(), of),
+            Err(faults) => {
+                prop_assert_eq!(faults.len(), 1);
+                prop_assert!(faults[0].expected.starts_with("at character "), "{:?}", faults);
+                prop_assert!(faults[0].expected.len() < 200, "{:?}", faults);
+            }
+        }
+    }
+
     /// No JSON is too odd to be a declaration with faults.
     #[test]
     fn any_json_is_a_declaration_or_has_faults(outputs in value(), types in value()) {

@@ -89,7 +89,9 @@ impl fmt::Display for Place {
         if let Some(key) = &self.key {
             write!(f, ".{key}")?;
         }
-        if self.key.is_none() || !self.pointer.is_empty() {
+        // White space at the end of a template does not count, but that of a key does.
+        let is_blunt = |key: &str| !key.ends_with(char::is_whitespace);
+        if !self.key.as_deref().is_some_and(is_blunt) || !self.pointer.is_empty() {
             write!(f, "#{}", self.pointer)?;
         }
         Ok(())

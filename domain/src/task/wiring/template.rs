@@ -99,7 +99,9 @@ pub(super) fn may_have(text: &str) -> bool {
 
 /// How a reference is written in a text.
 pub(super) fn written(reference: &str) -> String {
-    format!("{OPEN}{reference}{CLOSE}")
+    // A brace at its end would be taken for one of those that close it.
+    let space = if reference.ends_with('}') { " " } else { "" };
+    format!("{OPEN}{reference}{space}{CLOSE}")
 }
 
 #[cfg(test)]
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn pieces_make_up_the_text() {
-        for text in [r"a\\{{b.c}}d\{{e}}", r"\\\\\{{", "{{a.b}}}}{"] {
+        for text in [r"a\\{{b.c}}d\{{e}}", r"\\\\\{{", "{{a.b}}}}{", "{{a.b} }}}"] {
             let whole: String = parts(text)
                 .map(|part| match part {
                     Ok(Part::Text(text) | Part::Escape { written: text, .. }) => text.to_owned(),

@@ -312,3 +312,23 @@ fn what_a_document_names_besides_phases_is_stored_and_has_no_value() {
     let all = vec!["$trigger.quarter".to_owned(), "$initial_state.a".to_owned()];
     assert_eq!(missing, InputFault::Unresolvable(all));
 }
+
+#[test]
+fn checks_of_the_values_of_one_attempt_share_their_steps() {
+    // 999 small objects in the list of allowed values, before each of which an item is compared.
+    let allowed: Vec<_> = (0..999).map(|i| json!({"n": i})).collect();
+    let wire = json!({"from": format!("{}.n", id("a")), "type": "array<E>"});
+    let wiring: Map<_, _> = (0..limits::WIRED_INPUTS_MAX)
+        .map(|i| (format!("x{i:03}"), wire.clone()))
+        .collect();
+    let schemas = json!({"method": "m", "wiring": wiring, "types": {"E": {"enum": allowed}}});
+    let wiring = Wiring::of(&with_schemas(&schemas));
+    let result = json!({"n": vec![json!({"n": 998}); 50]});
+    let error = wiring.inputs(&Payload::empty(), |_| result.as_object());
+    let InputFault::Unlike(told) = error.unwrap_err() else {
+        panic!("values that are not checked are not taken");
+    };
+    assert!((1..limits::WIRED_INPUTS_MAX).contains(&told.len()));
+    let last = told.last().unwrap();
+    assert_eq!(last, "`x255`: too costly to check, expected array<E>");
+}

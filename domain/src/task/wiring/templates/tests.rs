@@ -1,5 +1,7 @@
 //! Templates: how they are checked, stored, filled and copied.
 
+mod properties;
+
 use crate::flow::{Dependency, Specification};
 use crate::task::spec::Schemas;
 use crate::task::wiring::{InputFault, Unresolved, Wiring, copied, is_wired, resolve};
@@ -247,4 +249,14 @@ fn a_copy_names_what_was_copied_with_it() {
     let copied = copied(stored(&inputs), new_id).inputs.to_map();
     let expected = json!({"x": format!("-{{{{{}.n}}}}", id("copy")), "y": r"\{{a.n}}"});
     assert_eq!(Value::Object(copied), expected);
+}
+
+#[test]
+fn a_key_that_ends_with_a_brace_or_a_space_is_the_same_key_as_it_is_stored() {
+    let inputs = json!({"x": "{{a.n} }}}", "y": "{{ a.n} }}", "z": "{{a.n #}}", "w": "{{a.n }}"});
+    let once = stored(&inputs);
+    assert_eq!(resolved(&once).unwrap(), once);
+    let result = json!({"n": "plain", "n}": "brace", "n ": "space"});
+    let expected = json!({"x": "brace}", "y": "brace", "z": "space", "w": "plain"});
+    assert_eq!(filled(&inputs, &result).unwrap(), expected);
 }
