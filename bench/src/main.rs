@@ -30,7 +30,8 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, workers, workflow,
+    create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, wired, workers,
+    workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ enum Scenario {
     Fan,
     Independent,
     Workers,
+    Wired,
     Mixed,
     Trace,
     List,
@@ -74,6 +76,7 @@ const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
     ("fan", true, Scenario::Fan, "500 and 10,000 tasks between two, creation included"),
     ("independent", true, Scenario::Independent, "2,000 tasks, each submitted and awaited, 64 in flight"),
     ("workers", true, Scenario::Workers, "tasks done by a Node worker beside the engine's own; idle workers; claims (needs `clients/typescript`, built)"),
+    ("wired", true, Scenario::Wired, "tasks that take inputs from results beside the same without, results of 1 MB, a document of 1,000 phases"),
     ("mixed", true, Scenario::Mixed, "80 % reads, 20 % writes"),
     ("wfinstances", true, Scenario::Trace, "recorded workflows (--trace), or the example of the repository"),
     ("list", true, Scenario::List, "tasks.list with 1,000, 100,000 and 1,000,000 tasks: pages, filters"),
@@ -207,6 +210,7 @@ async fn one(
         Scenario::Fan => workflow::fans(args, report).await,
         Scenario::Independent => workflow::independent(args, report).await,
         Scenario::Workers => workers::workers(args, report).await,
+        Scenario::Wired => wired::wired(args, report).await,
         Scenario::Mixed => mixed::mixed(args, report).await,
         Scenario::Trace => trace::traces(args, report).await,
         Scenario::List => list::list(args, long_log, report).await,

@@ -11,5 +11,6 @@ pub(crate) mod rebuild;
 pub(crate) mod replay;
 pub(crate) mod start;
 pub(crate) mod trace;
+pub(crate) mod wired;
 pub(crate) mod workers;
 pub(crate) mod workflow;

@@ -47,6 +47,12 @@ const AIMS: &[(&str, Aim)] = &[
         "fan-out of 500 with fan-in, launched: submission to end",
         Aim::AtMost(50.0),
     ),
+    ("chain of 100, wired: of the same without", Aim::AtMost(1.3)),
+    (
+        "fan-out of 500 with fan-in, wired: of the same without",
+        Aim::AtMost(1.3),
+    ),
+    ("workflows.validate, 1,000 phases: call", Aim::AtMost(50.0)),
     (
         "independent tasks, 64 in flight: rate",
         Aim::AtLeast(8_000.0),

@@ -76,7 +76,7 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
     let faults = match unfit {
         UnfitWorkflow::Document(faults) => faults,
         UnfitWorkflow::Trigger(reason) => {
-            let expected = "a smaller trigger, with values of the types that inputs declare";
+            let expected = "a smaller trigger, with values of the types that inputs declare, and with which no phase is skipped that another one needs";
             let violation = Violation::of("trigger", reason.as_str(), expected, &Value::Null);
             return RpcError::invalid_params(vec![violation]);
         }
