@@ -30,7 +30,7 @@ async fn a_workflow_document_is_checked_played_run_and_approved() {
     let printed = printed("workflow").await;
     for line in [
         "incident.yaml: `Incident report`, 6 phases, no errors",
-        "tell_customers  completed",
+        "tell_customers  skipped",
         "Publish this report?",
         "INC-118: minor",
         "everything is as expected",
