@@ -281,5 +281,14 @@ async fn who_needs_a_result_that_waits_for_a_person_is_told_so() {
     assert_eq!(refused.data["task_id"], ids["after"]);
     assert_eq!(refused.data["suspended_intent_id"], ids["gate"]);
     assert_eq!(refused.data["expected_resume_at"], waits["expires_at"]);
+    let run = json!({"root_task_id": ids["r"]});
+    let progress = api.call("workflows.progress", run).await;
+    assert_eq!(
+        progress["suspended_phases"],
+        json!([{
+            "phase_name": "gate", "task_id": ids["gate"], "suspension_id": waits["suspension_id"],
+            "suspended_since": waits["since"], "expires_at": waits["expires_at"],
+        }])
+    );
     server.stop().await;
 }
