@@ -10,6 +10,7 @@ use super::stream_reader::StreamReader;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{Event, Flow, Specification};
+use taskledger_domain::schedule::LEASED_RESULTS_MAX;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::wiring::{self, Use, Wiring};
 use taskledger_domain::{EventId, FlowId, Recorded, TaskId, Version};
@@ -98,8 +99,11 @@ impl App {
         if !wiring::is_wired(specification) {
             return Ok(None);
         }
-        let mut uses = Wiring::of(specification).uses(&specification.inputs);
-        uses.truncate(ORIGINS_MAX);
+        let uses = Wiring::of(specification).uses(&specification.inputs);
+        // Nothing rather than a part.
+        if uses.len() > ORIGINS_MAX || begun.results.len() >= LEASED_RESULTS_MAX {
+            return Ok(None);
+        }
         // It has not begun before any of them.
         let start = (begun.task, Version::MAX);
         let sources: BTreeSet<TaskId> = uses.iter().filter_map(Use::source).collect();

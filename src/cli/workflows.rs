@@ -109,10 +109,10 @@ struct Run {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "strict"])]
     saved: Option<String>,
     /// Its version; the newest without it
-    #[arg(long, value_name = "N", requires = "saved")]
+    #[arg(long, value_name = "N", requires = "saved", conflicts_with = "file")]
     version: Option<u32>,
     /// Whose it is, if it is not yours
-    #[arg(long, value_name = "USER", requires = "saved")]
+    #[arg(long, value_name = "USER", requires = "saved", conflicts_with = "file")]
     owner: Option<String>,
     #[command(flatten)]
     trigger: Trigger,

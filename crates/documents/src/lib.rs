@@ -12,7 +12,7 @@ mod saving;
 mod version;
 
 pub use connect::{OpenError, STEPS, WORKFLOWS_FILE};
-pub use pins::PIN_LIFETIME_MS;
+pub use pins::{PIN_LIFETIME_MS, Pinned};
 pub use saving::{BYTES_MAX, NAMES_MAX, Refusal, Saved, VERSIONS_MAX};
 pub use version::{Document, Event, EventKind, Form, NewVersion, Owner, Version};
 

@@ -4,12 +4,22 @@ use crate::reading::newest;
 use crate::saving::key;
 use crate::version::Owner;
 use crate::{DocumentStore, Error};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
-use taskledger_sql::{Columns, Row};
+use taskledger_sql::{Args, Columns, Row, Tx};
 
 /// Milliseconds for which a version stays pinned: as long as idempotency keys are remembered.
 pub const PIN_LIFETIME_MS: u64 = 24 * 3600 * 1000;
+
+/// The version that a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pinned {
+    /// Its number.
+    pub version: u32,
+    /// Whether this is the first call.
+    pub is_first: bool,
+}
 
 impl DocumentStore {
     /// The version that the first call of a caller under a key got, which is the newest at that time; `None` if nothing
@@ -21,27 +31,31 @@ impl DocumentStore {
         &self,
         owner: &Owner,
         name: &Arc<str>,
-        (caller, by_key, now): (Arc<str>, Arc<str>, Timestamp),
-    ) -> Result<Option<u32>, Error> {
+        (caller, by_key, now): (&str, &str, Timestamp),
+    ) -> Result<Option<Pinned>, Error> {
+        let call = digest(caller, by_key);
         let work = async {
             let mut tx = self.write().await?;
             let mut args = tx.args();
             let lifetime = i64::try_from(PIN_LIFETIME_MS * 1000).unwrap_or(i64::MAX);
             args.time(Timestamp(now.0.saturating_sub(lifetime)));
             tx.execute(SWEEP, args).await?;
-            let mut args = key(&tx, owner, name);
-            args.text(caller.clone());
-            args.text(by_key.clone());
+            let args = call_of(&tx, owner, name, &call);
             let pinned: Option<Row> = tx.fetch_optional(PINNED, args).await?;
-            let version = match &pinned {
-                Some(row) => Some(Columns::of(row).number()?),
-                None => newest(&mut tx, owner, name).await?.map(|it| it.version),
+            let pinned = pinned.as_ref().map(|row| Columns::of(row).number());
+            let version = match pinned.transpose()? {
+                Some(version) => Some(Pinned {
+                    version,
+                    is_first: false,
+                }),
+                None => newest(&mut tx, owner, name).await?.map(|it| Pinned {
+                    version: it.version,
+                    is_first: true,
+                }),
             };
-            if let (None, Some(version)) = (&pinned, version) {
-                let mut args = key(&tx, owner, name);
-                args.text(caller);
-                args.text(by_key);
-                args.int(i64::from(version));
+            if let Some(first) = version.filter(|it| it.is_first) {
+                let mut args = call_of(&tx, owner, name, &call);
+                args.int(i64::from(first.version));
                 args.time(now);
                 tx.execute(PIN, args).await?;
             }
@@ -50,10 +64,46 @@ impl DocumentStore {
         };
         self.order(work).await
     }
+
+    /// Forgets the version of a call that has begun nothing.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn unpin(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+        (caller, by_key): (&str, &str),
+    ) -> Result<(), Error> {
+        let call = digest(caller, by_key);
+        let work = async {
+            let mut tx = self.write().await?;
+            let args = call_of(&tx, owner, name, &call);
+            tx.execute(UNPIN, args).await?;
+            Ok(tx.commit().await?)
+        };
+        self.order(work).await
+    }
+}
+
+fn digest(caller: &str, key: &str) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    // The length keeps apart what could be mixed up.
+    hash.update((caller.len() as u64).to_le_bytes());
+    hash.update(caller);
+    hash.update(key);
+    hash.finalize().to_vec()
+}
+
+fn call_of(tx: &Tx<'_>, owner: &Owner, name: &Arc<str>, call: &[u8]) -> Args {
+    let mut args = key(tx, owner, name);
+    args.bytes(call.to_vec());
+    args
 }
 
 const SWEEP: &str = "DELETE FROM pins WHERE at < $1";
 const PINNED: &str = "SELECT version FROM pins
-    WHERE tenant = $1 AND owner = $2 AND name = $3 AND caller = $4 AND key = $5";
-const PIN: &str = "INSERT INTO pins (tenant, owner, name, caller, key, version, at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    WHERE tenant = $1 AND owner = $2 AND name = $3 AND call = $4";
+const PIN: &str = "INSERT INTO pins (tenant, owner, name, call, version, at)
+    VALUES ($1, $2, $3, $4, $5, $6)";
+const UNPIN: &str = "DELETE FROM pins WHERE tenant = $1 AND owner = $2 AND name = $3 AND call = $4";

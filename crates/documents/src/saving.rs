@@ -21,7 +21,7 @@ pub enum Refusal {
     #[error("at most {NAMES_MAX} workflows are kept for one owner; delete others first")]
     Names,
     /// The name has too many versions.
-    #[error("at most {VERSIONS_MAX} versions of one workflow are kept; save it by another name")]
+    #[error("the {VERSIONS_MAX} version numbers of one name are used up; save it by another name")]
     Versions,
     /// The texts of the owner would take too many bytes.
     #[error("at most {BYTES_MAX} bytes are kept for one owner; delete others first")]
@@ -80,6 +80,8 @@ impl DocumentStore {
             }
             let args = key(&tx, owner, name);
             tx.execute(REMOVE_TEXTS, args).await?;
+            let args = key(&tx, owner, name);
+            tx.execute(REMOVE_PINS, args).await?;
             let deletion = Version {
                 name: name.clone(),
                 version: last_number(&mut tx, owner, name).await? + 1,
@@ -208,4 +210,5 @@ const PUT_NAME: &str = "INSERT INTO names (tenant, owner, name, version, bytes)
         version = excluded.version,
         bytes = names.bytes + excluded.bytes";
 const REMOVE_NAME: &str = "DELETE FROM names WHERE tenant = $1 AND owner = $2 AND name = $3";
+const REMOVE_PINS: &str = "DELETE FROM pins WHERE tenant = $1 AND owner = $2 AND name = $3";
 const REMOVE_TEXTS: &str = "DELETE FROM texts WHERE tenant = $1 AND owner = $2 AND name = $3";

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::node::short;
 use crate::path::Path;
 use crate::types::Named;
-use crate::workflow::{Phase, Retry, SkipWhen, Source, Validation, Workflow};
+use crate::workflow::{Input, Phase, Retry, SkipWhen, Source, Validation, Workflow};
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,13 @@ struct Comparison<'w> {
     before: &'w Workflow,
     after: &'w Workflow,
     types: (Named, Named),
+    /// Places of the trigger that every run of the older version needs.
+    needed: HashSet<Place<'w>>,
     type_steps_left: u64,
+    /// How the values of two declarations relate, by their texts.
+    related: HashMap<[String; 2], io::Values>,
+    /// Both documents name the same types.
+    same_types: bool,
     breaking: Vec<Change>,
     others: Vec<Change>,
     breaking_count: usize,
@@ -94,6 +100,9 @@ impl<'w> Comparison<'w> {
             before,
             after,
             types: (named(before), named(after)),
+            needed: needed_of_trigger(before),
+            related: HashMap::new(),
+            same_types: before.types == after.types,
             type_steps_left: limits::TYPE_STEPS_MAX,
             breaking: Vec::new(),
             others: Vec::new(),
@@ -184,15 +193,17 @@ impl<'w> Comparison<'w> {
             phases.map(|phase| (phase.name.as_str(), phase)).collect()
         };
         let (before, after) = (named(self.before), named(self.after));
-        let needed = needed_of_trigger(self.before);
         let all = Path::default().key("workflow");
         for phase in &self.after.phases {
             let path = all.key(&phase.name);
             match before.get(phase.name.as_str()) {
                 Some(older) => self.phase(&path, older, phase),
-                None => self.see(&path, (None, Some(&text(&phase.assign))), None),
+                None => {
+                    let mut needs = phase.inputs.iter().map(|(_, input)| self.new_need(input));
+                    let need = needs.find_map(|need| need);
+                    self.see(&path, (None, Some(&text(&phase.assign))), need);
+                }
             }
-            self.trigger(&path, phase, &needed);
         }
         for phase in &self.before.phases {
             if !after.contains_key(phase.name.as_str()) {
@@ -234,9 +245,16 @@ impl<'w> Comparison<'w> {
                 map(&after.initial_state),
             ),
             ("retry", retry(before), retry(after)),
-            ("skip_when", skip_when(before), skip_when(after)),
         ] {
             self.note(&path.key(key), &one, &other);
+        }
+        let conditions = [skip_when(before), skip_when(after)];
+        if conditions[0] != conditions[1] {
+            let side = |value| Some(value).filter(|value: &&Value| !value.is_null());
+            let may = after.skip_when.as_ref().is_some_and(SkipWhen::may_hold);
+            let sides = (side(&conditions[0]), side(&conditions[1]));
+            let reason = may.then_some("it may be left out of runs that had it");
+            self.see(&path.key("skip_when"), sides, reason);
         }
         self.note_kept(path, before, after);
         self.inputs(&path.key("inputs"), before, after);
@@ -253,30 +271,36 @@ impl<'w> Comparison<'w> {
         }
     }
 
-    /// What a phase takes from the trigger that no run needed before.
-    fn trigger(&mut self, path: &Path, phase: &Phase, needed: &HashSet<&str>) {
-        for (key, input) in &phase.inputs {
-            let Source::Trigger { key: member, .. } = &input.source else {
-                continue;
-            };
-            let is_needed = input.required && input.default.is_none();
-            if is_needed && !needed.contains(member.as_str()) {
-                self.see(
-                    &path.key("inputs").key(key),
-                    (None, Some(&text(&input.reference))),
-                    Some("runs that were started without it wait for it"),
-                );
-            }
+    /// What an input asks of callers that no run asked before.
+    fn new_need(&self, input: &Input) -> Option<&'static str> {
+        let Source::Trigger { key, pointer } = &input.source else {
+            return None;
+        };
+        let is_needed = input.required && input.default.is_none();
+        if is_needed && !self.needed.contains(&(key.as_str(), pointer.as_deref())) {
+            return Some("runs that were started without it wait for it");
         }
+        let declared = self.type_of(&self.types.1, input.type_.as_ref());
+        declared.map(|_| "triggers that were accepted may be refused")
     }
 }
 
-/// The members of a trigger without which a phase of the workflow cannot begin.
-fn needed_of_trigger(workflow: &Workflow) -> HashSet<&str> {
-    let inputs = workflow.phases.iter().flat_map(|phase| &phase.inputs);
+/// A place in the trigger.
+type Place<'w> = (&'w str, Option<&'w str>);
+
+/// The places of a trigger without which a phase of every run cannot begin.
+fn needed_of_trigger(workflow: &Workflow) -> HashSet<Place<'_>> {
+    let may_be_skipped = |phase: &&Phase| {
+        let condition = phase.skip_when.as_ref();
+        condition.is_some_and(SkipWhen::may_hold)
+    };
+    let phases = workflow.phases.iter();
+    let inputs = phases
+        .filter(|phase| !may_be_skipped(phase))
+        .flat_map(|phase| &phase.inputs);
     let needed = inputs.filter_map(|(_, input)| match &input.source {
-        Source::Trigger { key, .. } if input.required && input.default.is_none() => {
-            Some(key.as_str())
+        Source::Trigger { key, pointer } if input.required && input.default.is_none() => {
+            Some((key.as_str(), pointer.as_deref()))
         }
         Source::Trigger { .. } | Source::Phase { .. } | Source::InitialState { .. } => None,
     });

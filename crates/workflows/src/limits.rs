@@ -18,6 +18,10 @@ pub const PHASES_MAX: usize = limits::TASKS_PER_CALL_MAX - 1;
 pub const FAULTS_MAX: usize = 1_000;
 /// Entries of `Workflow::not_acted_on`.
 pub const NOT_ACTED_ON_MAX: usize = 1_000;
+/// Steps over skipped phases when what others wait for is looked for: below a second.
+pub(crate) const SKIP_STEPS_MAX: usize = 10_000_000;
+/// Dependencies of a run that go past skipped phases, in all.
+pub(crate) const SKIP_EDGES_MAX: usize = NODES_MAX;
 /// Differences of two versions that are told one by one.
 pub const CHANGES_MAX: usize = 1_000;
 /// Bytes of JSON that tasks of a run repeat, `types` and values of the trigger: the size of one request.

@@ -31,6 +31,9 @@ pub enum Unplayable {
     /// An output is no object.
     #[error("an output of phase `{0}` is no object; accepted are an object, or a list of objects")]
     NoObject(String),
+    /// The outputs take too long to check.
+    #[error("the outputs take too long to check against their types")]
+    TooCostly,
     /// Inputs and outputs of all steps have more than [`limits::PLAYED_BYTES_MAX`] bytes.
     #[error("the steps hold more than {} bytes", limits::PLAYED_BYTES_MAX)]
     TooLarge,
@@ -132,6 +135,8 @@ struct Play<'w> {
     ready: BTreeSet<usize>,
     steps: Vec<Value>,
     bytes_left: usize,
+    /// For checks of outputs.
+    steps_left: u64,
 }
 
 impl<'w> Play<'w> {
@@ -163,6 +168,7 @@ impl<'w> Play<'w> {
             dependents,
             steps: Vec::new(),
             bytes_left: limits::PLAYED_BYTES_MAX,
+            steps_left: limits::VALUE_STEPS_MAX,
             tasks,
         }
     }
@@ -193,7 +199,13 @@ impl<'w> Play<'w> {
                 if let Some(reason) = output.get(FAIL) {
                     break reason;
                 }
-                let fault = declared.as_ref().and_then(|it| it.check(output).err());
+                let fault = declared.as_ref();
+                let fault =
+                    fault.and_then(|it| it.check_within(output, &mut self.steps_left).err());
+                if self.steps_left == 0 {
+                    return Err(Unplayable::TooCostly);
+                }
+                let fault = fault;
                 let Some(fault) = fault else {
                     self.step(json!({"phase": phase.name, "step": "complete", "output": output}))?;
                     self.complete(index, output.clone());

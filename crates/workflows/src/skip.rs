@@ -5,7 +5,9 @@
 //! false. A value that is absent equals null.
 
 use serde_json::{Map, Value};
+use taskledger_domain::contract::equal;
 
+use crate::limits;
 use crate::node::Node;
 use crate::reference;
 use crate::tasks::found;
@@ -13,8 +15,6 @@ use crate::workflow::{Phase, SkipWhen, Source, Workflow};
 
 /// What would be understood.
 pub(crate) const FORMS: &str = "write true, false, `$trigger.<key>`, `not $trigger.<key>`, or `$trigger.<key> == <JSON value>` (or `!=`); `$initial_state.<key>` likewise";
-/// Steps over skipped phases when their dependencies are looked for: below a second.
-const STEPS_MAX: usize = 10_000_000;
 
 /// Reads a condition; `None` for one that is not understood.
 pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
@@ -25,14 +25,13 @@ pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
     if let Ok(always) = text.parse::<bool>() {
         return Some(SkipWhen::Always(always));
     }
-    for (operator, negated) in [("==", false), ("!=", true)] {
-        let Some((from, literal)) = text.split_once(operator) else {
-            continue;
-        };
+    let operators = ["==", "!="].into_iter();
+    let first = operators.filter_map(|it| Some((text.find(it)?, it))).min();
+    if let Some((at, operator)) = first {
         return Some(SkipWhen::Value {
-            source: reference::known(from.trim())?,
-            is: Some(serde_json::from_str(literal).ok()?),
-            negated,
+            source: known(text[..at].trim())?,
+            is: Some(serde_json::from_str(&text[at + operator.len()..]).ok()?),
+            negated: operator == "!=",
         });
     }
     let (from, negated) = match text.strip_prefix("not ") {
@@ -40,10 +39,17 @@ pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
         None => (text, false),
     };
     Some(SkipWhen::Value {
-        source: reference::known(from)?,
+        source: known(from)?,
         is: None,
         negated,
     })
+}
+
+/// A reference in a condition. What looks like a longer expression is none, although a key may be any text.
+fn known(text: &str) -> Option<Source> {
+    let is_expression = |c: char| c.is_whitespace() || "=<>&|!()+*?".contains(c);
+    let key = text.split_once('#').map_or(text, |(key, _)| key);
+    reference::known(text).filter(|_| !key.contains(is_expression))
 }
 
 impl SkipWhen {
@@ -67,7 +73,7 @@ impl SkipWhen {
             Source::Phase { .. } => None,
         };
         let holds = match is {
-            Some(is) => value.unwrap_or(&Value::Null) == is,
+            Some(is) => equal(value.unwrap_or(&Value::Null), is),
             None => value.is_some_and(|value| *value != Value::Bool(false)),
         };
         holds != negated
@@ -124,13 +130,13 @@ impl Workflow {
 fn around(edges: &[Vec<usize>], is_skipped: &[bool]) -> Option<Vec<Vec<usize>>> {
     // Which node has last been seen from which.
     let mut seen_from = vec![usize::MAX; edges.len()];
-    let mut steps = 0;
+    let (mut steps, mut count) = (0, 0);
     let mut kept = vec![Vec::new(); edges.len()];
     for node in (0..edges.len()).filter(|node| !is_skipped[*node]) {
         let mut open: Vec<usize> = edges[node].iter().rev().copied().collect();
         while let Some(next) = open.pop() {
             steps += 1;
-            if steps > STEPS_MAX {
+            if steps > limits::SKIP_STEPS_MAX || count > limits::SKIP_EDGES_MAX {
                 return None;
             }
             if std::mem::replace(&mut seen_from[next], node) == node {
@@ -139,6 +145,7 @@ fn around(edges: &[Vec<usize>], is_skipped: &[bool]) -> Option<Vec<Vec<usize>>> 
             if is_skipped[next] {
                 open.extend(edges[next].iter().rev());
             } else {
+                count += 1;
                 kept[node].push(next);
             }
         }

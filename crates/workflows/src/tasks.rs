@@ -46,8 +46,10 @@ pub enum UnfitTrigger {
         /// Name of the phase that is left out.
         skipped: String,
     },
-    /// So many phases are skipped that it takes too long to tell what the others wait for.
-    #[error("too many phases that depend on each other are skipped")]
+    /// So many phases are skipped that the others would wait for too many, or that it takes too long to tell.
+    #[error(
+        "so many phases are skipped that what depends on them would have too many dependencies"
+    )]
     TooManySkipped,
     /// A value is not of the type that an input declares.
     #[error("input `{key}` of phase `{phase}`: `{reference}` is not of its type: {reason}")]

@@ -63,7 +63,8 @@ fn is_integral(number: &Number) -> bool {
 }
 
 /// Whether two values are the same in JSON: 1 equals 1.0, but not `true`. Cost: O(the smaller one).
-pub(super) fn equal(a: &Value, b: &Value) -> bool {
+#[must_use]
+pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => equal_numbers(a, b),
         (Value::Array(a), Value::Array(b)) => {

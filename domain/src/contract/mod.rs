@@ -33,6 +33,7 @@ mod tree;
 mod types;
 
 pub use fault::{FormFault, Mismatch, OutputFault};
+pub use kinds::equal;
 pub use types::{Compatible, Type, Types, compatible, compatible_within};
 
 use crate::{Payload, limits};
@@ -113,16 +114,29 @@ impl Outputs {
     /// # Errors
     /// [`OutputFault`]: everything that is wrong, up to its limits; its author can mend it.
     pub fn check(&self, output: &Map<String, Value>) -> Result<(), OutputFault> {
+        self.check_within(output, &mut { limits::OUTPUT_CHECK_STEPS_MAX })
+    }
+
+    /// The same for many outputs that share a number of steps; what cannot be told within them is not accepted.
+    ///
+    /// # Errors
+    /// As for [`Outputs::check`].
+    pub fn check_within(
+        &self,
+        output: &Map<String, Value>,
+        steps_left: &mut u64,
+    ) -> Result<(), OutputFault> {
         let required = self.fields.iter().filter(|field| field.required);
         let missing = required.filter(|field| !output.contains_key(&field.name));
         let missing = missing.take(limits::VIOLATIONS_MAX);
         let missing: Vec<String> = missing.map(|field| field.name.clone()).collect();
-        let mut lister = Lister::new(&self.scope);
+        let mut lister = Lister::within(&self.scope, *steps_left);
         for field in &self.fields {
             if let Some(value) = output.get(&field.name) {
                 lister.output(&field.name, &field.node, value);
             }
         }
+        *steps_left = lister.steps_left();
         let mismatches = lister.into_found();
         if missing.is_empty() && mismatches.is_empty() {
             return Ok(());

@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub struct Types {
     names: Arc<Names>,
     room: Room,
+    vetting: Vetting,
 }
 
 impl Types {
@@ -25,14 +26,31 @@ impl Types {
     /// Everything that its author has to mend, at most [`limits::VIOLATIONS_MAX`] faults, with paths that
     /// begin with `types`.
     pub fn parse(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
-        let mut reader = Reader::new(Vec::new(), Room::default(), Vetting::Thorough);
+        Self::vetted(types, Vetting::Thorough)
+    }
+
+    /// The same of types that were checked when they were stored: what a release accepted is read by all later ones.
+    /// Cost: O(size).
+    ///
+    /// # Errors
+    /// As for [`Types::parse`]: no release has accepted them.
+    pub fn stored(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
+        Self::vetted(types, Vetting::Trusted)
+    }
+
+    fn vetted(types: Option<&Value>, vetting: Vetting) -> Result<Self, Vec<FormFault>> {
+        let mut reader = Reader::new(Vec::new(), Room::default(), vetting);
         let names = Arc::new(reader.types(types));
         reader.check_defaults(&names);
         if !reader.faults.is_empty() {
             return Err(reader.faults);
         }
         let room = reader.room;
-        Ok(Self { names, room })
+        Ok(Self {
+            names,
+            room,
+            vetting,
+        })
     }
 
     /// Compiles a type that may use the names: an expression, a shape, `{enum}` or `{schema}`. Cost: as for
@@ -62,7 +80,7 @@ impl Types {
     ) -> Result<Type, Vec<FormFault>> {
         let entries = self.names.entries.iter();
         let names = entries.map(|entry| Arc::clone(&entry.name)).collect();
-        let mut reader = Reader::new(names, self.room, Vetting::Thorough);
+        let mut reader = Reader::new(names, self.room, self.vetting);
         let node = read(&mut reader);
         reader.check_defaults(&self.names);
         match node {

@@ -32,7 +32,7 @@ fn choices(choices: &Value) -> Option<Vec<Choice>> {
 
 /// Earlier versions took any type for `fields`, and anything for `schema`.
 fn form(members: &Map<String, Value>) -> Option<Type> {
-    let types = Types::parse(None).ok()?;
+    let types = Types::stored(None).ok()?;
     match (members.get("schema"), members.get("fields")) {
         (Some(schema), _) => types.type_of(&json!({"schema": schema})).ok(),
         (None, Some(fields)) => {

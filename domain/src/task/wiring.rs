@@ -174,7 +174,7 @@ impl Wiring {
             return Self::default();
         };
         // What is stored is well-formed.
-        let types = has_types(&map).then(|| Types::parse(map.get(TYPES)).ok());
+        let types = has_types(&map).then(|| Types::stored(map.get(TYPES)).ok());
         let types = types.flatten();
         let wires = written(&map).map(|it| {
             let declared = it.declared.zip(types.as_ref());

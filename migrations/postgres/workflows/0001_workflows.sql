@@ -53,10 +53,9 @@ CREATE TABLE pins (
     tenant  TEXT COLLATE "C" NOT NULL,
     owner   TEXT COLLATE "C" NOT NULL,
     name    TEXT COLLATE "C" NOT NULL,
-    caller  TEXT COLLATE "C" NOT NULL, -- principal
-    key     TEXT COLLATE "C" NOT NULL,
+    call    BYTEA NOT NULL, -- SHA-256 of who calls and the key
     version BIGINT NOT NULL,
     at      BIGINT NOT NULL,
-    PRIMARY KEY (tenant, owner, name, caller, key)
+    PRIMARY KEY (tenant, owner, name, call)
 );
 CREATE INDEX pins_at ON pins (at);

@@ -48,10 +48,9 @@ CREATE TABLE pins (
     tenant  TEXT NOT NULL,
     owner   TEXT NOT NULL,
     name    TEXT NOT NULL,
-    caller  TEXT NOT NULL, -- principal
-    key     TEXT NOT NULL,
+    call    BLOB NOT NULL, -- SHA-256 of who calls and the key
     version INTEGER NOT NULL,
     at      INTEGER NOT NULL,
-    PRIMARY KEY (tenant, owner, name, caller, key)
+    PRIMARY KEY (tenant, owner, name, call)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pins_at ON pins (at);

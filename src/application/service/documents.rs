@@ -51,7 +51,10 @@ impl Service {
             Ok(saved) => saved,
             Err(refusal) => return Ok(Err(UnfitWorkflow::NoRoom(refusal))),
         };
-        let diff = match saved.previous {
+        let before = self
+            .before(&owner, &new.name, saved.version.version)
+            .await?;
+        let diff = match before {
             None => None,
             Some(before) => {
                 let version = (Some(before), "name");
@@ -154,8 +157,7 @@ impl Service {
             (None, None) => None,
             (None, Some(to)) => match self.before(&owner, &kept.name, to).await? {
                 Some(before) => Some(before),
-                // The first is compared with itself: nothing is different.
-                None => Some(to),
+                None => return Ok(Err(UnfitWorkflow::Absent("from"))),
             },
         };
         let version = (from, "from");
@@ -193,19 +195,19 @@ impl Service {
         self.limits.rate(context, UseCase::GetWorkflow, 1)?;
         let owner = owner_for(context, run.kept.owner)?;
         let name = run.kept.name;
-        let version = match (run.version, &context.idempotency) {
-            (Some(version), _) => Some(version),
-            (None, None) => None,
-            (None, Some(idempotency)) => {
-                let caller = context.caller.actor().clone();
-                let by = (caller, idempotency.key.clone(), self.app.clock.now());
+        let caller = context.caller.actor();
+        let key = context.idempotency.as_ref().map(|it| &*it.key);
+        let pinned = match (run.version, key) {
+            (Some(_), _) | (None, None) => None,
+            (None, Some(key)) => {
+                let by = (&**caller, key, self.app.clock.now());
                 match self.documents.pin(&owner, &name, by).await? {
-                    Some(version) => Some(version),
+                    Some(pinned) => Some(pinned),
                     None => return Ok(Err(UnfitWorkflow::Absent("name"))),
                 }
             }
         };
-        let version = (version, "version");
+        let version = (run.version.or(pinned.map(|it| it.version)), "version");
         let (number, read) = match self.kept_workflow(&owner, &name, version).await? {
             Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),
@@ -215,8 +217,17 @@ impl Service {
             user_id: run.user_id,
             execute: run.execute,
         };
-        let created = self.create_run(context, read, start).await?;
-        Ok(created.map(|created| (number, created)))
+        let created = self.create_run(context, read, start).await;
+        let began_nothing = match &created {
+            Ok(created) => created.is_err(),
+            Err(error) => error.changed_nothing(),
+        };
+        // The next call under the key may run a version that was mended meanwhile.
+        if let (true, Some(key), true) = (began_nothing, key, pinned.is_some_and(|it| it.is_first))
+        {
+            self.documents.unpin(&owner, &name, (caller, key)).await?;
+        }
+        Ok(created?.map(|created| (number, created)))
     }
 
     /// The number of the version that was kept before another one.

@@ -53,7 +53,12 @@ pub(super) fn prepare<C>(
                 let instead = "none; the first outcome under a lease is the only one";
                 return Err(keeps_no_keys(&key, instead));
             }
-            Changes::Secrets | Changes::Workers | Changes::Workflows => {
+            Changes::Workflows => {
+                let instead =
+                    "none; a document that is equal to the newest version is not saved again";
+                return Err(keeps_no_keys(&key, instead));
+            }
+            Changes::Secrets | Changes::Workers => {
                 return Err(keeps_no_keys(&key, "none; repeating the call does no harm"));
             }
             Changes::Tokens => {

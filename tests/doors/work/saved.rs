@@ -27,6 +27,7 @@ async fn documents_are_kept_compared_run_and_deleted(apis: [&Api; 2]) {
     let told = |saved: &Value| (saved["version"].clone(), saved["created"].clone());
     assert_eq!(told(&first), (json!(1), json!(true)));
     assert_eq!(first["info_version"], "7");
+    assert_eq!(first["breaking"], Value::Null);
     let same = saved(other, &format!("# as before\n{}", document("fetcher", ""))).await;
     assert_eq!(told(&same), (json!(1), json!(false)));
     let second = saved(other, &document("crawler", "    constraints: [short]\n")).await;
@@ -65,8 +66,21 @@ async fn documents_are_kept_compared_run_and_deleted(apis: [&Api; 2]) {
     saved(one, &document("third", "")).await;
     let again = keyed(other, run.clone()).await;
     assert_eq!(again, begun);
+    // A call that was refused has run nothing: its key takes what is the newest then.
+    let typed =
+        document("third", "").replace("q: $trigger.q", "q: {from: $trigger.q, type: string}");
+    saved(one, &typed).await;
+    let refused = one
+        .try_call("workflows.run", run.clone(), Some("other"))
+        .await;
+    assert!(refused.is_err());
+    saved(one, &document("third", "    constraints: [mended]\n")).await;
+    let mended = one
+        .try_call("workflows.run", run.clone(), Some("other"))
+        .await;
+    assert_eq!(mended.expect("a run")["version"], 5);
     let newest = other.call("workflows.run", run.clone()).await;
-    assert_eq!(newest["version"], 3);
+    assert_eq!(newest["version"], 5);
     assert_ne!(newest["root_task_id"], begun["root_task_id"]);
     let prepared = json!({"name": "Report", "version": 1, "execute": false});
     let prepared = one.call("workflows.run", prepared).await;
@@ -141,7 +155,7 @@ async fn documents_outlive_a_restart_of_the_server() {
         .await;
     assert_eq!(
         (&found["version"], &found["document"]),
-        (&json!(5), &json!(document("fetcher", "")))
+        (&json!(7), &json!(document("fetcher", "")))
     );
 }
 
@@ -222,7 +236,12 @@ async fn documents_with_faults_and_runs_that_cannot_be_are_refused_with_the_memb
             "{method}"
         );
     }
-    // The first version is compared with itself.
-    let diff = api.call("workflows.diff", json!({"name": "Report"})).await;
-    assert_eq!((&diff["from"], &diff["count"]), (&json!(1), &json!(0)));
+    // There is nothing before the first version.
+    let refusal = api
+        .refusal("workflows.diff", json!({"name": "Report"}))
+        .await;
+    assert_eq!(
+        (refusal.code, &refusal.data["field"]),
+        (-31012, &json!("from"))
+    );
 }

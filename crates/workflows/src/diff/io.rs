@@ -10,7 +10,7 @@ use taskledger_domain::contract::{Compatible, Type, compatible_within};
 
 /// How the values of a place have changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Values {
+pub(super) enum Values {
     /// They are the same.
     Same,
     /// Each that was possible is possible, and others are.
@@ -29,12 +29,11 @@ impl Comparison<'_> {
             let path = path.key(key);
             match older.get(key.as_str()) {
                 Some(older) => self.input(&path, older, input),
-                // What a caller has to give more is told with the trigger.
-                None => self.see(
-                    &path,
-                    (None, Some(&Value::from(input.reference.as_str()))),
-                    None,
-                ),
+                None => {
+                    let need = self.new_need(input);
+                    let reference = Value::from(input.reference.as_str());
+                    self.see(&path, (None, Some(&reference)), need);
+                }
             }
         }
         for (key, input) in &before.inputs {
@@ -48,37 +47,42 @@ impl Comparison<'_> {
 
     fn input(&mut self, path: &Path, before: &Input, after: &Input) {
         let references = [before, after].map(|it| Value::from(it.reference.as_str()));
-        self.note(&path.key("from"), &references[0], &references[1]);
+        if references[0] != references[1] {
+            let need = self.new_need(after);
+            let sides = (Some(&references[0]), Some(&references[1]));
+            self.see(&path.key("from"), sides, need);
+        }
         let defaults = [before, after].map(|it| it.default.clone().unwrap_or_default());
         self.note(&path.key("default"), &defaults[0], &defaults[1]);
         let is_sure = |it: &Input| it.required || it.default.is_some();
+        let can_wait = |it: &Input| it.required && it.default.is_none();
         if before.required != after.required {
-            let breaks = is_sure(before) && !is_sure(after);
+            let reason = if is_sure(before) && !is_sure(after) {
+                Some("workers may not get it")
+            } else if can_wait(after) {
+                Some("runs in which it is absent wait for it")
+            } else {
+                None
+            };
             self.see(
                 &path.key("required"),
                 (Some(&before.required.into()), Some(&after.required.into())),
-                breaks.then_some("workers may not get it"),
+                reason,
             );
         }
-        let types = (
-            self.type_of(&self.types.0, before.type_.as_ref()),
-            self.type_of(&self.types.1, after.type_.as_ref()),
-        );
         let declared = [before, after].map(|it| it.type_.clone().unwrap_or_else(|| "any".into()));
-        let is_of_trigger = |it: &Input| matches!(it.source, Source::Trigger { .. });
-        let breaking = match self.values(&types.0, &types.1) {
+        let of_trigger = matches!(after.source, Source::Trigger { .. });
+        let reason = match self.values([&declared[0], &declared[1]]) {
             Values::Same => return,
-            Values::Fewer if is_of_trigger(after) => {
-                Some("triggers that were accepted may be refused")
-            }
-            Values::Fewer => None,
-            Values::More => Some("workers may get values of other types"),
-            Values::Others => Some("workers may get values of other types, and others are refused"),
+            Values::Fewer if of_trigger => "triggers that were accepted may be refused",
+            Values::Fewer => "results that were accepted may keep it from beginning",
+            Values::More => "workers may get values of other types",
+            Values::Others => "workers may get values of other types, and others are refused",
         };
         self.see(
             &path.key("type"),
             (Some(&declared[0]), Some(&declared[1])),
-            breaking,
+            Some(reason),
         );
     }
 
@@ -99,11 +103,7 @@ impl Comparison<'_> {
                 (true, false) => self.required(&path, true, "workers must give it"),
                 (true, true) | (false, false) => {}
             }
-            let types = (
-                self.type_of(&self.types.0, Some(older)),
-                self.type_of(&self.types.1, Some(declared)),
-            );
-            let reason = match self.values(&types.0, &types.1) {
+            let reason = match self.values([older, declared]) {
                 Values::Same => continue,
                 Values::More => "readers may find values of other types",
                 Values::Fewer => "outputs that were accepted may be refused",
@@ -131,30 +131,51 @@ impl Comparison<'_> {
     }
 
     /// A declared type; `None` for one that accepts anything.
-    fn type_of(&self, named: &Named, declared: Option<&Value>) -> Option<Type> {
+    pub(super) fn type_of(&self, named: &Named, declared: Option<&Value>) -> Option<Type> {
         // A document without faults has none here.
         let of = named.type_of(declared?).ok().flatten()?;
         Some(of).filter(|of| !of.is_any())
     }
 
-    fn values(&mut self, before: &Option<Type>, after: &Option<Type>) -> Values {
-        let (before, after) = match (before, after) {
-            (None, None) => return Values::Same,
-            (None, Some(_)) => return Values::Fewer,
-            (Some(_), None) => return Values::More,
-            (Some(before), Some(after)) => (before, after),
-        };
-        if before.json_schema() == after.json_schema() {
+    fn values(&mut self, declared: [&Value; 2]) -> Values {
+        if self.same_types && declared[0] == declared[1] {
             return Values::Same;
         }
+        let texts = declared.map(Value::to_string);
+        if let Some(known) = self.related.get(&texts) {
+            return *known;
+        }
+        let before = self.type_of(&self.types.0, Some(declared[0]));
+        let after = self.type_of(&self.types.1, Some(declared[1]));
+        let found = match (before, after) {
+            (None, None) => Values::Same,
+            (None, Some(_)) => Values::Fewer,
+            (Some(_), None) => Values::More,
+            (Some(before), Some(after)) => self.relation(&before, &after),
+        };
+        self.related.insert(texts, found);
+        found
+    }
+
+    fn relation(&mut self, before: &Type, after: &Type) -> Values {
         let left = &mut self.type_steps_left;
         let kept = compatible_within(before, after, left) == Compatible::Definite;
         let known = compatible_within(after, before, left) == Compatible::Definite;
         match (kept, known) {
-            (true, true) => Values::Same,
-            (true, false) => Values::More,
-            (false, true) => Values::Fewer,
-            (false, false) => Values::Others,
+            (true, true) => return Values::Same,
+            (true, false) => return Values::More,
+            (false, true) => return Values::Fewer,
+            (false, false) => {}
+        }
+        if *left == 0 {
+            return Values::Others;
+        }
+        // Of JSON Schemas no comparison says anything: equal ones accept the same.
+        let schemas = [before, after].map(|of| of.json_schema().to_string());
+        *left = left.saturating_sub((schemas[0].len() + schemas[1].len()) as u64);
+        match schemas[0] == schemas[1] {
+            true => Values::Same,
+            false => Values::Others,
         }
     }
 }

@@ -53,10 +53,7 @@ fn callers_break_when_runs_need_more_of_them() {
     );
     assert_eq!(
         told(&diff(BASE, &required)),
-        [
-            "!workflow.b.inputs.r added: runs that were started without it wait for it",
-            "workflow.b.inputs.r added",
-        ]
+        ["!workflow.b.inputs.r added: runs that were started without it wait for it",]
     );
     for harmless in [
         "{from: $trigger.r, required: false}",
@@ -70,6 +67,32 @@ fn callers_break_when_runs_need_more_of_them() {
             "{harmless}"
         );
     }
+    let deeper = BASE.replace("q: $trigger.q", "q: \"$trigger.q#/a\"");
+    assert_eq!(
+        told(&diff(BASE, &deeper)),
+        ["!workflow.a.inputs.q.from changed: runs that were started without it wait for it"]
+    );
+    let typed =
+        format!("{BASE}  c: {{assign: z, inputs: {{q: {{from: $trigger.q, type: string}}}}}}\n");
+    assert_eq!(
+        told(&diff(BASE, &typed)),
+        ["!workflow.c added: triggers that were accepted may be refused"]
+    );
+    let skipped = BASE.replace("assign: x", "assign: x, skip_when: $trigger.fast");
+    assert_eq!(
+        told(&diff(
+            BASE,
+            &skipped.replace("n: {from: a.n", "n: {default: 0, from: a.n")
+        )),
+        [
+            "!workflow.a.skip_when added: it may be left out of runs that had it",
+            "workflow.b.inputs.n.default added",
+        ]
+    );
+    assert_eq!(
+        told(&diff(&skipped, BASE)),
+        ["workflow.a.skip_when removed"]
+    );
     let narrow = BASE.replace("q: $trigger.q", "q: {from: $trigger.q, type: string}");
     assert_eq!(
         told(&diff(BASE, &narrow)),

@@ -52,6 +52,13 @@ fn a_condition_holds_for_what_is_known_when_the_run_is_created() {
         ),
         ("$trigger.n == 1", json!({"n": 1}), true),
         ("$trigger.n == 1", json!({"n": "1"}), false),
+        ("$trigger.n == 1", json!({"n": 1.0}), true),
+        (
+            "'$trigger.mode != \"a==b\"'",
+            json!({"mode": "a==b"}),
+            false,
+        ),
+        ("'$trigger.mode == \"a!=b\"'", json!({"mode": "a!=b"}), true),
         ("$trigger.n != 1", json!({}), true),
         ("$trigger.n == null", json!({}), true),
         ("$initial_state.on", json!({}), false),
@@ -116,6 +123,10 @@ fn a_condition_that_is_not_understood_is_told_and_never_holds() {
         "$trigger",
         "$trigger.a.b ==",
         "$trigger.a == b",
+        "$trigger.a > 3",
+        "not $trigger.a > 3",
+        "$trigger.a && $trigger.b",
+        "\"$trigger.a b\"",
         "[]",
         "3",
         "$state.x",
@@ -131,6 +142,25 @@ fn a_condition_that_is_not_understood_is_told_and_never_holds() {
     }
     let sure = sound(&document("  a: {assign: x, skip_when: false}\n"));
     assert_eq!(sure.phases[0].skip_when, Some(SkipWhen::Always(false)));
+}
+
+#[test]
+fn dependencies_that_multiply_are_refused() {
+    let phases = 1_000;
+    let all: Vec<String> = (0..phases).map(|i| format!("a{i}")).collect();
+    let mut lines: Vec<String> = all
+        .iter()
+        .map(|name| format!("  {name}: {{assign: x}}"))
+        .collect();
+    let all = all.join(", ");
+    lines.push(format!(
+        "  hub: {{assign: x, skip_when: $trigger.f, depends_on: [{all}]}}"
+    ));
+    lines.extend((0..phases).map(|i| format!("  b{i}: {{assign: x, depends_on: [hub]}}")));
+    let text = lines.join("\n");
+    let refused = tasks(&text, json!({"f": true}));
+    assert_eq!(refused, Err(UnfitTrigger::TooManySkipped));
+    assert!(tasks(&text, json!({})).is_ok());
 }
 
 #[test]

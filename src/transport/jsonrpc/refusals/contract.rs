@@ -12,6 +12,8 @@ use taskledger_domain::{PathSegment, TaskId, Violation};
 const MESSAGE_BYTES_MAX: usize = 1024;
 /// The parameter with a result.
 const OUTPUT: &str = "output";
+/// What a trigger should be that gives no tasks.
+const TRIGGER: &str = "values of the types that inputs declare, with which no phase is skipped that another one needs; smaller if it is too large";
 /// What a document should be whose fault suggests nothing.
 const SOUND: &str = "a document without faults; `workflows.validate` tells each with its place";
 
@@ -76,7 +78,7 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
     let faults = match unfit {
         UnfitWorkflow::Document(faults) => faults,
         UnfitWorkflow::Trigger(reason) => {
-            let expected = "a smaller trigger, with values of the types that inputs declare, and with which no phase is skipped that another one needs";
+            let expected = TRIGGER;
             let violation = Violation::of("trigger", reason.as_str(), expected, &Value::Null);
             return RpcError::invalid_params(vec![violation]);
         }
@@ -99,16 +101,23 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
             let field = match unplayable {
                 Unplayable::Trigger(_) => "trigger",
                 Unplayable::Tasks(_) => "document",
-                Unplayable::UnknownPhase(_) | Unplayable::NoObject(_) | Unplayable::TooLarge => {
-                    "outputs"
+                Unplayable::UnknownPhase(_)
+                | Unplayable::NoObject(_)
+                | Unplayable::TooCostly
+                | Unplayable::TooLarge => "outputs",
+            };
+            let expected = match field {
+                "trigger" => TRIGGER,
+                "document" => SOUND,
+                _ => {
+                    "outputs by names of phases: an object each, or a list of objects; with inputs at most as large as a request"
                 }
             };
-            let expected = "outputs by names of phases: an object each, or a list of objects; with inputs at most as large as a request";
             let violation = Violation::of(field, unplayable.to_string(), expected, &Value::Null);
             return RpcError::invalid_params(vec![violation]);
         }
         UnfitWorkflow::NoRoom(refusal) => {
-            let expected = "fewer or smaller workflows of this owner";
+            let expected = "another name, or fewer and smaller workflows of this owner";
             let violation = Violation::of("document", refusal.to_string(), expected, &Value::Null);
             return RpcError::invalid_params(vec![violation]);
         }

@@ -115,12 +115,15 @@ fn with_diff(shown: &mut Value, diff: &Diff) {
 pub(in crate::transport::jsonrpc) fn saved_workflow(saved: &SavedWorkflow) -> Box<RawValue> {
     let mut shown = version(&saved.version);
     shown["created"] = json!(saved.is_new);
-    let none = Diff {
-        changes: Vec::new(),
-        count: 0,
-        breaking: 0,
-    };
-    with_diff(&mut shown, saved.diff.as_ref().unwrap_or(&none));
+    match &saved.diff {
+        Some(diff) => with_diff(&mut shown, diff),
+        // Nothing was compared.
+        None => {
+            for member in ["changes", "count", "breaking"] {
+                shown[member] = Value::Null;
+            }
+        }
+    }
     shown["warnings"] = json!(faults(&saved.warnings));
     shown["not_acted_on"] = json!(saved.not_acted_on);
     raw(&shown)

@@ -168,6 +168,16 @@ fn differences() -> Value {
     })
 }
 
+/// The same members, each null where nothing was compared.
+fn or_null(members: Value) -> Value {
+    let members = members.as_object().into_iter().flatten();
+    let nullable = members.map(|(name, schema)| {
+        let schema = json!({"anyOf": [schema, {"type": "null"}], "description": "Null when there is no version before to compare with."});
+        (name.clone(), schema)
+    });
+    Value::Object(nullable.collect())
+}
+
 fn merged(mut one: Value, other: Value) -> Value {
     if let (Some(members), Value::Object(more)) = (one.as_object_mut(), other) {
         members.extend(more);
@@ -254,14 +264,14 @@ pub fn save() -> About {
             "warnings": faults("What is probably a mistake."),
             "not_acted_on": names("Paths of keys that have no effect here."),
         }),
-        differences(),
+        or_null(differences()),
     );
     let shown = json!({
-        "created": false, "changes": [], "count": 0, "breaking": 0,
+        "created": false, "changes": null, "count": null, "breaking": null,
         "warnings": [], "not_acted_on": [],
     });
     about(
-        "Keeps a workflow document as the newest version of its name, and says what is different from the version before. At most 1,000 names, 10,000 versions of a name and 64 MiB for each owner.",
+        "Keeps a workflow document as the newest version of its name, and says what is different from the version before, if there is one. At most 1,000 names, 10,000 versions of a name and 64 MiB for each owner.",
         ("saved", version(more)),
         &[ErrorKind::InputWiring],
         (
