@@ -345,9 +345,10 @@ fn rename(task: &mut Value, alias: &Option<Value>, name: &Value) {
         .into_iter()
         .flat_map(Map::values_mut)
     {
-        let from = match wire {
-            Value::Object(_) => &mut wire["from"],
-            text => text,
+        let from = if wire.is_object() {
+            &mut wire["from"]
+        } else {
+            wire
         };
         if let Some(text) = from.as_str().and_then(renamed) {
             *from = json!(text);

@@ -194,6 +194,7 @@ impl Oracle {
                 return invalid(faults);
             }
         }
+        // A task that is specified anew is looked at when it is claimed.
         if (&new.inputs, &new.schemas, &new.params) != (&old.inputs, &old.schemas, &old.params) {
             new.absent.clear();
         }

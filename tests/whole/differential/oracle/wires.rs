@@ -101,9 +101,10 @@ pub(super) fn renamed(schemas: &Value, find: &dyn Fn(&str) -> Option<Symbol>) ->
         };
         let from = json!(format!("@{source}:{}", place_of(wire.from)));
         let member = &mut renamed["wiring"][wire.key];
-        match member {
-            Value::Object(members) => _ = members.insert("from".to_owned(), from),
-            text => *text = from,
+        if member.is_object() {
+            member["from"] = from;
+        } else {
+            *member = from;
         }
     }
     renamed
