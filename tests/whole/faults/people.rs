@@ -16,7 +16,7 @@ use taskledger_testkit::log::{self, Event};
 use taskledger_testkit::random::Random;
 use taskledger_testkit::server::{Api, FAILED, Folder, NoResult, Refusal, Server, TOO_BUSY};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 const WORKERS: u64 = 6;
 /// People, each of whom answers whatever is asked.
@@ -30,6 +30,8 @@ const KILLS: usize = 8;
 const KILLS_OF_NODES: usize = 3;
 /// Outcomes and answers between two kills, at most.
 const STEPS_MAX: u64 = 30;
+/// For them: longer than flows of a node that was killed wait for another one.
+const STEPS_TIMEOUT: Duration = Duration::from_secs(20);
 /// After the last of them, at most, until the kill.
 const MOMENT_MAX_MICROS: u64 = 60_000;
 /// A result lacks what is declared; has another type.
@@ -287,10 +289,11 @@ impl World {
         }
     }
 
-    /// Lets some work be done, up to a random moment; false when all of it is.
+    /// Lets some work be done, up to a random moment; waits no longer when little is left.
     async fn until_a_moment(&self, random: &mut Random) {
         let steps = 1 + random.below(STEPS_MAX);
-        self.shared.more(usize::try_from(steps).unwrap()).await;
+        let steps = self.shared.more(usize::try_from(steps).unwrap());
+        let _ = timeout(STEPS_TIMEOUT, steps).await;
         sleep(Duration::from_micros(random.below(MOMENT_MAX_MICROS))).await;
     }
 
