@@ -314,22 +314,23 @@ impl Oracle {
     /// ARCHITECTURE.md, "The verdict on a run is that of a group".
     fn verdict(&self, run: usize) -> RunState {
         let run = &self.runs[run];
-        let Some(root) = self.tasks.get(&run.root) else {
-            return RunState::Completed;
-        };
+        // A root that was deleted says nothing of its run any more; the other tasks do.
+        let root = self.tasks.get(&run.root).map(|root| root.status);
         let below_group = |s: &Symbol| {
             let covered_group = |a: &Symbol| run.covered.contains(a) && self.task(a).is_group();
             self.ancestors(s).iter().any(covered_group)
         };
         let counts = |s: &&Symbol| **s == run.root || !below_group(s);
         let harmed = |s: &Symbol| self.task(s).status != Completed && !self.is_tolerated(s);
-        match root.status {
-            Cancelled => RunState::Cancelled,
-            Failed => RunState::Failed,
-            Pending | InProgress | Completed if run.covered.iter().filter(counts).any(harmed) => {
+        match root {
+            Some(Cancelled) => RunState::Cancelled,
+            Some(Failed) => RunState::Failed,
+            Some(Pending | InProgress | Completed) | None
+                if run.covered.iter().filter(counts).any(harmed) =>
+            {
                 RunState::Failed
             }
-            Pending | InProgress | Completed => RunState::Completed,
+            Some(Pending | InProgress | Completed) | None => RunState::Completed,
         }
     }
 
