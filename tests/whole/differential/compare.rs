@@ -1,6 +1,6 @@
 //! Symbols and ids: which id stands behind which symbol, and whether an answer fits its pattern.
 
-use crate::differential::oracle::ANY_TEXT;
+use crate::differential::oracle::{ANY_NUMBER, ANY_TEXT};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -46,9 +46,10 @@ impl Names {
     pub(crate) fn write(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) => match text.strip_prefix('@') {
-                Some(symbol) => match symbol.strip_prefix('^') {
-                    Some(symbol) => self.id(symbol).to_uppercase().into(),
-                    None => self.id(symbol).into(),
+                Some(symbol) => match (symbol.strip_prefix('^'), symbol.split_once(':')) {
+                    (Some(symbol), _) => self.id(symbol).to_uppercase().into(),
+                    (None, Some((symbol, place))) => format!("{}{place}", self.id(symbol)).into(),
+                    (None, None) => self.id(symbol).into(),
                 },
                 None => value.clone(),
             },
@@ -89,12 +90,15 @@ impl Names {
                     !text.is_empty()
                 } else if let Some(symbol) = pattern.strip_prefix("@^") {
                     self.id(symbol).to_uppercase() == *text
+                } else if let Some((symbol, place)) = reference(pattern) {
+                    format!("{}{place}", self.id(symbol)) == *text
                 } else if let Some(symbol) = pattern.strip_prefix('@') {
                     self.fit_id(symbol, text)
                 } else {
                     pattern == text
                 }
             }
+            (Value::String(pattern), Value::Number(_)) => pattern == ANY_NUMBER,
             (Value::Number(a), Value::Number(b)) => {
                 let (a, b) = (
                     a.as_f64().unwrap_or(f64::NAN),
@@ -158,6 +162,11 @@ impl Names {
             ));
         }
     }
+}
+
+/// Symbol and place of a reference to a result.
+fn reference(pattern: &str) -> Option<(&str, &str)> {
+    pattern.strip_prefix('@')?.split_once(':')
 }
 
 fn is_uuid_v4(text: &str) -> bool {

@@ -1,9 +1,12 @@
 //! Chooses the next step: mostly what a sensible client would do now, and often something else.
 
+mod reaches;
 mod spoil;
 mod tasks;
+mod wired;
 mod work;
 
+use self::wired::may_end_at_once;
 use self::work::has_short_leases;
 use crate::differential::oracle::{Oracle, Status};
 use crate::differential::random::Random;
@@ -20,6 +23,8 @@ pub(crate) struct Generator {
     pub(crate) random: Random,
     /// Calls with idempotency keys, to be repeated.
     keyed: Vec<Call>,
+    /// Whether most tasks of the script are for workers: of every other script.
+    is_for_workers: bool,
 }
 
 impl Generator {
@@ -27,15 +32,17 @@ impl Generator {
         Self {
             random: Random::new(seed),
             keyed: Vec::new(),
+            is_for_workers: seed.is_multiple_of(2),
         }
     }
 
     pub(crate) fn step(&mut self, number: usize, world: &Oracle) -> Step {
+        let working = if self.is_for_workers { 78 } else { 48 };
         let action = match self.random.below(100) {
             0..=29 if !world.slots.is_empty() => self.attempt(world),
-            0..=48 if self.has_work(world) => Action::Call(vec![self.work(world)]),
             30..=33 => self.advance(world),
             34..=37 if !has_short_leases(world) => Action::Restart,
+            part if part <= working && self.has_work(world) => Action::Call(vec![self.work(world)]),
             38 => Action::Pages(self.filters(world, false)),
             _ => self.calls(number, world),
         };
@@ -45,7 +52,7 @@ impl Generator {
     fn attempt(&mut self, world: &Oracle) -> Action {
         let task = self.random.pick(&world.slots).task.clone();
         let outcome = match self.random.below(20) {
-            0..=9 => Outcome::Return(json!({"n": self.random.below(9)})),
+            0..=9 => Outcome::Return(self.result()),
             10..=16 => Outcome::Fail(format!("broke {}", self.random.below(9))),
             17 => Outcome::Return(
                 self.random
@@ -87,7 +94,7 @@ impl Generator {
             self.keyed.push(call.clone());
         }
         call.silent = self.random.chance(4);
-        if !self.random.chance(8) {
+        if !self.random.chance(8) || may_end_at_once(world, &call) {
             return Action::Call(vec![call]);
         }
         // One call of a batch changes something at most, so that the order of times is known.
@@ -113,7 +120,8 @@ impl Generator {
     fn good_call(&mut self, world: &Oracle) -> Call {
         let room = world.order.len() < TASKS_MAX;
         if world.order.is_empty() || (room && self.random.chance(22)) {
-            return if self.random.chance(55) {
+            let stored = if self.is_for_workers { 20 } else { 55 };
+            return if self.random.chance(stored) {
                 self.create(world)
             } else {
                 self.execute_new()
@@ -199,6 +207,7 @@ impl Generator {
         add(r, "priority", 20, json!(priority));
         let order = *r.pick(&["asc", "desc"]);
         add(r, "order", 50, json!(order));
+        add(r, "suspended", 15, json!(true));
         let times: Vec<i64> = world.order.iter().map(|s| world.task(s).created).collect();
         if !times.is_empty() {
             let (after, before) = (*r.pick(&times), *r.pick(&times));

@@ -5,6 +5,7 @@
 //! scripts. A failure prints its seed and a short script; put such a script into `regressions.rs`.
 
 mod compare;
+mod contracts;
 mod driver;
 mod gate;
 mod generate;

@@ -3,7 +3,7 @@
 use crate::differential::place::Backend;
 use crate::differential::{PATIENCE, play, script};
 
-async fn agrees(text: &str) {
+pub(super) async fn agrees(text: &str) {
     for backend in Backend::BOTH {
         let played = play(backend, script::parse(text), PATIENCE).await;
         if let Some((played, difference)) = played {

@@ -92,7 +92,8 @@ impl Side {
     async fn answers(&mut self, calls: &[Call]) -> Vec<String> {
         let mut lines = Vec::new();
         for call in calls {
-            let answer = self.driver.ask(call).await;
+            let mut answer = self.driver.ask(call).await;
+            forget_presence(&mut answer["result"]);
             let answer = self.numbers.read_json(&answer);
             lines.push(format!("{} {}: {answer}", call.method, call.params));
         }
@@ -112,6 +113,17 @@ impl Side {
     }
 }
 
+/// Who asks for work is kept beside the log, and known some time after a start.
+fn forget_presence(explained: &mut Value) {
+    let reasons = explained["reasons"].as_array_mut();
+    let of_workers = |reason: &&mut Value| reason["code"] == "waits_for_worker";
+    let Some(reason) = reasons.and_then(|all| all.iter_mut().find(of_workers)) else {
+        return;
+    };
+    *reason = json!({"code": reason["code"], "ready_since": reason["ready_since"]});
+    explained["summary"] = Value::Null;
+}
+
 /// Everything that can be read, of each task and of all together.
 fn questions(driver: &Driver) -> Vec<Call> {
     let mut calls = Vec::new();
@@ -123,6 +135,7 @@ fn questions(driver: &Driver) -> Vec<Call> {
         let list = json!({"status": status, "limit": 1000});
         calls.push(Call::new("tasks.list", list));
     }
+    calls.push(Call::new("tasks.list", json!({"suspended": true})));
     for symbol in &driver.oracle().order {
         let id = json!({"task_id": format!("@{symbol}")});
         for method in ["tasks.get", "tasks.tree", "tasks.explain"] {

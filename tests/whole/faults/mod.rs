@@ -11,6 +11,7 @@ mod end_sessions;
 mod full_disk;
 mod head_row;
 mod nodes;
+mod people;
 mod restarts;
 mod workers;
 

@@ -29,12 +29,12 @@ const STALL: Duration = Duration::from_millis(11_500);
 /// Outcomes between two faults.
 const OUTCOMES: usize = 50;
 /// Before somebody else is asked.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// Within which everything must be done after the last fault: leases of dead workers end, some of them a
 /// while after a server has come.
-const END: Duration = Duration::from_secs(60);
+pub(super) const END: Duration = Duration::from_secs(60);
 /// The lease is not held.
-const NOT_HELD: i64 = -31010;
+pub(super) const NOT_HELD: i64 = -31010;
 
 /// An attempt, by its task and number.
 type Attempt = (String, u64);
@@ -60,16 +60,16 @@ struct Told {
 
 /// What workers and the test share.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     nodes: RwLock<Vec<Api>>,
     /// Workers stall and die no more.
     is_calm: AtomicBool,
-    is_over: AtomicBool,
-    outcomes: AtomicUsize,
+    pub(super) is_over: AtomicBool,
+    pub(super) outcomes: AtomicUsize,
 }
 
 impl Shared {
-    fn over(nodes: Vec<Api>) -> Arc<Self> {
+    pub(super) fn over(nodes: Vec<Api>) -> Arc<Self> {
         Arc::new(Self {
             nodes: RwLock::new(nodes),
             is_calm: AtomicBool::new(false),
@@ -78,17 +78,17 @@ impl Shared {
         })
     }
 
-    fn meet(&self, nodes: Vec<Api>) {
+    pub(super) fn meet(&self, nodes: Vec<Api>) {
         *self.nodes.write().unwrap() = nodes;
     }
 
-    fn any(&self, random: &mut Random) -> Api {
+    pub(super) fn any(&self, random: &mut Random) -> Api {
         let nodes = self.nodes.read().unwrap();
         nodes[random.index(&nodes)].clone()
     }
 
     /// Waits until so many more outcomes were acknowledged.
-    async fn more(&self, outcomes: usize) {
+    pub(super) async fn more(&self, outcomes: usize) {
         let before = self.outcomes.load(Ordering::Relaxed);
         let until = Instant::now() + END;
         while self.outcomes.load(Ordering::Relaxed) < before + outcomes {

@@ -79,9 +79,11 @@ impl Generator {
     }
 }
 
-/// Pointers to all values, except inside schemas for inputs, which the oracle cannot judge.
+/// Pointers to all values, except inside schemas for inputs, wiring and declarations, which the oracle cannot
+/// judge.
 fn collect(value: &Value, at: &str, places: &mut Vec<String>) {
-    if at.ends_with("/input_schema") {
+    let unjudged = ["/input_schema", "/wiring", "/outputs"];
+    if unjudged.iter().any(|name| at.ends_with(name)) {
         return;
     }
     places.push(at.to_owned());

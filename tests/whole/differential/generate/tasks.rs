@@ -49,8 +49,10 @@ impl Generator {
         if r.chance(4) {
             schemas["method"] = json!("ghost");
         }
-        if r.chance(20) {
-            return json!({"method": "far", "type": "remote"});
+        if r.chance(if self.is_for_workers { 75 } else { 25 }) {
+            schemas = json!({"method": "far", "type": "remote"});
+            self.declare(&mut schemas);
+            return schemas;
         }
         if r.chance(10) {
             schemas["type"] = json!("local");
@@ -60,6 +62,7 @@ impl Generator {
             schemas["input_schema"] =
                 json!({"type": "object", "properties": {"n": {"type": property}}});
         }
+        self.declare(&mut schemas);
         schemas
     }
 
@@ -124,6 +127,7 @@ impl Generator {
         }
         if !dependencies.is_empty() {
             task["dependencies"] = Value::Array(dependencies);
+            self.wire(&mut task, str::to_owned);
         }
         task
     }
@@ -141,6 +145,7 @@ impl Generator {
                 if Some(&other["parent_id"]) == alias.as_ref() {
                     other["parent_id"] = name.clone();
                 }
+                rename(other, &alias, &name);
                 let dependencies = other.get_mut("dependencies").and_then(Value::as_array_mut);
                 for dependency in dependencies.into_iter().flatten() {
                     if Some(&dependency["id"]) == alias.as_ref() {
@@ -224,6 +229,7 @@ impl Generator {
             if !same.is_empty() && self.random.chance(35) {
                 let on = json!(format!("@{}", self.random.pick(&same)));
                 top["dependencies"] = json!([self.dependency(&on)]);
+                self.wire(top, |id| format!("{id}:"));
             }
         }
         Call::new("tasks.create", params)
@@ -299,6 +305,53 @@ impl Generator {
             };
             updates.insert(name.to_owned(), value);
         }
+        self.rewire(&task, world, &mut updates);
         Call::new("tasks.update", json!({"task_id": task, "updates": updates}))
+    }
+    /// Other `schemas` take inputs from the dependencies that the task has.
+    fn rewire(&mut self, task: &Value, world: &Oracle, updates: &mut Map<String, Value>) {
+        let symbol = crate::differential::oracle::symbol(task);
+        let known = symbol.and_then(|s| world.tasks.get(&s));
+        let (Some(known), Some(schemas)) = (known, updates.get("schemas")) else {
+            return;
+        };
+        let on =
+            |(s, required): &(String, bool)| json!({"id": format!("@{s}"), "required": required});
+        let stored: Vec<Value> = known.dependencies.iter().map(on).collect();
+        let dependencies = updates
+            .get("dependencies")
+            .cloned()
+            .unwrap_or(json!(stored));
+        let mut wired = json!({"schemas": schemas, "dependencies": dependencies});
+        self.wire(&mut wired, |id| format!("{id}:"));
+        updates.insert("schemas".to_owned(), wired["schemas"].take());
+    }
+}
+
+/// What is wired to an alias is wired to a name.
+fn rename(task: &mut Value, alias: &Option<Value>, name: &Value) {
+    let (Some(alias), Some(name)) = (alias.as_ref().and_then(Value::as_str), name.as_str()) else {
+        return;
+    };
+    let renamed = |text: &str| {
+        let place = text.strip_prefix(alias)?;
+        place
+            .starts_with(['.', '#'])
+            .then(|| format!("{name}{place}"))
+    };
+    let wiring = task.pointer_mut("/schemas/wiring");
+    for wire in wiring
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(Map::values_mut)
+    {
+        let from = if wire.is_object() {
+            &mut wire["from"]
+        } else {
+            wire
+        };
+        if let Some(text) = from.as_str().and_then(renamed) {
+            *from = json!(text);
+        }
     }
 }

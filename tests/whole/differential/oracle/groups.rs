@@ -71,13 +71,7 @@ impl Oracle {
         } else {
             json!({"completed": count(Completed), "failed": count(Failed), "cancelled": count(Cancelled)})
         };
-        let now = self.now;
-        self.change(group, |t| {
-            t.status = Completed;
-            t.result = result;
-            t.progress = 1.0;
-            t.completed = Some(now);
-        });
+        self.complete(group, &result);
     }
 
     /// What a group counts: the descendants that run something, those that wait for the group left out.

@@ -1,6 +1,6 @@
 //! Section "Ids", and of "Trees and flows" what makes the tasks of a call one tree.
 
-use super::{Oracle, Refusal, Symbol, invalid, refuse};
+use super::{Oracle, Refusal, Symbol, invalid, refuse, wires};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +42,8 @@ pub(crate) struct Written<'a> {
 }
 
 /// The tasks of a call with their ids, references resolved, parents first.
-pub(crate) struct Resolved<'a> {
-    pub(crate) map: &'a Map<String, Value>,
+pub(crate) struct Resolved {
+    pub(crate) map: Map<String, Value>,
     pub(crate) symbol: Symbol,
     pub(crate) parent: Option<Symbol>,
     pub(crate) dependencies: Vec<(Symbol, bool)>,
@@ -132,6 +132,31 @@ impl Names {
     }
 }
 
+impl Names {
+    /// Faults of wired inputs, of which nothing is said when dependencies are wrong.
+    fn unwired(
+        &self,
+        tasks: &[Written<'_>],
+        symbols: &[Symbol],
+        dependencies: &[Vec<(Symbol, bool)>],
+        known: &BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        if known.iter().any(|path| path.contains("dependencies.")) {
+            return BTreeSet::new();
+        }
+        let find = |name: &str| {
+            let found = self.find(name)?;
+            Some(found.map_or_else(|s| s, |i| symbols[i].clone()))
+        };
+        let faults = tasks.iter().zip(dependencies).map(|(task, dependencies)| {
+            let member = |name: &str| task.map.get(name).cloned().unwrap_or(Value::Null);
+            let (inputs, schemas) = (member("inputs"), member("schemas"));
+            wires::faults(&inputs, &schemas, dependencies, &find, &task.path)
+        });
+        faults.flatten().collect()
+    }
+}
+
 pub(crate) fn text(map: &Map<String, Value>, field: &str) -> String {
     map.get(field)
         .and_then(Value::as_str)
@@ -141,11 +166,11 @@ pub(crate) fn text(map: &Map<String, Value>, field: &str) -> String {
 
 impl Oracle {
     /// Gives the tasks of a call their ids and puts them into a tree. Also the result's `task_ids`.
-    pub(super) fn resolve<'a>(
+    pub(super) fn resolve(
         &self,
         mark: &str,
-        tasks: &[Written<'a>],
-    ) -> Result<(Vec<Resolved<'a>>, Map<String, Value>), Refusal> {
+        tasks: &[Written<'_>],
+    ) -> Result<(Vec<Resolved>, Map<String, Value>), Refusal> {
         let (names, mut faults) = Names::of(tasks);
         let symbols: Vec<Symbol> = (0..tasks.len()).map(|i| minted(mark, tasks, i)).collect();
         let mut misplaced = false;
@@ -176,6 +201,7 @@ impl Oracle {
             }
             dependencies.push(list);
         }
+        faults.extend(names.unwired(tasks, &symbols, &dependencies, &faults));
         if !faults.is_empty() {
             return invalid(faults);
         }
@@ -185,8 +211,12 @@ impl Oracle {
         if misplaced || roots > 1 || (joins && roots > 0) || order.len() < tasks.len() {
             return refuse(-32012);
         }
+        let find = |name: &str| {
+            let found = names.find(name)?;
+            Some(found.map_or_else(|s| s, |i| symbols[i].clone()))
+        };
         let resolved = order.into_iter().map(|i| Resolved {
-            map: tasks[i].map,
+            map: stored(tasks[i].map, &find),
             symbol: symbols[i].clone(),
             parent: parents[i]
                 .clone()
@@ -209,6 +239,15 @@ impl Oracle {
         }
         Ok((resolved.collect(), aliases))
     }
+}
+
+/// A task as it is stored: references name tasks by their ids.
+fn stored(map: &Map<String, Value>, find: &dyn Fn(&str) -> Option<Symbol>) -> Map<String, Value> {
+    let mut stored = map.clone();
+    if let Some(schemas) = stored.get_mut("schemas") {
+        *schemas = wires::renamed(schemas, find);
+    }
+    stored
 }
 
 /// The symbol of a new task: the id that was chosen, else mark and alias, else mark and place.

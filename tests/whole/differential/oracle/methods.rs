@@ -4,7 +4,7 @@
 use super::ids::{self, symbol, text, written};
 use super::{
     ANY_TEXT, Answer, Cancelled, Failed, InProgress, Oracle, Pending, Refusal, Symbol, Task,
-    fields, inputs, invalid, refuse,
+    fields, inputs, invalid, refuse, wires,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ impl Oracle {
         if faults.is_empty() {
             Ok(())
         } else {
-            invalid(faults)
+            wires::told(map, faults)
         }
     }
 
@@ -66,7 +66,7 @@ impl Oracle {
         let list = resolved.into_iter().map(|t| New {
             symbol: t.symbol,
             parent: t.parent,
-            map: t.map.clone(),
+            map: t.map,
             dependencies: t.dependencies,
         });
         Ok((list.collect(), aliases))
@@ -136,6 +136,9 @@ impl Oracle {
             attempt: 0,
             next_attempt: None,
             ready: None,
+            absent: BTreeSet::new(),
+            question: None,
+            turns: Vec::new(),
         };
         self.tasks.insert(new.symbol.clone(), task);
         self.order.push(new.symbol.clone());
@@ -180,6 +183,21 @@ impl Oracle {
                 .filter_map(|(s, r)| Some((s?, r)))
                 .collect();
         }
+        let specifies = ["inputs", "schemas", "params", "dependencies"]
+            .into_iter()
+            .any(given);
+        if specifies {
+            let find = |name: &str| symbol(name);
+            let (inputs, schemas) = (&new.inputs, &new.schemas);
+            let faults = wires::faults(inputs, schemas, &new.dependencies, &find, "updates");
+            if !faults.is_empty() {
+                return invalid(faults);
+            }
+        }
+        // A task that is specified anew is looked at when it is claimed.
+        if (&new.inputs, &new.schemas, &new.params) != (&old.inputs, &old.schemas, &old.params) {
+            new.absent.clear();
+        }
         if let Some(parent) = updates.get("parent_id") {
             new.parent = parent.as_str().and_then(symbol);
             self.check_parent(&id, &old, &new)?;
@@ -189,9 +207,6 @@ impl Oracle {
             new.user = updates["user_id"].as_str().map(str::to_owned);
         }
         // A user or parent that is said again changes nothing, whatever the status.
-        let specifies = ["inputs", "schemas", "params", "dependencies"]
-            .into_iter()
-            .any(given);
         let moves = (&new.parent, &new.user) != (&old.parent, &old.user);
         if old.status == InProgress && (specifies || moves) {
             return refuse(-32008);
@@ -356,7 +371,8 @@ impl Oracle {
             let above = task.parent.as_ref().and_then(|p| names.get(p));
             let spec = json!({
                 "name": task.name, "user_id": task.user, "priority": task.priority,
-                "inputs": task.inputs, "schemas": task.schemas, "params": task.params,
+                "inputs": task.inputs, "params": task.params,
+                "schemas": wires::renamed(&task.schemas, &|s| names.get(&symbol(s)?).cloned()),
             });
             list.push(New {
                 symbol: names[&original].clone(),

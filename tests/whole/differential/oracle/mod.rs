@@ -4,28 +4,37 @@
 //! microseconds, and an answer is a pattern: `@x` stands for the id behind the symbol `x`, and
 //! [`ANY_TEXT`] for a text that is not empty.
 
+mod contract;
 mod fields;
 mod groups;
 mod ids;
 mod inputs;
 mod methods;
 mod params;
+mod people;
 mod reads;
 mod runs;
 mod slots;
 mod together;
+mod wires;
 mod work;
 
 use crate::differential::gate;
 use crate::differential::script::{Call, Outcome};
+pub(crate) use people::answers;
+use people::{Question, Turn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger_domain::Timestamp;
+pub(crate) use wires::is_wired;
 use work::Lease;
 pub(crate) use work::State;
 
 /// Stands for a text that the documents leave open.
 pub(crate) const ANY_TEXT: &str = "@@any";
+
+/// Stands for a number that the documents leave open.
+pub(crate) const ANY_NUMBER: &str = "@@number";
 
 /// Symbol of a task or a run, without `@`.
 pub(crate) type Symbol = String;
@@ -84,6 +93,12 @@ pub(crate) struct Task {
     pub(crate) next_attempt: Option<i64>,
     /// Since when it could run.
     pub(crate) ready: Option<i64>,
+    /// Keys of wired inputs that a result turned out not to have when it was recorded.
+    absent: BTreeSet<String>,
+    /// What it waits for, if it is suspended.
+    pub(crate) question: Option<Question>,
+    /// What was asked and answered in its run.
+    pub(crate) turns: Vec<Turn>,
 }
 
 impl Task {
@@ -202,7 +217,7 @@ impl Oracle {
         let params = params::named(&call.method, &call.params)?;
         let shape = params::check(&call.method, &params);
         if !shape.is_empty() {
-            return invalid(self.faults(&call.method, &params, shape));
+            return wires::told(&params, self.faults(&call.method, &params, shape));
         }
         let key = call.key.as_ref().filter(|_| params::changes(&call.method));
         if let Some((method, first, answer)) = key.and_then(|key| self.keys.get(key)) {
@@ -241,6 +256,8 @@ impl Oracle {
             "tasks.claim" => self.claim(params),
             "tasks.renew" => self.renew(params),
             "tasks.complete" | "tasks.fail" | "tasks.release" => self.say(method, params),
+            "tasks.suspend" => self.suspend(params),
+            "tasks.respond" => self.respond(params),
             _ => refuse(-32601),
         }
     }

@@ -103,6 +103,17 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
             ("retryable", Rule::Flag),
         ],
         "tasks.release" => &[("task_id", Rule::Id), ("lease", Rule::Token)],
+        "tasks.suspend" => &[
+            ("task_id", Rule::Id),
+            ("lease", Rule::Token),
+            ("request", Rule::Object),
+        ],
+        "tasks.respond" => &[
+            ("task_id", Rule::Id),
+            ("suspension_id", Rule::Id),
+            ("value", Rule::Answer),
+            ("responded_by", Rule::Text(255)),
+        ],
         "tasks.sibling_output" => &[
             ("task_id", Rule::Id),
             ("lease", Rule::Token),
@@ -122,6 +133,7 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
             ("created_before", Rule::Time),
             ("order", Rule::Order),
             ("consistency", Rule::Consistency),
+            ("suspended", Rule::Flag),
         ],
         _ => return BTreeSet::new(),
     };
@@ -236,6 +248,8 @@ enum Rule {
     Token,
     /// What went wrong.
     Error,
+    /// What a person may say.
+    Answer,
     Status,
     Time,
     Order,
@@ -250,6 +264,11 @@ impl Rule {
             Self::Id => text.and_then(ids::symbol).is_some(),
             Self::Object => value.is_object(),
             Self::Token | Self::Error => text.is_some_and(|t| !t.is_empty()),
+            Self::Answer => match value {
+                Value::String(text) => !text.is_empty(),
+                Value::Bool(_) | Value::Number(_) | Value::Object(_) => true,
+                Value::Null | Value::Array(_) => false,
+            },
             _ if value.is_null() => true,
             Self::OptionalId => text.and_then(ids::symbol).is_some(),
             Self::Flag => value.is_boolean(),

@@ -67,6 +67,9 @@ impl Oracle {
         if let Some(next) = task.next_attempt {
             shown["next_attempt_at"] = time(next);
         }
+        if let Some(question) = &task.question {
+            shown["suspension"] = question.shown();
+        }
         let blockers = self.blockers(task);
         if !blockers.is_empty() {
             shown["blocked_by"] = Value::Array(blockers);
@@ -148,6 +151,7 @@ impl Oracle {
                 && parent
                     .as_ref()
                     .is_none_or(|p| task.parent.as_ref() == Some(p))
+                && !(map.get("suspended") == Some(&Value::Bool(true)) && task.question.is_none())
                 && !(map.get("root_only") == Some(&Value::Bool(true)) && task.parent.is_some())
                 && map
                     .get("priority")

@@ -4,7 +4,7 @@
 use super::methods::New;
 use super::{
     ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Refusal, Run,
-    RunState, Status, Symbol, refuse,
+    RunState, Status, Symbol, contract, refuse,
 };
 use crate::differential::gate;
 use crate::differential::script::Outcome;
@@ -149,6 +149,13 @@ impl Oracle {
                 });
             }
         }
+        // What was said belongs to the run in which it was said.
+        for symbol in &covered {
+            if self.running_run_of(symbol).is_none() {
+                let task = self.tasks.get_mut(symbol).expect("covered tasks live");
+                task.turns.clear();
+            }
+        }
         let wait = map.get("executor_wait_seconds").and_then(Value::as_f64);
         let symbol = format!("run{mark}");
         self.runs.push(Run {
@@ -179,14 +186,13 @@ impl Oracle {
 
     /// An attempt has ended by itself.
     pub(super) fn end(&mut self, task: &str, outcome: &Outcome) {
-        let now = self.now;
         match outcome {
-            Outcome::Return(value) if value.is_object() => self.change(task, |t| {
-                t.status = Completed;
-                t.result = value.clone();
-                t.progress = 1.0;
-                t.completed = Some(now);
-            }),
+            Outcome::Return(value) if value.is_object() => {
+                match contract::check(&self.task(task).schemas, value) {
+                    Ok(()) => self.complete(task, value),
+                    Err(_) => self.fail(task, ANY_TEXT),
+                }
+            }
             Outcome::Return(_) => self.fail(task, ANY_TEXT),
             Outcome::Fail(text) => self.fail(task, text),
             Outcome::Report(_) => {}
@@ -216,6 +222,7 @@ impl Oracle {
         self.change(task, |t| {
             t.status = status;
             t.error = Some(error.to_owned());
+            t.question = None;
             t.progress = progress;
             t.completed = Some(now);
             t.next_attempt = None;
@@ -307,22 +314,23 @@ impl Oracle {
     /// ARCHITECTURE.md, "The verdict on a run is that of a group".
     fn verdict(&self, run: usize) -> RunState {
         let run = &self.runs[run];
-        let Some(root) = self.tasks.get(&run.root) else {
-            return RunState::Completed;
-        };
+        // A root that was deleted says nothing of its run any more; the other tasks do.
+        let root = self.tasks.get(&run.root).map(|root| root.status);
         let below_group = |s: &Symbol| {
             let covered_group = |a: &Symbol| run.covered.contains(a) && self.task(a).is_group();
             self.ancestors(s).iter().any(covered_group)
         };
         let counts = |s: &&Symbol| **s == run.root || !below_group(s);
         let harmed = |s: &Symbol| self.task(s).status != Completed && !self.is_tolerated(s);
-        match root.status {
-            Cancelled => RunState::Cancelled,
-            Failed => RunState::Failed,
-            Pending | InProgress | Completed if run.covered.iter().filter(counts).any(harmed) => {
+        match root {
+            Some(Cancelled) => RunState::Cancelled,
+            Some(Failed) => RunState::Failed,
+            Some(Pending | InProgress | Completed) | None
+                if run.covered.iter().filter(counts).any(harmed) =>
+            {
                 RunState::Failed
             }
-            Pending | InProgress | Completed => RunState::Completed,
+            Some(Pending | InProgress | Completed) | None => RunState::Completed,
         }
     }
 

@@ -29,6 +29,7 @@ impl Oracle {
             self.end_leases();
             for run in self.awake_runs() {
                 self.pass_deadlines(run);
+                self.end_waits(run);
                 self.open_groups(run);
                 self.note_ready(run);
                 self.give_up_executors(run);
@@ -61,6 +62,7 @@ impl Oracle {
     pub(crate) fn next_time(&self) -> Option<(i64, Symbol)> {
         let mut found: Vec<_> = self.lease_ends().collect();
         for run in self.awake_runs() {
+            found.extend(self.wait_ends(run));
             for symbol in &self.runs[run].covered {
                 let task = self.task(symbol);
                 if task.status != Pending || task.is_group() || !self.is_satisfied(symbol) {
@@ -172,12 +174,16 @@ impl Oracle {
                 return;
             };
             self.begin(&best);
+            let Some(inputs) = self.inputs_of(&best) else {
+                self.fail_for_good(&best, super::ANY_TEXT);
+                continue;
+            };
             let task = self.task(&best);
             let executor = gate::executor(task.method()).expect("only known executors have slots");
             let attempt = Attempt {
                 number: task.attempt,
                 executor: executor.name,
-                job: self.job(&best),
+                job: self.job(&best, inputs),
                 task: best,
             };
             self.slots.push(attempt);
@@ -196,7 +202,7 @@ impl Oracle {
     }
 
     /// What the executor of a running attempt was given.
-    fn job(&self, symbol: &str) -> Value {
+    fn job(&self, symbol: &str, inputs: Value) -> Value {
         let task = self.task(symbol);
         let object = |v: &Value| {
             if v.is_null() {
@@ -210,8 +216,8 @@ impl Oracle {
             serde_json::json!({"id": format!("@{s}"), "status": d.status.name(), "result": d.result})
         };
         serde_json::json!({
-            "name": task.name, "inputs": task.inputs, "params": object(&task.params),
-            "schemas": task.schemas,
+            "name": task.name, "inputs": inputs, "params": object(&task.params),
+            "schemas": self.schemas_of_job(symbol),
             "dependencies": task.dependencies.iter().map(dependency).collect::<Vec<_>>(),
         })
     }

@@ -54,7 +54,16 @@ impl Oracle {
         {
             // Of a dependency that is none, nothing more is said.
             let is_known = |path: &String| shape.iter().any(|s| lies_below(path, s));
-            found.extend(paths.into_iter().filter(|path| !is_known(path)));
+            // Of a task that is wrong in itself nothing is said of what is wired to it.
+            let is_unread = |path: &String| {
+                let of = |t: &&Written<'_>| lies_below(path, &join(&t.path, "schemas.wiring"));
+                tasks
+                    .iter()
+                    .find(of)
+                    .is_some_and(|t| !is_specified(t, &shape))
+            };
+            let is_told = |path: &String| !is_known(path) && !is_unread(path);
+            found.extend(paths.into_iter().filter(is_told));
         }
         if runs && !found.is_empty() && map.get("allow_unknown_executors") != Some(&json!(true)) {
             found.extend(executors);

@@ -4,8 +4,8 @@
 
 use super::runs::INTERRUPTIONS_MAX;
 use super::{
-    ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Symbol, ids,
-    refuse, time,
+    ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Refusal, Symbol,
+    contract, ids, refuse, time,
 };
 use serde_json::{Map, Value, json};
 
@@ -16,8 +16,11 @@ const GRACE_SECONDS: f64 = 30.0;
 /// Microseconds for which a task rests that was lost once.
 const LOST_REST: i64 = 1_000_000;
 const MICROS: f64 = 1_000_000.0;
+/// Inputs of a task that is claimed are not there; wait for a person.
+const UNRESOLVABLE: i64 = -31022;
+const UPSTREAM_SUSPENDED: i64 = -31023;
 /// The lease is not held.
-const NOT_HELD: i64 = -31010;
+pub(super) const NOT_HELD: i64 = -31010;
 
 /// What a worker was given.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,28 +60,44 @@ impl Oracle {
             Some(id) => {
                 let id = self.stored(id)?;
                 if !self.is_claimable(&id) {
-                    return refuse(-32006);
+                    let waits = self.task(&id).status == Pending
+                        && self.running_run_of(&id).is_some()
+                        && self.waits_for_person_above(&id);
+                    return refuse(if waits { UPSTREAM_SUSPENDED } else { -32006 });
+                }
+                if self.is_lacking(&id) {
+                    return refuse(UNRESOLVABLE);
                 }
                 vec![id]
             }
             None => self.best(&map["methods"], number("max").unwrap_or(1.0) as usize),
         };
-        let claims: Vec<Value> = claimed.iter().map(|s| self.start(s, seconds)).collect();
+        let claims: Vec<Value> = claimed
+            .iter()
+            .filter_map(|s| self.start(s, seconds))
+            .collect();
         Ok(json!({"claims": claims}))
     }
 
     /// Claimable tasks by priority, then by the time since when they are ready, then as they were created.
     fn best(&self, methods: &Value, max: usize) -> Vec<Symbol> {
         let wanted = |name: &str| methods.as_array().is_some_and(|m| m.contains(&json!(name)));
-        let fits = |s: &&Symbol| self.is_claimable(s) && wanted(self.task(s).method());
+        let fits = |s: &&Symbol| {
+            self.is_claimable(s) && !self.is_lacking(s) && wanted(self.task(s).method())
+        };
         let mut found: Vec<Symbol> = self.order.iter().filter(fits).cloned().collect();
         found.sort_by_key(|s| (self.task(s).priority, self.task(s).ready));
         found.truncate(max);
         found
     }
 
-    fn start(&mut self, symbol: &str, seconds: f64) -> Value {
+    /// What its worker gets; nothing of an attempt whose inputs turn out not to be there.
+    fn start(&mut self, symbol: &str, seconds: f64) -> Option<Value> {
         self.begin(symbol);
+        let Some(inputs) = self.inputs_of(symbol) else {
+            self.fail_for_good(symbol, ANY_TEXT);
+            return None;
+        };
         let run = self
             .running_run_of(symbol)
             .expect("only runs start attempts");
@@ -94,9 +113,9 @@ impl Oracle {
         };
         self.leases.insert(token.clone(), lease);
         let owner = &self.task(&task.flow).user;
-        json!({
+        let mut claim = json!({
             "task": self.shown(symbol),
-            "input": task.inputs,
+            "input": inputs,
             "context": {
                 "root_task_id": format!("@{}", task.flow),
                 "run_id": format!("@{}", self.runs[run].symbol),
@@ -108,7 +127,14 @@ impl Oracle {
                 "token": format!("@{token}"), "attempt": task.attempt,
                 "expires_at": time(until), "lease_seconds": seconds,
             },
-        })
+        });
+        if let Some(lineage) = self.lineage(symbol) {
+            claim["lineage"] = lineage;
+        }
+        if let Some(answers) = self.answers_to(symbol) {
+            claim["context"]["answers"] = answers;
+        }
+        Some(claim)
     }
 
     /// The token, if it is one of the task that is named.
@@ -140,32 +166,43 @@ impl Oracle {
         }
     }
 
-    /// An outcome.
-    pub(super) fn say(&mut self, method: &str, map: &Map<String, Value>) -> Answer {
+    /// The lease under which something is said, or the answer to the same said before.
+    pub(super) fn heard(
+        &self,
+        method: &str,
+        map: &Map<String, Value>,
+        word: &Value,
+    ) -> Result<Result<Symbol, Value>, Refusal> {
         let Some(token) = self.token(map) else {
             return refuse(NOT_HELD);
         };
+        match &self.leases[&token].state {
+            State::Held => Ok(Ok(token)),
+            State::Ended(Some((said, first, answer))) if said == method && first == word => {
+                Ok(Err(answer.clone()))
+            }
+            State::Ended(_) | State::Stopped(..) => refuse(NOT_HELD),
+        }
+    }
+
+    /// An outcome.
+    pub(super) fn say(&mut self, method: &str, map: &Map<String, Value>) -> Answer {
         let word = match method {
             "tasks.complete" => map["output"].clone(),
             "tasks.fail" => json!([map["error"], map.get("retryable") != Some(&json!(false))]),
             _ => Value::Null,
         };
+        let token = match self.heard(method, map, &word)? {
+            Ok(token) => token,
+            Err(answer) => return Ok(answer),
+        };
         let lease = self.leases[&token].clone();
-        match &lease.state {
-            State::Ended(Some((said, first, answer))) if said == method && *first == word => {
-                return Ok(answer.clone());
-            }
-            State::Ended(_) | State::Stopped(..) => return refuse(NOT_HELD),
-            State::Held => {}
-        }
-        let (task, now) = (lease.task.as_str(), self.now);
+        let task = lease.task.as_str();
         match method {
-            "tasks.complete" => self.change(task, |t| {
-                t.status = Completed;
-                t.result = word.clone();
-                t.progress = 1.0;
-                t.completed = Some(now);
-            }),
+            "tasks.complete" => {
+                contract::check(&self.task(task).schemas, &word)?;
+                self.complete(task, &word);
+            }
             "tasks.fail" => {
                 let error = map["error"].as_str().unwrap_or_default();
                 if word[1] == true {
@@ -187,7 +224,7 @@ impl Oracle {
     }
 
     /// Of each task the last end of a lease is remembered.
-    fn end_lease(&mut self, token: &str, state: State) {
+    pub(super) fn end_lease(&mut self, token: &str, state: State) {
         let task = self.leases[token].task.clone();
         for lease in self.leases.values_mut().filter(|lease| lease.task == task) {
             if matches!(lease.state, State::Ended(_)) {
