@@ -22,7 +22,7 @@ impl App {
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).
     pub async fn overview(&self, context: &Context, task: TaskId) -> Result<RunProgress, Error> {
-        let flow = self.flow_of(Argument::Task, task).await?;
+        let flow = self.flow_of(Argument::Root, task).await?;
         let (now, slots) = (self.clock.now(), self.flows.slots().clone());
         let reach = context.caller.reach();
         let look = move |state: &taskledger_domain::flow::Flow| {
@@ -31,7 +31,7 @@ impl App {
         };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
         let Some(overview) = found else {
-            return Err(self.missing(context, Argument::Task, task, flow).await);
+            return Err(self.missing(context, Argument::Root, task, flow).await);
         };
         let mut names = Names {
             app: self,

@@ -199,13 +199,12 @@ impl<'w> Play<'w> {
                 if let Some(reason) = output.get(FAIL) {
                     break reason;
                 }
-                let fault = declared.as_ref();
-                let fault =
-                    fault.and_then(|it| it.check_within(output, &mut self.steps_left).err());
+                let left = &mut self.steps_left;
+                let contract = declared.as_ref();
+                let fault = contract.and_then(|it| it.check_within(output, left).err());
                 if self.steps_left == 0 {
                     return Err(Unplayable::TooCostly);
                 }
-                let fault = fault;
                 let Some(fault) = fault else {
                     self.step(json!({"phase": phase.name, "step": "complete", "output": output}))?;
                     self.complete(index, output.clone());

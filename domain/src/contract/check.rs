@@ -219,10 +219,6 @@ pub(super) struct Lister<'t> {
 }
 
 impl<'t> Lister<'t> {
-    pub(super) fn new(scope: &'t Scope) -> Self {
-        Self::within(scope, limits::OUTPUT_CHECK_STEPS_MAX)
-    }
-
     pub(super) fn within(scope: &'t Scope, steps: u64) -> Self {
         Self {
             verdicts: Checker::within(scope, steps),

@@ -175,6 +175,8 @@ pub enum Argument {
     Parent,
     /// The task that a stream follows.
     Followed,
+    /// The run whose progress is asked for, by its root.
+    Root,
 }
 
 impl Refusal {

@@ -236,6 +236,7 @@ const fn member(argument: Argument) -> &'static str {
     match argument {
         Argument::Task => "task_id",
         Argument::Parent => "parent_id",
+        Argument::Root => "root_task_id",
         Argument::Followed => "task",
     }
 }

@@ -32,6 +32,7 @@ fn what_is_not_there() {
     for (argument, member) in [
         (Argument::Task, "task_id"),
         (Argument::Parent, "parent_id"),
+        (Argument::Root, "root_task_id"),
         (Argument::Followed, "task"),
     ] {
         let refusal = Refusal::TaskNotFound { task, argument };
