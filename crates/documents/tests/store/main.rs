@@ -1,5 +1,7 @@
 //! Saved documents on both engines.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
 mod world;
 
 use std::sync::Arc;

@@ -6,8 +6,6 @@ use crate::question::Escalation;
 use crate::violation::PathSegment;
 use serde_json::{Map, Value};
 
-/// Milliseconds between two reminders at least.
-const INTERVAL_MS_MIN: u64 = 1_000;
 const TIMEOUT: &str = "timeout_seconds";
 const ATTEMPTS: &str = "max_attempts";
 const INTERVAL: &str = "interval_seconds";
@@ -37,11 +35,9 @@ impl Times {
         let last = attempts.unwrap_or(1);
         let (end_ms, every_ms, reminders) = match (timeout_ms, every_ms) {
             (None, None) => return None,
+            (Some(end_ms), None) => (end_ms, end_ms / u64::from(last), last - 1),
             (None, Some(every_ms)) => (every_ms.saturating_mul(last.into()), every_ms, last - 1),
-            (Some(end_ms), None) if last == 1 => (end_ms, end_ms, 0),
-            (Some(end_ms), every_ms) => {
-                let even_ms = (end_ms / u64::from(last)).max(INTERVAL_MS_MIN);
-                let every_ms = every_ms.unwrap_or(even_ms);
+            (Some(end_ms), Some(every_ms)) => {
                 // A reminder at the end comes too late.
                 let fit = u32::try_from((end_ms - 1) / every_ms).unwrap_or(u32::MAX);
                 let most = attempts.unwrap_or(limits::REMINDERS_MAX) - 1;
