@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 1_000;
 
 impl App {
     /// How far everything below a task has come. Cost: O(tasks below it), in the flow's turn, and a look-up for each
-    /// name, at most [`NAMES_MAX`].
+    /// name, at most 1,000.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a task that does not exist (any more).

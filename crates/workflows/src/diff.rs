@@ -65,7 +65,7 @@ pub struct Diff {
 impl Workflow {
     /// What is different in `newer`, for those who used this version. A phase with another name is another phase.
     /// Types are compared by what they accept: a type that is only written in another way is no difference. Types
-    /// that cannot be compared count as broken. Cost: O(size of both), and [`limits::TYPE_STEPS_MAX`] steps.
+    /// that cannot be compared count as broken. Cost: O(size of both), and 1,000,000 steps of comparisons.
     #[must_use]
     pub fn diff(&self, newer: &Self) -> Diff {
         let mut comparison = Comparison::new(self, newer);
