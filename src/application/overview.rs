@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::Argument;
+use taskledger_domain::task::wiring::split_source;
 
 /// Names of tasks that one answer looks up; further ones are shown by their ids.
 const NAMES_MAX: usize = 1_000;
@@ -91,14 +92,11 @@ impl Names<'_> {
 
     /// A stored reference with the name of the task in place of its id.
     async fn readable(&mut self, stored: String) -> Result<String, Error> {
-        let Some((id, rest)) = stored.split_once('.') else {
-            return Ok(stored);
-        };
-        let Ok(task) = TaskId::parse(id) else {
+        let Some((task, rest)) = split_source(&stored) else {
             return Ok(stored);
         };
         Ok(match self.of(task).await? {
-            Some(name) => format!("{name}.{rest}"),
+            Some(name) => format!("{name}{rest}"),
             None => stored,
         })
     }

@@ -166,7 +166,7 @@ fn validate(document: &DocumentFile, out: &mut Output) -> Result<ExitCode, CliEr
         }
         out.value(&told)?;
     } else {
-        told(&report, &document.file, &text, out)?;
+        tell(&report, &document.file, &text, out)?;
         if let Some(workflow) = &report.workflow {
             let phases = counted(workflow.phases.len() as u64, "phase", "phases");
             let (file, name) = (&document.file, printable(&workflow.name));
@@ -185,7 +185,7 @@ fn shown(fault: &Fault) -> Value {
 }
 
 /// Errors, then warnings, each with its line.
-fn told(report: &Report, file: &str, text: &str, out: &mut Output) -> io::Result<()> {
+fn tell(report: &Report, file: &str, text: &str, out: &mut Output) -> io::Result<()> {
     let lines: Vec<&str> = text.lines().collect();
     let errors = report.errors.iter().map(|fault| ("error", fault));
     let warnings = report.warnings.iter().map(|fault| ("warning", fault));
@@ -252,7 +252,7 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
             let text = text_of(&file)?;
             let report = read(&text, args.strict);
             if !out.is_json() {
-                told(&report, &file, &text, out)?;
+                tell(&report, &file, &text, out)?;
                 if report.workflow.is_none() {
                     return Ok(ExitCode::FAILURE);
                 }

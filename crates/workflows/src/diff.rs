@@ -152,12 +152,23 @@ impl<'w> Comparison<'w> {
         }
     }
 
-    /// The same for a value that breaks nobody when it is another one.
-    fn note(&mut self, path: &Path, before: &Value, after: &Value) {
+    /// The same for a value that is null when it is not there, if it is another one.
+    fn note_if_changed(
+        &mut self,
+        path: &Path,
+        before: &Value,
+        after: &Value,
+        breaking: Option<&'static str>,
+    ) {
         if before != after {
             let side = |value| Some(value).filter(|value: &&Value| !value.is_null());
-            self.see(path, (side(before), side(after)), None);
+            self.see(path, (side(before), side(after)), breaking);
         }
+    }
+
+    /// The same for a value that breaks nobody when it is another one.
+    fn note(&mut self, path: &Path, before: &Value, after: &Value) {
+        self.note_if_changed(path, before, after, None);
     }
 
     fn document(&mut self) {
@@ -215,13 +226,12 @@ impl<'w> Comparison<'w> {
     }
 
     fn phase(&mut self, path: &Path, before: &Phase, after: &Phase) {
-        if before.assign != after.assign {
-            self.see(
-                &path.key("assign"),
-                (Some(&text(&before.assign)), Some(&text(&after.assign))),
-                Some("other workers are needed"),
-            );
-        }
+        self.note_if_changed(
+            &path.key("assign"),
+            &text(&before.assign),
+            &text(&after.assign),
+            Some("other workers are needed"),
+        );
         for (key, one, other) in [
             ("title", &before.title, &after.title),
             ("description", &before.description, &after.description),
@@ -248,14 +258,13 @@ impl<'w> Comparison<'w> {
         ] {
             self.note(&path.key(key), &one, &other);
         }
-        let conditions = [skip_when(before), skip_when(after)];
-        if conditions[0] != conditions[1] {
-            let side = |value| Some(value).filter(|value: &&Value| !value.is_null());
-            let may = after.skip_when.as_ref().is_some_and(SkipWhen::may_hold);
-            let sides = (side(&conditions[0]), side(&conditions[1]));
-            let reason = may.then_some("it may be left out of runs that had it");
-            self.see(&path.key("skip_when"), sides, reason);
-        }
+        let may = after.skip_when.as_ref().is_some_and(SkipWhen::may_hold);
+        self.note_if_changed(
+            &path.key("skip_when"),
+            &skip_when(before),
+            &skip_when(after),
+            may.then_some("it may be left out of runs that had it"),
+        );
         self.note_kept(path, before, after);
         self.inputs(&path.key("inputs"), before, after);
         self.outputs(&path.key("outputs"), before, after);
@@ -276,8 +285,8 @@ impl<'w> Comparison<'w> {
         let Source::Trigger { key, pointer } = &input.source else {
             return None;
         };
-        let is_needed = input.required && input.default.is_none();
-        if is_needed && !self.needed.contains(&(key.as_str(), pointer.as_deref())) {
+        let is_new = !self.needed.contains(&(key.as_str(), pointer.as_deref()));
+        if is_new && input.needs_value() {
             return Some("runs that were started without it wait for it");
         }
         let declared = self.type_of(&self.types.1, input.type_.as_ref());
@@ -299,7 +308,7 @@ fn needed_of_trigger(workflow: &Workflow) -> HashSet<Place<'_>> {
         .filter(|phase| !may_be_skipped(phase))
         .flat_map(|phase| &phase.inputs);
     let needed = inputs.filter_map(|(_, input)| match &input.source {
-        Source::Trigger { key, pointer } if input.required && input.default.is_none() => {
+        Source::Trigger { key, pointer } if input.needs_value() => {
             Some((key.as_str(), pointer.as_deref()))
         }
         Source::Trigger { .. } | Source::Phase { .. } | Source::InitialState { .. } => None,

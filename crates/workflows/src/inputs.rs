@@ -166,7 +166,7 @@ fn input<'a>(
 
 /// Reports what can be seen now of a value that will not be there.
 fn check_presence(entry: &Entry, input: &Input, members: &Members<'_>, consumer: &Consumer<'_>) {
-    if !input.required || input.default.is_some() {
+    if !input.needs_value() {
         return;
     }
     let fault = |reason: String, suggestion: String| -> Fault {

@@ -6,10 +6,10 @@ use taskledger_domain::TaskId;
 use taskledger_domain::contract::Outputs;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::task::call::parse_tasks;
-use taskledger_domain::task::wiring::{InputFault, Wiring};
+use taskledger_domain::task::wiring::{InputFault, Wiring, split_source};
 
 use crate::limits;
-use crate::skip::Kept;
+use crate::skip::Plan;
 use crate::tasks::UnfitTrigger;
 use crate::workflow::{Phase, Workflow};
 
@@ -64,9 +64,9 @@ impl Workflow {
         if let Some(name) = outputs.keys().find(|name| !known(name)) {
             return Err(Unplayable::UnknownPhase(crate::node::short(name)));
         }
-        let kept = self.kept(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
-        let tasks = self.specifications(&kept, trigger)?;
-        let mut play = Play::new(self, &kept, tasks);
+        let plan = self.plan(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
+        let tasks = self.specifications(&plan, trigger)?;
+        let mut play = Play::new(self, &plan, tasks);
         while let Some(index) = play.ready.pop_first() {
             let given = match outputs.get(&self.phases[index].name) {
                 None => &[],
@@ -81,10 +81,10 @@ impl Workflow {
     /// Of each phase that is kept, with ids that count the tasks.
     fn specifications(
         &self,
-        kept: &Kept,
+        plan: &Plan,
         trigger: &Map<String, Value>,
     ) -> Result<Vec<Option<(TaskId, Specification)>>, Unplayable> {
-        let tasks = Value::Array(self.tasks_of(kept, trigger, None)?);
+        let tasks = Value::Array(self.tasks_of(plan, trigger, None)?);
         let list = parse_tasks(&tasks).map_err(|faults| {
             let first = faults.first();
             let first = first.map(|it| format!("{}: expected {}", it.reason, it.expected));
@@ -104,7 +104,7 @@ impl Workflow {
             .collect();
         // The first is the root.
         let mut ids = resolved.ids.into_iter().skip(1);
-        let found = kept.is_skipped.iter().map(|is_skipped| {
+        let found = plan.is_skipped.iter().map(|is_skipped| {
             let id = (!is_skipped).then(|| ids.next()).flatten()?;
             Some((id, by_id.remove(&id)?))
         });
@@ -142,29 +142,29 @@ struct Play<'w> {
 impl<'w> Play<'w> {
     fn new(
         workflow: &'w Workflow,
-        kept: &'w Kept,
+        plan: &'w Plan,
         tasks: Vec<Option<(TaskId, Specification)>>,
     ) -> Self {
         let count = workflow.phases.len();
         let mut dependents = vec![Vec::new(); count];
-        for (i, on) in kept.depends_on.iter().enumerate() {
+        for (i, on) in plan.depends_on.iter().enumerate() {
             on.iter().for_each(|on| dependents[*on].push(i));
         }
-        let waits: Vec<usize> = kept.depends_on.iter().map(Vec::len).collect();
+        let waits: Vec<usize> = plan.depends_on.iter().map(Vec::len).collect();
         let by_id = tasks.iter().enumerate();
         let by_id = by_id.filter_map(|(i, task)| Some((task.as_ref()?.0, i)));
-        let states = kept.is_skipped.iter().map(|is_skipped| match is_skipped {
+        let states = plan.is_skipped.iter().map(|is_skipped| match is_skipped {
             true => State::Skipped,
             false => State::Pending(None),
         });
-        let is_ready = |i: &usize| waits[*i] == 0 && !kept.is_skipped[*i];
+        let is_ready = |i: &usize| waits[*i] == 0 && !plan.is_skipped[*i];
         Self {
             workflow,
             by_id: by_id.collect(),
             states: states.collect(),
             ready: (0..count).filter(is_ready).collect(),
             waits,
-            depends_on: &kept.depends_on,
+            depends_on: &plan.depends_on,
             dependents,
             steps: Vec::new(),
             bytes_left: limits::PLAYED_BYTES_MAX,
@@ -264,10 +264,10 @@ impl<'w> Play<'w> {
 
     /// A reference with the name of the phase in place of its id.
     fn as_written(&self, text: &str) -> String {
-        let id = text.get(..36).and_then(|id| TaskId::parse(id).ok());
-        let index = id.and_then(|id| self.by_id.get(&id));
-        match index {
-            Some(index) => format!("{}{}", self.workflow.phases[*index].name, &text[36..]),
+        let source = split_source(text);
+        let found = source.and_then(|(id, rest)| Some((self.by_id.get(&id)?, rest)));
+        match found {
+            Some((index, rest)) => format!("{}{rest}", self.workflow.phases[*index].name),
             None => text.to_owned(),
         }
     }

@@ -81,7 +81,7 @@ impl SkipWhen {
 }
 
 /// Which phases are left out of a run, and what the others wait for.
-pub(crate) struct Kept {
+pub(crate) struct Plan {
     /// By phase.
     pub(crate) is_skipped: Vec<bool>,
     /// By phase: the phases that it waits for; in place of one that is left out, those that it would have waited for.
@@ -90,15 +90,15 @@ pub(crate) struct Kept {
 
 impl Workflow {
     /// All phases, whatever their conditions say.
-    pub(crate) fn all(&self) -> Kept {
-        Kept {
+    pub(crate) fn whole_plan(&self) -> Plan {
+        Plan {
             is_skipped: vec![false; self.phases.len()],
             depends_on: self.edges(),
         }
     }
 
     /// The phases of a run with this trigger; `None` when too many steps are needed to tell what they wait for.
-    pub(crate) fn kept(&self, trigger: &Map<String, Value>) -> Option<Kept> {
+    pub(crate) fn plan(&self, trigger: &Map<String, Value>) -> Option<Plan> {
         let holds = |phase: &Phase| {
             let condition = phase.skip_when.as_ref();
             condition.is_some_and(|it| it.holds(trigger, &phase.initial_state))
@@ -108,7 +108,7 @@ impl Workflow {
         if is_skipped.contains(&true) {
             depends_on = around(&depends_on, &is_skipped)?;
         }
-        Some(Kept {
+        Some(Plan {
             is_skipped,
             depends_on,
         })

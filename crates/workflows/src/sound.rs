@@ -11,7 +11,7 @@ use taskledger_domain::{PathSegment, Violation};
 /// Reports what the server would refuse in the tasks of a run, whatever its trigger is. Cost: O(size).
 pub(crate) fn check(workflow: &Workflow, faults: &Faults) {
     // What a trigger may be wrong about is known when there is one.
-    let Ok(tasks) = workflow.tasks_of(&workflow.all(), &Map::new(), None) else {
+    let Ok(tasks) = workflow.tasks_of(&workflow.whole_plan(), &Map::new(), None) else {
         return;
     };
     // The first task is the run.

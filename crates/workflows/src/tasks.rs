@@ -9,7 +9,7 @@ use taskledger_domain::task::RetryPolicy;
 
 use crate::fit;
 use crate::limits;
-use crate::skip::Kept;
+use crate::skip::Plan;
 use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 
@@ -66,7 +66,7 @@ pub enum UnfitTrigger {
 }
 
 impl Workflow {
-    /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it is
+    /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it is,
     /// its [`alias`] says. A static input whose value is there
     /// becomes a literal input; one that is absent or null gets its default; a required one without default stays in
     /// `schemas.wiring` as written, so that the claim names it. Cost: O(size of document and trigger), and of what
@@ -79,14 +79,14 @@ impl Workflow {
         trigger: &Map<String, Value>,
         user_id: Option<&str>,
     ) -> Result<Vec<Value>, UnfitTrigger> {
-        let kept = self.kept(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
-        self.tasks_of(&kept, trigger, user_id)
+        let plan = self.plan(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
+        self.tasks_of(&plan, trigger, user_id)
     }
 
     /// The root, then one task for each phase that is kept.
     pub(crate) fn tasks_of(
         &self,
-        kept: &Kept,
+        plan: &Plan,
         trigger: &Map<String, Value>,
         user_id: Option<&str>,
     ) -> Result<Vec<Value>, UnfitTrigger> {
@@ -96,7 +96,7 @@ impl Workflow {
         }
         let names = self.phases.iter().enumerate();
         let names = names.map(|(i, phase)| (phase.name.as_str(), i)).collect();
-        let upstream = Upstream { names, kept };
+        let upstream = Upstream { names, plan };
         let (types, _) = Named::of(self.types.as_ref());
         let mut left = Left {
             bytes: limits::REPEATED_BYTES_MAX,
@@ -105,11 +105,11 @@ impl Workflow {
         let mut tasks = Vec::with_capacity(self.phases.len() + 1);
         tasks.push(root);
         for (i, phase) in self.phases.iter().enumerate() {
-            if kept.is_skipped[i] {
+            if plan.is_skipped[i] {
                 continue;
             }
             let wired = Wired::of(phase, trigger, &upstream, &types, &mut left)?;
-            tasks.push(self.task(phase, alias(i), wired, &kept.depends_on[i]));
+            tasks.push(self.task(phase, alias(i), wired, &plan.depends_on[i]));
         }
         Ok(tasks)
     }
@@ -160,7 +160,7 @@ impl Workflow {
 /// The phases that inputs name.
 struct Upstream<'w> {
     names: HashMap<&'w str, usize>,
-    kept: &'w Kept,
+    plan: &'w Plan,
 }
 
 /// What the tasks of a run may still take.
@@ -192,9 +192,9 @@ impl Wired {
         for (key, input) in &phase.inputs {
             let value = match &input.source {
                 Source::Phase { phase: from, .. }
-                    if upstream.kept.is_skipped[upstream.names[from.as_str()]] =>
+                    if upstream.plan.is_skipped[upstream.names[from.as_str()]] =>
                 {
-                    if input.required && input.default.is_none() {
+                    if input.needs_value() {
                         return Err(UnfitTrigger::Skipped {
                             phase: phase.name.clone(),
                             key: key.clone(),

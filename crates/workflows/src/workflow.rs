@@ -124,6 +124,14 @@ pub struct Input {
     pub type_: Option<Value>,
 }
 
+impl Input {
+    /// Whether the phase cannot begin while the reference has no value.
+    #[must_use]
+    pub const fn needs_value(&self) -> bool {
+        self.required && self.default.is_none()
+    }
+}
+
 /// When a failed attempt is followed by another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {

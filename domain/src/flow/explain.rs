@@ -41,13 +41,31 @@ pub struct TaskRef {
 /// The beginning of a list, and how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed<T> {
-    /// At most [`LISTED_MAX`].
+    /// At most [`LISTED_MAX`], unless whoever lists says otherwise.
     pub items: Vec<T>,
     /// Those left out.
     pub more: usize,
 }
 
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            more: 0,
+        }
+    }
+}
+
 impl<T> Listed<T> {
+    /// Adds one, if there is room among so many.
+    pub(super) fn add(&mut self, max: usize, item: impl FnOnce() -> T) {
+        if self.items.len() < max {
+            self.items.push(item());
+        } else {
+            self.more += 1;
+        }
+    }
+
     fn of(mut all: impl Iterator<Item = T>) -> Self {
         let items = all.by_ref().take(LISTED_MAX).collect();
         Self {

@@ -31,7 +31,7 @@ pub use event::{
     TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
     TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
-pub use overview::{Counts, Few, OVERVIEW_LISTED_MAX, Overview};
+pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
 pub use refusal::{
     ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, ParentFault, ReferenceAt,

@@ -2,7 +2,7 @@
 
 use super::Capacity;
 use super::dialogues::Waits;
-use super::explain::TaskRef;
+use super::explain::{Listed, TaskRef};
 use super::lines::Standing;
 use super::state::{Flow, NONE};
 use crate::task::{Progress, Status};
@@ -22,9 +22,9 @@ pub struct Overview {
     /// Everything below it, by status; of the pending ones, those that only a slot or a worker is missing to are ready.
     pub counts: Counts,
     /// Those that wait for a person, in the order of the tree.
-    pub suspended: Few<(TaskRef, Waits)>,
+    pub suspended: Listed<(TaskRef, Waits)>,
     /// Those whose turn it is and that no worker may claim, with the references that have no value.
-    pub lacking: Few<(TaskRef, Vec<String>)>,
+    pub lacking: Listed<(TaskRef, Vec<String>)>,
 }
 
 /// Tasks by what has become of them.
@@ -48,32 +48,6 @@ pub struct Counts {
     pub cancelled: usize,
 }
 
-/// The beginning of a list, and how many more there are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Few<T> {
-    /// At most [`OVERVIEW_LISTED_MAX`].
-    pub items: Vec<T>,
-    /// Those left out.
-    pub more: usize,
-}
-
-impl<T> Few<T> {
-    const fn new() -> Self {
-        Self {
-            items: Vec::new(),
-            more: 0,
-        }
-    }
-
-    fn add(&mut self, item: impl FnOnce() -> T) {
-        if self.items.len() < OVERVIEW_LISTED_MAX {
-            self.items.push(item());
-        } else {
-            self.more += 1;
-        }
-    }
-}
-
 impl Flow {
     /// What is below a live task; `None` for any other id. Cost: O(subtree).
     #[must_use]
@@ -88,8 +62,8 @@ impl Flow {
             task: self.task_ref(root),
             progress: self.progress_of(root),
             counts: Counts::default(),
-            suspended: Few::new(),
-            lacking: Few::new(),
+            suspended: Listed::default(),
+            lacking: Listed::default(),
         };
         // The first is the root.
         for i in self.subtree(root).into_iter().skip(1) {
@@ -112,7 +86,7 @@ impl Flow {
                 }
                 if task.lacking && self.standing(task.line(), capacity) == Standing::Remote {
                     let refs = || (self.task_ref(i), self.unresolvable(task.id));
-                    overview.lacking.add(refs);
+                    overview.lacking.add(OVERVIEW_LISTED_MAX, refs);
                 } else {
                     counts.ready += 1;
                 }
@@ -121,7 +95,8 @@ impl Flow {
                 counts.in_progress += 1;
                 if let Some(waits) = self.waits(task.id) {
                     counts.suspended += 1;
-                    overview.suspended.add(|| (self.task_ref(i), waits));
+                    let one = || (self.task_ref(i), waits);
+                    overview.suspended.add(OVERVIEW_LISTED_MAX, one);
                 }
             }
             Status::Completed => counts.completed += 1,

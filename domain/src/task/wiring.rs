@@ -336,6 +336,13 @@ pub fn is_wired(specification: &Specification) -> bool {
     })
 }
 
+/// The task that a stored reference begins with, and what stands behind its id; `None` for any other text.
+#[must_use]
+pub fn split_source(text: &str) -> Option<(TaskId, &str)> {
+    let (id, rest) = text.split_at_checked(ID_CHARS)?;
+    Some((TaskId::parse(id).ok()?, rest))
+}
+
 /// What a stored reference names: its first reading, by id.
 fn reference(text: &str) -> Option<(TaskId, Place)> {
     let (name, place) = readings(text).next()?;

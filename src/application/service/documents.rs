@@ -30,7 +30,7 @@ impl Service {
     ) -> Result<Result<SavedWorkflow, UnfitWorkflow>, Error> {
         self.admit(context, UseCase::SaveWorkflow)?;
         let owner = owner_for(context, owner)?;
-        let text = match &document {
+        let (form, text) = match &document {
             Document::Text(text) => (Form::Text, Arc::<str>::from(text.as_str())),
             Document::Json(value) => (Form::Json, Arc::from(value.to_string())),
         };
@@ -42,8 +42,8 @@ impl Service {
             name: Arc::from(workflow.name.as_str()),
             info_version: Arc::from(workflow.version.as_str()),
             hash: Arc::from(workflow.hash.as_str()),
-            form: text.0,
-            text: text.1,
+            form,
+            text,
             by: context.caller.actor().clone(),
             at: self.app.clock.now(),
         };
@@ -51,17 +51,23 @@ impl Service {
             Ok(saved) => saved,
             Err(refusal) => return Ok(Err(UnfitWorkflow::NoRoom(refusal))),
         };
-        let before = self
-            .before(&owner, &new.name, saved.version.version)
-            .await?;
+        let before = match saved.is_new {
+            true => saved.previous,
+            false => {
+                let newest = saved.version.version;
+                self.before(&owner, &new.name, newest).await?
+            }
+        };
+        let not_acted_on = workflow.not_acted_on.clone();
         let diff = match before {
             None => None,
             Some(before) => {
                 let version = (Some(before), "name");
                 let before = self.kept_workflow(&owner, &new.name, version).await?;
-                let now = workflow.clone();
                 match before {
-                    Ok((_, before)) => Some(blocking(move || before.workflow.diff(&now)).await?),
+                    Ok((_, before)) => {
+                        Some(blocking(move || before.workflow.diff(&workflow)).await?)
+                    }
                     // It was deleted meanwhile, or has faults that an earlier release did not know.
                     Err(_) => None,
                 }
@@ -72,24 +78,40 @@ impl Service {
             is_new: saved.is_new,
             diff,
             warnings,
-            not_acted_on: workflow.not_acted_on,
+            not_acted_on,
         }))
     }
 
-    /// A version of a document that is kept, the newest unless one is asked for; `None` if it is not kept.
+    /// A version of a document that is kept, the newest unless one is asked for.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`Error`]; inside, that it is not kept.
     pub async fn kept_document(
         &self,
         context: &Context,
         kept: Kept,
         version: Option<u32>,
-    ) -> Result<Option<KeptDocument>, Error> {
+    ) -> Result<Result<KeptDocument, UnfitWorkflow>, Error> {
         self.admit(context, UseCase::GetWorkflow)?;
         let owner = owner_for(context, kept.owner)?;
-        let found = self.documents.document(&owner, &kept.name, version).await?;
-        found.map(shown).transpose()
+        let version = (version, "version");
+        self.found_document(&owner, &kept.name, version).await
+    }
+
+    /// A document that is kept; the version, if one is asked for, is that of a member of this name.
+    async fn found_document(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+        (version, member): (Option<u32>, &'static str),
+    ) -> Result<Result<KeptDocument, UnfitWorkflow>, Error> {
+        match self.documents.document(owner, name, version).await? {
+            Some(found) => shown(found).map(Ok),
+            None => {
+                let member = version.map_or("name", |_| member);
+                Ok(Err(UnfitWorkflow::Absent(member)))
+            }
+        }
     }
 
     /// The newest versions of the documents of an owner, by name, at most `limit` of those behind `after`.
@@ -247,13 +269,13 @@ impl Service {
         &self,
         owner: &Owner,
         name: &Arc<str>,
-        (version, member): (Option<u32>, &'static str),
+        version: (Option<u32>, &'static str),
     ) -> Result<Result<(u32, Read), UnfitWorkflow>, Error> {
-        let Some(found) = self.documents.document(owner, name, version).await? else {
-            let member = version.map_or("name", |_| member);
-            return Ok(Err(UnfitWorkflow::Absent(member)));
-        };
-        let KeptDocument { version, document } = shown(found)?;
+        let KeptDocument { version, document } =
+            match self.found_document(owner, name, version).await? {
+                Ok(found) => found,
+                Err(unfit) => return Ok(Err(unfit)),
+            };
         // What was saved had no faults, as far as the release of that time knew.
         let read = read(document, false).await?;
         Ok(match read {

@@ -1,8 +1,8 @@
 //! `taskledger workflows save`, `list`, `show`, `versions`, `diff`, `delete` and `progress`: calls to a server.
 
-use super::{text_of, told};
+use super::{tell, text_of};
 use crate::cli::output::{Output, counted, member, printable, table};
-use crate::cli::tasks::{Params, Request};
+use crate::cli::tasks::Params;
 use crate::cli::{Api, CliError, Remote};
 use serde_json::Value;
 use std::io;
@@ -118,16 +118,11 @@ async fn answered(
     show: fn(&Value, &mut Output) -> io::Result<()>,
     out: &mut Output,
 ) -> Result<Value, CliError> {
-    let request = Request {
-        method,
-        params: params.build(),
-        show,
-    };
-    let result = remote.api()?.call(request.method, request.params).await?;
+    let result = remote.api()?.call(method, params.build()).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        (request.show)(&result, out)?;
+        show(&result, out)?;
     }
     Ok(result)
 }
@@ -136,7 +131,7 @@ pub(super) async fn save(args: Save, out: &mut Output) -> Result<ExitCode, CliEr
     let text = text_of(&args.document.file)?;
     let report = read(&text, args.document.strict);
     if report.workflow.is_none() && !out.is_json() {
-        told(&report, &args.document.file, &text, out)?;
+        tell(&report, &args.document.file, &text, out)?;
         return Ok(ExitCode::FAILURE);
     }
     let params = Params::default()

@@ -47,19 +47,15 @@ impl Comparison<'_> {
 
     fn input(&mut self, path: &Path, before: &Input, after: &Input) {
         let references = [before, after].map(|it| Value::from(it.reference.as_str()));
-        if references[0] != references[1] {
-            let need = self.new_need(after);
-            let sides = (Some(&references[0]), Some(&references[1]));
-            self.see(&path.key("from"), sides, need);
-        }
+        let need = self.new_need(after);
+        self.note_if_changed(&path.key("from"), &references[0], &references[1], need);
         let defaults = [before, after].map(|it| it.default.clone().unwrap_or_default());
         self.note(&path.key("default"), &defaults[0], &defaults[1]);
         let is_sure = |it: &Input| it.required || it.default.is_some();
-        let can_wait = |it: &Input| it.required && it.default.is_none();
         if before.required != after.required {
             let reason = if is_sure(before) && !is_sure(after) {
                 Some("workers may not get it")
-            } else if can_wait(after) {
+            } else if after.needs_value() {
                 Some("runs in which it is absent wait for it")
             } else {
                 None

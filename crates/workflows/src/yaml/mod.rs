@@ -77,13 +77,11 @@ fn line(text: &str, at: At) -> &str {
     text.lines().nth(at.line as usize - 1).unwrap_or_default()
 }
 
-/// The first character that no YAML text may have. spec: YAML 1.2.2, 5.1
+/// The first character that no document may have: a C0 control other than tab and line ends. YAML would have the
+/// others escaped, but a JSON text may hold them in its strings, and JSON is YAML. spec: YAML 1.2.2, 5.1
 fn unprintable(text: &str) -> Option<(At, char)> {
-    let is_printable = |c: char| {
-        matches!(c, '\t' | '\n' | '\r' | '\u{85}')
-            || !(c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}'))
-    };
-    let (index, c) = text.char_indices().find(|(_, c)| !is_printable(*c))?;
+    let refused = |c: char| c < ' ' && !matches!(c, '\t' | '\n' | '\r');
+    let (index, c) = text.char_indices().find(|(_, c)| refused(*c))?;
     let before = &text[..index];
     // A line ends with LF, CR, or both, as the parser counts.
     let breaks = before.replace("\r\n", "\n");

@@ -235,6 +235,10 @@ fn odd_characters_are_read_or_refused_by_name() {
     assert!(
         refused("a: b\r\nc: \u{7}\n").contains("2:4 : YAML does not allow the character U+0007")
     );
+    for c in ['\u{7f}', '\u{80}', '\u{9f}', '\u{fffe}', '\u{ffff}'] {
+        let text = document(&format!("  a: {{assign: \"x{c}\"}}\n"));
+        assert_eq!(sound(&text).phases[0].assign, format!("x{c}"));
+    }
     let names = "  \"a\\u0000b\": {assign: x}\n  \"e\\u0301\": {assign: x}\n  é: {assign: x}\n";
     let told = errors(&read(&document(names), false));
     assert_eq!(

@@ -171,11 +171,8 @@ async fn saved(service: &Service, call: &Call) -> Answer {
 
 async fn kept(service: &Service, call: &Call) -> Answer {
     let p = get::Params::read(&call.params)?;
-    let member = p.version.map_or("name", |_| "version");
     let found = service.kept_document(&call.context, p.kept, p.version);
-    let found = answer(service, found.await)?.ok_or(UnfitWorkflow::Absent(member));
-    let found = found.map_err(|unfit| refusals::unfit_workflow(&unfit))?;
-    Ok(replies::kept_workflow(&found))
+    Ok(replies::kept_workflow(&fit(service, found.await)?))
 }
 
 async fn names(service: &Service, call: &Call) -> Answer {

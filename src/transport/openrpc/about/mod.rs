@@ -40,6 +40,29 @@ pub struct About {
     pub examples: Vec<Example>,
 }
 
+impl About {
+    /// What is said of a method with one example, on a server as it was set up.
+    fn with_example(
+        (result, schema): (&'static str, Value),
+        description: &'static str,
+        errors: &'static [ErrorKind],
+        (name, params, shown): (&'static str, Value, Value),
+    ) -> Self {
+        Self {
+            description,
+            result,
+            schema,
+            errors,
+            examples: vec![Example {
+                name,
+                description: "On a server as it was set up.",
+                params,
+                result: shown,
+            }],
+        }
+    }
+}
+
 /// A call and its answer.
 #[derive(Debug, Clone)]
 pub struct Example {

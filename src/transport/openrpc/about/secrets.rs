@@ -1,7 +1,7 @@
 //! The methods that keep secrets for tasks.
 
 use super::super::schemas::object;
-use super::{About, Example};
+use super::About;
 use serde_json::{Value, json};
 use taskledger_auth::SecretName;
 
@@ -25,20 +25,9 @@ fn about(
     description: &'static str,
     result: &'static str,
     schema: Value,
-    (name, params, shown): (&'static str, Value, Value),
+    example: (&'static str, Value, Value),
 ) -> About {
-    About {
-        description,
-        result,
-        schema,
-        errors: &[],
-        examples: vec![Example {
-            name,
-            description: "On a server as it was set up.",
-            params,
-            result: shown,
-        }],
-    }
+    About::with_example((result, schema), description, &[], example)
 }
 
 /// `secrets.set`.

@@ -1,7 +1,7 @@
 //! The methods that say who may do what, and who did.
 
 use super::super::schemas::{object, with_optional};
-use super::{About, Example};
+use super::About;
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
 use taskledger_auth::{Action, Outcome, Scope};
@@ -104,20 +104,9 @@ fn about(
     result: &'static str,
     schema: Value,
     errors: &'static [ErrorKind],
-    (name, params, shown): (&'static str, Value, Value),
+    example: (&'static str, Value, Value),
 ) -> About {
-    About {
-        description,
-        result,
-        schema,
-        errors,
-        examples: vec![Example {
-            name,
-            description: "On a server as it was set up.",
-            params,
-            result: shown,
-        }],
-    }
+    About::with_example((result, schema), description, errors, example)
 }
 
 /// What stands for a secret in the examples.

@@ -1,7 +1,7 @@
 //! The methods that send what happens to addresses of others.
 
 use super::super::schemas::{at, object, with_optional};
-use super::{About, Example};
+use super::About;
 use crate::application::api::webhooks::DeliveryState;
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
@@ -152,20 +152,9 @@ fn about(
     result: &'static str,
     schema: Value,
     errors: &'static [ErrorKind],
-    (name, params, shown): (&'static str, Value, Value),
+    example: (&'static str, Value, Value),
 ) -> About {
-    About {
-        description,
-        result,
-        schema,
-        errors,
-        examples: vec![Example {
-            name,
-            description: "On a server as it was set up.",
-            params,
-            result: shown,
-        }],
-    }
+    About::with_example((result, schema), description, errors, example)
 }
 
 /// `webhooks.create`.

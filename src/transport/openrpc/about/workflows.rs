@@ -188,22 +188,11 @@ fn merged(mut one: Value, other: Value) -> Value {
 /// What is said of a method with one example.
 fn about(
     description: &'static str,
-    (result, schema): (&'static str, Value),
+    result: (&'static str, Value),
     errors: &'static [ErrorKind],
-    (name, params, shown): (&'static str, Value, Value),
+    example: (&'static str, Value, Value),
 ) -> About {
-    About {
-        description,
-        result,
-        schema,
-        errors,
-        examples: vec![Example {
-            name,
-            description: "On a server as it was set up.",
-            params,
-            result: shown,
-        }],
-    }
+    About::with_example(result, description, errors, example)
 }
 
 /// `workflows.dry_run`.
