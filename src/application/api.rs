@@ -33,7 +33,8 @@ pub use super::service::{Access, HasAccess};
 pub use crate::sealing::Secret;
 pub use auth::{AuditPage, TokenPage};
 pub use replies::{
-    Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, TaskIds,
+    Copied, Created, DroppedDependency, Explained, HistoryPage, NamedRejection, Reply, Started,
+    TaskIds,
 };
 pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 pub use system::{

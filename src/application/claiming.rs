@@ -9,6 +9,7 @@ use super::guard::Guard;
 use super::leasing;
 use super::offers::{Ask, Reservation, Told, Waiting};
 use super::sending::metadata;
+use super::task_names::TaskNames;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -309,6 +310,7 @@ impl App {
             Err(Error::UnresolvableInputs { task, refs, .. }) => {
                 let (name, _) = self.declared((flow, task), |_| true).await?;
                 let name = Some(name);
+                let refs = TaskNames::new(self, flow).all_readable(&refs).await?;
                 Err(Error::UnresolvableInputs { task, name, refs })
             }
             Err(Error::Refused(refused))

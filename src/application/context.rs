@@ -65,6 +65,17 @@ impl Context {
         }
         context
     }
+
+    /// The same caller, whose key is one of this method, whatever request the call becomes. For requests that are
+    /// carried out by the node that they came to: other nodes are not told of it.
+    #[must_use]
+    pub(super) fn keyed_as(&self, method: &'static str) -> Self {
+        let mut context = self.clone();
+        if let Some(idempotency) = &mut context.idempotency {
+            idempotency.method = Some(method);
+        }
+        context
+    }
 }
 
 /// The caller's promise that calls with the same key are one call.
@@ -75,6 +86,8 @@ pub struct Idempotency {
     /// The fingerprint that the JSON-RPC door took of such a call before records had a version, by which its records
     /// are compared; they are kept for a day. Absent for calls through other doors.
     pub call_fingerprint: Option<Arc<str>>,
+    /// For a method whose calls become requests of different kinds: what its keys are kept under in place of the kind.
+    method: Option<&'static str>,
     /// Two requests with the same key are the same request if and only if this is equal. Set by
     /// `Service` from the typed request.
     fingerprint: Option<Arc<str>>,
@@ -87,6 +100,7 @@ impl Idempotency {
         Self {
             key,
             call_fingerprint: None,
+            method: None,
             fingerprint: None,
         }
     }
@@ -97,8 +111,15 @@ impl Idempotency {
         Self {
             key,
             call_fingerprint: None,
+            method: None,
             fingerprint: Some(fingerprint),
         }
+    }
+
+    /// The method whose keys are kept apart from those of other requests of the same kind.
+    #[must_use]
+    pub(super) const fn method(&self) -> Option<&'static str> {
+        self.method
     }
 
     /// The fingerprint of the request.

@@ -93,7 +93,7 @@ pub enum Error {
         task: TaskId,
         /// Its name, once it is known.
         name: Option<Arc<str>>,
-        /// The references, as they are stored.
+        /// The references, with names of tasks once they are known.
         refs: Vec<String>,
     },
     /// A task that was claimed is wired to a result that waits for a person.

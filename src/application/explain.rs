@@ -15,6 +15,7 @@ use super::lineage::Origin;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;
+use super::task_names::TaskNames;
 pub use facts::{Facts, TaskEnd, TaskOutcome};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -46,9 +47,10 @@ impl App {
             Some((explanation, state.owner().map(Arc::<str>::from)))
         };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
-        let Some((explanation, owner)) = found else {
+        let Some((mut explanation, owner)) = found else {
             return Err(self.missing(context, Argument::Task, task, flow).await);
         };
+        self.name_references(flow, &mut explanation).await?;
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
         let last_run = self.last_run(&explanation).await?;
@@ -67,6 +69,20 @@ impl App {
             workers,
             lineage,
         })
+    }
+
+    /// Puts names of tasks in place of ids into the references that have no value.
+    async fn name_references(
+        &self,
+        flow: FlowId,
+        explanation: &mut Explanation,
+    ) -> Result<(), Error> {
+        for reason in &mut explanation.reasons {
+            if let Reason::LacksInputs { refs, .. } = reason {
+                *refs = TaskNames::new(self, flow).all_readable(refs).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The attempts that the explanation knows of: later ones belong to a later state.
@@ -228,8 +244,7 @@ impl App {
 }
 
 impl App {
-    /// The name of a task that may be of any flow; `None` when it was deleted meanwhile.
-    /// The name of a task, as it is now.
+    /// The name of a task that may be of any flow, as it is now; `None` when it was deleted.
     pub(super) async fn name_of(&self, task: TaskId) -> Result<Option<Arc<str>>, Error> {
         if let Some(name) = self.rows.name_of(task) {
             return Ok(Some(name));

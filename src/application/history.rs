@@ -13,12 +13,13 @@ pub use cursor::Cursor;
 pub use event_type::EventType;
 
 use super::App;
-use super::api::HistoryPage;
+use super::api::{HistoryPage, NamedRejection};
 use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
+use super::task_names::TaskNames;
 use crate::store::PIECE_EVENTS_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -89,6 +90,7 @@ impl App {
                         root: flow.root(),
                         events: Vec::new(),
                         lineages: HashMap::new(),
+                        rejections: HashMap::new(),
                         next: Some(next),
                     });
                 }
@@ -123,13 +125,41 @@ impl App {
         });
         let lineages = self.lineages(flow, starts.collect()).await?;
         let lineages = lineages.into_iter();
+        let rejections = self.rejections(flow, &events).await?;
         Ok(HistoryPage {
             task: query.task,
             root: flow.root(),
             events,
             lineages: lineages.map(|((_, at), it)| (at, it)).collect(),
+            rejections,
             next,
         })
+    }
+
+    /// The refused claims and results among the events of a flow, with names.
+    async fn rejections(
+        &self,
+        flow: FlowId,
+        events: &[Arc<Recorded>],
+    ) -> Result<HashMap<Version, NamedRejection>, Error> {
+        let mut names = TaskNames::new(self, flow);
+        let mut found = HashMap::new();
+        for recorded in events {
+            let (task, refs): (_, &[String]) = if let Event::TaskClaimRejected(e) = &*recorded.event
+            {
+                (e.task_id, &e.unresolvable_refs)
+            } else if let Event::TaskCompletionRejected(e) = &*recorded.event {
+                (e.task_id, &[])
+            } else {
+                continue;
+            };
+            let rejection = NamedRejection {
+                name: names.of(task).await?,
+                refs: names.all_readable(refs).await?,
+            };
+            found.insert(recorded.version, rejection);
+        }
+        Ok(found)
     }
 
     /// What must be known of a task to recognise the events that concern it. Its creation is looked

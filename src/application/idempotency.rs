@@ -35,7 +35,7 @@ pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
 /// A use case that is asked for under an idempotency key.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// What it claims: tenant and caller, use case and the caller's key.
+    /// What it claims: tenant and caller, use case or method, and the caller's key.
     pub claimed: Arc<str>,
     /// Under what earlier builds claimed it, if that was in the name of a user whom the body names.
     former: Option<Arc<str>>,
@@ -55,9 +55,10 @@ impl Key {
             // Not the credential: a retry with the token that replaced another is the same call.
             Kind::User | Kind::Service => format!("{}/{}", caller.tenant(), caller.actor()).into(),
         };
+        let method = idempotency.method().unwrap_or(use_case.as_str());
         Some(Self {
-            claimed: claimed(&scope, use_case, &idempotency.key),
-            former: user.map(|user| claimed(user, use_case, &idempotency.key)),
+            claimed: claimed(&scope, method, &idempotency.key),
+            former: user.map(|user| claimed(user, method, &idempotency.key)),
             use_case,
             idempotency,
         })
@@ -179,11 +180,10 @@ fn unreadable(error: &dyn fmt::Display) -> Error {
 }
 
 /// What a key claims.
-fn claimed(caller: &str, use_case: UseCase, key: &str) -> Arc<str> {
+fn claimed(caller: &str, method: &str, key: &str) -> Arc<str> {
     // The length keeps apart what a caller or a key with the separator in it could mix up.
-    let name = use_case.as_str();
     let length = caller.len();
-    Arc::from(format!("{length}:{caller}\u{1f}{name}\u{1f}{key}"))
+    Arc::from(format!("{length}:{caller}\u{1f}{method}\u{1f}{key}"))
 }
 
 #[cfg(test)]

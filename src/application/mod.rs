@@ -61,6 +61,7 @@ mod siblings;
 pub mod slots;
 mod stream_reader;
 mod suspending;
+mod task_names;
 mod ticketing;
 mod timers;
 mod validation;

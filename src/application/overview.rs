@@ -2,19 +2,15 @@
 
 use super::App;
 use super::api::RunProgress;
-use super::api::workflows::{LackingPhase, SuspendedPhase};
+use super::api::workflows::{LackingPhase, RunOf, SuspendedPhase};
 use super::context::Context;
 use super::error::Error;
 use super::guard::sees;
+use super::queries::Consistency;
 use super::sending::engine_metadata;
-use std::collections::HashMap;
-use std::sync::Arc;
-use taskledger_domain::TaskId;
+use super::task_names::TaskNames;
 use taskledger_domain::flow::Argument;
-use taskledger_domain::task::wiring::split_source;
-
-/// Names of tasks that one answer looks up; further ones are shown by their ids.
-const NAMES_MAX: usize = 1_000;
+use taskledger_domain::{Payload, TaskId};
 
 impl App {
     /// How far everything below a task has come. Cost: O(tasks below it), in the flow's turn, and a look-up for each
@@ -34,10 +30,7 @@ impl App {
         let Some(overview) = found else {
             return Err(self.missing(context, Argument::Root, task, flow).await);
         };
-        let mut names = Names {
-            app: self,
-            known: HashMap::new(),
-        };
+        let mut names = TaskNames::new(self, flow);
         let mut suspended = Vec::with_capacity(overview.suspended.items.len());
         for (task, waits) in overview.suspended.items {
             suspended.push(SuspendedPhase {
@@ -48,14 +41,10 @@ impl App {
         }
         let mut lacking = Vec::with_capacity(overview.lacking.items.len());
         for (task, stored) in overview.lacking.items {
-            let mut refs = Vec::with_capacity(stored.len());
-            for reference in stored {
-                refs.push(names.readable(reference).await?);
-            }
             lacking.push(LackingPhase {
                 task: task.id,
                 name: names.of(task.id).await?,
-                refs,
+                refs: names.all_readable(&stored).await?,
             });
         }
         Ok(RunProgress {
@@ -67,37 +56,14 @@ impl App {
             more_suspended: overview.suspended.more,
             lacking,
             more_lacking: overview.lacking.more,
+            run_of: self.run_of(context, task).await?,
         })
     }
-}
 
-/// Names of tasks, each looked up once.
-struct Names<'a> {
-    app: &'a App,
-    known: HashMap<TaskId, Option<Arc<str>>>,
-}
-
-impl Names<'_> {
-    async fn of(&mut self, task: TaskId) -> Result<Option<Arc<str>>, Error> {
-        if let Some(known) = self.known.get(&task) {
-            return Ok(known.clone());
-        }
-        if self.known.len() >= NAMES_MAX {
-            return Ok(None);
-        }
-        let name = self.app.name_of(task).await?;
-        self.known.insert(task, name.clone());
-        Ok(name)
-    }
-
-    /// A stored reference with the name of the task in place of its id.
-    async fn readable(&mut self, stored: String) -> Result<String, Error> {
-        let Some((task, rest)) = split_source(&stored) else {
-            return Ok(stored);
-        };
-        Ok(match self.of(task).await? {
-            Some(name) => format!("{name}{rest}"),
-            None => stored,
-        })
+    /// The document of which a task is a run.
+    async fn run_of(&self, context: &Context, task: TaskId) -> Result<Option<RunOf>, Error> {
+        let view = self.get(context, task, Consistency::Strong).await?;
+        let params = view.row.params.as_ref().map(Payload::to_map);
+        Ok(params.and_then(|params| RunOf::read(&params)))
     }
 }

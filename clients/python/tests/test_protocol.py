@@ -97,6 +97,7 @@ class Answers(unittest.TestCase):
             (-31010, {"reason": "lost"}, 200, taskledger.LeaseNotHeld),
             (-31011, {"suspension_id": None}, 200, taskledger.NotSuspended),
             (-31012, {}, 200, taskledger.WorkflowNotFound),
+            (-31013, {"version": 2}, 200, taskledger.WorkflowChanged),
             (-31021, {"invalid_refs": ["a.b"]}, 200, taskledger.InputWiringError),
             (-31022, {"unresolvable_refs": ["a.b"]}, 200, taskledger.UnresolvableInputError),
             (-31024, {"missing_keys": ["n"]}, 200, taskledger.MissingOutputError),

@@ -111,7 +111,14 @@ class Clients(OnServer):
         run = client.workflows_run("Saved", version=1, trigger={"q": 1})
         self.assertEqual(run["version"], 1)
         self.assertEqual(client.workflows_progress(run["root_task_id"])["counts"]["total"], 1)
-        self.assertTrue(client.workflows_delete("Saved"))
+        of = client.workflows_progress(run["root_task_id"])["workflow"]
+        self.assertEqual((of["name"], of["saved_version"]), ("Saved", 1))
+        with self.assertRaises(taskledger.WorkflowChanged) as raised:
+            client.workflows_delete("Saved", expected_version=1)
+        self.assertEqual(raised.exception.version, 2)
+        with self.assertRaises(taskledger.WorkflowChanged):
+            client.workflows_save(document, expected_version=0)
+        self.assertTrue(client.workflows_delete("Saved", expected_version=2))
         events = [each["event"] for each in client.workflows_versions("Saved", page_size=1)]
         self.assertEqual(events, ["deleted", "saved", "saved"])
         with self.assertRaises(taskledger.WorkflowNotFound):

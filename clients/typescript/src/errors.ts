@@ -121,6 +121,14 @@ export class NotSuspendedError extends RpcError {
 /** -31012: no such saved workflow or version, or not for this caller. */
 export class WorkflowNotFoundError extends RpcError {}
 
+/** -31013: the newest version of a saved workflow is not the expected one; nothing was changed. */
+export class WorkflowChangedError extends RpcError {
+  /** The newest version, if one is kept. */
+  get version(): number | undefined {
+    return (this.data["version"] as number | null | undefined) ?? undefined;
+  }
+}
+
 /** An error of RFC-0024: what a task declares of its inputs and outputs was not kept. */
 export class ContractError extends RpcError {
   /** The task. */
@@ -197,6 +205,7 @@ const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: Err
     [-31010, LeaseNotHeldError],
     [-31011, NotSuspendedError],
     [-31012, WorkflowNotFoundError],
+    [-31013, WorkflowChangedError],
     [-31021, InputWiringError],
     [-31022, UnresolvableInputError],
     [-31023, UpstreamIntentSuspendedError],

@@ -152,6 +152,11 @@ export interface WorkflowProgress {
     message: string;
   }[];
   more_unresolvable: number;
+  /** The document, if the task is a run of one; as the members below. */
+  workflow?: { name: string; version: string; hash: string; saved_version: number | null };
+  /** Phases of the document that were left out, at most 100. */
+  skipped_phases?: string[];
+  more_skipped?: number;
 }
 
 /** Checks, saves and runs workflow documents. */
@@ -191,8 +196,16 @@ export class WorkflowsClient {
     return this.#client.call("workflows.create", { document, ...more }, options);
   }
 
-  /** Keeps a document as the newest version of its name; one that is equal to the newest is kept already. */
-  save(document: WorkflowDocument, more: WorkflowOwner & { strict?: boolean } = {}, options?: CallOptions): Promise<SavedWorkflow> {
+  /**
+   * Keeps a document as the newest version of its name; one that is equal to the newest is kept already.
+   * `expected_version`: the newest version so far, 0 for none.
+   * @throws WorkflowChangedError if another version is the newest.
+   */
+  save(
+    document: WorkflowDocument,
+    more: WorkflowOwner & { strict?: boolean; expected_version?: number } = {},
+    options?: CallOptions,
+  ): Promise<SavedWorkflow> {
     return this.#client.call("workflows.save", { document, ...more }, options);
   }
 
@@ -243,8 +256,11 @@ export class WorkflowsClient {
     return this.#client.call("workflows.diff", { name, ...more }, options);
   }
 
-  /** Deletes all versions of a document. Runs of it go on. */
-  delete(name: string, more: WorkflowOwner = {}, options?: CallOptions): Promise<{ deleted: boolean }> {
+  /**
+   * Deletes all versions of a document. Runs of it go on.
+   * @throws WorkflowChangedError if the newest version is not `expected_version`.
+   */
+  delete(name: string, more: WorkflowOwner & { expected_version?: number } = {}, options?: CallOptions): Promise<{ deleted: boolean }> {
     return this.#client.call("workflows.delete", { name, ...more }, options);
   }
 

@@ -1,7 +1,7 @@
 // The client against the real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { AlreadyExecutingError, Client, InvalidParamsError, TaskNotFoundError, WorkflowNotFoundError } from "taskledger";
+import { AlreadyExecutingError, Client, InvalidParamsError, TaskNotFoundError, WorkflowChangedError, WorkflowNotFoundError } from "taskledger";
 import { binary, Server } from "./server.mjs";
 
 const options = { skip: binary ? false : "TASKLEDGER_BIN is not set" };
@@ -125,7 +125,11 @@ workflow:
   const run = await workflows.run("Saved", { version: 1, trigger: { q: 1 } });
   assert.equal(run.version, 1);
   assert.equal((await workflows.progress(run.root_task_id)).counts.total, 1);
-  assert.deepEqual(await workflows.delete("Saved"), { deleted: true });
+  assert.equal((await workflows.progress(run.root_task_id)).workflow.saved_version, 1);
+  await assert.rejects(workflows.save(document, { expected_version: 0 }), WorkflowChangedError);
+  const changed = await workflows.delete("Saved", { expected_version: 1 }).catch((e) => e);
+  assert.deepEqual([changed.constructor, changed.version], [WorkflowChangedError, 2]);
+  assert.deepEqual(await workflows.delete("Saved", { expected_version: 2 }), { deleted: true });
   const events = [];
   for await (const { event } of workflows.versions("Saved", { limit: 1 })) events.push(event);
   assert.deepEqual(events, ["deleted", "saved", "saved"]);

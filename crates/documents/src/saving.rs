@@ -26,6 +26,16 @@ pub enum Refusal {
     /// The texts of the owner would take too many bytes.
     #[error("at most {BYTES_MAX} bytes are kept for one owner; delete others first")]
     Bytes,
+    /// The newest version is another than the caller expects: this one, or none.
+    #[error("{}", newest_is(*.0))]
+    Changed(Option<u32>),
+}
+
+fn newest_is(version: Option<u32>) -> String {
+    match version {
+        Some(version) => format!("the newest version is {version}"),
+        None => "no version is kept".to_owned(),
+    }
 }
 
 /// A version that is kept now.
@@ -40,7 +50,8 @@ pub struct Saved {
 }
 
 impl DocumentStore {
-    /// Keeps a document as the newest version of its name, unless the newest is the same.
+    /// Keeps a document as the newest version of its name, unless the newest is the same. `expected`: the number of
+    /// the newest version before, 0 for none.
     ///
     /// # Errors
     /// [`Error`]; within, [`Refusal`].
@@ -48,10 +59,11 @@ impl DocumentStore {
         &self,
         owner: &Owner,
         new: &NewVersion,
+        expected: Option<u32>,
     ) -> Result<Result<Saved, Refusal>, Error> {
         let work = async {
             let mut tx = self.write().await?;
-            let saved = save(&mut tx, owner, new).await?;
+            let saved = save(&mut tx, owner, new, expected).await?;
             match saved {
                 Ok(Saved { is_new: true, .. }) => tx.commit().await?,
                 Ok(Saved { is_new: false, .. }) | Err(_) => tx.rollback().await?,
@@ -62,22 +74,29 @@ impl DocumentStore {
     }
 
     /// Deletes all versions of a name. Returns whether there were any. What happened to the name stays known.
+    /// `expected`: the number of the newest version.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`Error`]; within, [`Refusal::Changed`].
     pub async fn delete(
         &self,
         owner: &Owner,
         name: &Arc<str>,
+        expected: Option<u32>,
         (by, at): (Arc<str>, Timestamp),
-    ) -> Result<bool, Error> {
+    ) -> Result<Result<bool, Refusal>, Error> {
         let work = async {
             let mut tx = self.write().await?;
-            let args = key(&tx, owner, name);
-            if tx.execute(REMOVE_NAME, args).await? == 0 {
+            let Some(newest) = newest(&mut tx, owner, name).await? else {
                 tx.rollback().await?;
-                return Ok(false);
+                return Ok(Ok(false));
+            };
+            if expected.is_some_and(|expected| expected != newest.version) {
+                tx.rollback().await?;
+                return Ok(Err(Refusal::Changed(Some(newest.version))));
             }
+            let args = key(&tx, owner, name);
+            tx.execute(REMOVE_NAME, args).await?;
             let args = key(&tx, owner, name);
             tx.execute(REMOVE_TEXTS, args).await?;
             let args = key(&tx, owner, name);
@@ -93,7 +112,7 @@ impl DocumentStore {
             };
             add_event(&mut tx, owner, EventKind::Deleted, &deletion).await?;
             tx.commit().await?;
-            Ok(true)
+            Ok(Ok(true))
         };
         self.order(work).await
     }
@@ -103,6 +122,7 @@ async fn save(
     tx: &mut Tx<'_>,
     owner: &Owner,
     new: &NewVersion,
+    expected: Option<u32>,
 ) -> Result<Result<Saved, Refusal>, Error> {
     let newest = newest(tx, owner, &new.name).await?;
     if let Some(same) = newest.as_ref().filter(|newest| newest.hash == new.hash) {
@@ -111,6 +131,10 @@ async fn save(
             is_new: false,
             previous: None,
         }));
+    }
+    let found = newest.as_ref().map(|newest| newest.version);
+    if expected.is_some_and(|expected| expected != found.unwrap_or(0)) {
+        return Ok(Err(Refusal::Changed(found)));
     }
     let bytes = new.text.len() as u64;
     let mut args = tx.args();

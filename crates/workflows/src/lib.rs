@@ -32,7 +32,7 @@ mod yaml;
 pub use diff::{Change, ChangeKind, Diff};
 pub use faults::{Fault, VALIDATION, WIRING};
 pub use play::{Played, Unplayable};
-pub use tasks::{ROOT, UnfitTrigger, alias};
+pub use tasks::{ROOT, RunOf, UnfitTrigger, alias};
 pub use workflow::{Backoff, Input, Phase, Retry, SkipWhen, Source, Validation, Workflow};
 
 use faults::Faults;

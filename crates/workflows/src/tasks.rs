@@ -3,6 +3,7 @@
 //! The root is a group whose `inputs` are the trigger. Each phase is a child; tasks name each other by aliases that no
 //! name of a phase can be taken for. Static inputs are resolved here. spec: RFC-0024 2.3; notes N12, N15, N17
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use taskledger_domain::task::RetryPolicy;
@@ -20,6 +21,39 @@ pub const ROOT: &str = "run";
 #[must_use]
 pub fn alias(index: usize) -> String {
     format!("phase-{}", index + 1)
+}
+
+/// What the root of a run says of its document, as a member of its `params`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOf {
+    /// Name of the workflow.
+    pub name: String,
+    /// Its version, as the document says it.
+    pub version: String,
+    /// Its hash.
+    pub hash: String,
+    /// The number of the version, if the document is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_version: Option<u32>,
+    /// Names of the phases that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+}
+
+impl RunOf {
+    /// The member of `params`.
+    pub const MEMBER: &str = "workflow";
+
+    /// Has the root of a run say which version of a document that is kept it runs.
+    pub fn say_version(root: &mut Value, version: u32) {
+        root["params"][Self::MEMBER]["saved_version"] = Value::from(version);
+    }
+
+    /// What a task says of its document; `None` for a task that is no run of one.
+    #[must_use]
+    pub fn read(params: &Map<String, Value>) -> Option<Self> {
+        Self::deserialize(params.get(Self::MEMBER)?).ok()
+    }
 }
 
 /// Why a trigger does not fit the workflow.
@@ -80,7 +114,23 @@ impl Workflow {
         user_id: Option<&str>,
     ) -> Result<Vec<Value>, UnfitTrigger> {
         let plan = self.plan(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
-        self.tasks_of(&plan, trigger, user_id)
+        let mut tasks = self.tasks_of(&plan, trigger, user_id)?;
+        let of = RunOf {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            hash: self.hash.clone(),
+            saved_version: None,
+            skipped: self.skipped(&plan),
+        };
+        tasks[0]["params"] = json!({(RunOf::MEMBER): of});
+        Ok(tasks)
+    }
+
+    /// Names of the phases that are left out.
+    fn skipped(&self, plan: &Plan) -> Vec<String> {
+        let phases = self.phases.iter().zip(&plan.is_skipped);
+        let skipped = phases.filter(|(_, is_skipped)| **is_skipped);
+        skipped.map(|(phase, _)| phase.name.clone()).collect()
     }
 
     /// The root, then one task for each phase that is kept.

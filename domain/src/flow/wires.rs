@@ -1,8 +1,8 @@
 //! Which inputs of a task cannot be resolved, as soon as the result is there that should have them: workers claim
 //! no task that they could not be given whole (RFC-0024, section 3.1).
 //!
-//! Only what results say is known here. A task that is given other inputs or dependencies after a result was
-//! recorded is looked at when it is claimed.
+//! Only what results say is known here. What a task is wired to after the result was recorded is looked at when the
+//! task is claimed; what it was wired to before stays known.
 
 use super::event::Dependency;
 use super::state::Flow;
@@ -10,6 +10,7 @@ use crate::limits;
 use crate::task::wiring::{Need, Wiring};
 use crate::{Payload, TaskId};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// The inputs of a task that need a value from a result.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,6 +45,22 @@ impl Wires {
             needs,
             is_told: false,
         })
+    }
+
+    /// With what is known of the same inputs already.
+    fn knowing(mut self, known: &Self) -> Self {
+        let absent: HashSet<&str> = known
+            .needs
+            .iter()
+            .filter_map(|(need, state)| (*state == State::Absent).then_some(need.text()))
+            .collect();
+        for (need, state) in &mut self.needs {
+            if *state == State::Open && absent.contains(need.text()) {
+                *state = State::Absent;
+            }
+        }
+        self.is_told = known.is_told && self.missing().eq(known.missing());
+        self
     }
 
     fn missing(&self) -> impl Iterator<Item = &str> {
@@ -84,19 +101,23 @@ impl Flow {
 
     /// Takes the inputs of a task that was created or is specified anew. Not while it is linked.
     pub(super) fn wire(&mut self, i: u32, wiring: &Wiring, is_dependency: impl Fn(TaskId) -> bool) {
-        self.unwire(i);
+        let known = self.unwire(i);
         if let Some(wires) = Wires::of(wiring, is_dependency) {
+            let wires = match &known {
+                Some(known) => wires.knowing(known),
+                None => wires,
+            };
             self.wires_bytes += wires.weight_bytes();
             self.wires.insert(i, wires);
         }
         self.refresh_lacking(i);
     }
 
-    /// Forgets the inputs of a task.
-    pub(super) fn unwire(&mut self, i: u32) {
-        if let Some(wires) = self.wires.remove(&i) {
-            self.wires_bytes -= wires.weight_bytes();
-        }
+    /// Forgets the inputs of a task, and says what was known of them.
+    pub(super) fn unwire(&mut self, i: u32) -> Option<Wires> {
+        let wires = self.wires.remove(&i)?;
+        self.wires_bytes -= wires.weight_bytes();
+        Some(wires)
     }
 
     /// Takes the new dependencies of a task. Not while it is linked.

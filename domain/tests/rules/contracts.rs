@@ -243,6 +243,33 @@ fn other_schemas_make_a_task_claimable_again() {
 }
 
 #[test]
+fn other_literal_inputs_do_not_make_a_task_claimable_that_lacks_a_value() {
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        wired("b", "a", "key"),
+    ]);
+    let s = claims(completes(claimed(s, "a"), "a", "{}"), "b");
+    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+    let current = s.flow.task(id("b")).expect("it is there");
+    let updates = Updates {
+        inputs: Some(Payload::parse(r#"{"y":1}"#).expect("an object")),
+        ..Updates::default()
+    };
+    let s = s.when(Command::Update(Update {
+        task: id("b"),
+        updates,
+        dependencies: None,
+        parent: None,
+        current: Some((current.spec_at, wired("b", "a", "key").specification)),
+    }));
+    let s = s.accepted();
+    assert_eq!(s.flow.unresolvable(id("b")), [format!("{}.key", id("a"))]);
+    let s = claims(s, "b").then(&[("b", Pending)]);
+    assert_eq!(refused(&s), (Done::Unresolvable, 0), "it is in the log");
+}
+
+#[test]
 fn a_task_that_no_worker_may_claim_is_told_apart_and_fails_in_its_time() {
     let s = running(vec![
         group("r"),

@@ -143,8 +143,20 @@ pub struct HistoryPage {
     pub events: Vec<Arc<Recorded>>,
     /// Where inputs came from, by the version of the event that says that their attempt began.
     pub lineages: HashMap<Version, Vec<Origin>>,
+    /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub rejections: HashMap<Version, NamedRejection>,
     /// Where the next page begins, if there is one.
     pub next: Option<HistoryCursor>,
+}
+
+/// A refused claim or result, with names of tasks in place of ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedRejection {
+    /// The name of the task as it is now; absent once it is deleted.
+    pub name: Option<Arc<str>>,
+    /// For a claim: the references without a value.
+    pub refs: Vec<String>,
 }
 
 /// Events as they travel between nodes: in the form in which they are stored.

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-pub use taskledger_documents::{Event, EventKind, Form, VERSIONS_MAX, Version};
+pub use taskledger_documents::{Event, EventKind, Form, Refusal, VERSIONS_MAX, Version};
 use taskledger_domain::flow::{Counts, Waits};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{RunId, TaskId, Violation};
 pub use taskledger_workflows::{
-    Change, ChangeKind, Diff, Fault, Played, Report, Unplayable, VALIDATION, WIRING, Workflow,
+    Change, ChangeKind, Diff, Fault, Played, Report, RunOf, Unplayable, VALIDATION, WIRING,
+    Workflow,
 };
 
 /// A workflow document as a caller gives it.
@@ -81,6 +82,19 @@ pub struct KeptDocument {
     pub document: Document,
 }
 
+/// Keeps a document by its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaveWorkflow {
+    /// The document.
+    pub document: Document,
+    /// Most warnings are errors.
+    pub strict: bool,
+    /// Whose it is to be, as in [`Kept`].
+    pub owner: Option<Arc<str>>,
+    /// Only if this is the newest version now; 0: only if none is kept.
+    pub expected_version: Option<u32>,
+}
+
 /// What became of a document that was to be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedWorkflow {
@@ -150,6 +164,9 @@ pub struct RunProgress {
     pub lacking: Vec<LackingPhase>,
     /// How many of them are not listed.
     pub more_lacking: usize,
+    /// The document, if the task is a run of one; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub run_of: Option<RunOf>,
 }
 
 /// A task that waits for a person.
@@ -181,8 +198,8 @@ pub enum UnfitWorkflow {
     Absent(&'static str),
     /// Nothing can be played.
     Unplayable(Unplayable),
-    /// It cannot be kept.
-    NoRoom(taskledger_documents::Refusal),
+    /// What is kept stays as it is.
+    NotKept(Refusal),
     /// It has errors; never empty.
     Document(Vec<Fault>),
     /// The trigger has a value of another type than an input declares, or is too large: why.

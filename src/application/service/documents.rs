@@ -5,7 +5,7 @@ use super::auth::user_for;
 use super::workflows::{Read, Start, read};
 use crate::application::api::workflows::{
     Compared, CreatedWorkflow, Document, Event, Form, Kept, KeptDocument, Newer, RunWorkflow,
-    SavedWorkflow, UnfitWorkflow, Version,
+    SaveWorkflow, SavedWorkflow, UnfitWorkflow, Version,
 };
 use crate::application::api::{Error, Failure};
 use crate::application::authorize::{UseCase, authorize};
@@ -17,18 +17,22 @@ use taskledger_documents::{NewVersion, Owner};
 const AWAY_RETRY_MS: u64 = 1000;
 
 impl Service {
-    /// Keeps a document as the newest version of its name, unless the newest is equal to it. `owner` as in [`Kept`].
+    /// Keeps a document as the newest version of its name, unless the newest is equal to it.
     ///
     /// # Errors
     /// [`Error`]; inside, why it is not kept.
     pub async fn save_workflow(
         &self,
         context: &Context,
-        owner: Option<Arc<str>>,
-        document: Document,
-        strict: bool,
+        save: SaveWorkflow,
     ) -> Result<Result<SavedWorkflow, UnfitWorkflow>, Error> {
         self.admit(context, UseCase::SaveWorkflow)?;
+        let SaveWorkflow {
+            owner,
+            document,
+            strict,
+            expected_version,
+        } = save;
         let owner = owner_for(context, owner)?;
         let (form, text) = match &document {
             Document::Text(text) => (Form::Text, Arc::<str>::from(text.as_str())),
@@ -47,9 +51,10 @@ impl Service {
             by: context.caller.actor().clone(),
             at: self.app.clock.now(),
         };
-        let saved = match self.documents.save(&owner, &new).await? {
+        let saved = self.documents.save(&owner, &new, expected_version);
+        let saved = match saved.await? {
             Ok(saved) => saved,
-            Err(refusal) => return Ok(Err(UnfitWorkflow::NoRoom(refusal))),
+            Err(refusal) => return Ok(Err(UnfitWorkflow::NotKept(refusal))),
         };
         let before = match saved.is_new {
             true => saved.previous,
@@ -191,15 +196,23 @@ impl Service {
         Ok(Ok(Compared { from, to, diff }))
     }
 
-    /// Deletes all versions of a name; says whether there were any.
+    /// Deletes all versions of a name, if the newest is the one that is expected; says whether there were any.
     ///
     /// # Errors
-    /// [`Error`].
-    pub async fn delete_workflow(&self, context: &Context, kept: Kept) -> Result<bool, Error> {
+    /// [`Error`]; inside, that the newest is another one.
+    pub async fn delete_workflow(
+        &self,
+        context: &Context,
+        kept: Kept,
+        expected_version: Option<u32>,
+    ) -> Result<Result<bool, UnfitWorkflow>, Error> {
         self.admit(context, UseCase::DeleteWorkflow)?;
         let owner = owner_for(context, kept.owner)?;
         let by = (context.caller.actor().clone(), self.app.clock.now());
-        Ok(self.documents.delete(&owner, &kept.name, by).await?)
+        let deleted = self
+            .documents
+            .delete(&owner, &kept.name, expected_version, by);
+        Ok(deleted.await?.map_err(UnfitWorkflow::NotKept))
     }
 
     /// Creates the tasks of one run of a document that is kept, and begins it if that is asked for. As
@@ -235,6 +248,8 @@ impl Service {
             Err(unfit) => return Ok(Err(unfit)),
         };
         let start = Start {
+            method: "workflows.run",
+            saved_version: Some(number),
             trigger: run.trigger,
             user_id: run.user_id,
             execute: run.execute,

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use taskledger_domain::TaskId;
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
 use taskledger_domain::task::call;
-use taskledger_workflows as workflows;
+use taskledger_workflows::{self as workflows, RunOf};
 
 /// A document without errors.
 pub(super) struct Read {
@@ -24,6 +24,10 @@ pub(super) struct Read {
 
 /// How one run is to begin.
 pub(super) struct Start {
+    /// The method that was called: keys of its calls are its own, whether a run begins at once or not.
+    pub(super) method: &'static str,
+    /// Which version of a document that is kept.
+    pub(super) saved_version: Option<u32>,
     pub(super) trigger: Map<String, Value>,
     pub(super) user_id: Option<String>,
     pub(super) execute: bool,
@@ -81,6 +85,8 @@ impl Service {
         // Reading costs something even when it ends in faults.
         self.limits.rate(context, UseCase::ValidateWorkflow, 1)?;
         let start = Start {
+            method: "workflows.create",
+            saved_version: None,
             trigger: create.trigger,
             user_id: create.user_id,
             execute: create.execute,
@@ -98,6 +104,7 @@ impl Service {
         Read { workflow, warnings }: Read,
         start: Start,
     ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
+        let context = &context.keyed_as(start.method);
         let execute = start.execute;
         let making = tokio::task::spawn_blocking(move || {
             let tasks = made(&workflow, &start);
@@ -188,8 +195,11 @@ pub(super) async fn read(
 }
 
 fn made(workflow: &Workflow, start: &Start) -> Result<call::TaskList, UnfitWorkflow> {
-    let tasks = workflow
+    let mut tasks = workflow
         .tasks(&start.trigger, start.user_id.as_deref())
         .map_err(|error| UnfitWorkflow::Trigger(error.to_string()))?;
+    if let (Some(root), Some(version)) = (tasks.first_mut(), start.saved_version) {
+        RunOf::say_version(root, version);
+    }
     call::read_tasks(&Value::Array(tasks)).map_err(UnfitWorkflow::Tasks)
 }

@@ -22,6 +22,9 @@ pub(super) struct Save {
     remote: Remote,
     #[command(flatten)]
     document: super::DocumentFile,
+    /// Save only if this is the newest version now; 0: only if none is kept
+    #[arg(long, value_name = "N")]
+    expected_version: Option<u32>,
     #[command(flatten)]
     owner: Owner,
 }
@@ -98,6 +101,9 @@ pub(super) struct Delete {
     /// The workflow: `info.name` of its document
     #[arg(value_name = "NAME")]
     name: String,
+    /// Delete only if this is the newest version now
+    #[arg(long, value_name = "N")]
+    expected_version: Option<u32>,
     #[command(flatten)]
     owner: Owner,
 }
@@ -137,6 +143,7 @@ pub(super) async fn save(args: Save, out: &mut Output) -> Result<ExitCode, CliEr
     let params = Params::default()
         .with("document", text)
         .with("strict", args.document.strict)
+        .maybe("expected_version", args.expected_version)
         .maybe("owner", args.owner.owner);
     answered(&args.remote, ("workflows.save", params), saved, out).await?;
     Ok(ExitCode::SUCCESS)
@@ -188,6 +195,7 @@ pub(super) async fn diff(args: Diff, out: &mut Output) -> Result<ExitCode, CliEr
 pub(super) async fn delete(args: Delete, out: &mut Output) -> Result<ExitCode, CliError> {
     let params = Params::default()
         .with("name", args.name)
+        .maybe("expected_version", args.expected_version)
         .maybe("owner", args.owner.owner);
     answered(&args.remote, ("workflows.delete", params), deleted, out).await?;
     Ok(ExitCode::SUCCESS)
@@ -303,6 +311,18 @@ fn counts(result: &Value, out: &mut Output) -> io::Result<()> {
     let (status, total) = (member(result, "status"), member(counts, "total"));
     let listed = LISTED.map(of).join(", ");
     out.line(format!("{status}: {total} tasks: {listed}"))?;
+    if let Some(workflow) = result.get("workflow") {
+        let (name, version) = (member(workflow, "name"), member(workflow, "version"));
+        let saved = match member(workflow, "saved_version").as_str() {
+            "" => String::new(),
+            number => format!(", saved as version {number}"),
+        };
+        out.line(format!("a run of `{name}` {version}{saved}"))?;
+    }
+    let skipped = entries(result, "skipped_phases").filter_map(Value::as_str);
+    for name in skipped {
+        out.line(format!("skipped: {}", printable(name)))?;
+    }
     for phase in entries(result, "suspended_phases") {
         let (name, task) = (member(phase, "phase_name"), member(phase, "task_id"));
         let since = member(phase, "suspended_since");

@@ -54,6 +54,8 @@ pub enum ErrorKind {
     WebhookNotFound,
     /// -31012: no workflow is kept by this name, or not this version. Outside the range of the protocol's own errors.
     WorkflowNotFound,
+    /// -31013: the newest version of a workflow is not the one that the caller expects; `data.version` is the newest.
+    WorkflowChanged,
     /// -32015: the caller has as much as it may; `data.limit` and `data.used` say of what there is how much.
     QuotaExceeded,
     /// -31010: the lease under which a worker speaks does not hold any more; `data.reason` says why. Outside the
@@ -76,7 +78,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -95,6 +97,7 @@ impl ErrorKind {
         Self::Busy,
         Self::WebhookNotFound,
         Self::WorkflowNotFound,
+        Self::WorkflowChanged,
         Self::QuotaExceeded,
         Self::LeaseNotHeld,
         Self::NotSuspended,
@@ -127,6 +130,7 @@ impl ErrorKind {
             Self::Busy => (-32013, "Too busy, retry later"),
             Self::WebhookNotFound => (-32014, "Webhook not found"),
             Self::WorkflowNotFound => (-31012, "Workflow not found"),
+            Self::WorkflowChanged => (-31013, "Workflow has changed"),
             Self::QuotaExceeded => (-32015, "Quota exceeded"),
             Self::LeaseNotHeld => (-31010, "Lease is not held"),
             Self::InputWiring => (-31021, "Invalid input wiring"),

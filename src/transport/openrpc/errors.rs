@@ -100,6 +100,12 @@ fn data(kind: ErrorKind) -> Value {
                 "message": text("What is wrong, for people."),
             }),
         ),
+        ErrorKind::WorkflowChanged => (
+            true,
+            json!({
+                "version": {"type": ["integer", "null"], "minimum": 1, "description": "The newest version; null when none is kept."},
+            }),
+        ),
         ErrorKind::NotSuspended => (
             true,
             json!({

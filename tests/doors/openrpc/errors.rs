@@ -60,6 +60,10 @@ struct Stage {
     behind: Value,
 }
 
+/// A document without faults.
+const KEPT: &str =
+    r#"{"openintent": "1.0", "info": {"name": "kept"}, "workflow": {"a": {"assign": "x"}}}"#;
+
 async fn stage(world: &World) -> Stage {
     let create = |params: Value| world.call("tasks.create", params);
     let execute = |params: Value| world.call("tasks.execute", params);
@@ -70,6 +74,9 @@ async fn stage(world: &World) -> Stage {
     let cancelled = create(json!({"name": "x"})).await["id"].clone();
     world
         .call("tasks.cancel", json!({"task_id": cancelled}))
+        .await;
+    world
+        .call("workflows.save", json!({"document": KEPT}))
         .await;
     let sleeping = execute(json!({"tasks": [
         {"name": "around"},
@@ -302,6 +309,16 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("workflows.get", -31012, json!({"name": "none"})),
         ("workflows.diff", -31012, json!({"name": "none"})),
         ("workflows.run", -31012, json!({"name": "none"})),
+        (
+            "workflows.save",
+            -31013,
+            json!({"document": KEPT.replace("kept", "other"), "expected_version": 9}),
+        ),
+        (
+            "workflows.delete",
+            -31013,
+            json!({"name": "kept", "expected_version": 9}),
+        ),
         (
             "workflows.progress",
             -32001,

@@ -157,7 +157,10 @@ const READERS: &[(&str, Read)] = &[
         faults::<params::workflows::versions::Params>,
     ),
     ("workflows.diff", faults::<params::workflows::diff::Params>),
-    ("workflows.delete", faults::<params::workflows::one::Params>),
+    (
+        "workflows.delete",
+        faults::<params::workflows::delete::Params>,
+    ),
     ("workflows.run", faults::<params::workflows::run::Params>),
     (
         "workflows.progress",

@@ -172,6 +172,7 @@ async fn the_example_of_the_specification_runs_as_it_stands() {
     let events = history["events"].as_array().unwrap();
     assert_eq!(events.len(), 2, "{history}");
     assert_eq!(events[0]["data"]["error"], "MissingOutputError");
+    assert_eq!(events[0]["data"]["phase_name"], "run_analysis");
     assert_eq!(events[1]["data"]["mismatches"][0]["pointer"], "/findings");
 }
 
@@ -206,6 +207,45 @@ async fn a_claim_without_a_trigger_is_refused_and_the_phase_stays_ready() {
     let types = json!({"task_id": fetch, "types": ["task_claim_rejected"]});
     let history = api.call("tasks.history", types).await;
     assert_eq!(history["events"].as_array().unwrap().len(), 1, "{history}");
+}
+
+#[tokio::test]
+async fn references_without_a_value_are_told_with_names_of_phases() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let remote = |name: &str| json!({"name": name, "parent_id": "run", "schemas": {"type": "remote", "method": "m"}});
+    let mut take = remote("take");
+    take["dependencies"] = json!([{"id": "give"}]);
+    take["schemas"]["wiring"] = json!({"x": "give.missing#/0"});
+    let tasks = json!({"tasks": [{"name": "run"}, remote("give"), take]});
+    let started = api.call("tasks.execute", tasks).await;
+    let task = started["task_ids"]["take"].clone();
+    let give = &claims(api, "m", 1).await[0];
+    completes(api, give, json!({"other": 1})).await;
+    let refs = json!(["give.missing#/0"]);
+    let refusal = api.refusal("tasks.claim", json!({"task_id": task})).await;
+    assert_eq!(refusal.data["unresolvable_refs"], refs, "{refusal:?}");
+    let explained = api.call("tasks.explain", json!({"task_id": task})).await;
+    assert_eq!(
+        explained["reasons"][0]["unresolvable_refs"], refs,
+        "{explained}"
+    );
+    let history = json!({"task_id": task, "types": ["task_claim_rejected"]});
+    let history = api.call("tasks.history", history).await;
+    let data = &history["events"][0]["data"];
+    assert_eq!(
+        (
+            &data["phase_name"],
+            &data["unresolvable_refs"],
+            &data["message"]
+        ),
+        (
+            &json!("take"),
+            &refs,
+            &json!("no value for give.missing#/0")
+        )
+    );
 }
 
 #[tokio::test]

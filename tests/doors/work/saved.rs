@@ -3,7 +3,7 @@
 use super::held;
 use serde_json::{Value, json};
 use taskledger_testkit::cluster::Cluster;
-use taskledger_testkit::server::{Api, Folder, Server};
+use taskledger_testkit::server::{Api, Folder, NoResult, Server};
 
 fn document(assign: &str, more: &str) -> String {
     format!(
@@ -133,6 +133,121 @@ async fn documents_are_kept_compared_run_and_deleted(apis: [&Api; 2]) {
         ),
         (&json!(1), &json!(1))
     );
+}
+
+#[tokio::test]
+async fn what_is_kept_changes_only_from_the_version_that_is_expected() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let save = |assign: &str, expected: u32| json!({"document": document(assign, ""), "expected_version": expected});
+    let delete = |expected: u32| json!({"name": "Report", "expected_version": expected});
+    let changed = async |method: &str, params: Value| {
+        let refusal = api.refusal(method, params).await;
+        assert_eq!(
+            (refusal.code, &refusal.data["field"]),
+            (-31013, &json!("expected_version")),
+            "{refusal:?}"
+        );
+        refusal.data["version"].clone()
+    };
+    assert_eq!(changed("workflows.save", save("a", 1)).await, Value::Null);
+    let first = api.call("workflows.save", save("a", 0)).await;
+    assert_eq!(first["version"], 1);
+    assert_eq!(changed("workflows.save", save("b", 0)).await, 1);
+    let second = api.call("workflows.save", save("b", 1)).await;
+    assert_eq!(second["version"], 2);
+    // A repetition whose answer was lost.
+    let again = api.call("workflows.save", save("b", 1)).await;
+    assert_eq!(
+        (&again["version"], &again["created"]),
+        (&json!(2), &json!(false))
+    );
+    assert_eq!(changed("workflows.delete", delete(1)).await, 2);
+    let deleted = api.call("workflows.delete", delete(2)).await;
+    assert_eq!(deleted["deleted"], true);
+    let deleted = api.call("workflows.delete", delete(2)).await;
+    assert_eq!(deleted["deleted"], false);
+    let third = api.call("workflows.save", save("c", 0)).await;
+    assert_eq!(third["version"], 4, "a deletion takes a number");
+}
+
+#[tokio::test]
+async fn a_key_that_created_a_run_begins_no_other_one() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    saved(api, &document("fetcher", "")).await;
+    for (method, params) in [
+        (
+            "workflows.create",
+            json!({"document": document("fetcher", ""), "trigger": {"q": 1}}),
+        ),
+        (
+            "workflows.run",
+            json!({"name": "Report", "trigger": {"q": 1}}),
+        ),
+    ] {
+        let execute = |execute: bool| {
+            let mut params = params.clone();
+            params["execute"] = json!(execute);
+            api.try_call(method, params, Some("key"))
+        };
+        let created = execute(false).await.expect("a run");
+        let refusal = execute(true).await.expect_err("another body");
+        let NoResult::Refused(refusal) = refusal else {
+            panic!("{refusal:?}")
+        };
+        assert_eq!(refusal.code, -32602, "{refusal:?}");
+        assert_eq!(execute(false).await.expect("the same"), created);
+    }
+    let list = json!({"root_only": true});
+    let roots = api.call("tasks.list", list).await;
+    assert_eq!(roots["tasks"].as_array().unwrap().len(), 2, "{roots}");
+}
+
+#[tokio::test]
+async fn a_run_says_of_which_document_it_is_and_what_was_left_out() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let text = document(
+        "fetcher",
+        "  mail:\n    assign: mailer\n    skip_when: $trigger.quiet\n",
+    );
+    saved(api, &text).await;
+    let progress = async |root: &Value| {
+        api.call("workflows.progress", json!({"root_task_id": root}))
+            .await
+    };
+    let quiet = json!({"name": "Report", "trigger": {"q": 1, "quiet": true}});
+    let quiet = api.call("workflows.run", quiet).await;
+    let shown = progress(&quiet["root_task_id"]).await;
+    assert_eq!(shown["skipped_phases"], json!(["mail"]));
+    assert_eq!(shown["counts"]["total"], 2);
+    let of = &shown["workflow"];
+    assert_eq!(
+        (&of["name"], &of["version"], &of["saved_version"]),
+        (&json!("Report"), &json!("7"), &json!(1))
+    );
+    let loud = json!({"document": text, "trigger": {"q": 1}});
+    let loud = api.call("workflows.create", loud).await;
+    let shown = progress(&loud["root_task_id"]).await;
+    assert_eq!(
+        (
+            &shown["skipped_phases"],
+            &shown["workflow"]["saved_version"]
+        ),
+        (&json!([]), &Value::Null)
+    );
+    // A copy is a run of the same document; a phase of it is none.
+    let copy = api
+        .call("tasks.copy", json!({"task_id": quiet["root_task_id"]}))
+        .await;
+    let copied = progress(&copy["copied_task_id"]).await;
+    assert_eq!(copied["skipped_phases"], json!(["mail"]), "{copy}");
+    let phase = progress(&loud["phases"][0]["task_id"]).await;
+    assert_eq!(phase.get("workflow"), None);
 }
 
 #[tokio::test]

@@ -89,15 +89,24 @@ class WorkflowCalls:
         return cast(PlayedWorkflow, answer)
 
     def workflows_save(
-        self, document: str | JsonObject, *, strict: bool | None = None, owner: str | None = None
+        self,
+        document: str | JsonObject,
+        *,
+        strict: bool | None = None,
+        expected_version: int | None = None,
+        owner: str | None = None,
     ) -> SavedWorkflow:
         """Keeps a document as the newest version of its name, and says what is different from the
         version before. A document that is equal to the newest is kept already.
+        ``expected_version``: the newest version so far, 0 for none.
 
+        :raises WorkflowChanged: another version is the newest.
         :raises InputWiringError: only its references are wrong.
         :raises InvalidParams: it has other faults; ``data["faults"]`` has all with their lines.
         """
-        members = without_none(document=document, strict=strict, owner=owner)
+        members = without_none(
+            document=document, strict=strict, expected_version=expected_version, owner=owner
+        )
         answer = self.call("workflows.save", members)
         return cast(SavedWorkflow, answer)
 
@@ -166,9 +175,15 @@ class WorkflowCalls:
         answer = self.call("workflows.diff", members)
         return cast(WorkflowDiff, answer)
 
-    def workflows_delete(self, name: str, *, owner: str | None = None) -> bool:
-        """Deletes all versions of a document; whether there were any. Runs of it go on."""
-        answer = self.call("workflows.delete", without_none(name=name, owner=owner))
+    def workflows_delete(
+        self, name: str, *, expected_version: int | None = None, owner: str | None = None
+    ) -> bool:
+        """Deletes all versions of a document; whether there were any. Runs of it go on.
+
+        :raises WorkflowChanged: the newest is not ``expected_version``.
+        """
+        members = without_none(name=name, expected_version=expected_version, owner=owner)
+        answer = self.call("workflows.delete", members)
         return cast(bool, answer["deleted"])
 
     def workflows_run(

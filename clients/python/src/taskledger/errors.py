@@ -50,6 +50,7 @@ __all__ = [
     "UnresolvableInputError",
     "Violation",
     "WebhookNotFound",
+    "WorkflowChanged",
     "WorkflowNotFound",
 ]
 
@@ -246,6 +247,15 @@ class NotSuspended(RpcError, code=-31011):
 
 class WorkflowNotFound(RpcError, code=-31012):
     """No such saved workflow or version, or one that the caller may not see."""
+
+
+class WorkflowChanged(RpcError, code=-31013):
+    """The newest version of a saved workflow is not the expected one; nothing was changed."""
+
+    @property
+    def version(self) -> int | None:
+        """The newest version; ``None``: none is kept."""
+        return self.data.get("version")
 
 
 class ContractError(RpcError):

@@ -209,7 +209,17 @@ class PlayedWorkflow(TypedDict):
     phases: JsonObjects
 
 
-class WorkflowProgress(TypedDict):
+class WorkflowRun(TypedDict, total=False):
+    """Of which document a run is: ``workflow`` has its name, version, hash and saved version, and
+    ``skipped_phases`` were left out.
+    """
+
+    workflow: JsonObject
+    skipped_phases: list[str]
+    more_skipped: int
+
+
+class WorkflowProgress(WorkflowRun):
     """What ``workflows.progress`` answers. Lists have at most 100 entries; ``more_..`` are left
     out.
     """

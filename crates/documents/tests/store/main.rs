@@ -32,7 +32,7 @@ fn new(name: &str, text: &str) -> NewVersion {
 }
 
 async fn saved(store: &DocumentStore, user: &str, name: &str, text: &str) -> Saved {
-    let saved = store.save(&owner(user), &new(name, text)).await;
+    let saved = store.save(&owner(user), &new(name, text), None).await;
     saved.expect("the store works").expect("there is room")
 }
 
@@ -53,7 +53,10 @@ async fn text_of(
 async fn deleted(store: &DocumentStore, user: &str, name: &str) -> Result<bool, Error> {
     let at = Timestamp(1_767_225_600_000_001);
     let by = Arc::from("user:bob");
-    store.delete(&owner(user), &Arc::from(name), (by, at)).await
+    let deleted = store
+        .delete(&owner(user), &Arc::from(name), None, (by, at))
+        .await;
+    deleted.map(|deleted| deleted.expect("no version was expected"))
 }
 
 /// `version kind`, with `*` for a document that is kept.
@@ -167,7 +170,7 @@ async fn room_is_bounded_and_given_back(world: World) {
         // Four of these fill it to the last byte.
         saved(store, "ann", &format!("n{i}"), &text).await;
     }
-    let over = store.save(&owner("ann"), &new("n0", "y")).await;
+    let over = store.save(&owner("ann"), &new("n0", "y"), None).await;
     assert_eq!(over.unwrap(), Err(Refusal::Bytes));
     assert_eq!(events(store, "n0", None).await, ["1 saved*"]);
     saved(store, "bob", "n0", "y").await;

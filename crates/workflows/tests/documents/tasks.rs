@@ -23,7 +23,9 @@ fn the_example_becomes_a_root_and_a_task_for_each_phase() {
     let tasks = workflow
         .tasks(&map(trigger.clone()), Some("ann"))
         .expect("the trigger is small");
-    let root = json!({"id": ROOT, "name": "Quarterly Compliance Report", "inputs": trigger, "user_id": "ann"});
+    let name = "Quarterly Compliance Report";
+    let of = json!({"name": name, "version": "1.0.0", "hash": workflow.hash});
+    let root = json!({"id": ROOT, "name": name, "inputs": trigger, "params": {"workflow": of}, "user_id": "ann"});
     assert_eq!(tasks[0], root);
     let first = &tasks[1];
     assert_eq!(

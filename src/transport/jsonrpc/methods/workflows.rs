@@ -3,7 +3,7 @@
 use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::RpcError;
 use super::super::params::workflows::{
-    create, diff, dry_run, get, list, one, progress, run, save, validate, versions,
+    create, delete, diff, dry_run, get, list, progress, run, save, validate, versions,
 };
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
@@ -110,7 +110,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             "workflows.delete",
             "Delete Workflow",
             "Delete all versions of a workflow document",
-            one,
+            delete,
             Workflows,
             delete,
             deleted
@@ -165,7 +165,7 @@ async fn created(service: &Service, call: &Call) -> Answer {
 
 async fn saved(service: &Service, call: &Call) -> Answer {
     let p = save::Params::read(&call.params)?;
-    let saved = service.save_workflow(&call.context, p.owner, p.document, p.strict);
+    let saved = service.save_workflow(&call.context, p.0);
     Ok(replies::saved_workflow(&fit(service, saved.await)?))
 }
 
@@ -196,9 +196,9 @@ async fn compared(service: &Service, call: &Call) -> Answer {
 }
 
 async fn deleted(service: &Service, call: &Call) -> Answer {
-    let p = one::Params::read(&call.params)?;
-    let deleted = service.delete_workflow(&call.context, p.0).await;
-    Ok(replies::workflow_deleted(answer(service, deleted)?))
+    let p = delete::Params::read(&call.params)?;
+    let deleted = service.delete_workflow(&call.context, p.kept, p.expected_version);
+    Ok(replies::workflow_deleted(fit(service, deleted.await)?))
 }
 
 async fn run_of_kept(service: &Service, call: &Call) -> Answer {

@@ -2,7 +2,7 @@
 
 use super::super::error::{ErrorKind, RpcError};
 use super::super::replies;
-use crate::application::api::workflows::{Fault, UnfitWorkflow, Unplayable, WIRING};
+use crate::application::api::workflows::{Fault, Refusal, UnfitWorkflow, Unplayable, WIRING};
 use serde_json::{Value, json};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::limits::{VIOLATIONS_MAX, cut};
@@ -116,7 +116,19 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
             let violation = Violation::of(field, unplayable.to_string(), expected, &Value::Null);
             return RpcError::invalid_params(vec![violation]);
         }
-        UnfitWorkflow::NoRoom(refusal) => {
+        UnfitWorkflow::NotKept(changed @ Refusal::Changed(newest)) => {
+            let expected =
+                "the newest version, as `workflows.list` tells it, or 0 when none is kept";
+            let violation = Violation::of(
+                "expected_version",
+                changed.to_string(),
+                expected,
+                &Value::Null,
+            );
+            return RpcError::new(ErrorKind::WorkflowChanged, vec![violation])
+                .with("version", json!(newest));
+        }
+        UnfitWorkflow::NotKept(refusal @ (Refusal::Names | Refusal::Versions | Refusal::Bytes)) => {
             let expected = "another name, or fewer and smaller workflows of this owner";
             let violation = Violation::of("document", refusal.to_string(), expected, &Value::Null);
             return RpcError::invalid_params(vec![violation]);

@@ -1,36 +1,27 @@
 //! A page of a history, and an event as callers see it: a shape of its own, so that what is stored can
 //! change without it.
 //!
-//! Owns: the members of each event. Everything is said in the protocol's
+//! Owns: which members an event has. Everything is said in the protocol's
 //! words; ordinals, versions of other events and the like never leave. Names and members, once
 //! released, keep their meaning.
 
+mod data;
+
 use super::lineage::LineageJson;
-use crate::application::api::{EventType, HistoryPage, Origin};
+use crate::application::api::{EventType, HistoryPage};
+use data::{Data, Members, Transition, change, no_value};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::collections::HashMap;
-use taskledger_domain::contract::OutputFault;
-use taskledger_domain::flow::{
-    CancelReason, Dependency, Event, FailureReason, OnExpiry, RequeueReason, RunKind, RunState,
-    Specification, StatusCounts,
-};
-use taskledger_domain::question::Escalation;
-use taskledger_domain::task::{Priority, Progress, Status};
-use taskledger_domain::{
-    EventId, Payload, Position, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
-};
+use taskledger_domain::flow::{Event, OnExpiry, RequeueReason};
+use taskledger_domain::task::Status;
+use taskledger_domain::{EventId, Position, Recorded, TaskId, Timestamp, Version};
 
 /// The result of `tasks.history`.
 pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
     super::raw(&Page {
         task_id: page.task,
         root_task_id: page.root,
-        events: page
-            .events
-            .iter()
-            .map(|e| Entry::of(e, &page.lineages))
-            .collect(),
+        events: page.events.iter().map(|e| Entry::of(e, page)).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     })
 }
@@ -71,188 +62,16 @@ struct Entry<'a> {
     data: Data<'a>,
 }
 
-/// A change of status.
-#[derive(Debug, Serialize)]
-struct Transition {
-    /// Null at creation.
-    from: Option<Status>,
-    /// Null at deletion.
-    to: Option<Status>,
-}
-
-const fn change(from: Status, to: Status) -> Transition {
-    Transition {
-        from: Some(from),
-        to: Some(to),
-    }
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Data<'a> {
-    Created {
-        status: Transition,
-        name: &'a str,
-        parent_id: Option<TaskId>,
-        user_id: Option<&'a str>,
-        priority: Priority,
-        dependencies: &'a [Dependency],
-        #[serde(flatten)]
-        specification: Members<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        copied_from: Option<TaskId>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        run_id: Option<RunId>,
-    },
-    Renamed {
-        name: &'a str,
-    },
-    Priority {
-        priority: Priority,
-    },
-    User {
-        user_id: Option<&'a str>,
-    },
-    Moved {
-        parent_id: TaskId,
-    },
-    Dependencies {
-        dependencies: &'a [Dependency],
-    },
-    Specification(Members<'a>),
-    Deleted {
-        status: Transition,
-    },
-    RunStarted {
-        run_id: RunId,
-        kind: RunKind,
-        covered_tasks: u64,
-        allow_unknown_executors: bool,
-        executor_wait_seconds: f64,
-    },
-    Started {
-        status: Transition,
-        attempt: u32,
-        run_id: RunId,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        worker: Option<&'a str>,
-        /// Set by [`Entry::of`].
-        #[serde(skip_serializing_if = "Option::is_none")]
-        lineage: Option<LineageJson<'a>>,
-    },
-    Progressed {
-        attempt: u32,
-        progress: Progress,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        message: Option<&'a str>,
-    },
-    ClaimRejected {
-        worker: &'a str,
-        /// The name of the error.
-        error: &'static str,
-        message: String,
-        unresolvable_refs: &'a [String],
-    },
-    CompletionRejected {
-        attempt: u32,
-        /// The name of the error.
-        error: &'static str,
-        message: String,
-        #[serde(flatten)]
-        fault: &'a OutputFault,
-    },
-    Suspended {
-        attempt: u32,
-        suspension_id: SuspensionId,
-        question: &'a Payload,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        expires_at: Option<Timestamp>,
-    },
-    Reminded {
-        attempt: u32,
-        suspension_id: SuspensionId,
-        number: u32,
-        of: u32,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        escalation: Option<&'a Escalation>,
-    },
-    Answered {
-        attempt: u32,
-        suspension_id: SuspensionId,
-        /// An object with `value`.
-        answer: &'a Payload,
-        responded_by: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        on_behalf_of: Option<&'a str>,
-    },
-    SuspensionExpired {
-        attempt: u32,
-        suspension_id: SuspensionId,
-        fallback_policy: &'static str,
-    },
-    Completed {
-        status: Transition,
-        attempt: u32,
-        result: &'a Payload,
-    },
-    Failed {
-        status: Transition,
-        attempt: u32,
-        error: &'a str,
-        reason: FailureReason,
-        progress: Progress,
-        will_retry: bool,
-    },
-    Requeued {
-        status: Transition,
-        reason: RequeueReason,
-        run_id: RunId,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next_attempt_at: Option<Timestamp>,
-    },
-    Cancelled {
-        status: Transition,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        attempt: Option<u32>,
-        error: &'a str,
-        reason: CancelReason,
-    },
-    RunEnded {
-        run_id: RunId,
-        state: RunState,
-        counts: StatusCounts,
-    },
-    Archived {
-        file: &'a str,
-        sha256: &'a str,
-        events: u64,
-    },
-}
-
-/// The members of a task that its executor sees.
-#[derive(Debug, Serialize)]
-struct Members<'a> {
-    inputs: &'a Payload,
-    schemas: Option<&'a Payload>,
-    params: Option<&'a Payload>,
-}
-
-impl<'a> Members<'a> {
-    const fn of(specification: &'a Specification) -> Self {
-        Self {
-            inputs: &specification.inputs,
-            schemas: specification.schemas.as_ref(),
-            params: specification.params.as_ref(),
-        }
-    }
-}
-
 impl<'a> Entry<'a> {
     /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
-    fn of(recorded: &'a Recorded, lineages: &'a HashMap<Version, Vec<Origin>>) -> Self {
+    fn of(recorded: &'a Recorded, page: &'a HistoryPage) -> Self {
         let (task_id, mut data) = data(&recorded.event, recorded.flow.root());
+        let version = &recorded.version;
         if let Data::Started { lineage, .. } = &mut data {
-            *lineage = lineages.get(&recorded.version).map(|it| LineageJson(it));
+            *lineage = page.lineages.get(version).map(|it| LineageJson(it));
+        }
+        if let Some(named) = page.rejections.get(version) {
+            data.name_rejection(named);
         }
         Self {
             id: recorded.id,
@@ -364,8 +183,9 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
             e.task_id,
             Data::ClaimRejected {
                 worker: &e.worker,
+                phase_name: None,
                 error: "UnresolvableInputError",
-                message: format!("no value for {}", e.unresolvable_refs.join(", ")),
+                message: no_value(&e.unresolvable_refs),
                 unresolvable_refs: &e.unresolvable_refs,
             },
         ),
@@ -373,6 +193,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
             e.task_id,
             Data::CompletionRejected {
                 attempt: e.attempt,
+                phase_name: None,
                 error: e.fault.name(),
                 message: e.fault.message(),
                 fault: &e.fault,

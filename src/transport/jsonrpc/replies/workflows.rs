@@ -8,6 +8,7 @@ use crate::application::api::workflows::{
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use taskledger_domain::flow::OVERVIEW_LISTED_MAX;
 
 /// A fault with its place.
 pub(in crate::transport::jsonrpc) fn fault(fault: &Fault) -> Value {
@@ -216,7 +217,7 @@ pub(in crate::transport::jsonrpc) fn workflow_progress(progress: &RunProgress) -
         })
     });
     let counts = &progress.counts;
-    raw(&json!({
+    let mut shown = json!({
         "root_task_id": progress.task,
         "status": progress.status,
         "progress": progress.progress,
@@ -234,5 +235,17 @@ pub(in crate::transport::jsonrpc) fn workflow_progress(progress: &RunProgress) -
         "more_suspended": progress.more_suspended,
         "unresolvable_phases": lacking.collect::<Vec<_>>(),
         "more_unresolvable": progress.more_lacking,
-    }))
+    });
+    if let Some(of) = &progress.run_of {
+        shown["workflow"] = json!({
+            "name": of.name,
+            "version": of.version,
+            "hash": of.hash,
+            "saved_version": of.saved_version,
+        });
+        let listed: Vec<&String> = of.skipped.iter().take(OVERVIEW_LISTED_MAX).collect();
+        shown["more_skipped"] = json!(of.skipped.len() - listed.len());
+        shown["skipped_phases"] = json!(listed);
+    }
+    raw(&shown)
 }

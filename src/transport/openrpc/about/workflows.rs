@@ -262,7 +262,7 @@ pub fn save() -> About {
     about(
         "Keeps a workflow document as the newest version of its name, and says what is different from the version before, if there is one. At most 1,000 names, 10,000 versions of a name and 64 MiB for each owner.",
         ("saved", version(more)),
-        &[ErrorKind::InputWiring],
+        &[ErrorKind::InputWiring, ErrorKind::WorkflowChanged],
         (
             "the same again",
             json!({"document": DOCUMENT}),
@@ -383,7 +383,7 @@ pub fn delete() -> About {
                 "deleted": {"type": "boolean", "description": "Whether there were any."},
             })),
         ),
-        &[],
+        &[ErrorKind::WorkflowChanged],
         ("one", json!({"name": "Draft"}), json!({"deleted": false})),
     )
 }
@@ -441,20 +441,34 @@ pub fn progress() -> About {
             "message": text("The same, for people."),
         }),
     ));
+    let workflow = object(json!({
+        "name": text("Its name."),
+        "version": text("Its version, as the document says it."),
+        "hash": text("SHA-256 of the document as JSON with sorted keys."),
+        "saved_version": {"type": ["integer", "null"], "minimum": 1, "description": "The number of the version that was run; null for a document that is not kept."},
+    }));
+    let of_document = json!({
+        "workflow": merged(workflow, json!({"description": "The document, if the task is a run of one."})),
+        "skipped_phases": names("Phases of it that were left out; at most 100."),
+        "more_skipped": count("Those left out of the list."),
+    });
     about(
         "Says how far everything below a task has come: counts by status, phases that wait for a person, and phases whose turn it is but whose inputs no result has values for.",
         (
             "progress",
-            object(json!({
-                "root_task_id": at("TaskId"),
-                "status": at("Status"),
-                "progress": {"type": "number", "minimum": 0, "maximum": 1, "description": "How far it is."},
-                "counts": counts,
-                "suspended_phases": {"type": "array", "items": suspended, "description": "At most 100."},
-                "more_suspended": count("Those left out."),
-                "unresolvable_phases": {"type": "array", "items": lacking, "description": "At most 100."},
-                "more_unresolvable": count("Those left out."),
-            })),
+            with_optional(
+                object(json!({
+                    "root_task_id": at("TaskId"),
+                    "status": at("Status"),
+                    "progress": {"type": "number", "minimum": 0, "maximum": 1, "description": "How far it is."},
+                    "counts": counts,
+                    "suspended_phases": {"type": "array", "items": suspended, "description": "At most 100."},
+                    "more_suspended": count("Those left out."),
+                    "unresolvable_phases": {"type": "array", "items": lacking, "description": "At most 100."},
+                    "more_unresolvable": count("Those left out."),
+                })),
+                of_document,
+            ),
         ),
         &[ErrorKind::TaskNotFound],
         (

@@ -194,10 +194,8 @@ impl Oracle {
                 return invalid(faults);
             }
         }
-        // A task that is specified anew is looked at when it is claimed.
-        if (&new.inputs, &new.schemas, &new.params) != (&old.inputs, &old.schemas, &old.params) {
-            new.absent.clear();
-        }
+        // What a task is newly wired to is looked at when it is claimed.
+        new.absent = wires::still_absent(&old.absent, &old.schemas, &new.schemas);
         if let Some(parent) = updates.get("parent_id") {
             new.parent = parent.as_str().and_then(symbol);
             self.check_parent(&id, &old, &new)?;

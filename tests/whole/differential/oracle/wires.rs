@@ -110,6 +110,25 @@ pub(super) fn renamed(schemas: &Value, find: &dyn Fn(&str) -> Option<Symbol>) ->
     renamed
 }
 
+/// The inputs without a value of a task that is given other `schemas`, as far as it was known before.
+pub(super) fn still_absent(
+    absent: &BTreeSet<String>,
+    before: &Value,
+    after: &Value,
+) -> BTreeSet<String> {
+    let wires_before = wires(before);
+    let is_known = |wire: &&Wire<'_>| {
+        let mut same = wires_before.iter().filter(|it| it.from == wire.from);
+        same.any(|it| absent.contains(it.key))
+    };
+    let wires = wires(after);
+    let needed = wires.iter().filter(|wire| wire.is_needed());
+    needed
+        .filter(is_known)
+        .map(|wire| wire.key.to_owned())
+        .collect()
+}
+
 /// The value at a place of a result.
 fn value_at(result: &Value, place: &str) -> Option<Value> {
     match place.strip_prefix('.') {

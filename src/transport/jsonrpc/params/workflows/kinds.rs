@@ -113,6 +113,13 @@ pub(super) const fn version() -> Integer {
     integer(1..=VERSIONS_MAX as u64)
 }
 
+/// Which version the caller takes for the newest.
+pub(super) fn expected_version(reader: &mut Reader<'_>, about: &'static str) -> Option<u32> {
+    let range = 0..=u64::from(VERSIONS_MAX);
+    let version = reader.optional("expected_version", integer(range), about)?;
+    u32::try_from(version).ok()
+}
+
 /// Entries of a page.
 pub(super) fn limit(reader: &mut Reader<'_>) -> u32 {
     let about = "Entries in the page, at most.";

@@ -1,12 +1,12 @@
 //! Parameters of `workflows.*`.
 
 pub mod create;
+pub mod delete;
 pub mod diff;
 pub mod dry_run;
 pub mod get;
 mod kinds;
 pub mod list;
-pub mod one;
 pub mod progress;
 pub mod run;
 pub mod save;

@@ -1,0 +1,216 @@
+//! What changed with an event of a history: the members of `data`, by kind of event.
+
+use super::super::lineage::LineageJson;
+use crate::application::api::NamedRejection;
+use serde::Serialize;
+use taskledger_domain::contract::OutputFault;
+use taskledger_domain::flow::{
+    CancelReason, Dependency, FailureReason, RequeueReason, RunKind, RunState, Specification,
+    StatusCounts,
+};
+use taskledger_domain::question::Escalation;
+use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::{Payload, RunId, SuspensionId, TaskId, Timestamp};
+
+/// A change of status.
+#[derive(Debug, Serialize)]
+pub(super) struct Transition {
+    /// Null at creation.
+    pub(super) from: Option<Status>,
+    /// Null at deletion.
+    pub(super) to: Option<Status>,
+}
+
+pub(super) const fn change(from: Status, to: Status) -> Transition {
+    Transition {
+        from: Some(from),
+        to: Some(to),
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Data<'a> {
+    Created {
+        status: Transition,
+        name: &'a str,
+        parent_id: Option<TaskId>,
+        user_id: Option<&'a str>,
+        priority: Priority,
+        dependencies: &'a [Dependency],
+        #[serde(flatten)]
+        specification: Members<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        copied_from: Option<TaskId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<RunId>,
+    },
+    Renamed {
+        name: &'a str,
+    },
+    Priority {
+        priority: Priority,
+    },
+    User {
+        user_id: Option<&'a str>,
+    },
+    Moved {
+        parent_id: TaskId,
+    },
+    Dependencies {
+        dependencies: &'a [Dependency],
+    },
+    Specification(Members<'a>),
+    Deleted {
+        status: Transition,
+    },
+    RunStarted {
+        run_id: RunId,
+        kind: RunKind,
+        covered_tasks: u64,
+        allow_unknown_executors: bool,
+        executor_wait_seconds: f64,
+    },
+    Started {
+        status: Transition,
+        attempt: u32,
+        run_id: RunId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        worker: Option<&'a str>,
+        /// Set by [`Entry::of`].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lineage: Option<LineageJson<'a>>,
+    },
+    Progressed {
+        attempt: u32,
+        progress: Progress,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<&'a str>,
+    },
+    ClaimRejected {
+        worker: &'a str,
+        /// Set by [`Entry::of`], as in the next one.
+        phase_name: Option<&'a str>,
+        /// The name of the error.
+        error: &'static str,
+        message: String,
+        unresolvable_refs: &'a [String],
+    },
+    CompletionRejected {
+        attempt: u32,
+        phase_name: Option<&'a str>,
+        /// The name of the error.
+        error: &'static str,
+        message: String,
+        #[serde(flatten)]
+        fault: &'a OutputFault,
+    },
+    Suspended {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        question: &'a Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    Reminded {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        number: u32,
+        of: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        escalation: Option<&'a Escalation>,
+    },
+    Answered {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        /// An object with `value`.
+        answer: &'a Payload,
+        responded_by: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_behalf_of: Option<&'a str>,
+    },
+    SuspensionExpired {
+        attempt: u32,
+        suspension_id: SuspensionId,
+        fallback_policy: &'static str,
+    },
+    Completed {
+        status: Transition,
+        attempt: u32,
+        result: &'a Payload,
+    },
+    Failed {
+        status: Transition,
+        attempt: u32,
+        error: &'a str,
+        reason: FailureReason,
+        progress: Progress,
+        will_retry: bool,
+    },
+    Requeued {
+        status: Transition,
+        reason: RequeueReason,
+        run_id: RunId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_attempt_at: Option<Timestamp>,
+    },
+    Cancelled {
+        status: Transition,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+        error: &'a str,
+        reason: CancelReason,
+    },
+    RunEnded {
+        run_id: RunId,
+        state: RunState,
+        counts: StatusCounts,
+    },
+    Archived {
+        file: &'a str,
+        sha256: &'a str,
+        events: u64,
+    },
+}
+
+/// The members of a task that its executor sees.
+#[derive(Debug, Serialize)]
+pub(super) struct Members<'a> {
+    inputs: &'a Payload,
+    schemas: Option<&'a Payload>,
+    params: Option<&'a Payload>,
+}
+
+impl<'a> Members<'a> {
+    pub(super) const fn of(specification: &'a Specification) -> Self {
+        Self {
+            inputs: &specification.inputs,
+            schemas: specification.schemas.as_ref(),
+            params: specification.params.as_ref(),
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    /// Says a refusal with names of tasks.
+    pub(super) fn name_rejection(&mut self, named: &'a NamedRejection) {
+        let name = named.name.as_deref();
+        if let Self::ClaimRejected {
+            phase_name,
+            message,
+            unresolvable_refs,
+            ..
+        } = self
+        {
+            (*phase_name, *message) = (name, no_value(&named.refs));
+            *unresolvable_refs = &named.refs;
+        }
+        if let Self::CompletionRejected { phase_name, .. } = self {
+            *phase_name = name;
+        }
+    }
+}
+
+pub(super) fn no_value(refs: &[String]) -> String {
+    format!("no value for {}", refs.join(", "))
+}
