@@ -36,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("crates/sealing", &["clock", "log"]),
     ("crates/documents", &["domain", "log", "sql"]),
+    ("crates/eventbus", &[]),
     ("crates/workers", &["domain", "log", "sql"]),
     ("crates/workflows", &["domain"]),
     // Knows nothing of this server: everything it learns comes over HTTP.

@@ -1,0 +1,3 @@
+module taskledger-example-agent
+
+go 1.24
