@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/sealing", &["clock", "log"]),
+    ("crates/broker", &["domain", "log", "sql"]),
     ("crates/documents", &["domain", "log", "sql"]),
     ("crates/eventbus", &[]),
     ("crates/workers", &["domain", "log", "sql"]),

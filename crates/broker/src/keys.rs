@@ -1,0 +1,40 @@
+//! Whose tasks are meant, and the digests by which they are found. Owns their form, which never changes: it is stored.
+//! May not touch the tables.
+
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// Bytes that are kept of a digest. Statements compare the texts as well, so one that is met twice costs time only.
+const DIGEST_BYTES: usize = 16;
+
+/// Who publishes tasks and is told of their ends. Nobody sees what belongs to another owner.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// The principal, as events have it in `actor`.
+    pub actor: Arc<str>,
+}
+
+impl Owner {
+    /// The inbox of one of its agents.
+    pub(crate) fn inbox(&self, requester: &str) -> Vec<u8> {
+        self.digest(requester)
+    }
+
+    /// What it calls a task.
+    pub(crate) fn name(&self, external_id: &str) -> Vec<u8> {
+        self.digest(external_id)
+    }
+
+    fn digest(&self, text: &str) -> Vec<u8> {
+        let mut hash = Sha256::new();
+        // The lengths keep apart what could be mixed up.
+        hash.update((self.tenant.len() as u64).to_le_bytes());
+        hash.update(&*self.tenant);
+        hash.update((self.actor.len() as u64).to_le_bytes());
+        hash.update(&*self.actor);
+        hash.update(text);
+        hash.finalize()[..DIGEST_BYTES].to_vec()
+    }
+}

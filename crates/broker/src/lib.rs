@@ -1,0 +1,170 @@
+//! What an agent broker keeps beside the log: the tasks that were published through it, and an inbox of their ends.
+//!
+//! Owns the tables, on SQLite (`broker.db` in the data folder) or PostgreSQL, under one code. [`BrokerStore::intake`]
+//! notes what follows from events of the log, and its place in the log in the same transaction, so that each end is
+//! noted once however often and on however many servers that is done. May not: read the log, hold inputs or results
+//! (an [`Outcome`] says which event has them), speak a protocol, or decide who may do what: callers name the owner.
+
+mod connect;
+mod inbox;
+mod intake;
+mod keys;
+mod mark;
+mod published;
+mod sweep;
+
+pub use connect::{BROKER_FILE, OpenError, STEPS};
+pub use inbox::{NAMES_MAX, Outcome, TooManyNames};
+pub use keys::Owner;
+pub use mark::{ID_BYTES_MAX, MEMBER};
+pub use published::{NAMESAKES_MAX, Published};
+
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_sql::beside::Connections;
+use taskledger_sql::{Columns, Engine, Tx, with_sources};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long one order to the store may take: beyond it the connection is taken for dead.
+const ORDER_WAIT: Duration = Duration::from_secs(10);
+/// Rows of one answer, whatever was asked for.
+pub const ROWS_MAX: u32 = 1_000;
+
+/// The store cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database does not answer; retry.
+    #[error("the store of the broker is not available: {0}")]
+    Database(#[from] sqlx::Error),
+    /// No answer in time; retry.
+    #[error("the store of the broker gave no answer within {ORDER_WAIT:?}")]
+    Late,
+    /// A stored value cannot be read.
+    #[error("the store of the broker is damaged: {0}")]
+    Damaged(String),
+}
+
+impl From<taskledger_sql::Error> for Error {
+    fn from(error: taskledger_sql::Error) -> Self {
+        match error {
+            taskledger_sql::Error::Unavailable(source) => Self::Database(source),
+            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
+            // None of its statements runs on a connection of this kind.
+            other @ taskledger_sql::Error::Sqlite(_) => Self::Damaged(with_sources(&other)),
+        }
+    }
+}
+
+/// The tables in one place. Lasts as long as the server; `close` lets go of the connections.
+pub struct BrokerStore {
+    connections: Connections,
+    /// Whose log it is: events do not say it.
+    tenant: Arc<str>,
+    /// The highest number of an outcome that this process knows of.
+    newest: watch::Sender<u64>,
+}
+
+impl std::fmt::Debug for BrokerStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BrokerStore").finish_non_exhaustive()
+    }
+}
+
+/// The row that orders everything that is noted or removed.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    position: u64,
+    newest: u64,
+}
+
+impl BrokerStore {
+    fn new(connections: Connections, tenant: Arc<str>) -> Self {
+        Self {
+            connections,
+            tenant,
+            newest: watch::Sender::new(0),
+        }
+    }
+
+    /// Wakes whoever waits for outcomes: the highest number that this process knows of, 0 until it has looked. It
+    /// rises in [`Self::intake`], also where another server has noted the events, and in [`Self::newest`]. Cost: O(1),
+    /// no query.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+
+    /// Tells those who wait that outcomes up to a number are there.
+    fn wake(&self, newest: u64) {
+        self.newest.send_if_modified(|known| {
+            let rises = newest > *known;
+            *known = newest.max(*known);
+            rises
+        });
+    }
+
+    /// Runs one order to its end or not at all, within a few seconds.
+    async fn order<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        timeout(ORDER_WAIT, work).await.map_err(|_| Error::Late)?
+    }
+
+    /// A transaction that reads one consistent state.
+    async fn read(&self) -> Result<Tx<'static>, Error> {
+        Ok(self.connections.read().await?)
+    }
+
+    /// A transaction that a power cut may undo.
+    async fn change(&self) -> Result<Tx<'static>, Error> {
+        Ok(self.connections.write_unsynced().await?)
+    }
+
+    /// The same, after all others of its kind that began before it.
+    async fn hold(&self) -> Result<(Tx<'static>, State), Error> {
+        let mut tx = self.change().await?;
+        // On SQLite the transaction itself is the lock.
+        let hold = match tx.engine() {
+            Engine::Sqlite => STATE,
+            Engine::Postgres => HOLD,
+        };
+        let args = tx.args();
+        let row = tx.fetch_one(hold, args).await?;
+        let state = state(&mut Columns::of(&row))?;
+        Ok((tx, state))
+    }
+
+    /// The same without the lock.
+    async fn state(&self) -> Result<State, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let args = tx.args();
+            let row = tx.fetch_one(STATE, args).await?;
+            let state = state(&mut Columns::of(&row))?;
+            tx.commit().await?;
+            Ok(state)
+        };
+        self.order(work).await
+    }
+
+    /// Closes all connections.
+    pub async fn close(&self) {
+        if !self.connections.close().await {
+            tracing::warn!("the connections to the store of the broker were not closed in time");
+        }
+    }
+}
+
+fn state(c: &mut Columns<'_>) -> Result<State, Error> {
+    Ok(State {
+        position: c.number()?,
+        newest: c.number()?,
+    })
+}
+
+/// A number as a column value.
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+const STATE: &str = "SELECT position, newest FROM state WHERE one = 1";
+const HOLD: &str = "SELECT position, newest FROM state WHERE one = 1 FOR UPDATE";
