@@ -22,7 +22,7 @@ pub use super::explain::{
     ATTEMPTS_MAX, AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome,
 };
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
-pub use super::lineage::Origin;
+pub use super::lineage::{Lineage, Origin};
 pub use super::naming::{CallNames, Index as NameIndex};
 pub use super::past::{AsOf, Then};
 pub use super::pieces::{Cut, PIECE_TIME_MAX, PieceSender, Pieces, Unsent, in_time, pieces};

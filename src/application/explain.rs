@@ -11,7 +11,7 @@ use super::api::Explained;
 use super::context::Context;
 use super::error::Error;
 use super::guard::sees;
-use super::lineage::Origin;
+use super::lineage::Lineage;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;
@@ -59,6 +59,7 @@ impl App {
             .await?;
         let workers = self.workers_of(context, flow, &explanation);
         let lineage = self.lineage_of(flow, &explanation).await?;
+        let (lineage, input) = lineage.map_or((None, None), |it| (Some(it.origins), it.input));
         Ok(Explained {
             flow,
             explanation,
@@ -68,6 +69,7 @@ impl App {
             queue,
             workers,
             lineage,
+            input,
         })
     }
 
@@ -106,11 +108,7 @@ impl App {
     }
 
     /// Where the inputs of the latest attempt came from.
-    async fn lineage_of(
-        &self,
-        flow: FlowId,
-        e: &Explanation,
-    ) -> Result<Option<Vec<Origin>>, Error> {
+    async fn lineage_of(&self, flow: FlowId, e: &Explanation) -> Result<Option<Lineage>, Error> {
         if e.attempt == 0 {
             return Ok(None);
         }

@@ -90,6 +90,7 @@ impl App {
                         root: flow.root(),
                         events: Vec::new(),
                         lineages: HashMap::new(),
+                        inputs: HashMap::new(),
                         rejections: HashMap::new(),
                         next: Some(next),
                     });
@@ -124,13 +125,19 @@ impl App {
             }
         });
         let lineages = self.lineages(flow, starts.collect()).await?;
-        let lineages = lineages.into_iter();
+        let mut inputs = HashMap::new();
+        let lineages = lineages.into_iter().map(|((_, at), it)| {
+            inputs.extend(it.input.map(|input| (at, input)));
+            (at, it.origins)
+        });
+        let lineages = lineages.collect();
         let rejections = self.rejections(flow, &events).await?;
         Ok(HistoryPage {
             task: query.task,
             root: flow.root(),
             events,
-            lineages: lineages.map(|((_, at), it)| (at, it)).collect(),
+            lineages,
+            inputs,
             rejections,
             next,
         })

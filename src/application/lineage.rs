@@ -1,5 +1,5 @@
-//! Where the inputs of attempts came from: task, attempt and event of each value. Nothing of it is stored: it follows
-//! from the specification and the results that were there when an attempt began (decision 0082).
+//! What attempts worked on, and where it came from: task, attempt and event of each value. Nothing of it is stored: it
+//! follows from the specification and the results that were there when an attempt began (decision 0082).
 
 use super::App;
 use super::api::work::Begun;
@@ -8,17 +8,20 @@ use super::facts;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{Event, Flow, Specification};
 use taskledger_domain::schedule::LEASED_RESULTS_MAX;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::wiring::{self, Use, Wiring};
-use taskledger_domain::{EventId, FlowId, Recorded, TaskId, Version};
+use taskledger_domain::{EventId, FlowId, Payload, Recorded, TaskId, Version};
 
 /// Values of one answer whose origin is told; attempts beyond it are told without.
 const ORIGINS_MAX: usize = 5_000;
 /// Bytes of specifications, and of results, that are read for one answer.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of inputs that one answer tells; attempts beyond it are told without.
+const INPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Events that are read before their bytes are counted.
 const CHUNK_EVENTS: usize = 16;
 /// Events that are looked through for starts, and for specifications that have been replaced.
@@ -43,6 +46,15 @@ pub struct Origin {
     pub sequence: Version,
 }
 
+/// What an attempt worked on whose inputs are not all literal.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lineage {
+    /// Where values came from.
+    pub origins: Vec<Origin>,
+    /// All of it; `None` when a result has been replaced since, or it is too large.
+    pub input: Option<Payload>,
+}
+
 /// The start of an attempt: its task, and the version of the event.
 pub(super) type Start = (TaskId, Version);
 
@@ -50,13 +62,34 @@ pub(super) type Start = (TaskId, Version);
 struct Wired {
     start: Start,
     uses: Vec<Use>,
+    /// Its specification, when all that it worked on is to be told.
+    whole: Option<(Wiring, Payload)>,
+}
+
+/// How the tasks stand whose results are named.
+#[derive(Default)]
+struct Sources {
+    /// Those that have completed, by the version of the event with the result.
+    completed: BTreeMap<Version, TaskId>,
+    /// Since which version they stand as they do; absent for those that are not at their end.
+    ended: HashMap<TaskId, Version>,
+    /// Those that are there.
+    known: BTreeSet<TaskId>,
+}
+
+impl Sources {
+    /// Whether the result that a task has now, or has not, is the one that an attempt found.
+    fn are_as_at(&self, (task, (_, start)): (TaskId, Start)) -> bool {
+        let ended = self.ended.get(&task);
+        !self.known.contains(&task) || ended.is_some_and(|at| *at <= start)
+    }
 }
 
 impl App {
     /// The origins of values for each of these attempts of a flow, in the order of the inputs; nothing for attempts
     /// whose inputs are literal, and for those beyond [`ORIGINS_MAX`], [`READ_BYTES_MAX`] and [`SCANNED_MAX`]. Values
-    /// that were not there, or are defaults, have no origin. Cost: O(specifications, and results that they name),
-    /// read piece by piece.
+    /// that were not there, or are defaults, have no origin. With them, what the attempts worked on, up to
+    /// [`INPUT_BYTES_MAX`]. Cost: O(specifications, and results that they name), read piece by piece.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -64,7 +97,7 @@ impl App {
         &self,
         flow: FlowId,
         starts: Vec<Start>,
-    ) -> Result<HashMap<Start, Vec<Origin>>, Error> {
+    ) -> Result<HashMap<Start, Lineage>, Error> {
         if starts.is_empty() {
             return Ok(HashMap::new());
         }
@@ -76,15 +109,42 @@ impl App {
         let sources = wired.iter().flat_map(|wired| &wired.uses);
         let sources: BTreeSet<TaskId> = sources.filter_map(Use::source).collect();
         let look = move |state: &Flow| {
-            let tasks = sources.iter().filter_map(|id| state.task(*id));
-            let completed = tasks.filter(|task| task.status == Status::Completed);
-            completed
-                .map(|it| (it.outcome_at, it.id))
-                .collect::<BTreeMap<_, _>>()
+            let mut found = Sources::default();
+            for task in sources.iter().filter_map(|id| state.task(*id)) {
+                found.known.insert(task.id);
+                match task.status {
+                    Status::Pending | Status::InProgress => continue,
+                    Status::Completed => {
+                        found.completed.insert(task.outcome_at, task.id);
+                    }
+                    Status::Failed | Status::Cancelled => {}
+                }
+                found.ended.insert(task.id, task.outcome_at);
+            }
+            found
         };
         let look = self.flows.look_anywhere(flow, engine_metadata(), look);
-        let completed = look.await?;
-        origins(reader, &wired, &completed).await
+        let sources = look.await?;
+        lineages_of(reader, &wired, &sources).await
+    }
+
+    /// The same for the latest attempt of a task; `None` when it has not begun, too.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn lineage_of_task(
+        &self,
+        flow: FlowId,
+        task: TaskId,
+    ) -> Result<Option<Lineage>, Error> {
+        let look = move |state: &Flow| state.task(task).map(|it| (it.attempt, it.spec_at));
+        let look = self.flows.look_anywhere(flow, engine_metadata(), look);
+        match look.await? {
+            Some((attempt, spec_at)) if attempt > 0 => {
+                self.latest_lineage(flow, task, spec_at).await
+            }
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The same for an attempt of a worker that has just begun, from what the owner of its flow told of it.
@@ -109,10 +169,15 @@ impl App {
         let sources: BTreeSet<TaskId> = uses.iter().filter_map(Use::source).collect();
         let results = begun.results.iter();
         let named = results.filter(|(task, _)| sources.contains(task));
-        let completed = named.map(|(task, version)| (*version, *task)).collect();
+        let sources = Sources {
+            completed: named.map(|(task, version)| (*version, *task)).collect(),
+            ..Sources::default()
+        };
         let reader = StreamReader::of(&*self.store, begun.flow);
-        let wired = [Wired { start, uses }];
-        Ok(origins(reader, &wired, &completed).await?.remove(&start))
+        let whole = None;
+        let wired = [Wired { start, uses, whole }];
+        let found = lineages_of(reader, &wired, &sources).await?.remove(&start);
+        Ok(found.map(|found| found.origins))
     }
 
     /// The same for the latest attempt of a task, whose specification is that of this version now; `None` when its
@@ -125,7 +190,7 @@ impl App {
         flow: FlowId,
         task: TaskId,
         spec_at: Version,
-    ) -> Result<Option<Vec<Origin>>, Error> {
+    ) -> Result<Option<Lineage>, Error> {
         let reader = StreamReader::of(&*self.store, flow);
         let mut is_wired = false;
         let learn = |recorded: &Recorded| {
@@ -196,8 +261,9 @@ impl App {
             for start in specified.get(&recorded.version).into_iter().flatten() {
                 origins += uses.len();
                 if origins <= ORIGINS_MAX {
+                    let whole = Some((wiring.clone(), specification.inputs.clone()));
                     let (start, uses) = (*start, uses.clone());
-                    wired.push(Wired { start, uses });
+                    wired.push(Wired { start, uses, whole });
                 }
             }
         };
@@ -207,12 +273,15 @@ impl App {
     }
 }
 
-/// Where the values of these attempts came from, of results that are in these events.
-async fn origins(
+/// What these attempts worked on, of results that are in these events.
+async fn lineages_of(
     reader: StreamReader<'_>,
     wired: &[Wired],
-    completed: &BTreeMap<Version, TaskId>,
-) -> Result<HashMap<Start, Vec<Origin>>, Error> {
+    sources: &Sources,
+) -> Result<HashMap<Start, Lineage>, Error> {
+    let Sources { completed, .. } = sources;
+    let is_whole = wired.iter().any(|it| it.whole.is_some());
+    let mut results = HashMap::new();
     let mut by_source = HashMap::<TaskId, Vec<(usize, usize)>>::new();
     for (k, wired) in wired.iter().enumerate() {
         for (n, it) in wired.uses.iter().enumerate() {
@@ -241,6 +310,9 @@ async fn origins(
             };
             found[k].insert(n, origin);
         }
+        if is_whole {
+            results.insert(e.task_id, result);
+        }
     };
     let versions: Vec<Version> = completed.keys().copied().collect();
     let read = within_bytes(reader, &versions, learn).await?;
@@ -250,8 +322,32 @@ async fn origins(
     let unknown: BTreeSet<usize> = unread.map(|(k, _)| *k).collect();
     let lineages = wired.iter().zip(found).enumerate();
     let lineages = lineages.filter(|(k, _)| !unknown.contains(k));
-    let lineages = lineages.map(|(_, (it, found))| (it.start, found.into_values().collect()));
+    let mut bytes_left = INPUT_BYTES_MAX;
+    let lineages = lineages.map(|(_, (it, found))| {
+        let input = input_of(it, sources, &results);
+        let input = input.filter(|input| {
+            let left = bytes_left.checked_sub(input.as_str().len());
+            bytes_left = left.unwrap_or(bytes_left);
+            left.is_some()
+        });
+        let origins = found.into_values().collect();
+        (it.start, Lineage { origins, input })
+    });
     Ok(lineages.collect())
+}
+
+/// All that an attempt worked on, if what it found is still what is there.
+fn input_of(
+    wired: &Wired,
+    sources: &Sources,
+    results: &HashMap<TaskId, Map<String, Value>>,
+) -> Option<Payload> {
+    let (wiring, literal) = wired.whole.as_ref()?;
+    let mut named = wiring.sources();
+    if !named.all(|task| sources.are_as_at((task, wired.start))) {
+        return None;
+    }
+    wiring.inputs(literal, |task| results.get(&task)).ok()
 }
 
 /// Reads events until there are too many bytes; how many were read.

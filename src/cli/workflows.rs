@@ -1,4 +1,4 @@
-//! `taskledger workflows`: documents of RFC-0024. `validate` and `dry-run` need no server.
+//! `taskledger workflows`: documents of RFC-0024. `validate`, `dry-run` and `schemas` need no server.
 
 mod kept;
 
@@ -18,13 +18,14 @@ use taskledger_workflows::{Fault, Report, read};
 Examples:
   taskledger workflows validate report.yaml
   taskledger workflows dry-run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}' --outputs outputs.json
+  taskledger workflows schemas report.yaml --phase report
   taskledger workflows run report.yaml --trigger '{\"quarter\": \"2026-Q1\"}'
   taskledger workflows run report.yaml --trigger-file trigger.json --user ann
   taskledger workflows save report.yaml
   taskledger workflows diff 'Quarterly report' --file report.yaml
   taskledger workflows run --saved 'Quarterly report' --trigger '{\"quarter\": \"2026-Q1\"}'
 
-`validate` and `dry-run` read the file themselves and ask no server. They exit with 1 when the document has errors,
+`validate`, `dry-run` and `schemas` read the file themselves and ask no server. They exit with 1 when the document has errors,
 `dry-run` also when a phase does not complete, `diff` when a change breaks callers, workers or readers of results. Outputs are {phase: output, or [outputs] of one completion each};
 the output {\"$fail\": reason} fails an attempt.")]
 pub(super) struct Args {
@@ -38,6 +39,8 @@ enum Command {
     Validate(Validate),
     /// Play a run with made-up outputs, without server and workers
     DryRun(DryRun),
+    /// Print what phases take and give, as JSON Schemas
+    Schemas(Schemas),
     /// Create the tasks of one run of a document, and begin it
     #[command(disable_version_flag = true)]
     Run(Box<Run>),
@@ -73,6 +76,15 @@ struct DryRun {
     /// What the phases give, as JSON object by name of the phase
     #[arg(long, value_name = "FILE")]
     outputs: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Schemas {
+    #[command(flatten)]
+    document: DocumentFile,
+    /// The phase; all of them without it
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -129,6 +141,7 @@ pub(super) async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, 
     match args.command {
         Command::Validate(args) => validate(&args.document, out),
         Command::DryRun(args) => dry_run(&args, out),
+        Command::Schemas(args) => schemas(&args, out),
         Command::Run(args) => run(*args, out).await,
         Command::Save(args) => kept::save(*args, out).await,
         Command::List(args) => kept::list(*args, out).await,
@@ -142,6 +155,23 @@ pub(super) async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, 
 
 fn text_of(file: &str) -> Result<String, CliError> {
     read_text(file).map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))
+}
+
+fn schemas(args: &Schemas, out: &mut Output) -> Result<ExitCode, CliError> {
+    let DocumentFile { file, strict } = &args.document;
+    let text = text_of(file)?;
+    let report = read(&text, *strict);
+    let Some(workflow) = &report.workflow else {
+        tell(&report, file, &text, out)?;
+        return Ok(ExitCode::FAILURE);
+    };
+    let schemas = workflow.schemas(args.phase.as_deref());
+    let schemas = schemas.map_err(|error| CliError::Usage(error.to_string()))?;
+    let phases = schemas.into_iter().map(
+        |it| json!({"phase_name": it.phase, "input_schema": it.input, "output_schema": it.output}),
+    );
+    out.value(&json!({"phases": phases.collect::<Vec<_>>()}))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn validate(document: &DocumentFile, out: &mut Output) -> Result<ExitCode, CliError> {

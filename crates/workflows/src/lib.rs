@@ -22,6 +22,7 @@ mod phase;
 mod play;
 mod reference;
 mod retry;
+mod schemas;
 mod skip;
 mod sound;
 mod tasks;
@@ -32,6 +33,7 @@ mod yaml;
 pub use diff::{Change, ChangeKind, Diff};
 pub use faults::{Fault, VALIDATION, WIRING};
 pub use play::{Played, Unplayable};
+pub use schemas::{NoSchemas, PhaseSchemas};
 pub use tasks::{ROOT, RunOf, UnfitTrigger, alias};
 pub use workflow::{Backoff, Input, Phase, Retry, SkipWhen, Source, Validation, Workflow};
 

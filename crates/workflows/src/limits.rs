@@ -42,5 +42,7 @@ pub(crate) const TYPE_STEPS_MAX: u64 = 1_000_000;
 pub(crate) const VALUE_STEPS_MAX: u64 = 20_000_000;
 /// Bytes of JSON Schemas in `types` that tasks of a run repeat: as much as a document holds. Each is compiled again.
 pub(crate) const REPEATED_SCHEMA_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
+/// Bytes of the JSON Schemas of one answer, and of the types that are compiled for them.
+pub const SCHEMAS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Phases that the message about a cycle names.
 pub(crate) const CYCLE_NAMES_MAX: usize = 20;

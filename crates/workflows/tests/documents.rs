@@ -20,6 +20,8 @@ mod play;
 mod properties;
 #[path = "documents/rfc.rs"]
 mod rfc;
+#[path = "documents/schemas.rs"]
+mod schemas;
 #[path = "documents/skip.rs"]
 mod skip;
 #[path = "documents/tasks.rs"]

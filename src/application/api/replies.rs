@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::explain::Explanation;
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
+use taskledger_domain::{FlowId, Payload, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Attempt, RunSummary};
 
 /// The id of each task under the name by which the caller knows it. Shared: a reply may be kept and sent.
@@ -129,6 +129,9 @@ pub struct Explained {
     pub workers: Option<AwaitedWorkers>,
     /// Where the inputs of the latest attempt came from; `None`: all of them are literal, or it was not found.
     pub lineage: Option<Vec<Origin>>,
+    /// What the latest attempt worked on, if some of it came from results; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub input: Option<Payload>,
 }
 
 /// One page of a history.
@@ -143,6 +146,9 @@ pub struct HistoryPage {
     pub events: Vec<Arc<Recorded>>,
     /// Where inputs came from, by the version of the event that says that their attempt began.
     pub lineages: HashMap<Version, Vec<Origin>>,
+    /// What attempts worked on whose inputs came from results, likewise; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub inputs: HashMap<Version, Payload>,
     /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say it.
     #[serde(default)]
     pub rejections: HashMap<Version, NamedRejection>,

@@ -62,6 +62,8 @@ pub struct Claimed {
     pub deadline: Option<Timestamp>,
     /// Milliseconds that the attempt may take.
     pub timeout_ms: Option<u64>,
+    /// What the run of a workflow document was started with; absent for tasks that are no phase of one.
+    pub trigger: Option<Payload>,
     /// The trace of whoever began the run.
     pub trace: Option<Arc<str>>,
     /// What the task has asked people in earlier attempts of the run, and was answered.

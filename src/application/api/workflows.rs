@@ -8,8 +8,8 @@ use taskledger_domain::flow::{Counts, Waits};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{RunId, TaskId, Violation};
 pub use taskledger_workflows::{
-    Change, ChangeKind, Diff, Fault, Played, Report, RunOf, Unplayable, VALIDATION, WIRING,
-    Workflow,
+    Change, ChangeKind, Diff, Fault, NoSchemas, PhaseSchemas, Played, Report, RunOf, Unplayable,
+    VALIDATION, WIRING, Workflow,
 };
 
 /// A workflow document as a caller gives it.
@@ -49,6 +49,15 @@ pub struct CreatedWorkflow {
     pub warnings: Vec<Fault>,
     /// Paths of what has no effect.
     pub not_acted_on: Vec<String>,
+}
+
+/// A document, given or kept.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Which {
+    /// The document itself.
+    Given(Document),
+    /// A version that is kept; absent for the newest.
+    Kept(Kept, Option<u32>),
 }
 
 /// Plays a run of a document.
@@ -200,6 +209,8 @@ pub enum UnfitWorkflow {
     Unplayable(Unplayable),
     /// What is kept stays as it is.
     NotKept(Refusal),
+    /// It gives no JSON Schemas.
+    NoSchemas(NoSchemas),
     /// It has errors; never empty.
     Document(Vec<Fault>),
     /// The trigger has a value of another type than an input declares, or is too large: why.

@@ -4,8 +4,8 @@ use super::Service;
 use super::auth::user_for;
 use super::workflows::{Read, Start, read};
 use crate::application::api::workflows::{
-    Compared, CreatedWorkflow, Document, Event, Form, Kept, KeptDocument, Newer, RunWorkflow,
-    SaveWorkflow, SavedWorkflow, UnfitWorkflow, Version,
+    Compared, CreatedWorkflow, Document, Event, Form, Kept, KeptDocument, Newer, PhaseSchemas,
+    RunWorkflow, SaveWorkflow, SavedWorkflow, UnfitWorkflow, Version, Which,
 };
 use crate::application::api::{Error, Failure};
 use crate::application::authorize::{UseCase, authorize};
@@ -265,6 +265,35 @@ impl Service {
             self.documents.unpin(&owner, &name, (caller, key)).await?;
         }
         Ok(created?.map(|created| (number, created)))
+    }
+
+    /// What the phases of a document take and give, or one of them, as JSON Schemas.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why there are none.
+    pub async fn workflow_schemas(
+        &self,
+        context: &Context,
+        which: Which,
+        phase: Option<String>,
+    ) -> Result<Result<Vec<PhaseSchemas>, UnfitWorkflow>, Error> {
+        self.admit(context, UseCase::GetWorkflow)?;
+        let workflow = match which {
+            Which::Given(document) => match read(document, false).await? {
+                Ok(read) => read.workflow,
+                Err(faults) => return Ok(Err(UnfitWorkflow::Document(faults))),
+            },
+            Which::Kept(kept, version) => {
+                let owner = owner_for(context, kept.owner)?;
+                let version = (version, "version");
+                match self.kept_workflow(&owner, &kept.name, version).await? {
+                    Ok((_, read)) => read.workflow,
+                    Err(unfit) => return Ok(Err(unfit)),
+                }
+            }
+        };
+        let schemas = blocking(move || workflow.schemas(phase.as_deref())).await?;
+        Ok(schemas.map_err(UnfitWorkflow::NoSchemas))
     }
 
     /// The number of the version that was kept before another one.

@@ -1,7 +1,7 @@
 //! Reads of tasks, which any node answers.
 
 use super::{Access, Service};
-use crate::application::api::{AsOf, Consistency, Encoded, Page, Then, TreeEncoder};
+use crate::application::api::{AsOf, Consistency, Encoded, Lineage, Page, Then, TreeEncoder};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Error;
@@ -24,6 +24,24 @@ impl Service {
         let (flow, owner) = (view.row.flow_id, view.row.owner.as_deref());
         self.access.read(context, flow, owner);
         Ok(view)
+    }
+
+    /// The same with what its latest attempt worked on, if some of that came from results. Cost: the task's own events,
+    /// and the results.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn get_with_input(
+        &self,
+        context: &Context,
+        task: TaskId,
+        consistency: Consistency,
+    ) -> Result<(TaskView, Option<Lineage>), Error> {
+        // Counted twice against the rate: it reads more.
+        self.admit(context, UseCase::GetTask)?;
+        let view = self.get(context, task, consistency).await?;
+        let lineage = self.app.lineage_of_task(view.row.flow_id, task).await?;
+        Ok((view, lineage))
     }
 
     /// A task as it was.

@@ -5,6 +5,7 @@ use crate::application::App;
 use crate::application::api::work::{
     Begun, Claim, ClaimHere, Claimed, Claims, Fail, Release, Wanted,
 };
+use crate::application::api::workflows::RunOf;
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
 use crate::application::claiming::Untold;
@@ -28,6 +29,9 @@ const MARGIN: Duration = Duration::from_millis(100);
 
 /// Bytes of what one claim is told; tasks beyond them are given back, at no cost to their retries.
 const CLAIMED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Stands in the `schemas` of phases, and may stand in others.
+const PHASE_OF: &str = "\"workflow\"";
 
 impl Service {
     /// Gives a worker tasks, as soon as there are any. Cost: O(claims * log offers), and a claim in the turn of
@@ -223,6 +227,7 @@ impl Service {
             tracing::debug!(task.id = %begun.task, %error, "a claim is told without lineage");
             None
         });
+        let trigger = app.trigger_of(context, &row).await?;
         let params = row.params.as_ref().map(Payload::to_map);
         let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
         Ok(Some(Claimed {
@@ -231,6 +236,7 @@ impl Service {
             task: row,
             deadline: begun.deadline,
             timeout_ms,
+            trigger,
             trace: begun.trace,
             answers,
             lease: begun.lease,
@@ -299,6 +305,26 @@ impl App {
         Ok(Err(format!("inputs do not conform: {}", list.join("; "))))
     }
 
+    /// What the run was started with of which a task is a phase: the inputs of the group above it. Cost: O(1), or a
+    /// read.
+    async fn trigger_of(&self, context: &Context, row: &TaskRow) -> Result<Option<Payload>, Error> {
+        let is_phase = |schemas: &Payload| schemas.as_str().contains(PHASE_OF);
+        let Some(parent) = row
+            .parent_id
+            .filter(|_| row.schemas.as_ref().is_some_and(is_phase))
+        else {
+            return Ok(None);
+        };
+        let held = self.rows.rows(row.flow_id, [parent]);
+        let run = match held.and_then(|mut rows| rows.pop()) {
+            Some(run) => run,
+            None => self.get(context, parent, Consistency::Strong).await?.row,
+        };
+        let params = run.params.as_ref().map(Payload::to_map);
+        let is_run = params.is_some_and(|params| RunOf::read(&params).is_some());
+        Ok(is_run.then(|| run.inputs.clone()))
+    }
+
     /// A specification with the inputs that are wired to results.
     async fn wired(
         &self,
@@ -365,6 +391,7 @@ fn bytes_of(claimed: &Claimed) -> usize {
     let of_origins = origins.map(|it| size_of_val(it) + it.input.len() + it.reference.len());
     let more = of_answers.sum::<usize>() + of_origins.sum::<usize>();
     let payloads = [
+        claimed.trigger.as_ref(),
         Some(&task.inputs),
         task.schemas.as_ref(),
         task.params.as_ref(),

@@ -17,7 +17,7 @@ use super::reader::Parameters;
 use super::refusals;
 use super::replies;
 use super::streaming::Streamed;
-use super::task_json::{PageJson, TaskJson, ThenJson};
+use super::task_json::{PageJson, TaskJson, ThenJson, WithInputJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::Access;
@@ -199,6 +199,13 @@ fn queries() -> Vec<Method<Service>> {
                 boxed(async move {
                     let p = get::Params::read(&call.params)?;
                     match p.as_of {
+                        None if p.include_input => {
+                            let found =
+                                service.get_with_input(&call.context, p.task_id, p.consistency);
+                            let found = answer(&service, found.await);
+                            found
+                                .map(|(task, lineage)| raw(&WithInputJson(&task, lineage.as_ref())))
+                        }
                         None => {
                             let found = service.get(&call.context, p.task_id, p.consistency).await;
                             answer(&service, found).map(|task| raw(&TaskJson(&task)))

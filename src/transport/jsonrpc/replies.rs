@@ -20,8 +20,10 @@ pub(crate) use work::ClaimJson;
 pub(super) use work::{claims, drained, method, methods, undeclared, workers};
 pub(super) use workflows::{
     compared_workflows, fault, kept_workflow, kept_workflows, played, saved_workflow, workflow,
-    workflow_deleted, workflow_events, workflow_report,
+    workflow_deleted, workflow_events, workflow_report, workflow_schemas,
 };
+
+pub(super) use lineage::LineageJson;
 
 use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
 use serde::{Serialize, Serializer};

@@ -1,7 +1,8 @@
 //! The protocol's JSON for a task. Payloads are copied as text, never parsed again.
 //! spec: data-model / Task Schema, with our own members behind the protocol's.
 
-use crate::application::api::{Moment, Page, Then};
+use super::replies::LineageJson;
+use crate::application::api::{Lineage, Moment, Page, Then};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use taskledger_projections::{Blocker, RunView, TaskRow, TaskView};
@@ -34,6 +35,10 @@ struct BlockersJson<'a>(&'a [Blocker]);
 struct BlockerJson<'a>(&'a Blocker);
 struct TasksJson<'a>(&'a [TaskView]);
 
+/// A task with what its latest attempt worked on.
+#[derive(Debug)]
+pub struct WithInputJson<'a>(pub &'a TaskView, pub Option<&'a Lineage>);
+
 impl Serialize for TaskJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -47,6 +52,20 @@ impl Serialize for ThenJson<'_> {
         let mut map = serializer.serialize_map(None)?;
         members(&self.0.task, &mut map)?;
         map.serialize_entry("as_of", &MomentJson(self.0.as_of))?;
+        map.end()
+    }
+}
+
+impl Serialize for WithInputJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        members(self.0, &mut map)?;
+        if let Some(lineage) = self.1 {
+            if let Some(input) = &lineage.input {
+                map.serialize_entry("attempt_input", input)?;
+            }
+            map.serialize_entry("lineage", &LineageJson(&lineage.origins))?;
+        }
         map.end()
     }
 }

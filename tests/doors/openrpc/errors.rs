@@ -306,6 +306,13 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
                 "info": {"name": "w"},
                 "workflow": {"a": {"assign": "x", "inputs": {"k": "b.key"}}}}}),
         ),
+        (
+            "workflows.schemas",
+            -31021,
+            json!({"document": {"openintent": "1.0", "info": {"name": "w"},
+                "workflow": {"a": {"assign": "x", "inputs": {"k": "b.key"}}}}}),
+        ),
+        ("workflows.schemas", -31012, json!({"name": "none"})),
         ("workflows.get", -31012, json!({"name": "none"})),
         ("workflows.diff", -31012, json!({"name": "none"})),
         ("workflows.run", -31012, json!({"name": "none"})),

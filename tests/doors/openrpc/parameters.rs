@@ -163,6 +163,10 @@ const READERS: &[(&str, Read)] = &[
     ),
     ("workflows.run", faults::<params::workflows::run::Params>),
     (
+        "workflows.schemas",
+        faults::<params::workflows::schemas::Params>,
+    ),
+    (
         "workflows.progress",
         faults::<params::workflows::progress::Params>,
     ),

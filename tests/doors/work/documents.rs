@@ -210,6 +210,59 @@ async fn a_claim_without_a_trigger_is_refused_and_the_phase_stays_ready() {
 }
 
 #[tokio::test]
+async fn workers_get_the_trigger_and_their_authors_the_schemas_of_phases() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    created(api, json!({"quarter": "Q1", "unused": [1]})).await;
+    let claim = &claims(api, "data-agent", 1).await[0];
+    assert_eq!(
+        claim["context"]["trigger"],
+        json!({"quarter": "Q1", "unused": [1]})
+    );
+    let plain = json!({"tasks": [{"name": "t", "schemas": {"type": "remote", "method": "m"}}]});
+    api.call("tasks.execute", plain).await;
+    assert_eq!(claims(api, "m", 1).await[0]["context"].get("trigger"), None);
+
+    let asked = json!({"document": REPORT, "phase": "run_analysis"});
+    let given = api.call("workflows.schemas", asked).await;
+    let phase = &given["phases"][0];
+    assert_eq!(
+        phase["input_schema"]["properties"]["fin_revenue"],
+        json!({"type": "number"})
+    );
+    let saved = api
+        .call("workflows.save", json!({"document": REPORT}))
+        .await;
+    let kept = json!({"name": saved["name"]});
+    let all = api.call("workflows.schemas", kept.clone()).await;
+    assert_eq!(all["phases"].as_array().unwrap().len(), 4);
+    assert!(all["phases"].as_array().unwrap().contains(phase));
+    for (params, code, field) in [
+        (json!({}), -32602, "document"),
+        (json!({"document": REPORT, "name": "x"}), -32602, "name"),
+        (
+            json!({"document": REPORT, "phase": "none"}),
+            -32602,
+            "phase",
+        ),
+        (json!({"name": "none"}), -31012, "name"),
+        (
+            json!({"name": kept["name"], "version": 2}),
+            -31012,
+            "version",
+        ),
+    ] {
+        let refusal = api.refusal("workflows.schemas", params).await;
+        assert_eq!(
+            (refusal.code, &refusal.data["field"]),
+            (code, &json!(field)),
+            "{refusal:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn references_without_a_value_are_told_with_names_of_phases() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
@@ -243,7 +296,7 @@ async fn references_without_a_value_are_told_with_names_of_phases() {
         (
             &json!("take"),
             &refs,
-            &json!("no value for give.missing#/0")
+            &json!("Task claim rejected: no value for `give.missing#/0`")
         )
     );
 }

@@ -69,7 +69,9 @@ async fn each_attempt_says_where_its_inputs_came_from_whatever_happened_later() 
     assert_eq!(origins(&first["lineage"]), of_first);
     let explained = api.call("tasks.explain", json!({"task_id": mine})).await;
     assert_eq!(explained["lineage"], first["lineage"]);
+    assert_eq!(explained["input"], first["input"]);
     api.call("tasks.fail", held(&first, failed)).await;
+    assert_eq!(starts(api, mine).await[0]["data"]["input"], first["input"]);
 
     // The optional result comes after all, and the task is wired otherwise.
     api.call("tasks.retry", json!({"task_id": flaky})).await;
@@ -94,8 +96,20 @@ async fn each_attempt_says_where_its_inputs_came_from_whatever_happened_later() 
     let starts = starts(api, mine).await;
     assert_eq!(origins(&starts[0]["data"]["lineage"]), of_first);
     assert_eq!(starts[1]["data"]["lineage"], again["lineage"]);
+    // The task that gave it nothing has a result now: what the first attempt found cannot be told from it.
+    assert_eq!(starts[0]["data"].get("input"), None);
+    assert_eq!(starts[1]["data"]["input"], again["input"]);
     let explained = api.call("tasks.explain", json!({"task_id": mine})).await;
     assert_eq!(explained["lineage"], again["lineage"]);
+    assert_eq!(explained["input"], again["input"]);
+    let get = json!({"task_id": mine, "include_input": true});
+    let shown = api.call("tasks.get", get).await;
+    assert_eq!(
+        (&shown["attempt_input"], &shown["lineage"], &shown["inputs"]),
+        (&again["input"], &again["lineage"], &json!({}))
+    );
+    let plain = api.call("tasks.get", json!({"task_id": mine})).await;
+    assert_eq!(plain.get("attempt_input"), None);
     let origin = &again["lineage"][0];
     let whole = json!({"task_id": ids["root"], "scope": "flow", "limit": 100, "order": "asc"});
     let whole = api.call("tasks.history", whole).await;

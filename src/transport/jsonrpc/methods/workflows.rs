@@ -3,7 +3,7 @@
 use super::super::dispatch::{Call, Changes, Method};
 use super::super::error::RpcError;
 use super::super::params::workflows::{
-    create, delete, diff, dry_run, get, list, progress, run, save, validate, versions,
+    create, delete, diff, dry_run, get, list, progress, run, save, schemas, validate, versions,
 };
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
@@ -125,6 +125,15 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             run_of_kept
         ),
         method!(
+            "workflows.schemas",
+            "Workflow Schemas",
+            "Say as JSON Schemas what phases of a workflow document take and give",
+            schemas,
+            Nothing,
+            schemas,
+            schemas_of
+        ),
+        method!(
             "workflows.progress",
             "Workflow Progress",
             "Say how far a run has come",
@@ -206,6 +215,12 @@ async fn run_of_kept(service: &Service, call: &Call) -> Answer {
     let created = service.run_workflow(&call.context, p.0).await;
     let (version, created) = fit(service, created)?;
     Ok(replies::workflow(&created, Some(version)))
+}
+
+async fn schemas_of(service: &Service, call: &Call) -> Answer {
+    let p = schemas::Params::read(&call.params)?;
+    let schemas = service.workflow_schemas(&call.context, p.which, p.phase);
+    Ok(replies::workflow_schemas(&fit(service, schemas.await)?))
 }
 
 async fn progress_of(service: &Service, call: &Call) -> Answer {

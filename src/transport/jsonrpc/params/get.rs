@@ -1,6 +1,6 @@
 //! `tasks.get`. spec: interface / tasks.get
 
-use super::super::reader::{Parameters, Reader, TASK_ID};
+use super::super::reader::{BOOLEAN, Parameters, Reader, TASK_ID};
 use crate::application::api::{AsOf, Consistency};
 use taskledger_domain::{TaskId, Violation};
 
@@ -13,6 +13,8 @@ pub struct Params {
     pub consistency: Consistency,
     /// When; `None` for now.
     pub as_of: Option<AsOf>,
+    /// Whether to show what its latest attempt worked on.
+    pub include_input: bool,
 }
 
 impl Parameters for Params {
@@ -20,11 +22,14 @@ impl Parameters for Params {
         let task_id = reader.required("task_id", TASK_ID, "The task to show.");
         let consistency = super::consistency(&mut reader);
         let as_of = super::as_of::as_of(&mut reader);
+        let about = "Whether the answer has `attempt_input`, what the latest attempt worked on, and its `lineage`. Without effect together with `as_of`.";
+        let include_input = reader.with_default("include_input", BOOLEAN, false, about);
         reader.finish(|| {
             Some(Self {
                 task_id: task_id?,
                 consistency,
                 as_of,
+                include_input,
             })
         })
     }

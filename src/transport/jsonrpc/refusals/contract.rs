@@ -2,7 +2,9 @@
 
 use super::super::error::{ErrorKind, RpcError};
 use super::super::replies;
-use crate::application::api::workflows::{Fault, Refusal, UnfitWorkflow, Unplayable, WIRING};
+use crate::application::api::workflows::{
+    Fault, NoSchemas, Refusal, UnfitWorkflow, Unplayable, WIRING,
+};
 use serde_json::{Value, json};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::limits::{VIOLATIONS_MAX, cut};
@@ -114,6 +116,15 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
                 }
             };
             let violation = Violation::of(field, unplayable.to_string(), expected, &Value::Null);
+            return RpcError::invalid_params(vec![violation]);
+        }
+        UnfitWorkflow::NoSchemas(none) => {
+            let expected = "the name of a phase of the document";
+            let actual = match none {
+                NoSchemas::UnknownPhase(name) => Value::from(name.as_str()),
+                NoSchemas::TooLarge => Value::Null,
+            };
+            let violation = Violation::of("phase", none.to_string(), expected, &actual);
             return RpcError::invalid_params(vec![violation]);
         }
         UnfitWorkflow::NotKept(changed @ Refusal::Changed(newest)) => {

@@ -8,8 +8,8 @@ use crate::application::api::Explained;
 use reasons::{Said, Speaker};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use taskledger_domain::TaskId;
 use taskledger_domain::task::Status;
+use taskledger_domain::{Payload, TaskId};
 use taskledger_projections::Attempt;
 
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ struct Result<'a> {
     attempts: &'a [Attempt],
     #[serde(skip_serializing_if = "is_zero")]
     more_attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a Payload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lineage: Option<LineageJson<'a>>,
 }
@@ -47,6 +49,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         queue,
         workers,
         lineage,
+        input,
     } = explained;
     let speaker = Speaker {
         e,
@@ -71,6 +74,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         attempt: e.attempt,
         more_attempts: e.attempt.saturating_sub(shown),
         attempts,
+        input: input.as_ref(),
         lineage: lineage.as_deref().map(LineageJson),
     })
 }

@@ -9,7 +9,7 @@ mod data;
 
 use super::lineage::LineageJson;
 use crate::application::api::{EventType, HistoryPage};
-use data::{Data, Members, Transition, change, no_value};
+use data::{Data, FirstMismatch, Members, Transition, change, no_value};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use taskledger_domain::flow::{Event, OnExpiry, RequeueReason};
@@ -67,7 +67,8 @@ impl<'a> Entry<'a> {
     fn of(recorded: &'a Recorded, page: &'a HistoryPage) -> Self {
         let (task_id, mut data) = data(&recorded.event, recorded.flow.root());
         let version = &recorded.version;
-        if let Data::Started { lineage, .. } = &mut data {
+        if let Data::Started { lineage, input, .. } = &mut data {
+            *input = page.inputs.get(version);
             *lineage = page.lineages.get(version).map(|it| LineageJson(it));
         }
         if let Some(named) = page.rejections.get(version) {
@@ -168,6 +169,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 attempt: e.attempt,
                 run_id: e.run_id,
                 worker: e.lease.as_ref().map(|lease| lease.worker.as_str()),
+                input: None,
                 lineage: None,
             },
         ),
@@ -197,6 +199,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 error: e.fault.name(),
                 message: e.fault.message(),
                 fault: &e.fault,
+                first: FirstMismatch::of(&e.fault),
             },
         ),
         Event::TaskSuspended(e) => (

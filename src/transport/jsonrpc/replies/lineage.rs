@@ -6,7 +6,9 @@ use taskledger_domain::{EventId, TaskId, Version};
 
 /// The origins of an attempt.
 #[derive(Debug)]
-pub(super) struct LineageJson<'a>(pub(super) &'a [Origin]);
+pub(in crate::transport::jsonrpc) struct LineageJson<'a>(
+    pub(in crate::transport::jsonrpc) &'a [Origin],
+);
 
 #[derive(Serialize)]
 struct OriginJson<'a> {

@@ -45,6 +45,9 @@ impl Serialize for ContextJson<'_> {
         map.serialize_entry("user_id", &claimed.task.owner)?;
         map.serialize_entry("deadline", &claimed.deadline)?;
         map.serialize_entry("timeout_seconds", &claimed.timeout_ms.map(seconds))?;
+        if let Some(trigger) = &claimed.trigger {
+            map.serialize_entry("trigger", trigger)?;
+        }
         if !claimed.answers.is_empty() {
             map.serialize_entry("answers", &AnswersJson(&claimed.answers))?;
         }
@@ -250,6 +253,7 @@ mod tests {
         Claimed {
             input: Payload::parse(r#"{"z": 1.0}"#).unwrap(),
             lineage: None,
+            trigger: None,
             deadline: None,
             timeout_ms: Some(1500),
             trace: None,

@@ -4,7 +4,7 @@ use super::super::text::raw;
 use crate::application::api::RunProgress;
 use crate::application::api::workflows::{
     Change, Compared, CreatedWorkflow, Diff, Document, Event, EventKind, Fault, KeptDocument,
-    Played, Report, SavedWorkflow, Version,
+    PhaseSchemas, Played, Report, SavedWorkflow, Version,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -194,6 +194,14 @@ pub(in crate::transport::jsonrpc) fn compared_workflows(compared: &Compared) -> 
 /// The answer to `workflows.delete`.
 pub(in crate::transport::jsonrpc) fn workflow_deleted(deleted: bool) -> Box<RawValue> {
     raw(&json!({"deleted": deleted}))
+}
+
+/// The answer to `workflows.schemas`.
+pub(in crate::transport::jsonrpc) fn workflow_schemas(schemas: &[PhaseSchemas]) -> Box<RawValue> {
+    let phases = schemas.iter().map(
+        |it| json!({"phase_name": it.phase, "input_schema": it.input, "output_schema": it.output}),
+    );
+    raw(&json!({"phases": phases.collect::<Vec<_>>()}))
 }
 
 /// The answer to `workflows.progress`. spec: RFC-0024, RFC-0026 patch

@@ -101,6 +101,7 @@ fn data() -> Value {
             "progress": {"type": "number", "minimum": 0, "maximum": 1},
             "message": {"type": "string", "description": "Of `task_progressed`: what its worker says."},
             "worker": {"type": "string", "description": "Of `task_started`: the worker outside the server that claimed it."},
+            "input": {"type": "object", "description": "Of `task_started`: what the attempt worked on; absent when all of it is literal, when a result has been replaced since, and beyond 4 MiB in a page."},
             "lineage": lineage("Of `task_started`: where inputs of the attempt came from; absent when all of them are literal."),
             "suspension_id": {"type": "string", "format": "uuid", "description": "Of questions to people: the wait."},
             "question": {"type": "object", "description": "Of `task_suspended`: what is asked."},
@@ -170,6 +171,7 @@ pub fn explain() -> About {
         "executor": text("Absent for a group."),
         "attempts": {"type": "array", "maxItems": ATTEMPTS_MAX, "items": attempt(), "description": "The latest attempts, oldest first."},
         "more_attempts": number("Earlier ones that are not shown."),
+        "input": {"type": "object", "description": "What the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},
         "lineage": lineage("Where inputs of the latest attempt came from; absent when all of them are literal."),
     });
     let message = "was never executed: no run covers it";

@@ -1,6 +1,7 @@
 //! The methods that show tasks.
 
 use super::super::schemas::{at, object, with_optional};
+use super::past::lineage;
 use super::{About, COUNT, Example, FETCH, GROUP, count, fetch, group};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Value, json};
@@ -18,7 +19,10 @@ pub fn get() -> About {
     About {
         description: "Shows a task with all its members; the root of a run with `run`, how that stands. With `as_of`, what would have been answered then: rebuilt from the flow's events, which takes time in proportion to them.",
         result: "task",
-        schema: at("Task"),
+        schema: json!({"allOf": [at("Task"), {"type": "object", "properties": {
+            "attempt_input": {"type": "object", "description": "With `include_input`: what the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},
+            "lineage": lineage("With `include_input`: where values of it came from; absent when all of them are literal."),
+        }}]}),
         errors: &[ErrorKind::TaskNotFound],
         examples: vec![
             Example {

@@ -68,7 +68,10 @@ mod tests {
         assert!(Params::read(&of(large(PAYLOAD_BYTES_MAX))).is_ok());
         assert_eq!(
             faults(Params::read(&of(large(PAYLOAD_BYTES_MAX + 1)))),
-            [("output".into(), "Too large: 1048577 bytes of JSON".into())]
+            [(
+                "output".into(),
+                "Too large: 1048577 bytes of JSON, 1048571 of them in `x`".into()
+            )]
         );
     }
 }

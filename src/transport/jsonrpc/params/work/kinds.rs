@@ -5,6 +5,7 @@ use super::super::tokens::kinds::each;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::payload::Unfit;
 use taskledger_domain::question::is_answer;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
@@ -176,8 +177,26 @@ impl Kind for Object {
             .as_object()
             .ok_or_else(|| Fault::new("not an object", "an object"))?;
         let payload = Payload::checked(members);
-        Ok(payload.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?)
+        let fault = |unfit: Unfit| {
+            let largest = match unfit {
+                Unfit::TooLarge(_) => largest(members),
+                Unfit::TooDeep(_) => None,
+            };
+            let more = largest.map_or_else(String::new, |(key, bytes)| {
+                format!(", {bytes} of them in `{key}`")
+            });
+            Fault::new(unfit.reason() + &more, unfit.expected())
+        };
+        Ok(payload.map_err(fault)?)
     }
+}
+
+/// The member with the most bytes of JSON, and how many.
+fn largest(members: &Map<String, Value>) -> Option<(&str, usize)> {
+    let sizes = members
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.to_string().len()));
+    sizes.max_by_key(|(_, bytes)| *bytes)
 }
 
 /// Asks for the task and for the lease under which it is held.

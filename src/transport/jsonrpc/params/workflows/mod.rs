@@ -10,5 +10,6 @@ pub mod list;
 pub mod progress;
 pub mod run;
 pub mod save;
+pub mod schemas;
 pub mod validate;
 pub mod versions;

@@ -79,6 +79,8 @@ pub(super) enum Data<'a> {
         worker: Option<&'a str>,
         /// Set by [`Entry::of`].
         #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<&'a Payload>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         lineage: Option<LineageJson<'a>>,
     },
     Progressed {
@@ -104,6 +106,9 @@ pub(super) enum Data<'a> {
         message: String,
         #[serde(flatten)]
         fault: &'a OutputFault,
+        /// The first mismatch, when nothing is missing. spec: RFC-0024 4.2
+        #[serde(flatten)]
+        first: Option<FirstMismatch<'a>>,
     },
     Suspended {
         attempt: u32,
@@ -173,6 +178,28 @@ pub(super) enum Data<'a> {
     },
 }
 
+/// The mismatch that RFC-0024 tells of.
+#[derive(Debug, Serialize)]
+pub(super) struct FirstMismatch<'a> {
+    key: &'a str,
+    expected_type: &'a str,
+    actual_type: &'a str,
+}
+
+impl<'a> FirstMismatch<'a> {
+    pub(super) fn of(fault: &'a OutputFault) -> Option<Self> {
+        let first = fault
+            .mismatches
+            .first()
+            .filter(|_| fault.missing.is_empty())?;
+        Some(Self {
+            key: &first.key,
+            expected_type: &first.expected,
+            actual_type: &first.actual,
+        })
+    }
+}
+
 /// The members of a task that its executor sees.
 #[derive(Debug, Serialize)]
 pub(super) struct Members<'a> {
@@ -212,5 +239,6 @@ impl<'a> Data<'a> {
 }
 
 pub(super) fn no_value(refs: &[String]) -> String {
-    format!("no value for {}", refs.join(", "))
+    let listed = refs.join("`, `");
+    format!("Task claim rejected: no value for `{listed}`")
 }
