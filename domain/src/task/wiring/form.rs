@@ -58,17 +58,30 @@ fn type_faults(schemas: &Map<String, Value>) -> Vec<FormFault<'_>> {
             return faults.collect();
         }
     };
-    let wires = written(schemas).filter_map(|it| Some((it.key, it.declared?)));
-    let faults = wires.flat_map(|(key, declared)| {
-        let faults = types.type_of(declared).err().unwrap_or_default();
-        faults.into_iter().map(move |fault| FormFault {
-            path: vec![key, TYPE],
-            reason: fault.reason,
-            expected: fault.expected,
-            found: fault.found,
-        })
-    });
-    faults.collect()
+    let wires = written(schemas).filter_map(|it| Some((it.key, it.declared?, it.default)));
+    let mut steps_left = limits::DEFAULT_CHECK_STEPS_MAX;
+    let mut all = Vec::new();
+    for (key, declared, default) in wires {
+        match types.type_of(declared) {
+            Ok(of) => all.extend(default.and_then(|default| {
+                let mismatch = of.mismatches_within(default, &mut steps_left);
+                let mismatch = mismatch.into_iter().next()?;
+                Some(FormFault {
+                    path: vec![key, DEFAULT],
+                    reason: "Wrong type",
+                    expected: mismatch.expected,
+                    found: default.clone(),
+                })
+            })),
+            Err(faults) => all.extend(faults.into_iter().map(|fault| FormFault {
+                path: vec![key, TYPE],
+                reason: fault.reason,
+                expected: fault.expected,
+                found: fault.found,
+            })),
+        }
+    }
+    all
 }
 
 /// What is wrong with the form of one input.

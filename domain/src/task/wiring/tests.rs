@@ -288,6 +288,23 @@ fn a_value_must_be_of_the_type_that_is_declared_for_it() {
 }
 
 #[test]
+fn a_default_of_another_type_is_a_fault_of_its_input() {
+    let faults_of = |default: Value| {
+        let schemas =
+            json!({"wiring": {"x": {"from": "a.n", "type": "integer", "default": default}}});
+        let faults = form_faults(schemas.as_object().expect("an object"));
+        faults
+            .into_iter()
+            .map(|fault| fault.path.join("."))
+            .collect::<Vec<_>>()
+    };
+    assert!(faults_of(json!(1)).is_empty());
+    for default in [json!("1"), json!(true), json!(null), json!(1.5)] {
+        assert_eq!(faults_of(default), ["x.default"]);
+    }
+}
+
+#[test]
 fn a_type_that_is_none_is_a_fault_of_its_input() {
     let schemas = json!({"wiring": {"x": {"from": "a.n", "type": "strin"}}});
     let faults = form_faults(schemas.as_object().unwrap());
