@@ -280,7 +280,7 @@ impl Service {
                 let task = history.task;
                 let page = Box::pin(app.history(context, history)).await?;
                 Box::pin(self.was_read(context, task)).await;
-                Ok(Reply::History(page))
+                Ok(Reply::History(Box::new(page)))
             }
             Request::Claim(claim) => {
                 let begun = Box::pin(app.claim_here(context, &claim)).await?;

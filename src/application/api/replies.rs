@@ -42,7 +42,7 @@ pub enum Reply {
     /// How far everything below a task has come.
     Progress(Box<RunProgress>),
     /// Events.
-    History(HistoryPage),
+    History(Box<HistoryPage>),
     /// Attempts of a worker began; none when there was nothing for it.
     Claimed(Vec<Begun>),
     /// A hint was taken.

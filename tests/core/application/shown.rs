@@ -62,6 +62,6 @@ impl Shown for Explained {
 
 impl Shown for HistoryPage {
     async fn shown(self) -> Value {
-        Reply::History(self).shown().await
+        Reply::History(Box::new(self)).shown().await
     }
 }
