@@ -28,7 +28,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-use crate::contract::{Mismatch, Outputs, Type};
+use crate::contract::{Mismatch, Outputs, Type, equal};
 use crate::flow::{OnAnswer, OnExpiry};
 use crate::{Payload, Violation, limits};
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,19 @@ impl Question {
     /// # Errors
     /// Everything that its author has to mend, with paths below the question.
     pub fn parse(members: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
-        reader::read(members)
+        Self::parse_beside(members, &[])
+    }
+
+    /// As [`Question::parse`], for members that stood beside others, which are no part of the question: messages
+    /// about unknown members name these, too.
+    ///
+    /// # Errors
+    /// As for [`Question::parse`].
+    pub fn parse_beside(
+        members: &Map<String, Value>,
+        others: &[&'static str],
+    ) -> Result<Self, Vec<Violation>> {
+        reader::read(members, others)
     }
 }
 
@@ -217,7 +229,7 @@ impl Expected {
             (Self::Confirm, _) => Err(AnswerFault::NotA("true or false")),
             (Self::Text, Value::String(text)) if !text.trim().is_empty() => Ok(()),
             (Self::Text, _) => Err(AnswerFault::NotA("a text that is not empty")),
-            (Self::Choice(choices), _) if choices.iter().any(|c| c.value == *answer) => Ok(()),
+            (Self::Choice(choices), _) if choices.iter().any(|c| equal(&c.value, answer)) => Ok(()),
             (Self::Choice(choices), _) => {
                 let valid = choices.iter().map(|choice| choice.value.clone()).collect();
                 Err(AnswerFault::NotAChoice { valid })
@@ -238,7 +250,7 @@ impl Expected {
     pub fn label_of(&self, answer: &Value) -> Option<&str> {
         match self {
             Self::Choice(choices) => {
-                let chosen = choices.iter().find(|choice| choice.value == *answer)?;
+                let chosen = choices.iter().find(|choice| equal(&choice.value, answer))?;
                 chosen.label.as_deref()
             }
             Self::Confirm | Self::Text | Self::Form(_) => None,

@@ -1,7 +1,6 @@
 //! The keys of a document, from the root down.
 
 use serde_json::{Map, Value};
-use taskledger_domain::contract::FormFault;
 use taskledger_domain::limits::{KEY_CHARS_MAX, NAME_CHARS_MAX};
 
 use crate::faults::Faults;
@@ -133,19 +132,8 @@ fn types(document: &Members<'_>) -> (Option<Map<String, Value>>, Named) {
     };
     let written = document.get("types").map(|entry| entry.value.to_map());
     let (named, faults) = Named::of(written.as_ref());
-    for fault in faults {
-        let name = fault.path.get(1).map_or("", String::as_str);
-        let entry = members.entries.iter().find(|entry| entry.key == name);
-        let at = entry.and_then(|entry| entry.at).or(members.at);
-        let path = match entry {
-            Some(entry) => members.path.key(&entry.key),
-            None => members.path.clone(),
-        };
-        let below = FormFault {
-            path: fault.path.iter().skip(2).cloned().collect(),
-            ..fault
-        };
-        document.error(&path, at, types::reason(&below));
+    if let Some(types) = document.get("types") {
+        types::report(document, &members.path, types, faults, 1);
     }
     (written.filter(|types| !types.is_empty()), named)
 }

@@ -1,6 +1,7 @@
-//! `inputs` of a phase. All bad references of a phase are one `InputWiringError`. spec: RFC-0024 2, 4.4, 8
+//! `inputs` of a phase. Each bad reference is an `InputWiringError` at its place; the first one of a phase names all
+//! references of the phase that are wrong. spec: RFC-0024 2, 4.4, 8
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use taskledger_domain::limits::WIRED_INPUTS_MAX;
 
 use crate::faults::Fault;
@@ -62,29 +63,18 @@ pub(crate) fn read(
     inputs
 }
 
-/// One fault for all, in the place of the first.
+/// One fault for each, at its place; the first in the text says all references, as one error of the phase would.
 fn report(members: &Members<'_>, invalid: Vec<Invalid<'_>>) {
-    let Some(first) = invalid.first() else {
-        return;
-    };
-    let each = invalid.iter().map(|it| {
-        let (key, text, reason) = (short(it.key), short(&it.text), &it.bad.reason);
-        format!("`{key}`: `{text}` {reason}")
-    });
-    let reason = each.collect::<Vec<_>>().join("; ");
-    let suggestions = invalid.iter().filter_map(|it| {
-        let (key, suggestion) = (short(it.key), it.bad.suggestion.as_ref()?);
-        Some(if invalid.len() == 1 {
-            suggestion.clone()
-        } else {
-            format!("`{key}`: {suggestion}")
-        })
-    });
-    let suggestions = suggestions.collect::<Vec<_>>().join("; ");
-    let fault = members.fault(&members.path.key(first.key), first.at, reason);
-    let fault = fault.suggest(Some(suggestions).filter(|text| !text.is_empty()));
-    let refs = invalid.into_iter().map(|it| it.text).collect();
-    members.faults.error(fault.wiring(refs));
+    let first = (0..invalid.len()).min_by_key(|i| invalid[*i].at);
+    let mut all = Some(invalid.iter().map(|it| it.text.clone()).collect());
+    for (i, it) in invalid.into_iter().enumerate() {
+        let (key, text) = (short(it.key), short(&it.text));
+        let reason = format!("`{key}`: `{text}` {}", it.bad.reason);
+        let fault = members.fault(&members.path.key(it.key), it.at, reason);
+        let refs = all.take_if(|_| Some(i) == first);
+        let fault = fault.wiring(refs.unwrap_or_else(|| vec![it.text]));
+        members.faults.error(fault.suggest(it.bad.suggestion));
+    }
 }
 
 fn bad(reason: impl Into<String>) -> Bad {
@@ -147,7 +137,7 @@ fn input<'a>(
     }
     let type_ = own.get("type").map(|member| {
         let declaration = member.value.to_value();
-        let compiled = outline::check(&member.value, &declaration, member, &own, types);
+        let compiled = outline::checked(types.type_of(&declaration), member, &own);
         (declaration, compiled)
     });
     let (type_, compiled) = type_.unzip();
@@ -180,15 +170,30 @@ fn check_presence(entry: &Entry, input: &Input, members: &Members<'_>, consumer:
             let upstream = consumer.outline.index(phase);
             let condition = upstream.and_then(|index| consumer.outline.skip_when(index));
             if condition.is_some_and(SkipWhen::may_hold) {
-                let reason = format!(
-                    "`{phase}` may be skipped, and this input is required: a run without `{phase}` is refused"
-                );
                 let suggestion = format!(
                     "write `{{from: {}, default: ..}}`, or `required: false`",
                     short(&input.reference)
                 );
-                members.faults.lax(fault(reason, suggestion));
-                return;
+                let own = consumer.outline.is_skipped(consumer.phase);
+                let is_skipped = upstream.and_then(|index| consumer.outline.is_skipped(index));
+                match (is_skipped, own) {
+                    // It never holds, or the input is never needed.
+                    (Some(false), _) | (_, Some(true)) => {}
+                    (Some(true), Some(false)) => {
+                        let reason = format!(
+                            "`{phase}` is skipped in every run, and this input is required: no run can be created"
+                        );
+                        members.faults.error(fault(reason, suggestion));
+                        return;
+                    }
+                    (Some(true) | None, None) | (None, Some(false)) => {
+                        let reason = format!(
+                            "`{phase}` may be skipped, and this input is required: a run without `{phase}` is refused"
+                        );
+                        members.faults.lax(fault(reason, suggestion));
+                        return;
+                    }
+                }
             }
             let outputs = upstream.and_then(|index| consumer.outline.outputs(index));
             if outputs
@@ -206,16 +211,31 @@ fn check_presence(entry: &Entry, input: &Input, members: &Members<'_>, consumer:
                 members.faults.lax(fault(reason, suggestion));
             }
         }
-        Source::InitialState { key, .. } => {
+        Source::InitialState { key, pointer } => {
             let state = consumer.initial_state;
-            if state.get(key).is_none_or(Value::is_null) {
-                let key = short(key);
-                let reason = format!(
-                    "`initial_state` of the phase has no `{key}`: without the value the phase cannot start"
-                );
-                let suggestion = format!("add `{key}` to `initial_state`, or give a default");
-                members.faults.warn(fault(reason, suggestion));
+            if input.fixed(&Map::new(), state).is_some() {
+                return;
             }
+            let shown = short(key);
+            let (what, near) = match (state.get(key), pointer) {
+                (Some(value), Some(pointer)) if !value.is_null() => {
+                    let pointer = short(pointer);
+                    let what = format!("`{shown}` of `initial_state` has nothing at `{pointer}`");
+                    (what, None)
+                }
+                (Some(_), _) => (format!("`{shown}` of `initial_state` is null"), None),
+                (None, _) => {
+                    let others = state.keys().map(String::as_str);
+                    let near = members.faults.did_you_mean(key, others);
+                    (
+                        format!("`initial_state` of the phase has no `{shown}`"),
+                        near,
+                    )
+                }
+            };
+            let reason = format!("{what}: without the value the phase cannot start");
+            let add = || format!("add `{shown}` to `initial_state`, or give a default");
+            members.faults.lax(fault(reason, near.unwrap_or_else(add)));
         }
         Source::Trigger { .. } => {}
     }

@@ -7,6 +7,7 @@
 
 mod diff;
 mod document;
+mod executors;
 mod faults;
 mod fit;
 mod graph;
@@ -72,10 +73,10 @@ pub fn read_json(value: &Value, strict: bool) -> Report {
 fn report(strict: bool, tree: impl FnOnce(&Faults) -> Option<Rc<Node>>) -> Report {
     let faults = Faults::new(strict);
     let root = tree(&faults);
-    let workflow = root.and_then(|root| document::read(&root, &faults));
+    let workflow = root.as_ref().and_then(|root| document::read(root, &faults));
     let workflow = workflow.filter(|_| !faults.has_errors());
-    if let Some(workflow) = &workflow {
-        sound::check(workflow, &faults);
+    if let (Some(workflow), Some(root)) = (&workflow, &root) {
+        sound::check(workflow, root, &faults);
     }
     let workflow = workflow.filter(|_| !faults.has_errors());
     let (errors, warnings) = faults.finish();

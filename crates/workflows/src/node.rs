@@ -5,6 +5,7 @@ use std::rc::Rc;
 use taskledger_domain::limits::cut;
 
 use crate::limits;
+use crate::path::Path;
 
 /// A place in the text: line and column, both from 1. A document given as JSON value has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +35,51 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) at: Option<At>,
     pub(crate) value: Rc<Node>,
+}
+
+/// Something below an entry, or the nearest thing above it.
+pub(crate) struct Place<'a> {
+    pub(crate) path: Path,
+    pub(crate) at: Option<At>,
+    /// Where its key stands, of a member.
+    pub(crate) key: Option<At>,
+    pub(crate) node: &'a Node,
+}
+
+impl Entry {
+    /// What the steps lead to, from this entry at `path`: names of members, and positions of items.
+    pub(crate) fn place<'a, 's>(
+        &'a self,
+        path: &Path,
+        steps: impl Iterator<Item = &'s str>,
+    ) -> Place<'a> {
+        let at = |key: Option<At>, node: &Node| if node.is_null() { key } else { node.at };
+        let mut place = Place {
+            path: path.clone(),
+            at: at(self.at, &self.value),
+            key: self.at,
+            node: &self.value,
+        };
+        for step in steps {
+            let item = step.parse::<usize>().ok();
+            let item = item.and_then(|index| Some((index, place.node.items()?.get(index)?)));
+            let member = place.node.entries().unwrap_or_default().iter();
+            let member = member.clone().find(|entry| entry.key == step);
+            match (item, member) {
+                (Some((index, node)), _) => {
+                    place.path = place.path.index(index);
+                    (place.at, place.key, place.node) = (node.at, None, node);
+                }
+                (None, Some(entry)) => {
+                    place.path = place.path.key(step);
+                    place.at = at(entry.at, &entry.value);
+                    (place.key, place.node) = (entry.at, &entry.value);
+                }
+                (None, None) => break,
+            }
+        }
+        place
+    }
 }
 
 impl Node {

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use taskledger_domain::contract::Type;
+use taskledger_domain::contract::{FormFault, Type};
 use taskledger_domain::limits;
 
 use crate::members::Members;
-use crate::node::{Entry, Node, short};
+use crate::node::{Entry, short};
 use crate::skip;
 use crate::types::{self, Named};
 use crate::workflow::{SkipWhen, Validation};
@@ -20,8 +20,11 @@ pub(crate) struct Outline<'a> {
     /// The first phase with the title, and whether others have it too.
     by_title: HashMap<String, (usize, bool)>,
     outputs: Vec<Option<Declared>>,
-    skip_when: Vec<Option<SkipWhen>>,
+    skip_when: Vec<Option<Condition>>,
 }
+
+/// `skip_when` of a phase, and whether it holds, where that does not depend on the trigger.
+type Condition = (SkipWhen, Option<bool>);
 
 /// Outputs as written, which list no more than a name is `any`, and their types by key, where there is one.
 type Declared = (Map<String, Value>, HashMap<String, Type>);
@@ -51,6 +54,11 @@ impl<'a> Outline<'a> {
             outline.outputs.push(outputs(phase, types));
             let condition = phase.get("skip_when");
             let condition = condition.and_then(|entry| skip::read(&entry.value));
+            let condition = condition.map(|it| {
+                let state = phase.get("initial_state");
+                let fixed = it.fixed(|| state.map(|entry| entry.value.to_map()));
+                (it, fixed)
+            });
             outline.skip_when.push(condition);
         }
         outline
@@ -106,7 +114,16 @@ impl<'a> Outline<'a> {
 
     /// When a phase is left out; `None` for never, as far as that is understood.
     pub(crate) fn skip_when(&self, index: usize) -> Option<&SkipWhen> {
-        self.skip_when[index].as_ref()
+        self.skip_when[index]
+            .as_ref()
+            .map(|(condition, _)| condition)
+    }
+
+    /// Whether a phase is left out of all runs (`true`) or of none; `None`: that depends on the trigger.
+    pub(crate) fn is_skipped(&self, index: usize) -> Option<bool> {
+        self.skip_when[index]
+            .as_ref()
+            .map_or(Some(false), |(_, fixed)| *fixed)
     }
 
     /// Declared outputs; `None` for a phase without, whose results are not checked.
@@ -190,32 +207,25 @@ fn declared(entry: &Entry, members: &Members<'_>, types: &Named) -> (Value, Opti
         let reason = format!("the key of an output has 1 to {max} characters");
         members.error(&members.path.key(&entry.key), entry.at, reason);
     }
-    let compiled = check(&entry.value, &declaration, entry, members, types);
-    (declaration, compiled)
+    // A key that is too long has been told.
+    let key = Some(&*entry.key).filter(|key| super::reference::is_local_key(key));
+    let compiled = types.output_of(key.unwrap_or("key"), &declaration);
+    (declaration, checked(compiled, entry, members))
 }
 
-/// Compiles a declaration; one that is no type is reported.
-pub(crate) fn check(
-    node: &Node,
-    declaration: &Value,
+/// What was compiled of the declaration in `entry`; one that is no type is reported.
+pub(crate) fn checked(
+    compiled: Result<Option<Type>, Vec<FormFault>>,
     entry: &Entry,
     members: &Members<'_>,
-    types: &Named,
 ) -> Option<Type> {
-    let faults = match types.type_of(declaration) {
-        Ok(compiled) => return compiled,
-        Err(faults) => faults,
-    };
-    for fault in faults {
-        let at = if node.is_null() { entry.at } else { node.at };
-        let reason = format!("{}, found {}", types::reason(&fault), node.shown());
-        let fault = members.fault(&members.path.key(&entry.key), at, reason);
-        let any = node
-            .is_null()
-            .then_some("write `any` for a value of any type");
-        members.faults.error(fault.suggest(any));
+    match compiled {
+        Ok(compiled) => compiled,
+        Err(faults) => {
+            types::report(members, &members.path.key(&entry.key), entry, faults, 0);
+            None
+        }
     }
-    None
 }
 
 #[cfg(test)]

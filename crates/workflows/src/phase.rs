@@ -4,6 +4,7 @@ use serde_json::Map;
 use std::collections::HashSet;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 
+use crate::executors;
 use crate::inputs;
 use crate::members::{Members, note};
 use crate::node::short;
@@ -63,6 +64,9 @@ pub(crate) fn read(
     let assign = members.name("assign", KEY_CHARS_MAX);
     if members.get("assign").is_none() {
         members.missing("assign", "who works on the phase");
+    }
+    if let Some(assign) = assign {
+        executors::check(members, assign);
     }
     let depends_on = depends_on(members, index, outline);
     let own = members.map("initial_state", "a map");

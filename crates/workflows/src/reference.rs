@@ -1,8 +1,8 @@
 //! One reference of `inputs`: `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`, optionally with `#` and a JSON
 //! pointer into the value. spec: RFC-0024 2.1, 2.3, 8
 //!
-//! Names of phases and keys may hold dots. The shortest beginning of the reference that names a phase of
-//! `depends_on` is the phase, as in `schemas.wiring` of a task; all that follows its dot is the key.
+//! Names of phases and keys may hold dots. The longest beginning of the reference that names a phase of `depends_on`
+//! which has the output is the phase; all that follows its dot is the key.
 
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -94,33 +94,33 @@ impl Consumer<'_> {
         }
         let dots = text.match_indices('.').map(|(at, _)| at);
         let dots = dots.filter(|at| *at > 0).take(READINGS_MAX);
-        let mut readings =
-            dots.filter_map(|at| Some((&text[..at], Place::parse(&text[at + 1..])?)));
-        let mut known = None;
-        let mut first = None;
-        let found = readings.find_map(|(name, place)| {
-            first = first.or(Some(name));
-            let index = self.outline.index(name)?;
-            if self.depends_on.contains(&index) {
-                return Some((index, place));
-            }
-            known = known.or(Some(name));
-            None
-        });
-        let Some((index, place)) = found else {
-            return Err(match (known, first) {
-                (Some(name), _) => self.not_a_dependency(name),
-                (None, Some(name)) => self.unknown_phase(name),
-                (None, None) => malformed(text),
-            });
+        let readings = dots.filter_map(|at| Some((&text[..at], Place::parse(&text[at + 1..])?)));
+        let readings: Vec<_> = readings.collect();
+        let Some((shortest, _)) = readings.first() else {
+            return Err(malformed(text));
         };
-        self.check_key(index, &place)?;
-        let (key, pointer) = place.owned();
-        let phase = self.outline.name(index).to_owned();
-        Ok(Source::Phase {
-            phase,
-            key,
-            pointer,
+        let mut wrong = None;
+        for (name, place) in readings.iter().rev() {
+            let Some(index) = self.outline.index(name) else {
+                continue;
+            };
+            if self.depends_on.contains(&index) && self.has_output(index, place) {
+                let (key, pointer) = place.owned();
+                let phase = self.outline.name(index).to_owned();
+                return Ok(Source::Phase {
+                    phase,
+                    key,
+                    pointer,
+                });
+            }
+            wrong = wrong.or(Some((index, place)));
+        }
+        Err(match wrong {
+            Some((index, place)) if self.depends_on.contains(&index) => {
+                self.undeclared(index, place)
+            }
+            Some((index, _)) => self.not_a_dependency(self.outline.name(index)),
+            None => self.unknown_phase(shortest),
         })
     }
 
@@ -167,20 +167,22 @@ impl Consumer<'_> {
         bad.suggest(near.or_else(|| self.faults.did_you_mean(name, self.outline.names())))
     }
 
+    /// Whether a phase declares the output, or none at all.
+    fn has_output(&self, index: usize, place: &Place<'_>) -> bool {
+        let outputs = self.outline.outputs(index);
+        outputs.is_none_or(|outputs| outputs.contains_key(place.key))
+    }
+
     /// N8. spec: RFC-0024 8, output key is declared
-    fn check_key(&self, index: usize, place: &Place<'_>) -> Result<(), Bad> {
-        let Some(outputs) = self.outline.outputs(index) else {
-            return Ok(());
-        };
-        if outputs.contains_key(place.key) {
-            return Ok(());
-        }
+    fn undeclared(&self, index: usize, place: &Place<'_>) -> Bad {
         let (name, key) = (self.outline.name(index), crate::node::short(place.key));
         let bad = Bad::new(format!("phase `{name}` declares no output `{key}`"));
-        let near = self
-            .faults
-            .did_you_mean(place.key, outputs.keys().map(String::as_str));
-        Err(bad.suggest(near.or_else(|| Some(format!("declare `{key}` in `outputs` of `{name}`")))))
+        let outputs = self.outline.outputs(index);
+        let near = outputs.and_then(|outputs| {
+            let keys = outputs.keys().map(String::as_str);
+            self.faults.did_you_mean(place.key, keys)
+        });
+        bad.suggest(near.or_else(|| Some(format!("declare `{key}` in `outputs` of `{name}`"))))
     }
 }
 

@@ -58,6 +58,22 @@ impl SkipWhen {
         !matches!(self, Self::Always(false))
     }
 
+    /// Whether it holds in every run or in none; `None`: that depends on the trigger.
+    pub(crate) fn fixed(
+        &self,
+        initial_state: impl FnOnce() -> Option<Map<String, Value>>,
+    ) -> Option<bool> {
+        match self {
+            Self::Always(always) => Some(*always),
+            Self::Value { source, .. } => match source {
+                Source::InitialState { .. } => {
+                    Some(self.holds(&Map::new(), &initial_state().unwrap_or_default()))
+                }
+                Source::Trigger { .. } | Source::Phase { .. } => None,
+            },
+        }
+    }
+
     fn holds(&self, trigger: &Map<String, Value>, initial_state: &Map<String, Value>) -> bool {
         let (source, is, negated) = match self {
             Self::Always(always) => return *always,

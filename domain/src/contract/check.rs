@@ -4,12 +4,13 @@
 //! union the answer for a name and a value is kept, and all work is counted in steps; what cannot be told within
 //! [`limits::OUTPUT_CHECK_STEPS_MAX`] steps and [`FRAMES_MAX`] levels of recursion is not accepted.
 
-use super::fault::{Mismatch, cut, push};
+use super::fault::{Mismatch, push};
 use super::kinds::{self, Kinds, equal, weight};
 use super::pointer::{escape, step};
 use super::tree::{Enum, Field, Node, Schema, Scope};
+use super::words;
 use crate::limits;
-use crate::task::inputs::OutOfSteps;
+use crate::task::inputs::{OutOfSteps, TOO_COSTLY};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -263,14 +264,14 @@ impl<'t> Lister<'t> {
             Err(Exhausted) => {
                 self.verdicts.frames = 0;
                 self.verdicts.unions = 0;
-                self.push(node, || "too costly to check".to_owned());
+                self.push(node, || words::TOO_COSTLY.to_owned());
             }
         }
     }
 
     fn push(&mut self, declared: &Node, actual: impl FnOnce() -> String) {
-        let expected = || cut(&declared.to_string(), Mismatch::EXPECTED_CHARS_MAX);
-        self.push_expected(expected, actual);
+        let names = &self.checker.scope.names;
+        self.push_expected(|| words::expected(names, declared), actual);
     }
 
     fn push_expected(
@@ -338,7 +339,7 @@ impl<'t> Lister<'t> {
             }
         }
         let scope = self.checker.scope;
-        self.push(declared, || actual(scope, node, value));
+        self.push(declared, || words::actual(scope, node, value));
         Ok(())
     }
 
@@ -416,14 +417,14 @@ impl<'t> Lister<'t> {
             let names = violation.path.iter().map(|it| escape(&step(it)));
             let names: Vec<String> = names.collect();
             let place = names.iter().fold(String::new(), |it, name| it + "/" + name);
-            let found = value.pointer(&place).map_or("nothing", kinds::name);
             let length = self.pointer.len();
             self.pointer.push_str(&place);
-            let expected = || {
-                let text = format!("{}: {}", violation.reason, violation.expected);
-                cut(&text, Mismatch::EXPECTED_CHARS_MAX)
-            };
-            self.push_expected(expected, || found.to_owned());
+            if violation.reason == TOO_COSTLY {
+                self.push(declared, || words::TOO_COSTLY.to_owned());
+            } else {
+                let actual = || words::violating(&violation, value.pointer(&place));
+                self.push_expected(|| words::demanded(&violation), actual);
+            }
             self.pointer.truncate(length);
         }
         Ok(())
@@ -437,31 +438,4 @@ fn shortened(pointer: &str) -> &str {
     }
     let beginning = limits::cut(pointer, Mismatch::POINTER_BYTES_MAX);
     &beginning[..beginning.rfind('/').unwrap_or(0)]
-}
-
-/// What is told of a value that is not of a type.
-fn actual(scope: &Scope, node: &Node, value: &Value) -> String {
-    let right_kind = Kinds::of(value).is_within(scope.names.kinds(node));
-    let scalar = !value.is_array() && !value.is_object();
-    if lists_values(node) || (right_kind && scalar) {
-        cut(&value.to_string(), Mismatch::ACTUAL_CHARS_MAX)
-    } else {
-        kinds::name(value).to_owned()
-    }
-}
-
-/// Whether a type lists the values that it accepts.
-fn lists_values(node: &Node) -> bool {
-    match node {
-        Node::Literal(_) | Node::Enum(_) => true,
-        Node::Union(list) => list.iter().all(|it| lists_values(it)),
-        Node::Optional(inner) => lists_values(inner),
-        Node::Any
-        | Node::Primitive(_)
-        | Node::Array(_)
-        | Node::Map(_)
-        | Node::Shape(_)
-        | Node::Named(_)
-        | Node::Schema(_) => false,
-    }
 }

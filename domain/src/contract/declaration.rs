@@ -10,6 +10,7 @@ use super::expression::{self, Context};
 use super::fault::{FormFault, Mismatch, cut, push};
 use super::tree::{Enum, Field, NameFault, Names, Node, Schema, Scope};
 use crate::limits;
+use crate::suggestion::suggestion;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -63,6 +64,8 @@ pub(super) struct Reader {
     vetting: Vetting,
     path: Vec<String>,
     pub(super) faults: Vec<FormFault>,
+    /// Positions of named types with faults.
+    faulty: Vec<usize>,
     /// Where each default stands, what its type is, and the default.
     defaults: Vec<(Vec<String>, Arc<Node>, Value)>,
 }
@@ -76,6 +79,7 @@ impl Reader {
             vetting,
             path: Vec::new(),
             faults: Vec::new(),
+            faulty: Vec::new(),
             defaults: Vec::new(),
         }
     }
@@ -127,15 +131,35 @@ impl Reader {
         let mut nodes = Vec::new();
         for name in self.names.clone() {
             let value = &map[&*name];
+            let known = self.faults.len();
             let node = self.below(limits::cut(&name, PATH_NAME_BYTES_MAX), |reader| {
                 reader.type_name(&name);
                 reader.type_at(value, 1)
             });
+            // With a full list, it cannot be told whether there are faults.
+            if node.is_none() || self.faults.len() > known || known == limits::VIOLATIONS_MAX {
+                self.faulty.push(nodes.len());
+            }
             nodes.push((name, node.unwrap_or_else(|| Arc::new(Node::Any))));
         }
-        Names::new(nodes).unwrap_or_else(|faults| {
+        let mut names = self.linked(nodes, map);
+        names.mark_faulty(&self.faulty);
+        names
+    }
+
+    /// The names, once each means something; those that do not are reported and become `any`. Cost: O(size), once for
+    /// each that becomes `any`.
+    fn linked(&mut self, mut nodes: Vec<(Arc<str>, Arc<Node>)>, map: &Map<String, Value>) -> Names {
+        let mut are_told = false;
+        loop {
+            let faults = match Names::new(nodes.clone()) {
+                Ok(names) => return names,
+                Err(faults) => faults,
+            };
             for (index, fault) in faults {
+                nodes[index].1 = Arc::new(Node::Any);
                 let name = Arc::clone(&self.names[index]);
+                self.faulty.push(index);
                 let (reason, expected) = match fault {
                     NameFault::Circular => (
                         "Circular type",
@@ -148,10 +172,13 @@ impl Reader {
                         (fault.reason, fault.expected)
                     }
                 };
-                self.below(&name, |reader| reader.fault(reason, expected, &map[&*name]));
+                // What is left of a circle or a chain is the same mistake.
+                if !are_told {
+                    self.below(&name, |reader| reader.fault(reason, expected, &map[&*name]));
+                }
             }
-            Names::default()
-        })
+            are_told = true;
+        }
     }
 
     fn type_name(&mut self, name: &str) {
@@ -183,6 +210,12 @@ impl Reader {
             }
             reader.members(map, 0, Member::Output)
         })
+    }
+
+    /// One member of `outputs`: its type and whether it is required.
+    pub(super) fn output(&mut self, key: &str, value: &Value) -> Option<(Arc<Node>, bool)> {
+        let field = self.member(key, value, 0, Member::Output)?;
+        Some((field.node, field.required))
     }
 
     /// A type on its own.
@@ -283,9 +316,18 @@ impl Reader {
         let mut fields = Vec::with_capacity(map.len());
         for (key, value) in map {
             let shown = limits::cut(key, PATH_NAME_BYTES_MAX);
+            let known = self.faults.len();
             self.below(shown, |reader| {
                 fields.extend(reader.member(key, value, depth, member));
             });
+            // What surrounds a type, but for one letter, has been read as a shape.
+            if member == Member::Field
+                && map.contains_key(TYPE)
+                && self.faults.len() > known
+                && let Some(meant) = suggestion(key, [REQUIRED, DEFAULT].into_iter())
+            {
+                self.faults[known].expected += &format!("; did you mean `{meant}`?");
+            }
         }
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         for pair in fields.windows(2) {
@@ -356,7 +398,7 @@ impl Reader {
         Some(field(node, required, default.cloned()))
     }
 
-    /// Checks the defaults, unless there are other faults, with which named types cannot be used.
+    /// Checks the defaults; a named type with a fault accepts all of them.
     pub(super) fn check_defaults(&mut self, names: &Arc<Names>) {
         if self.vetting == Vetting::Trusted {
             return;
@@ -369,7 +411,7 @@ impl Reader {
         let mut checker = Checker::within(&scope, limits::DEFAULT_CHECK_STEPS_MAX);
         for (path, node, default) in &defaults {
             // Out of steps is a fault, too: a declaration must be cheap to check.
-            if self.faults.is_empty() && checker.accepts(node, default) != Ok(true) {
+            if checker.accepts(node, default) != Ok(true) {
                 push(&mut self.faults, || FormFault {
                     path: path.clone(),
                     reason: "Wrong type",

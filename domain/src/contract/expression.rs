@@ -19,6 +19,32 @@ use std::sync::Arc;
 /// Names that `types` cannot define.
 const RESERVED: [&str; 4] = ["any", "map", "true", "false"];
 
+/// What other languages call types, and their names here.
+const ELSEWHERE: [(&str, &str); 22] = [
+    ("int", "integer"),
+    ("int32", "integer"),
+    ("int64", "integer"),
+    ("long", "integer"),
+    ("bool", "boolean"),
+    ("float", "number"),
+    ("float64", "number"),
+    ("double", "number"),
+    ("decimal", "number"),
+    ("num", "number"),
+    ("text", "string"),
+    ("str", "string"),
+    ("char", "string"),
+    ("list", "array<T>"),
+    ("tuple", "array<T>"),
+    ("set", "array<T>"),
+    ("dict", "map<T>"),
+    ("dictionary", "map<T>"),
+    ("hash", "map<T>"),
+    ("record", "map<T>"),
+    ("struct", "object"),
+    ("none", "null"),
+];
+
 /// Whether a name has a meaning in every declaration.
 pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name) || Primitive::ALL.iter().any(|(known, _)| *known == name)
@@ -229,17 +255,36 @@ impl<'p> Parser<'p, '_> {
     }
 
     fn unknown(&self, start: usize, name: &str) -> Fault {
-        /// Bytes by which the lengths of two names that are alike may differ.
-        const BYTES_MAX: usize = 2;
-        let primitives = Primitive::ALL.iter().map(|(name, _)| *name);
-        let known = primitives.chain(["any"]);
-        let all = known.chain(self.context.names.iter().map(|it| &**it));
-        let alike = all.filter(|it| it.len().abs_diff(name.len()) <= BYTES_MAX);
-        let mut expected = String::from("the name of a type");
-        if let Some(meant) = suggestion(name, alike) {
+        let known = Primitive::ALL.iter().map(|(name, _)| *name);
+        let known: Vec<&str> = known.chain(["any", "array<T>", "map<T>"]).collect();
+        let mut expected = format!(
+            "the name of a type: {}, or one of `types`",
+            known.join(", ")
+        );
+        if let Some(meant) = self.meant(name) {
             expected += &format!("; did you mean `{meant}`?");
         }
         self.fault(start, "Unknown type", &expected)
+    }
+
+    /// The type that was probably meant: one of `types` in other letters, what other languages call so, or what is
+    /// written nearly so.
+    fn meant(&self, name: &str) -> Option<&str> {
+        /// Bytes by which the lengths of two names that are alike may differ.
+        const BYTES_MAX: usize = 2;
+        let same = |other: &&str| other.eq_ignore_ascii_case(name);
+        let own = || self.context.names.iter().map(|it| &**it);
+        let primitives = || Primitive::ALL.iter().map(|(name, _)| *name);
+        if let Some(one) = primitives().chain(["any"]).chain(own()).find(same) {
+            return Some(one);
+        }
+        let elsewhere = ELSEWHERE.iter().find(|(word, _)| same(word));
+        if let Some((_, meant)) = elsewhere {
+            return Some(meant);
+        }
+        let all = primitives().chain(["any"]).chain(own());
+        let alike = all.filter(|it| it.len().abs_diff(name.len()) <= BYTES_MAX);
+        suggestion(name, alike)
     }
 }
 

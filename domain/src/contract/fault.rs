@@ -26,7 +26,8 @@ pub struct Mismatch {
     /// A JSON pointer from the output, or from the value that was checked on its own. One of more than
     /// [`Mismatch::POINTER_BYTES_MAX`] bytes ends at the last name that fits.
     pub pointer: String,
-    /// The type, as [`super::Type`] displays it, cut after [`Mismatch::EXPECTED_CHARS_MAX`] characters.
+    /// The type that is declared for what stands at `pointer`, as [`super::Type`] displays it; of a named list of
+    /// values the values, too; what a JSON Schema demands there. Cut after [`Mismatch::EXPECTED_CHARS_MAX`] characters.
     #[serde(rename = "expected_type")]
     pub expected: String,
     /// The JSON type of the value, `integer` for a number without fraction; the text of the value, cut after
@@ -43,6 +44,11 @@ impl Mismatch {
     pub const EXPECTED_CHARS_MAX: usize = 200;
     /// Characters of `actual`.
     pub const ACTUAL_CHARS_MAX: usize = 100;
+
+    /// Whether the whole value of the key is meant, and not a part of it.
+    fn is_whole(&self) -> bool {
+        self.pointer.matches('/').count() <= 1
+    }
 }
 
 /// Why an output is not accepted. At least one list is not empty; each has at most
@@ -100,7 +106,7 @@ impl OutputFault {
             if !self.missing.is_empty() {
                 text += "; ";
             }
-            list(&mut text, self.parts(), bytes_max, ", ");
+            list(&mut text, self.parts(), bytes_max, "; ");
         }
         text
     }
@@ -108,19 +114,18 @@ impl OutputFault {
     /// What is said of each mismatch.
     fn parts(&self) -> impl Iterator<Item = String> {
         self.mismatches.iter().map(|it| {
-            let whole = it.pointer.matches('/').count() <= 1;
-            let place = if whole {
-                String::new()
-            } else {
-                format!(" at '{}'", it.pointer)
-            };
             let Mismatch {
                 key,
+                pointer,
                 expected,
                 actual,
-                ..
             } = it;
-            format!("output key '{key}' was declared as {expected} but is {actual}{place}")
+            match it.is_whole() {
+                true => format!("output key '{key}' was declared as {expected} but is {actual}"),
+                false => format!(
+                    "output key '{key}' does not conform at '{pointer}': declared {expected}, found {actual}"
+                ),
+            }
         })
     }
 }

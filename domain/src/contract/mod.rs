@@ -31,6 +31,7 @@ mod pointer;
 mod tests;
 mod tree;
 mod types;
+mod words;
 
 pub use fault::{FormFault, Mismatch, OutputFault};
 pub use kinds::equal;

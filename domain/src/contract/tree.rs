@@ -162,11 +162,46 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) node: Arc<Node>,
     pub(super) kinds: Kinds,
+    /// Whether it, or what it names, has a fault, in whose place `any` stands.
+    pub(super) is_faulty: bool,
 }
 
 impl Names {
     pub(super) fn get(&self, name: &Name) -> &Entry {
         &self.entries[name.index]
+    }
+
+    /// Marks these names, and all that lead to them. Cost: O(size), once for each step of the longest way.
+    pub(super) fn mark_faulty(&mut self, faulty: &[usize]) {
+        for index in faulty {
+            self.entries[*index].is_faulty = true;
+        }
+        let mut marked = !faulty.is_empty();
+        while marked {
+            marked = false;
+            for index in 0..self.entries.len() {
+                let entry = &self.entries[index];
+                if !entry.is_faulty && self.rests_on_fault(&entry.node) {
+                    self.entries[index].is_faulty = true;
+                    marked = true;
+                }
+            }
+        }
+    }
+
+    /// Whether a type needs a name that has a fault. Cost: O(size of the type).
+    pub(super) fn rests_on_fault(&self, node: &Node) -> bool {
+        match node {
+            Node::Named(name) => self.get(name).is_faulty,
+            Node::Array(inner) | Node::Map(inner) | Node::Optional(inner) => {
+                self.rests_on_fault(inner)
+            }
+            Node::Union(list) => list.iter().any(|one| self.rests_on_fault(one)),
+            Node::Shape(fields) => fields.iter().any(|field| self.rests_on_fault(&field.node)),
+            Node::Any | Node::Primitive(_) | Node::Literal(_) | Node::Enum(_) | Node::Schema(_) => {
+                false
+            }
+        }
     }
 
     /// The kinds of value that a type may accept. Cost: O(size of the type), names not unfolded.
@@ -359,7 +394,12 @@ impl Names {
         });
         let kinds: Vec<Kinds> = kinds.collect();
         let entries = nodes.into_iter().zip(kinds);
-        let entries = entries.map(|((name, node), kinds)| Entry { name, node, kinds });
+        let entries = entries.map(|((name, node), kinds)| Entry {
+            name,
+            node,
+            kinds,
+            is_faulty: false,
+        });
         Ok(Self {
             entries: entries.collect(),
         })

@@ -6,7 +6,7 @@ use super::fault::{FormFault, Mismatch};
 use super::tree::{Names, Node, Scope};
 use super::{compare, json_schema};
 use crate::limits;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,6 +27,23 @@ impl Types {
     /// begin with `types`.
     pub fn parse(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
         Self::vetted(types, Vetting::Thorough)
+    }
+
+    /// As [`Types::parse`], but the types without faults can be used although others have some, in whose place `any`
+    /// stands: [`Type::rests_on_fault`] tells them. `None`: the names themselves cannot be told.
+    #[must_use]
+    pub fn parse_partly(types: Option<&Value>) -> (Option<Self>, Vec<FormFault>) {
+        let mut reader = Reader::new(Vec::new(), Room::default(), Vetting::Thorough);
+        let names = Arc::new(reader.types(types));
+        reader.check_defaults(&names);
+        let declared = types.and_then(Value::as_object).map_or(0, Map::len);
+        let all_named = types.is_none_or(Value::is_object) && names.entries.len() == declared;
+        let compiled = all_named.then_some(Self {
+            names,
+            room: reader.room,
+            vetting: Vetting::Thorough,
+        });
+        (compiled, reader.faults)
     }
 
     /// The same of types that were checked when they were stored: what a release accepted is read by all later ones.
@@ -62,15 +79,30 @@ impl Types {
         self.read(|reader| reader.type_of(declaration))
     }
 
+    /// Compiles a member of `outputs`: its type, and whether it is required. Cost: as for [`Types::parse`].
+    ///
+    /// # Errors
+    /// As for [`Types::parse`], with paths from `declaration`.
+    pub fn output_of(
+        &self,
+        key: &str,
+        declaration: &Value,
+    ) -> Result<(Type, bool), Vec<FormFault>> {
+        let mut is_required = true;
+        let of = self.read(|reader| {
+            let (node, required) = reader.output(key, declaration)?;
+            is_required = required;
+            Some(node)
+        })?;
+        Ok((of, is_required))
+    }
+
     /// Compiles a shape that may use the names, `{field: type}`: a field may have any name, `enum` and `schema` among
     /// them. Cost: as for [`Types::parse`].
     ///
     /// # Errors
     /// As for [`Types::parse`], with paths from `fields`.
-    pub fn shape_of(
-        &self,
-        fields: &serde_json::Map<String, Value>,
-    ) -> Result<Type, Vec<FormFault>> {
+    pub fn shape_of(&self, fields: &Map<String, Value>) -> Result<Type, Vec<FormFault>> {
         self.read(|reader| reader.shape_of(fields))
     }
 
@@ -144,6 +176,13 @@ impl Type {
         lister.value(&self.node, value);
         *steps_left -= within - lister.steps_left();
         lister.into_found()
+    }
+
+    /// Whether the type needs a named type that has a fault, as [`Types::parse_partly`] leaves them. Cost: O(size of
+    /// the type).
+    #[must_use]
+    pub fn rests_on_fault(&self) -> bool {
+        self.scope.names.rests_on_fault(&self.node)
     }
 
     /// The type as JSON Schema (draft-07), with the named types that it uses under `definitions`. Cost: O(size of

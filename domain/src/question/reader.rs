@@ -3,7 +3,7 @@
 mod times;
 
 use super::{Choice, Expected, Fallback, Question, is_answer};
-use crate::contract::{FormFault, Types};
+use crate::contract::{FormFault, Types, equal};
 use crate::suggestion::suggestion;
 use crate::violation::PathSegment;
 use crate::{Violation, limits};
@@ -30,12 +30,16 @@ struct Reader<'a> {
     faults: Vec<Violation>,
 }
 
-pub(super) fn read(members: &Map<String, Value>) -> Result<Question, Vec<Violation>> {
+/// `others`: members that belong beside those of the question.
+pub(super) fn read(
+    members: &Map<String, Value>,
+    others: &[&'static str],
+) -> Result<Question, Vec<Violation>> {
     let mut reader = Reader {
         members,
         faults: Vec::new(),
     };
-    reader.refuse_unknown(&[], members, &MEMBERS);
+    reader.refuse_unknown(&[], members, &[&MEMBERS, others].concat());
     let text = reader.text("question", limits::QUESTION_CHARS_MAX);
     if text.is_none() && !members.contains_key("question") {
         reader.fault("question", "is required", "a text", &Value::Null);
@@ -171,7 +175,7 @@ impl<'a> Reader<'a> {
                 self.fault_at(&path, "has the wrong type", "a text", other);
             }
             match item.get("value") {
-                Some(value) if choices.iter().any(|choice| choice.value == *value) => {
+                Some(value) if choices.iter().any(|choice| equal(&choice.value, value)) => {
                     let path = ["choices".into(), at.into(), "value".into()];
                     self.fault_at(&path, "is there twice", "different values", value);
                 }

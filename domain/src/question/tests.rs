@@ -57,6 +57,31 @@ fn a_choice_takes_its_values_only_and_knows_their_labels() {
 }
 
 #[test]
+fn numbers_are_chosen_by_their_value_however_they_are_written() {
+    let choices = json!([{"value": 1, "label": "One"}, {"value": 2.0}]);
+    let asked = json!({"question": "?", "response_type": "choice", "choices": choices});
+    let question = parse(asked).unwrap();
+    for answer in [json!(1), json!(1.0), json!(2)] {
+        assert_eq!(question.expects.check(&answer), Ok(()), "{answer}");
+    }
+    assert_eq!(question.expects.label_of(&json!(1.0)), Some("One"));
+    assert!(question.expects.check(&json!(true)).is_err());
+    let twice = json!([{"value": 1}, {"value": 1.0}]);
+    let asked = json!({"question": "?", "response_type": "choice", "choices": twice});
+    assert!(parse(asked).is_err());
+}
+
+#[test]
+fn members_beside_a_question_are_named_among_those_that_are_known() {
+    let members = json!({"question": "?", "other": 1});
+    let Value::Object(members) = members else {
+        unreachable!("it is an object");
+    };
+    let faults = Question::parse_beside(&members, &["on_reject"]).unwrap_err();
+    assert!(faults[0].expected.ends_with(", on_reject"), "{faults:?}");
+}
+
+#[test]
 fn a_form_is_checked_by_a_schema_or_by_fields() {
     let schema =
         json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});

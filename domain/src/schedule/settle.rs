@@ -226,7 +226,9 @@ impl Turn<'_> {
         let open = self.flow.open_question(i).expect("the index names those");
         let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);
         let policy = open.on_expiry();
-        let waited_ms = self.now.0.saturating_sub(open.since.0) / 1000;
+        // The time that was given, not the moment at which its end was noticed.
+        let ended = open.expires_at.unwrap_or(self.now);
+        let waited_ms = ended.0.saturating_sub(open.since.0) / 1000;
         let late = format!("nobody answered within {} s", waited_ms as f64 / 1000.0);
         let failed = |reason, error| {
             Event::TaskFailed(TaskFailed {

@@ -27,6 +27,7 @@ use crate::violation::Violation;
 use fuel::{Budget, Exhausted};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use report::Subject;
+pub(crate) use report::{TOO_COSTLY, WRONG_TYPE};
 use rewrite::Rewritten;
 use serde_json::{Value, json};
 use std::fmt;

@@ -240,6 +240,10 @@ fn without_an_answer_in_time_the_policy_decides() {
         .then(&[("a", InProgress)]);
     let s = s.after_ms(1).then(&[("a", Failed)]);
     assert_eq!(error_of(&s, "a"), "nobody answered within 15 s");
+    // The time that was given is told, not when its end was noticed.
+    let s = waiting(r#""fallback_policy":"fail""#).after_ms(15_937);
+    let s = s.then(&[("a", Failed)]);
+    assert_eq!(error_of(&s, "a"), "nobody answered within 15 s");
 
     let policy = r#""fallback_policy":"complete_with_fallback","fallback_value":{"sent":false}"#;
     let s = waiting(policy).after_ms(15_000).then(&[("a", Completed)]);

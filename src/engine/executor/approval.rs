@@ -52,7 +52,9 @@ impl Executor for ApprovalExecutor {
     }
 
     fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
-        Question::parse(&question(inputs)).err().unwrap_or_default()
+        Question::parse_beside(&question(inputs), &[ON_REJECT])
+            .err()
+            .unwrap_or_default()
     }
 
     fn asks(&self, inputs: &Map<String, Value>) -> Result<Option<Asks>, ExecutorError> {

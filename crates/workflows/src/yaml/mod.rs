@@ -44,7 +44,10 @@ pub(crate) fn read(text: &str, faults: &Faults) -> Option<Rc<Node>> {
             },
             Err(error) => {
                 let at = place(error.marker());
-                let reason = format!("invalid YAML: {}", short(error.info()));
+                let reason = match error.info().contains("recursion limit") {
+                    true => format!("more than {} levels of maps and lists", limits::LEVELS_MAX),
+                    false => format!("invalid YAML: {}", short(error.info())),
+                };
                 let tab = line(text, at).trim_start_matches(' ').starts_with('\t');
                 let suggestion = tab.then_some("indent with spaces, not with tabs");
                 return refuse(Some(at), reason, suggestion);

@@ -64,7 +64,7 @@ fn a_default_within_a_type_is_cheap_to_check() {
     };
     sound(&typed(&types(4), &["$trigger.k".to_owned()]));
     let report = read(&typed(&types(17), &["$trigger.k".to_owned()]), false);
-    let expected = "types.T: Wrong type at `a.default`: expected S";
+    let expected = "types.T.a.default: Wrong type: expected S, found `1`";
     assert!(errors(&report)[0].ends_with(expected), "{report:?}");
 }
 

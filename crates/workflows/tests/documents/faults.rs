@@ -191,22 +191,31 @@ fn a_reference_to_a_phase_that_does_not_exist_is_an_error() {
 /// N7
 #[test]
 fn a_reference_to_an_indirect_dependency_is_an_error() {
-    let fault = wiring(
-        "  a: {assign: x}\n  b: {assign: x, depends_on: [a]}\n  c: {assign: x, depends_on: [b], inputs: {k: a.v, own: c.v}}\n",
+    let report = read(
+        &document(
+            "  a: {assign: x}\n  b: {assign: x, depends_on: [a]}\n  c: {assign: x, depends_on: [b], inputs: {k: a.v, own: c.v}}\n",
+        ),
+        false,
     );
-    assert_eq!(at(&fault), (6, 47, "workflow.c.inputs.k"));
-    assert_eq!(fault.invalid_refs, ["a.v", "c.v"]);
+    let [indirect, own] = &report.errors[..] else {
+        panic!("{:?}", report.errors)
+    };
+    assert_eq!(at(indirect), (6, 47, "workflow.c.inputs.k"));
+    // The first says all references of the phase that are wrong.
+    assert_eq!(indirect.invalid_refs, ["a.v", "c.v"]);
     assert_eq!(
-        fault.suggestion.as_deref(),
-        Some("`k`: add `a` to `depends_on`")
+        indirect.suggestion.as_deref(),
+        Some("add `a` to `depends_on`")
     );
-    assert!(
-        fault
-            .reason
-            .ends_with("`own`: `c.v` names the phase itself"),
-        "{}",
-        fault.reason
-    );
+    assert_eq!(at(own), (6, 57, "workflow.c.inputs.own"));
+    assert_eq!(own.invalid_refs, ["c.v"]);
+    assert_eq!(own.reason, "`own`: `c.v` names the phase itself");
+    for fault in [indirect, own] {
+        assert_eq!(
+            (fault.error, fault.phase_name.as_deref()),
+            (WIRING, Some("c"))
+        );
+    }
 }
 
 /// N8

@@ -118,11 +118,12 @@ fn members_around_a_type_are_known_by_their_names() {
 
 #[test]
 fn a_text_that_is_no_type_is_faulted_at_its_character() {
+    const UNKNOWN: &str = "at character 1: the name of a type: string, number, integer, boolean, object, array, null, any, array<T>, map<T>, or one of `types`";
     let cases = [
         ("", "at character 1: a type"),
         ("  ", "at character 3: a type"),
         ("string|", "at character 8: a type"),
-        ("é|é", "at character 1: the name of a type"),
+        ("é|é", UNKNOWN),
         ("string number", "at character 8: `|`, `?` or the end"),
         ("string<number>", "at character 7: `|`, `?` or the end"),
         ("array<string", "at character 13: `|`, `?` or `>`"),
@@ -134,7 +135,7 @@ fn a_text_that_is_no_type_is_faulted_at_its_character() {
         ("string|01", "at character 8: a JSON number"),
         ("1e999", "at character 1: a JSON number"),
         ("'lo'", "at character 1: a type"),
-        ("a\u{301}b", "at character 1: the name of a type"),
+        ("a\u{301}b", UNKNOWN),
         ("string\0", "at character 7: `|`, `?` or the end"),
     ];
     for (text, expected) in cases {
@@ -147,10 +148,64 @@ fn an_unknown_name_is_compared_with_known_ones() {
     let hint = |text: &str| fault(&json!(text)).expected;
     assert_eq!(
         hint("array<Findng>"),
-        "at character 7: the name of a type; did you mean `Finding`?"
+        "at character 7: the name of a type: string, number, integer, boolean, object, array, null, any, array<T>, map<T>, or one of `types`; did you mean `Finding`?"
     );
-    assert!(hint("String").ends_with("did you mean `string`?"));
-    assert!(hint("bool").ends_with("the name of a type"));
+    for (name, meant) in [
+        ("String", "string"),
+        ("finding", "Finding"),
+        ("int", "integer"),
+        ("Bool", "boolean"),
+        ("float", "number"),
+        ("list", "array<T>"),
+        ("array<dict>", "map<T>"),
+        ("text", "string"),
+        ("str", "string"),
+        ("strng", "string"),
+    ] {
+        let hint = hint(name);
+        let end = format!("; did you mean `{meant}`?");
+        assert!(hint.ends_with(&end), "{name}: {hint}");
+    }
+    assert!(hint("uuid").ends_with("one of `types`"));
+}
+
+#[test]
+fn what_surrounds_a_type_but_for_a_letter_is_told() {
+    for (around, meant) in [
+        (json!({"type": "string", "requird": false}), "required"),
+        (json!({"type": "string", "defalt": "Paris"}), "default"),
+    ] {
+        let expected = fault(&json!({"city": around})).expected;
+        let end = format!("; did you mean `{meant}`?");
+        assert!(expected.ends_with(&end), "{expected}");
+    }
+    // Without a fault it is a shape as any other.
+    let shape = json!({"type": "string", "require": "boolean"});
+    assert!(Types::parse(Some(&json!({"T": shape}))).is_ok());
+}
+
+#[test]
+fn types_without_faults_are_there_beside_those_with_faults() {
+    let types = json!({
+        "Bad": "strng", "On": {"bad": "array<Bad>"}, "A": "B", "B": "A?", "Good": {"n": "integer"},
+    });
+    let (compiled, faults) = Types::parse_partly(Some(&types));
+    let places: Vec<String> = faults.iter().map(|fault| fault.path.join("/")).collect();
+    assert_eq!(places, ["types/Bad", "types/A"]);
+    let compiled = compiled.expect("the names are known");
+    for (of, is_faulty) in [
+        ("Bad", true),
+        ("map<On>", true),
+        ("B", true),
+        ("Good", false),
+        ("string", false),
+    ] {
+        let compiled = compiled.type_of(&json!(of)).expect("it is a type");
+        assert_eq!(compiled.rests_on_fault(), is_faulty, "{of}");
+    }
+    assert!(compiled.type_of(&json!("Other")).is_err());
+    let (unknown, faults) = Types::parse_partly(Some(&json!([])));
+    assert!(unknown.is_none() && faults.len() == 1);
 }
 
 #[test]

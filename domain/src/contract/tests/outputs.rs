@@ -36,8 +36,9 @@ fn presence_comes_before_types_and_all_faults_are_told() {
     assert_eq!(
         fault.message(),
         "Task completion rejected: declared output keys 'expenses', 'note' were not present in agent return \
-         value; output key 'findings' was declared as string but is integer at '/findings/0/source', output key \
-         'maybe' was declared as string but is null, output key 'revenue' was declared as number but is boolean"
+         value; output key 'findings' does not conform at '/findings/0/source': declared string, found integer; \
+         output key 'maybe' was declared as string but is null; output key 'revenue' was declared as number but is \
+         boolean"
     );
 }
 
@@ -134,4 +135,76 @@ fn an_output_is_required_unless_it_says_otherwise() {
     // Null is a value: what is there is not missing.
     let nulls = json!({"plain": null, "around": null, "said": null});
     assert_eq!(outputs(&schemas).check(&map(&nulls)), Ok(()));
+}
+
+#[test]
+fn a_mismatch_in_depth_names_its_place_and_what_is_declared_there() {
+    let schemas = json!({
+        "types": {"Node": {"v": "integer", "level?": "Level"}, "Level": {"enum": ["low", "high"]}},
+        "outputs": {"n": "Node"},
+    });
+    let message = |output: &Value| fault(&schemas, output).message();
+    assert_eq!(
+        message(&json!({"n": {"v": true}})),
+        "Task completion rejected: output key 'n' does not conform at '/n/v': declared integer, found boolean"
+    );
+    assert_eq!(
+        message(&json!({"n": {"v": 1, "level": "mid"}})),
+        "Task completion rejected: output key 'n' does not conform at '/n/level': declared Level (one of \"low\", \
+         \"high\"), found \"mid\""
+    );
+    assert_eq!(
+        message(&json!({"n": 1})),
+        "Task completion rejected: output key 'n' was declared as Node but is integer"
+    );
+}
+
+#[test]
+fn what_a_json_schema_demands_reads_as_a_type() {
+    for (schema, value, told) in [
+        (
+            json!({"minimum": 3}),
+            json!(1),
+            "a number of at least 3 but is 1",
+        ),
+        (
+            json!({"maxLength": 1}),
+            json!("ab"),
+            "a text of at most 1 characters but is \"ab\"",
+        ),
+        (
+            json!({"enum": ["a", "b"]}),
+            json!("c"),
+            "one of \"a\", \"b\" but is \"c\"",
+        ),
+        (
+            json!({"type": ["string", "null"]}),
+            json!(1),
+            "but is integer",
+        ),
+        (
+            json!({"format": "date"}),
+            json!("x"),
+            "a text of the format `date` but is \"x\"",
+        ),
+    ] {
+        let schemas = json!({"outputs": {"sch": {"schema": schema}}});
+        let message = fault(&schemas, &json!({"sch": value})).message();
+        assert!(
+            message.contains("output key 'sch' was declared as "),
+            "{message}"
+        );
+        assert!(message.ends_with(told), "{message}");
+    }
+    let many: Vec<Value> = vec![json!("x"); 2 * limits::VIOLATIONS_MAX];
+    let schemas = json!({"outputs": {"sch": {"schema": {"items": {"type": "integer"}}}}});
+    let last = fault(&schemas, &json!({"sch": many}))
+        .mismatches
+        .pop()
+        .unwrap();
+    assert!(
+        !last.expected.contains("listed")
+            || last.expected.starts_with("what its JSON Schema accepts ("),
+        "{last:?}"
+    );
 }

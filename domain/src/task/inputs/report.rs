@@ -35,6 +35,11 @@ impl LimitedList {
     }
 }
 
+/// The reason of a violation that stands for a check that would cost too much.
+pub(crate) const TOO_COSTLY: &str = "is too costly to check these inputs against";
+/// The reason of a violation of `type`.
+pub(crate) const WRONG_TYPE: &str = "has the wrong type";
+
 /// A violation of the schema as a whole.
 pub(super) fn at_schema(
     reason: impl Into<String>,
@@ -82,7 +87,7 @@ impl Subject {
     pub(super) fn too_costly(self) -> Violation {
         match self {
             Self::Inputs => at_schema(
-                "is too costly to check these inputs against",
+                TOO_COSTLY,
                 "a schema whose cost grows with the inputs only",
                 &Value::Null,
             ),
@@ -244,7 +249,7 @@ fn segments(document: &Value, pointer: &str) -> Vec<PathSegment> {
 /// What is wrong, and what would be accepted.
 fn describe(kind: &Kind) -> (&'static str, String) {
     match kind {
-        Kind::Type { kind } => ("has the wrong type", types(kind)),
+        Kind::Type { kind } => (WRONG_TYPE, types(kind)),
         Kind::Enum { options } => ("is not one of the allowed values", one_of(options)),
         Kind::Constant { expected_value } => ("is not the allowed value", short(expected_value)),
         Kind::Maximum { limit } => ("is too large", format!("at most {limit}")),
