@@ -5,11 +5,12 @@ use super::door::{Door, parse};
 use super::{body, refusal};
 use crate::application::api::{Caller, Denied, Session};
 use crate::transport::jsonrpc::envelope::Envelope;
-use crate::transport::jsonrpc::{RpcError, failure_body};
+use crate::transport::jsonrpc::{RpcError, failure_body, working};
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::response::Response;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use taskledger_auth::Scope;
 use tokio::time::Instant;
@@ -44,6 +45,17 @@ impl<C> Door<C> {
         Some(Session::of(authenticate.clone(), bearer))
     }
 
+    /// What ends a call that waits for work before its answer does: whoever waits with credentials that do not
+    /// hold any more is given none. None for calls that do not wait, and while authentication is off.
+    pub(super) fn waiting(&self, head: &Parts, envelope: &Envelope) -> Option<Waiting> {
+        if working::wait(envelope).is_zero() {
+            return None;
+        }
+        let id = envelope.requests().find_map(|request| request.id.clone());
+        let session = self.session(head)?;
+        Some(Waiting { session, id })
+    }
+
     /// Whether the sender may read more than whether the server is ready.
     pub(super) async fn tells_details(&self, head: &Parts) -> bool {
         let caller = self.caller(head).await;
@@ -57,6 +69,24 @@ impl<C> Door<C> {
     pub(super) async fn admitted(&self, head: &Parts) -> Result<Arc<Caller>, Box<Response>> {
         let caller = self.caller(head).await;
         caller.map_err(|denied| Box::new(refusal::denied(denied)))
+    }
+}
+
+/// A call that waits for work, and the credentials that it came with.
+pub(super) struct Waiting {
+    session: Session,
+    id: Option<Box<RawValue>>,
+}
+
+impl Waiting {
+    /// The refusal of the call, as soon as its credentials do not hold any more.
+    pub(super) async fn refused(self) -> Response {
+        let denied = self.session.ended().await;
+        let error = RpcError::unauthorized(&denied.to_string());
+        match &self.id {
+            Some(id) => refusal::denied_with(denied, failure_body(id, &error)),
+            None => refusal::denied(denied),
+        }
     }
 }
 

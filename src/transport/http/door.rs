@@ -199,6 +199,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             None
         };
         let finishes_alone = self.dispatcher.finishes_alone(&envelope);
+        let waiting = self.waiting(head, &envelope);
         let door = Arc::clone(self);
         let work = async move {
             let mut room = door.answers.share();
@@ -207,10 +208,16 @@ impl<C: Send + Sync + 'static> Door<C> {
             (answer, Kept { permit, room })
         };
         if !finishes_alone {
-            return Ok(Admitted {
-                answered: work.await,
-                stream,
-            });
+            let answered = match waiting {
+                None => work.await,
+                // What it was given and not told of goes back.
+                Some(waiting) => tokio::select! {
+                    biased;
+                    answered = work => answered,
+                    refused = waiting.refused() => return Err(Box::new(refused)),
+                },
+            };
+            return Ok(Admitted { answered, stream });
         }
         let detaching = Detaching {
             work: Some(Box::pin(work)),

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod credentials;
+mod issuer;
 mod matrix;
 mod owners;
 mod quotas;
 mod random;
+mod revocation;
 pub(crate) mod world;

@@ -163,6 +163,11 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same with more arguments.
+    pub(crate) async fn start_with(more: &[&str]) -> Self {
         let folder = Folder::with_database().await;
         let operator = folder.path().join("operator.token");
         let token = Token::fresh(&SystemClock::default()).reveal().to_string();
@@ -174,7 +179,7 @@ impl Nodes {
         std::fs::set_permissions(&sealing, std::fs::Permissions::from_mode(0o600)).unwrap();
         let keys = ["--secrets-key-file", sealing.to_str().unwrap()];
         let on = ["--auth", "on", "--admin-token-file", operator];
-        let arguments = [&on[..], &["--quota-webhooks", "0"], &keys].concat();
+        let arguments = [&on[..], &["--quota-webhooks", "0"], &keys, more].concat();
         let servers = vec![
             Process::start_with(&folder, &arguments).await,
             Process::start_with(&folder, &arguments).await,
@@ -250,6 +255,21 @@ impl Callers {
     pub(crate) fn url(&self) -> &str {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         &self.urls[turn % self.urls.len()]
+    }
+
+    /// The same callers at one node, whichever was asked before. The first has number 0.
+    pub(crate) fn at(&self, node: usize) -> Self {
+        Self {
+            urls: vec![self.urls[node].clone()],
+            next: AtomicUsize::new(0),
+            client: self.client.clone(),
+            tokens: self.tokens.clone(),
+        }
+    }
+
+    /// From now on a caller of this name shows this token.
+    pub(crate) fn know(&mut self, name: &str, token: &str) {
+        self.tokens.insert(name.to_owned(), token.to_owned());
     }
 
     /// Status and body of an answer; of a stream its first message.

@@ -1,0 +1,274 @@
+//! What ends at one node when credentials are taken back at another: calls within two seconds, and within
+//! five what was opened with them.
+
+use super::issuer::OidcIssuer;
+use super::world::{Callers, Nodes};
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::{FutureExt, StreamExt};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+/// Within which every node refuses credentials that were taken back.
+const REFUSED_WITHIN: Duration = Duration::from_secs(2);
+/// Within which what they opened has ended.
+const ENDED_WITHIN: Duration = Duration::from_secs(5);
+/// Between two questions whether they are refused.
+const PAUSE: Duration = Duration::from_millis(20);
+/// For what must happen and has no promise.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Seconds that a run and a call for work last if nothing ends them: longer than anything here.
+const LONG_S: u64 = 50;
+/// The close code of a socket whose credentials do not hold any more.
+const CLOSED: u16 = 4401;
+
+/// How long this process was kept from running: what it measures of others cannot be held against them.
+struct Stalls {
+    micros: Arc<AtomicU64>,
+    watching: JoinHandle<()>,
+}
+
+impl Stalls {
+    fn watch() -> Self {
+        let micros = Arc::new(AtomicU64::new(0));
+        let counted = micros.clone();
+        let watching = tokio::spawn(async move {
+            loop {
+                let begun = Instant::now();
+                sleep(PAUSE).await;
+                let late = begun.elapsed().saturating_sub(2 * PAUSE).as_micros();
+                counted.fetch_add(u64::try_from(late).unwrap(), Ordering::Relaxed);
+            }
+        });
+        Self { micros, watching }
+    }
+
+    fn assert_within(&self, promised: Duration, since: Instant, what: &str) {
+        let stalled = Duration::from_micros(self.micros.load(Ordering::Relaxed));
+        let took = since.elapsed().saturating_sub(stalled);
+        assert!(
+            took <= promised,
+            "{what} took {took:?}, {stalled:?} of it not counted"
+        );
+    }
+}
+
+impl Drop for Stalls {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+/// Something that was opened; done when it has ended.
+type Open = (&'static str, BoxFuture<'static, ()>);
+
+/// An open stream of server-sent events, of which something has come.
+async fn opened(request: reqwest::RequestBuilder) -> BoxFuture<'static, ()> {
+    let mut response = request.send().await.unwrap();
+    let kind = response.headers()["content-type"].clone();
+    assert!(
+        kind.as_bytes().starts_with(b"text/event-stream"),
+        "{kind:?}"
+    );
+    response.chunk().await.unwrap().unwrap();
+    async move {
+        // It ends in order: the connection does not break.
+        while response.chunk().await.unwrap().is_some() {}
+    }
+    .boxed()
+}
+
+async fn socket(node: &Callers, name: &str) -> BoxFuture<'static, ()> {
+    let url = format!("{}/ws", node.url().replace("http", "ws"));
+    let mut request = url.into_client_request().unwrap();
+    let bearer = node.as_caller(node.client.get(node.url()), Some(name));
+    let bearer = bearer.build().unwrap().headers()["authorization"].clone();
+    request.headers_mut().insert("authorization", bearer);
+    let (mut socket, _) = connect_async(request).await.unwrap();
+    async move {
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Close(frame))) => {
+                    assert_eq!(u16::from(frame.unwrap().code), CLOSED);
+                    return;
+                }
+                Some(Ok(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    .boxed()
+}
+
+/// A run that outlasts the test, told on a stream.
+fn long_run() -> Value {
+    let task = json!({"name": "long", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": LONG_S * 1_000}});
+    json!({"tasks": [task], "use_streaming": true})
+}
+
+fn post(node: &Callers, name: &str, method: &str, params: &Value) -> reqwest::RequestBuilder {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    node.as_caller(node.client.post(node.url()).json(&body), Some(name))
+}
+
+/// Opens with this caller's credentials whatever stays open.
+async fn open_all(node: &Callers, name: &str) -> Vec<Open> {
+    let events = node.client.get(format!("{}/events", node.url()));
+    let run = post(node, name, "tasks.execute", &long_run());
+    vec![
+        ("events", opened(node.as_caller(events, Some(name))).await),
+        ("run", opened(run).await),
+        ("socket", socket(node, name).await),
+    ]
+}
+
+/// Waits until the node refuses this caller, and all of these have ended: since `begun` within what is promised.
+async fn assert_ends(node: &Callers, name: &str, open: Vec<Open>, begun: Instant, stalls: &Stalls) {
+    let refused = async {
+        while node.ask(Some(name), "system.whoami", &json!({})).await.0 != 401 {
+            stalls.assert_within(REFUSED_WITHIN, begun, "a refusal");
+            sleep(PAUSE).await;
+        }
+        stalls.assert_within(REFUSED_WITHIN, begun, "a refusal");
+    };
+    let ended = join_all(open.into_iter().map(async |(what, end)| {
+        let in_time = timeout(PATIENCE, end).await;
+        assert!(in_time.is_ok(), "{what} does not end");
+        stalls.assert_within(ENDED_WITHIN, begun, what);
+    }));
+    tokio::join!(refused, ended);
+}
+
+/// A token of Ann by which she reads, writes, runs and works.
+async fn fresh_token(node: &Callers, more: Value) -> Value {
+    let mut new = json!({"kind": "user", "name": "ann",
+        "scopes": ["tasks:read", "tasks:write", "tasks:run", "worker"]});
+    let members = new.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    node.call("chief", "tokens.create", new).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_revoked_or_rotated_at_one_node_ends_at_the_other_on_postgres() {
+    let nodes = Nodes::start().await;
+    let (one, mut other) = (nodes.at(0), nodes.at(1));
+    for (method, more) in [
+        ("tokens.revoke", json!({})),
+        ("tokens.rotate", json!({"grace_seconds": 0})),
+    ] {
+        let made = fresh_token(&one, json!({})).await;
+        other.know("guest", made["token"].as_str().unwrap());
+        let open = open_all(&other, "guest").await;
+        let stalls = Stalls::watch();
+        let mut params = more;
+        params["id"] = made["id"].clone();
+        one.call("chief", method, params).await;
+        assert_ends(&other, "guest", open, Instant::now(), &stalls).await;
+        // Those of others go on.
+        let (status, text) = other.ask(Some("ann"), "system.whoami", &json!({})).await;
+        assert_eq!(status, 200, "{text}");
+    }
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_expires_while_it_is_used_ends_on_postgres() {
+    const LIFETIME_S: u64 = 4;
+    let nodes = Nodes::start().await;
+    let (one, mut other) = (nodes.at(0), nodes.at(1));
+    let begun = Instant::now();
+    let made = fresh_token(&one, json!({"expires_in_seconds": LIFETIME_S})).await;
+    other.know("guest", made["token"].as_str().unwrap());
+    let open = open_all(&other, "guest").await;
+    let over = begun + Duration::from_secs(LIFETIME_S);
+    let stalls = Stalls::watch();
+    assert_ends(&other, "guest", open, over, &stalls).await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_token_was_revoked_while_it_waited_gets_no_task_on_postgres() {
+    let nodes = Nodes::start().await;
+    let (one, mut other) = (nodes.at(0), nodes.at(1));
+    let made = fresh_token(&one, json!({})).await;
+    other.know("guest", made["token"].as_str().unwrap());
+    let wanted = json!({"methods": ["resize"], "worker": "w", "wait_seconds": LONG_S});
+    let waiting = post(&other, "guest", "tasks.claim", &wanted).send();
+    let waiting = tokio::spawn(waiting);
+    let declared = async {
+        loop {
+            let known = one.call("chief", "workers.list", json!({})).await;
+            if known.to_string().contains("resize") {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, declared)
+        .await
+        .expect("it waits for tasks");
+
+    let stalls = Stalls::watch();
+    one.call("chief", "tokens.revoke", json!({"id": made["id"]}))
+        .await;
+    let begun = Instant::now();
+    let ended = async {
+        let answer = waiting.await.unwrap().unwrap();
+        assert_eq!(answer.status(), 401);
+        let answer: Value = answer.json().await.unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(1), &json!(-32004))
+        );
+    };
+    assert_ends(
+        &other,
+        "guest",
+        vec![("claim", ended.boxed())],
+        begun,
+        &stalls,
+    )
+    .await;
+
+    // Its place went with it: the next task is not held for it.
+    let task = json!({"name": "a", "schemas": {"method": "resize", "type": "remote"}});
+    let run = one
+        .call("ann", "tasks.execute", json!({"tasks": [task]}))
+        .await;
+    let wanted = json!({"methods": ["resize"], "worker": "v", "wait_seconds": LONG_S});
+    let claimed = one.call("ann", "tasks.claim", wanted).await;
+    assert_eq!(
+        claimed["claims"][0]["task"]["id"], run["root_task_id"],
+        "{claimed}"
+    );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_jwt_that_is_denied_at_one_node_ends_at_the_other_on_postgres() {
+    let issuer = OidcIssuer::start().await;
+    let arguments = issuer.arguments();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let nodes = Nodes::start_with(&arguments).await;
+    let (one, mut other) = (nodes.at(0), nodes.at(1));
+    other.know("first", &issuer.token("cora", "t-1"));
+    other.know("second", &issuer.token("cora", "t-2"));
+    let denied =
+        |claim: &str, value: &str| json!({"issuer": issuer.url(), "claim": claim, "value": value});
+    for (name, params) in [
+        ("first", denied("jti", "t-1")),
+        ("second", denied("sub", "cora")),
+    ] {
+        let open = open_all(&other, name).await;
+        let stalls = Stalls::watch();
+        one.call("chief", "tokens.deny", params).await;
+        assert_ends(&other, name, open, Instant::now(), &stalls).await;
+    }
+    nodes.close().await;
+}
