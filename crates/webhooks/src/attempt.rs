@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_net::egress::{self, Class, Egress, Incoming, Outgoing, Target};
+use taskledger_sealing::Scrubber;
 use tokio::time::Instant;
 
 /// The same for each attempt to deliver a message.
@@ -28,6 +29,9 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub const RESPONSE_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of an answer that are kept, for each attempt of a log that is kept for weeks.
 pub const KEPT_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a header, or of a word in one, from which on it is removed from answers. Shorter ones are hardly secret,
+/// and are found in what says something else.
+const HIDDEN_BYTES_MIN: usize = 8;
 /// Bytes of an explanation that are kept.
 const DETAIL_BYTES_MAX: usize = 512;
 /// An attempt whose client does not end it in time is ended this much later.
@@ -153,7 +157,7 @@ pub async fn attempt(
                 error: error.map(|(class, _)| class),
                 detail: error.map(|(_, detail)| Arc::from(detail)),
                 remote: answer.remote.map(|at| Arc::from(at.to_string())),
-                response: kept_text(&answer.body, KEPT_BYTES_MAX),
+                response: kept_answer(&answer.body, endpoint),
                 ..blank(answer.duration)
             };
             (attempt, outcome)
@@ -228,6 +232,21 @@ fn headers(endpoint: &Leased, due: &Due, now: Timestamp) -> Result<HeaderMap, Un
         }
     }
     Ok(headers)
+}
+
+/// The beginning of an answer without the headers that the receiver was sent and may repeat: whoever sees
+/// deliveries must not see those.
+fn kept_answer(body: &[u8], endpoint: &Leased) -> Option<Arc<str>> {
+    let kept = 0..body.len().min(KEPT_BYTES_MAX);
+    let sent = endpoint.headers.iter().flat_map(|(name, value)| {
+        // Of `Bearer x` the token alone, too.
+        let words = value.0.split_ascii_whitespace();
+        let texts = std::iter::once(&*value.0).chain(words);
+        let texts = texts.filter(|text| text.len() >= HIDDEN_BYTES_MIN);
+        texts.map(move |text| (name, text))
+    });
+    let shown = Scrubber::new(sent).part(body, kept).into_owned();
+    kept_text(&shown, KEPT_BYTES_MAX)
 }
 
 /// The beginning of a text, as a database takes it: UTF-8 without NUL. Nothing of nothing.

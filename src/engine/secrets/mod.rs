@@ -6,11 +6,10 @@
 //! in no read model. Progress is a number and needs no scrubbing.
 
 mod reference;
-mod scrubber;
 mod stored;
 
+pub use crate::sealing::Scrubber;
 pub use reference::Places;
-pub use scrubber::Scrubber;
 pub use stored::StoredSecrets;
 
 use crate::sealing::Secret;

@@ -267,3 +267,32 @@ async fn what_is_kept_of_an_answer_is_bounded_text_without_nul() {
     let (attempt, _) = made(answer(500, &[], &[0; 9])).await;
     assert_eq!(attempt.response, None);
 }
+
+#[tokio::test]
+async fn what_a_receiver_repeats_of_the_headers_of_an_endpoint_is_not_kept() {
+    let token = "k4n4ry-of-a-header";
+    let bearer = format!("Bearer {token}");
+    let own = [("authorization", &*bearer), ("x-short", "a")];
+    let filled = "-".repeat(KEPT_BYTES_MAX - token.len() / 2);
+    for (said, left) in [
+        (
+            format!("you sent {bearer}"),
+            "you sent [secret authorization]".to_owned(),
+        ),
+        (
+            format!("{{\"token\": \"{token}\", \"a\": 1}}"),
+            "{\"token\": \"[secret authorization]\", \"a\": 1}".to_owned(),
+        ),
+        // Across the end of what is kept.
+        (format!("{filled}{token}"), filled.clone()),
+    ] {
+        let canned = Canned {
+            answer: Ok(answer(500, &[], said.as_bytes())),
+            headers: Mutex::default(),
+        };
+        let (attempt, _) = attempt(&canned, &endpoint(&own), &due(), NOW, LIMIT).await;
+        let kept = attempt.response.unwrap();
+        assert!(kept.starts_with(&left), "{kept}");
+        assert!(!kept.contains("k4n4ry"), "{kept}");
+    }
+}

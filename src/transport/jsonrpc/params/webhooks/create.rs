@@ -15,6 +15,8 @@ pub struct Params(pub NewWebhook);
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        // A name that is written wrong may have a header or a secret for its value.
+        reader.hide_unknown();
         let url = reader.required(
             "url",
             text(URL_CHARS_MAX),

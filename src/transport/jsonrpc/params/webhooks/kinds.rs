@@ -193,9 +193,6 @@ impl Kind for Headers {
     }
 
     fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
-        if !value.is_object() {
-            return Err(Fault::new("not an object", HEADERS_EXPECTED).into());
-        }
         headers_at(value, &["headers".into()]).map_err(Refusal::Inside)
     }
 }

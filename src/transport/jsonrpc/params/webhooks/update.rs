@@ -19,6 +19,8 @@ pub struct Params {
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        // A name that is written wrong may have a header or a secret for its value.
+        reader.hide_unknown();
         let id = reader.required("id", Id, "The webhook.");
         let url = reader.optional("url", text(URL_CHARS_MAX), "Where to send from now on.");
         let events = reader.optional("events", Events, "Only these from now on.");
