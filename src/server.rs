@@ -30,6 +30,7 @@ use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
 use crate::subscription::runner;
+use crate::tls::Certificates;
 use crate::transport::jsonrpc::{Dispatcher, dispatch, methods};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
@@ -147,6 +148,8 @@ pub struct Options {
     pub limits: limiting::Options,
     /// Tokens of the operator, which are accepted without being stored.
     pub admins: AdminTokens,
+    /// What the server shows when it speaks TLS, for metrics.
+    pub certificates: Option<Arc<Certificates>>,
 }
 
 impl From<webhooks::Options> for Options {
@@ -273,6 +276,7 @@ impl Server {
             sharing,
             limits,
             admins,
+            certificates,
         } = options.into();
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
@@ -321,6 +325,8 @@ impl Server {
             doors: doors.clone(),
             deliveries: sending.deliveries.clone(),
             peers: peers.clone(),
+            tokens: tokens.clone(),
+            certificates,
             place: storage.place.clone(),
         });
         let service = Arc::new(Service::new(service::Parts {

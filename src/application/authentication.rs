@@ -41,6 +41,39 @@ pub enum Denied {
     Unavailable,
 }
 
+impl Denied {
+    /// All words of [`Self::as_str`].
+    pub const REASONS: [&'static str; 7] = [
+        "missing",
+        "malformed",
+        "unknown",
+        "expired",
+        "revoked",
+        "limited",
+        "unavailable",
+    ];
+
+    /// The word for it in metrics and in the audit log, which never changes.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        Self::REASONS[self.number()]
+    }
+
+    /// Its place among [`Self::REASONS`].
+    #[must_use]
+    pub const fn number(&self) -> usize {
+        match self {
+            Self::Missing => 0,
+            Self::Malformed => 1,
+            Self::Unknown => 2,
+            Self::Expired => 3,
+            Self::Revoked => 4,
+            Self::Limited { .. } => 5,
+            Self::Unavailable => 6,
+        }
+    }
+}
+
 /// Tells whose credentials these are. One per server, for all doors.
 pub trait Authenticate: Send + Sync + fmt::Debug + 'static {
     /// The caller who shows this bearer token, from this address, as far as that is known.

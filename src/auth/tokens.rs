@@ -69,22 +69,9 @@ impl Failures for Audited {
     }
 
     fn failed(&self, from: IpAddr, why: Denied) {
-        self.log.login_failed(from, reason(why), None);
+        self.log.login_failed(from, why.as_str(), None);
         if let Some(limits) = &self.limits {
             limits.failed(from, why);
         }
-    }
-}
-
-/// How the audit log names it.
-const fn reason(why: Denied) -> &'static str {
-    match why {
-        Denied::Missing => "missing",
-        Denied::Malformed => "malformed",
-        Denied::Unknown => "unknown",
-        Denied::Expired => "expired",
-        Denied::Revoked => "revoked",
-        Denied::Limited { .. } => "limited",
-        Denied::Unavailable => "unavailable",
     }
 }

@@ -13,6 +13,7 @@ use crate::nodes::Peers;
 use crate::transport::figures::Figures as Doors;
 use crate::webhooks::worker::{self, CLASSES};
 use std::collections::BTreeMap;
+use taskledger_auth::store::TokenState;
 use taskledger_domain::Timestamp;
 use taskledger_domain::codec::KINDS;
 use taskledger_domain::flow::RunState;
@@ -25,6 +26,7 @@ pub(super) fn all(page: &mut Page, sources: &Sources, slow: &Slow, started: Time
     page.add(&t::BUILD, &[env!("CARGO_PKG_VERSION")], 1);
     page.add(&t::READY, &[], slow.ready.into());
     doors(page, &sources.doors);
+    credentials(page, sources, slow);
     log(page, &sources.app, figures);
     flows(page, &sources.app, figures, slow);
     executors(page, &sources.app, figures, &sources.engine);
@@ -51,6 +53,30 @@ fn doors(page: &mut Page, doors: &Doors) {
     }
     for (reason, count) in doors.streams_ended() {
         page.add(&t::STREAM_ENDED, &[reason.as_str()], count);
+    }
+}
+
+/// Who is let in, and what the server shows to clients of itself.
+fn credentials(page: &mut Page, sources: &Sources, slow: &Slow) {
+    for (reason, count) in sources.doors.denials() {
+        page.add(&t::DENIED, &[reason], count);
+    }
+    if let Some(tokens) = &slow.tokens {
+        for (state, count) in TokenState::ALL.iter().zip(tokens) {
+            page.add(&t::TOKENS, &[state.as_str()], *count);
+        }
+    }
+    if let Some(certificates) = &sources.certificates {
+        let now = sources.app.clock.now().0;
+        let left = certificates.expires_at().timestamp_micros() - now;
+        page.add_float(&t::TLS_EXPIRY, &[], left as f64 / 1e6);
+        let reads = certificates.reads();
+        let times = [("usable", Some(reads.usable)), ("failed", reads.failed)];
+        for (outcome, at) in times {
+            if let Some(at) = at {
+                page.add_float(&t::TLS_READ, &[outcome], at.timestamp_micros() as f64 / 1e6);
+            }
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::application::ports::Exposition;
 use crate::engine::Dispatcher as Engine;
 use crate::nodes::Peers;
 use crate::store::postgres::PostgresStore;
+use crate::tls::Certificates;
 use crate::transport::figures::Figures as Doors;
 use crate::webhooks::worker;
 use async_trait::async_trait;
@@ -26,6 +27,7 @@ use slow::Slow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use taskledger_auth::Tokens;
 use taskledger_domain::Timestamp;
 
 /// Where figures are read.
@@ -40,6 +42,10 @@ pub struct Sources {
     pub deliveries: worker::Handle,
     /// Calls to other nodes, where there may be others.
     pub peers: Option<Arc<Peers>>,
+    /// Tokens.
+    pub tokens: Arc<Tokens>,
+    /// The certificate that the server shows, if it speaks TLS.
+    pub certificates: Option<Arc<Certificates>>,
     /// Where the data is.
     pub place: Place,
 }

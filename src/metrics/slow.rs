@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use taskledger_auth::store::TokenState;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
@@ -32,6 +33,8 @@ pub(super) struct Figures {
     pub(super) runs_active: Option<u64>,
     pub(super) webhook_lag: Option<Duration>,
     pub(super) database_bytes: Option<u64>,
+    /// Tokens by state.
+    pub(super) tokens: Option<[u64; TokenState::ALL.len()]>,
     pub(super) disk: Option<Disk>,
     pub(super) process: Process,
 }
@@ -117,12 +120,13 @@ async fn in_time<T>(question: impl Future<Output = T>) -> Option<T> {
 
 async fn read(sources: &Sources, looking: &Arc<AtomicBool>) -> Figures {
     let app = &sources.app;
-    let (checks, lag, runs, webhooks, database, disk, process) = tokio::join!(
+    let (checks, lag, runs, webhooks, database, tokens, disk, process) = tokio::join!(
         in_time(app.checks()),
         in_time(lag_seconds(app)),
         in_time(app.queries.active_runs()),
         in_time(sources.deliveries.lag()),
         in_time(database_bytes(&sources.place)),
+        in_time(sources.tokens.store().count_by_state(app.clock.now())),
         in_time(disk(&sources.place, looking)),
         spawn_blocking(Process::read),
     );
@@ -132,6 +136,7 @@ async fn read(sources: &Sources, looking: &Arc<AtomicBool>) -> Figures {
         runs_active: runs.and_then(Result::ok),
         webhook_lag: webhooks.and_then(Result::ok),
         database_bytes: database.flatten(),
+        tokens: tokens.and_then(Result::ok),
         disk: disk.flatten(),
         process: process.unwrap_or_default(),
     }

@@ -38,6 +38,8 @@ pub enum On {
     Folder,
     /// Those that keep it in a database, which others may share.
     Database,
+    /// Those that speak TLS.
+    Tls,
 }
 
 /// A metric.
@@ -88,6 +90,14 @@ table! {
         "Connections that are open.";
     REFUSED = Counter "taskledger_refused_total" ["reason"]
         "Requests that were refused as a whole, before a call was carried out.";
+    DENIED = Counter "taskledger_authentication_refused_total" ["reason"]
+        "Requests whose credentials were refused, by reason; `limited`: not looked at after too many wrong ones from that address.";
+    TOKENS = Gauge "taskledger_tokens" ["state"]
+        "Tokens that are stored, those included that have ended and are still shown; of all servers on the database.";
+    #[Tls] TLS_EXPIRY = Gauge "taskledger_tls_certificate_expiry_seconds" []
+        "Seconds until the certificate expires that new connections get; negative when it has.";
+    #[Tls] TLS_READ = Gauge "taskledger_tls_certificate_read_time_seconds" ["outcome"]
+        "When the files of the certificate were last read, in seconds since 1970: with success (`usable`), and in vain (`failed`), in which case the certificate before stays in use.";
 
     LOG_EVENTS = Counter "taskledger_log_events_total" ["kind"]
         "Events that this server has appended to the log.";

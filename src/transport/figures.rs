@@ -4,6 +4,7 @@
 //! looked up when a call ends. A place of the table is filled when it is first used.
 
 use super::jsonrpc::ErrorKind;
+use crate::application::api::Denied;
 use crate::meters::{Buckets, Counter, Histogram, Population, Presence, Reading};
 use std::array::from_fn;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -156,6 +157,7 @@ struct Listening {
 pub struct Figures {
     calls: Calls,
     refused: [Counter; Reason::ALL.len()],
+    denied: [Counter; Denied::REASONS.len()],
     streams: [Population; Carrier::ALL.len()],
     notices: [Counter; Carrier::ALL.len()],
     streams_ended: [Counter; StreamEnd::ALL.len()],
@@ -187,6 +189,7 @@ impl Figures {
                 methods,
             },
             refused: from_fn(|_| Counter::default()),
+            denied: from_fn(|_| Counter::default()),
             streams: from_fn(|_| Population::default()),
             notices: from_fn(|_| Counter::default()),
             streams_ended: from_fn(|_| Counter::default()),
@@ -251,6 +254,17 @@ impl Figures {
         Reason::ALL
             .into_iter()
             .zip(self.refused.iter().map(Counter::get))
+    }
+
+    /// The credentials of a request are refused.
+    pub(crate) fn denied(&self, why: Denied) {
+        self.denied[why.number()].increment();
+    }
+
+    /// Requests whose credentials were refused, by reason.
+    pub fn denials(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.denied.iter().map(Counter::get);
+        Denied::REASONS.into_iter().zip(counts)
     }
 
     /// A stream begins; it goes on until what is returned is dropped.

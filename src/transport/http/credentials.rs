@@ -20,12 +20,20 @@ const BEARER: &str = "bearer";
 /// Where other protocols put a token that must not be in a URL, which is logged and kept in histories.
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
 
-impl<C> Door<C> {
-    /// Whose request it is.
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Whose request it is. Refusals are counted.
     ///
     /// # Errors
     /// [`Denied`].
     pub(super) async fn caller(&self, head: &Parts) -> Result<Arc<Caller>, Denied> {
+        let caller = self.who(head).await;
+        if let Err(denied) = &caller {
+            self.dispatcher.figures().denied(*denied);
+        }
+        caller
+    }
+
+    async fn who(&self, head: &Parts) -> Result<Arc<Caller>, Denied> {
         let Some(authenticate) = &self.authenticate else {
             return Ok(Caller::anonymous());
         };
@@ -58,7 +66,8 @@ impl<C> Door<C> {
 
     /// Whether the sender may read more than whether the server is ready.
     pub(super) async fn tells_details(&self, head: &Parts) -> bool {
-        let caller = self.caller(head).await;
+        // Probes need no credentials, so nothing is refused.
+        let caller = self.who(head).await;
         caller.is_ok_and(|caller| caller.may(Scope::Metrics))
     }
 

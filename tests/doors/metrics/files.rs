@@ -118,6 +118,7 @@ fn the_guide_shows_the_table_of_the_program() {
             On::Every => "",
             On::Folder => " With a data folder only.",
             On::Database => " With a database only.",
+            On::Tls => " With TLS only.",
         };
         writeln!(
             table,

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod bounds;
+mod credentials;
 mod files;
 mod listeners;
 mod names;

@@ -16,7 +16,7 @@ pub use connect::{AUTH_FILE, OpenError, STEPS};
 pub use denied::{DENIED_MAX, DeniedJwt, DeniedRow};
 pub(crate) use denied::{count_denied, deny};
 pub use secrets::{SecretOwner, SecretRow};
-pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow};
+pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow, TokenState};
 pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 
 use std::time::Duration;

@@ -40,6 +40,32 @@ impl Owner {
     }
 }
 
+/// Whether a token can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenState {
+    /// It can.
+    Active,
+    /// Its time is over.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl TokenState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Active, Self::Expired, Self::Revoked];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
 /// A token as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRow {
@@ -69,6 +95,18 @@ pub struct TokenRow {
     pub revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
+}
+
+impl TokenRow {
+    /// Whether it can be used.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> TokenState {
+        match (self.revoked_at, self.expires_at) {
+            (Some(_), _) => TokenState::Revoked,
+            (None, Some(ends)) if ends <= now => TokenState::Expired,
+            (None, _) => TokenState::Active,
+        }
+    }
 }
 
 /// A token to be stored.
@@ -175,6 +213,29 @@ impl AuthStore {
             self.order(work).await?;
         }
         Ok(())
+    }
+
+    /// How many tokens there are in each state, in the order of [`TokenState::ALL`]. Cost: O(tokens), of which
+    /// there are [`TOKENS_MAX`] at most.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn count_by_state(
+        &self,
+        now: Timestamp,
+    ) -> Result<[u64; TokenState::ALL.len()], Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.time(now);
+            let row = tx.fetch_one(STATES, args).await?;
+            tx.commit().await?;
+            let mut counts = Columns::of(&row);
+            let (all, expired, revoked) = (counts.int()?, counts.int()?, counts.int()?);
+            let counts = [all - expired - revoked, expired, revoked];
+            Ok(counts.map(i64::unsigned_abs))
+        };
+        self.order(work).await
     }
 
     /// Removes tokens that ended before `old`, in slices. Returns how many.
@@ -312,6 +373,10 @@ const ROTATE: &str = "UPDATE tokens
 const REVOKE: &str = "UPDATE tokens SET revoked_at = $1 WHERE no = $2";
 const USED: &str = "UPDATE tokens SET last_used_at = $1 WHERE id = $2";
 const COUNT: &str = "SELECT count(*) FROM tokens";
+const STATES: &str = "SELECT count(*),
+    count(CASE WHEN revoked_at IS NULL AND expires_at <= $1 THEN 1 END),
+    count(revoked_at)
+    FROM tokens";
 const ANY: &str = "SELECT no FROM tokens ORDER BY no LIMIT 1";
 const SWEEP: &str = "DELETE FROM tokens WHERE no IN
     (SELECT no FROM tokens

@@ -16,7 +16,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Bytes of each of the files: a hundred times what a chain of a few certificates has.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -96,10 +96,20 @@ pub enum Reloaded {
     Replaced,
 }
 
+/// When the files were read, the last time with each outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reads {
+    /// They could be used, whether or not they held another certificate. At the start at the latest.
+    pub usable: DateTime<Utc>,
+    /// They could not, and the certificate before is shown on; `None`: that has not happened.
+    pub failed: Option<DateTime<Utc>>,
+}
+
 /// The present certificate of a server.
 pub struct Certificates {
     files: Files,
     current: RwLock<Arc<Current>>,
+    reads: Mutex<Reads>,
 }
 
 struct Current {
@@ -127,6 +137,10 @@ impl Certificates {
         Ok(Arc::new(Self {
             files,
             current: RwLock::new(current),
+            reads: Mutex::new(Reads {
+                usable: now,
+                failed: None,
+            }),
         }))
     }
 
@@ -135,7 +149,15 @@ impl Certificates {
     /// # Errors
     /// [`Error`]: the certificate before is shown on.
     pub fn reload(&self, now: DateTime<Utc>) -> Result<Reloaded, Error> {
-        let read = Current::read(&self.files, now)?;
+        let read = Current::read(&self.files, now);
+        {
+            let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+            match &read {
+                Ok(_) => reads.usable = now,
+                Err(_) => reads.failed = Some(now),
+            }
+        }
+        let read = read?;
         // The same certificate has the same key.
         if read.certified.cert == self.current().certified.cert {
             return Ok(Reloaded::Same);
@@ -149,6 +171,12 @@ impl Certificates {
     #[must_use]
     pub fn expires_at(&self) -> DateTime<Utc> {
         self.current().validity.until
+    }
+
+    /// When the files were read.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        *self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How a server that shows these certificates speaks TLS: 1.2 and 1.3, HTTP/2 preferred.

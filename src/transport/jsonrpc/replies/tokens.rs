@@ -81,11 +81,6 @@ fn names(scopes: Scopes) -> Vec<&'static str> {
 }
 
 fn shown(row: &TokenRow, now: Timestamp) -> Map<String, Value> {
-    let state = match (row.revoked_at, row.expires_at) {
-        (Some(_), _) => "revoked",
-        (None, Some(ends)) if ends <= now => "expired",
-        (None, _) => "active",
-    };
     let previous_until = row.previous.as_ref().map(|(_, until)| until);
     let token = json!({
         "id": row.id.as_str(),
@@ -94,7 +89,7 @@ fn shown(row: &TokenRow, now: Timestamp) -> Map<String, Value> {
         "scopes": names(row.scopes),
         "methods": row.methods,
         "note": row.note,
-        "state": state,
+        "state": row.state(now).as_str(),
         "created_at": row.created_at,
         "rotated_at": row.rotated_at,
         "previous_until": previous_until.filter(|until| **until > now),
