@@ -148,6 +148,8 @@ pub struct Options {
     pub limits: limiting::Options,
     /// Tokens of the operator, which are accepted without being stored.
     pub admins: AdminTokens,
+    /// The OIDC issuers that are trusted, as their tokens name them: of no other tokens are refused.
+    pub issuers: Arc<[Arc<str>]>,
     /// What the server shows when it speaks TLS, for metrics.
     pub certificates: Option<Arc<Certificates>>,
 }
@@ -276,6 +278,7 @@ impl Server {
             sharing,
             limits,
             admins,
+            issuers,
             certificates,
         } = options.into();
         let keys = webhooks.secrets_key_file.as_deref();
@@ -337,6 +340,7 @@ impl Server {
             forward: peers.map(|peers| peers as Arc<dyn Forward>),
             metrics: Some(Arc::new(metrics)),
             tokens: tokens.clone(),
+            issuers,
             secrets,
             documents: storage.documents.clone(),
             workers: workers.clone(),

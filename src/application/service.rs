@@ -61,6 +61,8 @@ pub struct Parts {
     pub deliveries: worker::Handle,
     /// Tokens, and the audit log.
     pub tokens: Arc<Tokens>,
+    /// The OIDC issuers that are trusted, as their tokens name them.
+    pub issuers: Arc<[Arc<str>]>,
     /// The secrets that tasks name.
     pub secrets: Arc<Vault>,
     /// Workflow documents that are kept.
@@ -103,6 +105,7 @@ impl Service {
             webhooks,
             deliveries,
             tokens,
+            issuers,
             secrets,
             documents,
             workers,
@@ -113,7 +116,9 @@ impl Service {
         let limits = Arc::new(limits);
         let live = app.live.clone();
         Self {
-            access: Access::new(tokens, app.clock.clone()).limited(limits.clone()),
+            access: Access::new(tokens, app.clock.clone())
+                .trusting(issuers)
+                .limited(limits.clone()),
             app,
             executors,
             webhooks,

@@ -106,6 +106,10 @@ async fn start_server(
         sharing: server::sharing(&config.engine),
         limits: server::limits(&config.limits),
         admins,
+        issuers: issuers
+            .iter()
+            .map(|issuer| Arc::from(issuer.url()))
+            .collect(),
         certificates: renewal.as_ref().map(Renewal::certificates),
     };
     let server = Server::open_with(storage, registry, clock.clone(), options)

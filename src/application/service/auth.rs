@@ -57,6 +57,8 @@ pub(super) fn user_for(
 pub struct Access {
     tokens: Arc<Tokens>,
     clock: SharedClock,
+    /// The OIDC issuers that are trusted; absent where no server runs, whose settings say it.
+    issuers: Option<Arc<[Arc<str>]>>,
     /// How often callers may ask; absent where no server runs.
     limits: Option<Arc<Limits>>,
 }
@@ -86,8 +88,16 @@ impl Access {
         Self {
             tokens,
             clock,
+            issuers: None,
             limits: None,
         }
+    }
+
+    /// The same for a server that trusts these OIDC issuers and no others.
+    #[must_use]
+    pub(super) fn trusting(mut self, issuers: Arc<[Arc<str>]>) -> Self {
+        self.issuers = Some(issuers);
+        self
     }
 
     /// The same within these limits.
@@ -181,10 +191,11 @@ impl Access {
         revoked.map_err(|refusal| refused(refusal, Some(id)))
     }
 
-    /// Refuses JWTs of an issuer before they expire.
+    /// Refuses JWTs of an issuer before they expire. Of an issuer that is not trusted none are accepted anyway, so
+    /// a name that is none of theirs is a mistake; where no server runs, any is taken.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`Error`]; `Invalid` for an issuer that this server does not trust, with those that it does.
     pub async fn deny_jwt(
         &self,
         context: &Context,
@@ -192,6 +203,11 @@ impl Access {
         what: DeniedJwt,
     ) -> Result<DeniedRow, Error> {
         self.admit(context, UseCase::DenyJwt)?;
+        if let Some(trusted) = &self.issuers
+            && !trusted.contains(&issuer)
+        {
+            return Err(not_trusted(&issuer, trusted));
+        }
         let (caller, origin) = (&context.caller, origin(context));
         let denied = self.tokens.deny(caller, &origin, issuer, what).await?;
         denied.map_err(|refusal| refused(refusal, None))
@@ -257,6 +273,19 @@ impl Access {
         let entry = Entry::done(by, action, object);
         Ok(self.tokens.audit().record(&entry).await?)
     }
+}
+
+/// Tokens of this issuer are not accepted. Told only to those who may refuse tokens: they see the settings.
+fn not_trusted(issuer: &str, trusted: &[Arc<str>]) -> Error {
+    let (reason, expected) = if trusted.is_empty() {
+        let expected = "a server with `--oidc-issuer`; this one accepts tokens of no issuer";
+        ("no issuer is configured", expected.to_owned())
+    } else {
+        let names: Vec<_> = trusted.iter().map(|name| format!("`{name}`")).collect();
+        let expected = format!("exactly as its tokens name it: {}", names.join(", "));
+        ("not an issuer that is configured", expected)
+    };
+    Error::invalid([Violation::of("issuer", reason, expected, &issuer.into())])
 }
 
 /// Why nothing was done, as a fault of the member that it is about.

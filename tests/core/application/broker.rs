@@ -99,6 +99,7 @@ impl Broker {
                 Arc::new(policy),
             )),
             deliveries,
+            issuers: Arc::from([]),
             tokens: Arc::new(tokens),
             secrets: Arc::new(vault.await.unwrap()),
             documents: Arc::new(documents.unwrap()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
-use taskledger::server::Server;
+use taskledger::server::{self, Server};
 use taskledger::transport::http::{Options, Service};
 use taskledger_domain::ids::parse_uuid_v4;
 use tempfile::TempDir;
@@ -26,6 +26,9 @@ pub(crate) struct World {
     _folder: TempDir,
 }
 
+/// The OIDC issuer of the examples.
+const ISSUER: &str = "https://login.example.com";
+
 impl World {
     pub(crate) async fn start() -> Self {
         let folder = TempDir::new().unwrap();
@@ -39,7 +42,11 @@ impl World {
             .unwrap()
             .build()
             .unwrap();
-        let server = Server::open(folder.path(), registry, clock.clone())
+        let trusting = server::Options {
+            issuers: [Arc::from(ISSUER)].into(),
+            ..server::Options::default()
+        };
+        let server = Server::open_with(folder.path(), registry, clock.clone(), trusting)
             .await
             .unwrap();
         let options = Options {

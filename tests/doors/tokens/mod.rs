@@ -4,6 +4,7 @@
 
 mod admission;
 mod command_line;
+mod issuers;
 mod proxies;
 
 use serde_json::{Value, json};

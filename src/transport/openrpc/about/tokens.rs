@@ -196,7 +196,8 @@ pub fn deny() -> About {
     about(
         "Refuses access tokens of an OIDC issuer before they expire: on this server at once, on others within two \
          seconds, for 400 days. By `sub` it refuses those that were issued up to a minute from now, so that the user can \
-         sign in again if the issuer lets him. Needs the scope `admin`.",
+         sign in again if the issuer lets him. An issuer that is not configured is refused, with those that are. Needs \
+         the scope `admin`.",
         "denied",
         object(json!({
             "issuer": {"type": "string"},
