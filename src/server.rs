@@ -6,6 +6,7 @@
 mod alone;
 mod assembly;
 mod authentication;
+mod broker;
 mod cluster;
 mod reconcile;
 mod storage;
@@ -97,6 +98,9 @@ pub enum StartError {
     /// Workflow documents cannot be opened.
     #[error(transparent)]
     Workflows(#[from] taskledger_documents::OpenError),
+    /// What the agent broker keeps cannot be opened.
+    #[error(transparent)]
+    Broker(#[from] taskledger_broker::OpenError),
     /// What is kept of workers cannot be read.
     #[error(transparent)]
     WorkersRead(#[from] taskledger_workers::store::Error),
@@ -289,6 +293,7 @@ impl Server {
         tracing::info!(head, read_models = ?assembly.storage.found, "the storage is open");
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
+        assembly.fill_inboxes();
         let tokens = assembly.keep_tokens(admins).await;
         let secrets = assembly.keep_secrets().await?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
@@ -343,6 +348,7 @@ impl Server {
             issuers,
             secrets,
             documents: storage.documents.clone(),
+            broker: storage.broker.clone(),
             workers: workers.clone(),
             limits,
         }));
@@ -392,7 +398,7 @@ impl Server {
                 queries: app.queries.clone(),
                 projections: app.projections.clone(),
                 audit: Some(self.tokens.audit().clone()),
-                follower: Arc::new(alone::Outgoing(self.storage.webhooks.clone())),
+                follower: Arc::new(alone::Followers::of(&self.storage)),
                 forget: Arc::new(move |gone| directory.forget(gone)),
                 clock: app.clock.clone(),
             },

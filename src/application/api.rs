@@ -6,6 +6,7 @@
 //! travel between nodes (`routing`) and are kept under idempotency keys.
 
 mod auth;
+pub mod broker;
 mod replies;
 mod requests;
 mod system;

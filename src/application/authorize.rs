@@ -87,6 +87,8 @@ use_cases! {
     WatchEvents = "events.watch" needs Some(Scope::TasksRead),
     /// Follow a run to its end.
     WatchRun = "runs.watch" needs Some(Scope::TasksRead),
+    /// Read how tasks ended and go on that one has published through the agent broker.
+    ReadInbox = "broker.inbox" needs Some(Scope::TasksRead),
     /// Claim tasks to work on them outside the server.
     ClaimTasks = "tasks.claim" needs Some(Scope::Worker),
     /// Hold a claimed task for longer, and say how far it is.

@@ -218,6 +218,14 @@ impl Leases {
         self.offers.began(&method);
     }
 
+    /// The lease of an attempt.
+    pub(super) fn of_attempt(&self, attempt: (TaskId, u32)) -> Option<Holding> {
+        let inner = self.inner();
+        let lease = inner.attempts.get(&attempt)?;
+        let record = inner.records.get(lease)?;
+        Some(record.holding.clone())
+    }
+
     pub(super) fn get(&self, lease: LeaseId) -> Option<Holding> {
         let inner = self.inner();
         inner

@@ -32,6 +32,7 @@ pub mod flows;
 mod guard;
 pub mod history;
 pub mod idempotency;
+mod inbox;
 pub mod leases;
 mod leasing;
 pub mod limits;

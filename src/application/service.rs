@@ -5,6 +5,7 @@
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
 mod auth;
+mod broker;
 mod documents;
 mod hints;
 mod peers;
@@ -41,6 +42,7 @@ use presence::Connections;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use taskledger_auth::{Tokens, Vault};
+use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
 use tokio::time::{Instant, timeout_at};
@@ -67,6 +69,8 @@ pub struct Parts {
     pub secrets: Arc<Vault>,
     /// Workflow documents that are kept.
     pub documents: Arc<DocumentStore>,
+    /// Tasks that agents have published, and how they ended.
+    pub broker: Arc<BrokerStore>,
     /// The workers outside the server.
     pub workers: Arc<dyn Workers>,
     /// The way to other nodes, when there are others.
@@ -87,6 +91,7 @@ pub struct Service {
     access: Access,
     secrets: Arc<Vault>,
     documents: Arc<DocumentStore>,
+    broker: Arc<BrokerStore>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,
     claim_ends: Arc<ClaimEnds>,
@@ -108,6 +113,7 @@ impl Service {
             issuers,
             secrets,
             documents,
+            broker,
             workers,
             forward,
             limits,
@@ -125,6 +131,7 @@ impl Service {
             deliveries,
             secrets,
             documents,
+            broker,
             workers,
             connections: Arc::default(),
             claim_ends: ClaimEnds::of(live),
@@ -306,6 +313,7 @@ impl Service {
             Request::Release(release) => app.release(context, release).await.map(Reply::Ended),
             Request::Suspend(suspend) => app.suspend(context, suspend).await.map(Reply::Suspended),
             Request::Respond(respond) => Box::pin(app.respond(context, respond)).await,
+            Request::Lease(of) => app.lease_of(context, of).await.map(Reply::Lease),
             Request::SiblingOutput(wanted) => {
                 let sibling = Box::pin(app.sibling_output(context, wanted)).await?;
                 Ok(Reply::Sibling(sibling))

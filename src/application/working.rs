@@ -4,14 +4,18 @@
 //! of an attempt wins: the same one again is answered as the first was, another one changes nothing.
 
 use super::App;
-use super::api::work::{Complete, Ended, Fail, LeaseLoss, Release, Renew, Renewed};
+use super::api::work::{
+    Complete, Ended, Fail, HeldLease, LeaseLoss, LeaseOf, Release, Renew, Renewed,
+};
 use super::context::Context;
 use super::error::Error;
 use super::leases::Holding;
 use super::leasing::loss;
-use super::sending::metadata;
+use super::sending::{engine_metadata, metadata};
 use taskledger_domain::contract::Outputs;
-use taskledger_domain::flow::{Argument, Command, Done, Event, FailureReason, Kind, Outdated};
+use taskledger_domain::flow::{
+    Argument, Command, Done, Event, FailureReason, Flow, Kind, Outdated,
+};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, Recorded, TaskId, limits};
 use taskledger_projections::TaskRow;
@@ -49,6 +53,32 @@ impl App {
             }),
             None => Err(self.lost(flow, task, lease).await),
         }
+    }
+
+    /// By which lease a worker of the caller holds a task now; `None`: it does not. Cost: a turn of the flow.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(super) async fn lease_of(
+        &self,
+        context: &Context,
+        of: LeaseOf,
+    ) -> Result<Option<HeldLease>, Error> {
+        let LeaseOf { task, worker } = of;
+        let Some(flow) = self.flow_of_lease(task).await? else {
+            return Ok(None);
+        };
+        let look = move |flow: &Flow| flow.task(task).map(|it| it.attempt);
+        // Loading the flow brings its leases.
+        let attempt = self.flows.look(flow, engine_metadata(), look).await?;
+        let held = attempt.and_then(|attempt| self.flows.leases.of_attempt((task, attempt)));
+        let is_its =
+            |held: &Holding| held.worker == worker && held.is_for(task, context.caller.actor());
+        Ok(held.filter(is_its).map(|held| HeldLease {
+            lease: held.lease,
+            attempt: held.attempt,
+            expires_at: held.expires_at,
+        }))
     }
 
     async fn report(&self, context: &Context, held: &Holding, renew: &Renew) -> Result<(), Error> {

@@ -66,7 +66,7 @@ pub trait Follower: Send + Sync {
 
 /// It cannot be told how far a [`Follower`] has come; for the log of the server.
 #[derive(Debug, thiserror::Error)]
-#[error("it is not known how far the outbox of the webhooks is: {0}")]
+#[error("it is not known how far those are who follow the log: {0}")]
 pub struct Unknown(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 /// Hears of flows that are gone.

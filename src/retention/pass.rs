@@ -347,7 +347,9 @@ impl Retention {
         loop {
             let reason = match self.follower.position().await {
                 Ok(position) if position >= end => return true,
-                Ok(position) => format!("the outbox of the webhooks is at position {position}"),
+                Ok(position) => format!(
+                    "the outbox of the webhooks or the inboxes of the broker are at position {position}"
+                ),
                 Err(unknown) => unknown.to_string(),
             };
             if Instant::now() >= until || stop.is_cancelled() {

@@ -1,7 +1,7 @@
 //! The storage, opened for nothing but archiving: no door, no executor, no delivery.
 
-use super::StartError;
 use super::storage::{Opened, Storage};
+use super::{StartError, broker};
 use crate::application::ownership::Sole;
 use crate::application::ports::{Attempts, ExecutorSnapshot, Executors, Started};
 use crate::application::{Flows, Ownership, Partitions, Positions, RowCache, flows, rows};
@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::AuditLog;
+use taskledger_broker::BrokerStore;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{FlowId, Position, TaskId};
 use tokio::sync::watch;
@@ -26,15 +27,29 @@ use tokio_util::task::TaskTracker;
 /// How long is waited for the read models before it is asked whether they still go on.
 const CATCH_UP_STEP: Duration = Duration::from_secs(1);
 
-/// The outbox of the webhooks: what is not noted yet must stay.
-pub(super) struct Outgoing(pub(super) Arc<Webhooks>);
+/// The outbox of the webhooks and the inboxes of the broker: what is not noted yet must stay.
+pub(super) struct Followers {
+    webhooks: Arc<Webhooks>,
+    broker: Arc<BrokerStore>,
+}
+
+impl Followers {
+    pub(super) fn of(storage: &Opened) -> Self {
+        Self {
+            webhooks: storage.webhooks.clone(),
+            broker: storage.broker.clone(),
+        }
+    }
+}
 
 #[async_trait]
-impl Follower for Outgoing {
+impl Follower for Followers {
     async fn position(&self) -> Result<Position, Unknown> {
-        let state = self.0.state().await;
+        let state = self.webhooks.state().await;
         let state = state.map_err(|error| Unknown(error.into()))?;
-        Ok(state.position.unwrap_or(0))
+        let inboxes = self.broker.position().await;
+        let inboxes = inboxes.map_err(|error| Unknown(error.into()))?;
+        Ok(state.position.unwrap_or(0).min(inboxes))
     }
 }
 
@@ -77,6 +92,11 @@ impl Alone {
         services.spawn(service.run(stop.child_token()));
         let outbox = Outbox::new(store.clone(), storage.webhooks.clone());
         services.spawn(outbox.run(stop.child_token()));
+        let inboxes = broker::Follower {
+            log: store.clone(),
+            store: storage.broker.clone(),
+        };
+        services.spawn(inboxes.run(stop.child_token()));
         let (flows, _) = Flows::new(flows::Parts {
             store: store.clone(),
             clock: clock.clone(),
@@ -98,7 +118,7 @@ impl Alone {
             flows: flows.clone(),
             queries,
             projections,
-            follower: Arc::new(Outgoing(storage.webhooks.clone())),
+            follower: Arc::new(Followers::of(&storage)),
             forget: Arc::new(|_| ()),
             clock,
         };

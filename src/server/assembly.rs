@@ -1,7 +1,7 @@
 //! The steps in which a server is put together, each over what the ones before have made.
 
-use super::StartError;
 use super::storage::Opened;
+use super::{StartError, broker};
 use crate::application::limits::Quotas;
 use crate::application::ownership::Sole;
 use crate::application::ports::{Executors, Tickets};
@@ -109,6 +109,15 @@ impl Assembly {
             deliveries,
             stop,
         })
+    }
+
+    /// Fills the inboxes of those who publish tasks through the broker.
+    pub(super) fn fill_inboxes(&self) {
+        let follower = broker::Follower {
+            log: self.storage.store.clone(),
+            store: self.storage.broker.clone(),
+        };
+        self.services.spawn(follower.run(self.stop.child_token()));
     }
 
     /// Tokens and the audit log, in whose first row of this server it starts.

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use taskledger_auth::store::STEPS as AUTH_STEPS;
+use taskledger_broker::STEPS as BROKER_STEPS;
 use taskledger_documents::STEPS as WORKFLOW_STEPS;
 use taskledger_projections::{self as projections, Place};
 use taskledger_workers::store::STEPS as WORKER_STEPS;
@@ -145,15 +146,15 @@ impl Database {
         }
     }
 
-    /// Takes the steps of the log's, the nodes', the webhooks', the tokens', the workers' and the workflows' tables that are
-    /// missing, and says what was done for each. Read models are made by the servers.
+    /// Takes the steps of the log's, the nodes', the webhooks', the tokens', the workers', the workflows' and the broker's
+    /// tables that are missing, and says what was done for each. Read models are made by the servers.
     ///
     /// # Errors
     /// [`postgres::OpenError`]: what was not named yet is unchanged.
     pub async fn migrate(
         &self,
         clock: SharedClock,
-    ) -> Result<[(&'static str, Migrated); 6], postgres::OpenError> {
+    ) -> Result<[(&'static str, Migrated); 7], postgres::OpenError> {
         let options = self.log(clock);
         let log = postgres::migrate(&options).await?;
         let nodes = nodes::migrate(&options).await?;
@@ -161,6 +162,7 @@ impl Database {
         let auth = postgres::take(&options, AUTH_STEPS).await?;
         let workers = postgres::take(&options, WORKER_STEPS).await?;
         let workflows = postgres::take(&options, WORKFLOW_STEPS).await?;
+        let broker = postgres::take(&options, BROKER_STEPS).await?;
         Ok([
             ("log", log),
             ("nodes", nodes),
@@ -168,6 +170,7 @@ impl Database {
             ("auth", auth),
             ("workers", workers),
             ("workflows", workflows),
+            ("broker", broker),
         ])
     }
 

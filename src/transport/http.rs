@@ -12,6 +12,7 @@ mod connection;
 mod credentials;
 mod door;
 mod forwarded;
+mod grpc;
 mod health;
 mod hosts;
 mod origins;
@@ -194,6 +195,8 @@ pub struct Inside {
     pub metrics: Option<Arc<dyn Scraped>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
     pub authenticate: Option<Arc<dyn Authenticate>>,
+    /// What gRPC calls are for, if they are served.
+    pub broker: Option<Arc<Application>>,
 }
 
 impl From<Arc<Application>> for Inside {
@@ -201,6 +204,7 @@ impl From<Arc<Application>> for Inside {
         Self {
             readiness: service.clone(),
             authenticate: None,
+            broker: Some(service.clone()),
             peers: Some(service.clone()),
             metrics: Some(service),
         }
@@ -274,6 +278,9 @@ impl<C: Send + Sync + 'static> Service<C> {
             options,
         } = self;
         let room = Arc::new(Semaphore::new(options.connections_max));
+        if let Some(grpc) = &door.grpc {
+            grpc.serves(true).await;
+        }
         let tracker = door.connections.clone();
         let connections = Arc::new(Connections {
             router: router::router(Arc::clone(&door), &options.allowed_origins),
@@ -302,6 +309,9 @@ impl<C: Send + Sync + 'static> Service<C> {
         }
         // Closed at once, so that a successor can listen and callers are refused, not kept waiting.
         drop(listener);
+        if let Some(grpc) = &door.grpc {
+            grpc.serves(false).await;
+        }
         door.draining.cancel();
         tracker.close();
         door.detached.close();

@@ -1,6 +1,7 @@
 //! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
 
 mod alike;
+mod broker;
 mod isolation;
 mod metrics;
 mod openrpc;

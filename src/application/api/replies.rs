@@ -1,6 +1,8 @@
 //! What requests that concern a flow are answered.
 
-use super::work::{Begun, Ended, HeldBy, MethodFigures, Renewed, Responded, Sibling, Suspended};
+use super::work::{
+    Begun, Ended, HeldBy, HeldLease, MethodFigures, Renewed, Responded, Sibling, Suspended,
+};
 use super::workflows::RunProgress;
 use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue};
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,8 @@ pub enum Reply {
     Responded(Box<Responded>),
     /// A task beside one that a worker holds.
     Sibling(Sibling),
+    /// By what a worker holds a task, if it does.
+    Lease(Option<HeldLease>),
 }
 
 /// Tasks that were created.

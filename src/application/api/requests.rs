@@ -2,7 +2,7 @@
 
 use super::webhooks::Callback;
 use super::work::{
-    ClaimHere, Complete, Fail, Hint, Release, Renew, Respond, SiblingOutput, Suspend,
+    ClaimHere, Complete, Fail, Hint, LeaseOf, Release, Renew, Respond, SiblingOutput, Suspend,
 };
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,8 @@ pub enum Request {
     Respond(Respond),
     /// Read the result of a task beside one that a worker holds.
     SiblingOutput(SiblingOutput),
+    /// Say by which lease a worker holds a task.
+    Lease(LeaseOf),
     /// Know that another node has tasks for workers.
     Hint(Hint),
     /// Say which workers hold tasks of this node.
@@ -80,6 +82,7 @@ impl Request {
             Self::Suspend(_) => UseCase::SuspendTask,
             Self::Respond(_) => UseCase::RespondTask,
             Self::SiblingOutput(_) => UseCase::ReadSibling,
+            Self::Lease(_) => UseCase::RenewLease,
             Self::Hint(_) => UseCase::ClaimTasks,
             Self::HeldHere => UseCase::ListWorkers,
             Self::MethodFigures => UseCase::ListMethods,
@@ -112,6 +115,7 @@ impl Request {
             | Self::Suspend(_)
             | Self::Respond(_)
             | Self::SiblingOutput(_)
+            | Self::Lease(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => 1,
@@ -141,6 +145,7 @@ impl Request {
             | Self::Suspend(_)
             | Self::Respond(_)
             | Self::SiblingOutput(_)
+            | Self::Lease(_)
             | Self::Hint(_)
             | Self::HeldHere
             | Self::MethodFigures => false,

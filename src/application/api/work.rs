@@ -242,6 +242,26 @@ pub struct AnsweredBefore {
     pub at: Timestamp,
 }
 
+/// Somebody asks by which lease a worker holds a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LeaseOf {
+    /// The task.
+    pub task: TaskId,
+    /// The worker, of the caller's principal.
+    pub worker: Arc<str>,
+}
+
+/// By what a worker holds a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldLease {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Its attempt.
+    pub attempt: u32,
+    /// Until when it holds.
+    pub expires_at: Timestamp,
+}
+
 /// A worker wants the result of another task below the same parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SiblingOutput {

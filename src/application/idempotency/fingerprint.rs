@@ -82,7 +82,11 @@ impl Canonical {
                 self.option(parent.as_ref(), |hash, parent| hash.task(*parent));
             }
             // They need no keys.
-            Request::Claim(_) | Request::Hint(_) | Request::HeldHere | Request::MethodFigures => {}
+            Request::Claim(_)
+            | Request::Lease(_)
+            | Request::Hint(_)
+            | Request::HeldHere
+            | Request::MethodFigures => {}
             Request::Renew(Renew { task, .. })
             | Request::Complete(Complete { task, .. })
             | Request::Fail(Fail { task, .. })

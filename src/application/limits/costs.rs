@@ -50,6 +50,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ExplainTask
         | UseCase::SubscribeTask
         | UseCase::WatchEvents
+        | UseCase::ReadInbox
         | UseCase::GetWebhook
         | UseCase::ListWebhooks
         | UseCase::ReadWebhookSecret

@@ -255,7 +255,7 @@ impl Service {
     }
 
     /// The same of all nodes that answer.
-    async fn figures(&self, context: &Context) -> Figures {
+    pub(super) async fn figures(&self, context: &Context) -> Figures {
         let mut all = Figures::new();
         let others = self.ask_others(context, &Request::MethodFigures).await;
         let others = others.into_iter().flat_map(|reply| {

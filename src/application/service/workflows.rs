@@ -142,7 +142,8 @@ impl Service {
             | Reply::Ended(_)
             | Reply::Suspended(_)
             | Reply::Responded(_)
-            | Reply::Sibling(_) => {
+            | Reply::Sibling(_)
+            | Reply::Lease(_) => {
                 return Err(Failure::Broken("no reply to new tasks".to_owned()).into());
             }
         };

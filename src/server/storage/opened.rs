@@ -15,7 +15,8 @@ use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
 use crate::webhooks::store::{Store as Webhooks, WEBHOOKS_FILE};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taskledger_auth::AuthStore;
+use taskledger_auth::{AuthStore, MAIN_TENANT};
+use taskledger_broker::{BROKER_FILE, BrokerStore};
 use taskledger_documents::{DocumentStore, WORKFLOWS_FILE};
 use taskledger_projections::{self as projections, Found, ReadModels};
 use taskledger_workers::WorkerStore;
@@ -41,6 +42,8 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) workers: Arc<WorkerStore>,
     /// Workflow documents that are kept.
     pub(in crate::server) documents: Arc<DocumentStore>,
+    /// Tasks that agents have published, and how they ended.
+    pub(in crate::server) broker: Arc<BrokerStore>,
     /// What secrets are sealed with.
     pub(in crate::server) keys: Keyring,
     /// The folder that holds what lies beside the log, where there is one.
@@ -117,6 +120,7 @@ impl Opened {
             ("webhooks", beside.join(WEBHOOKS_FILE)),
             ("workers", beside.join(WORKERS_FILE)),
             ("workflows", beside.join(WORKFLOWS_FILE)),
+            ("broker", beside.join(BROKER_FILE)),
         ];
         let mut written = beside;
         if let AloneLog::Folder(folder) = log {
@@ -131,6 +135,7 @@ impl Opened {
         let auth = AuthStore::of_folder(beside).await?;
         let workers = WorkerStore::of_folder(beside).await?;
         let documents = DocumentStore::of_folder(beside).await?;
+        let broker = BrokerStore::of_folder(beside, Arc::from(MAIN_TENANT)).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
                 let options = sqlite::Options::new(folder, clock);
@@ -150,6 +155,7 @@ impl Opened {
             auth: Arc::new(auth),
             workers: Arc::new(workers),
             documents: Arc::new(documents),
+            broker: Arc::new(broker),
             keys,
             beside: Some(beside.to_owned()),
             log,
@@ -178,17 +184,19 @@ impl Opened {
             let auth = AuthStore::of_database(&options).await?;
             let workers = WorkerStore::of_database(&options).await?;
             let documents = DocumentStore::of_database(&options).await?;
-            let beside = (webhooks, auth, workers, documents);
+            let broker = BrokerStore::of_database(&options, Arc::from(MAIN_TENANT)).await?;
+            let beside = (webhooks, auth, workers, documents, broker);
             Ok::<_, StartError>((read_models, cluster, beside))
         };
         let opened = rest.await;
-        let ((queries, found), cluster, (webhooks, auth, workers, documents)) = match opened {
+        let ((queries, found), cluster, beside) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 log.close().await;
                 return Err(error);
             }
         };
+        let (webhooks, auth, workers, documents, broker) = beside;
         Ok(Self {
             store: log.store(),
             queries: Arc::new(queries),
@@ -199,6 +207,7 @@ impl Opened {
             auth: Arc::new(auth),
             workers: Arc::new(workers),
             documents: Arc::new(documents),
+            broker: Arc::new(broker),
             keys,
             beside: None,
             log,
@@ -215,6 +224,7 @@ impl Opened {
         self.auth.close().await;
         self.workers.close().await;
         self.documents.close().await;
+        self.broker.close().await;
         self.log.close().await;
     }
 }

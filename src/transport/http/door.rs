@@ -3,6 +3,7 @@
 use super::agent_card::AgentCard;
 use super::body;
 use super::connection::Peer;
+use super::grpc::Grpc;
 use super::health::Probe;
 use super::hosts::Hosts;
 use super::peers::Peers;
@@ -66,6 +67,8 @@ pub(super) struct Door<C> {
     pub(super) nodes: Option<Arc<dyn Peers>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
+    /// Services of gRPC, if there are any.
+    pub(super) grpc: Option<Grpc>,
     pub(super) agent_card: Bytes,
     pub(super) openrpc: Published,
     /// Connections that are open.
@@ -116,6 +119,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             TaskTracker::new(),
             Arc::new(Semaphore::new(options.requests_max)),
         );
+        let grpc = inside.broker;
+        let grpc = grpc.map(|service| Grpc::new(service, clock.clone()));
         let figures = dispatcher.figures();
         figures.listens(connections.clone(), requests.clone());
         Self {
@@ -126,6 +131,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             probe: Probe::new(inside.readiness),
             metrics: inside.metrics.filter(|_| options.metrics),
             nodes: inside.peers,
+            grpc,
             connections,
             requests,
             authenticate: inside.authenticate,

@@ -1,6 +1,7 @@
 //! The routes.
 
 use super::door::{Door, json};
+use super::grpc::{Of, paths};
 use super::health::Probe;
 use super::{origins, refusal, scrape};
 use crate::application::api::PEER_CALLS;
@@ -29,7 +30,11 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/livez", reads(get(alive)))
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
-        .route(PEER_CALLS, peers());
+        .route(PEER_CALLS, peers())
+        .route(paths::BUS, grpc(Of::Bus))
+        .route(paths::HEALTH, grpc(Of::Health))
+        .route(paths::REFLECTION, grpc(Of::Reflection))
+        .route(paths::REFLECTION_ALPHA, grpc(Of::ReflectionAlpha));
     let routes = match &door.metrics {
         None => routes,
         Some(_) => routes.route(scrape::PATH, reads(get(metrics::<C>))),
@@ -47,6 +52,13 @@ fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
     post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(
         |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
     )
+}
+
+fn grpc<C: Send + Sync + 'static>(of: Of) -> MethodRouter<Arc<Door<C>>> {
+    post(move |State(door): State<Arc<Door<C>>>, request: Request<Body>| door.grpc(of, request))
+        .fallback(
+            |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
+        )
 }
 
 fn sockets<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {

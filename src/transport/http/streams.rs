@@ -87,7 +87,7 @@ impl<C: Send + Sync + 'static> Door<C> {
 }
 
 /// Ends a stream whose credentials do not hold any more. Dropping what it gives stops watching.
-fn watched(session: Session, ending: CancellationToken) -> DropGuard {
+pub(super) fn watched(session: Session, ending: CancellationToken) -> DropGuard {
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
     tokio::spawn(async move {

@@ -28,4 +28,5 @@ pub(crate) use encode::{failed as failure_body, first as answer_body, refusal as
 pub(crate) use error::logged;
 pub use error::{ErrorKind, RpcError};
 pub use reader::Reader;
+pub(crate) use refusals::told;
 pub use streaming::{Streamed, Streams};

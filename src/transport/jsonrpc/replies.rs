@@ -65,6 +65,7 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::Suspended(suspended) => people::suspended(suspended),
         Reply::Responded(responded) => people::responded(responded),
         Reply::Sibling(sibling) => work::sibling(sibling),
+        Reply::Lease(lease) => raw(lease),
     }
 }
 

@@ -21,7 +21,8 @@ use taskledger::webhooks::memory::{MemoryDeliveries, MemoryOwners};
 use taskledger::webhooks::store::Store as WebhookStore;
 use taskledger::webhooks::worker;
 use taskledger_auth::store::AuthStore;
-use taskledger_auth::{AdminTokens, AuditLog, Tokens, Vault};
+use taskledger_auth::{AdminTokens, AuditLog, MAIN_TENANT, Tokens, Vault};
+use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::testing::id;
@@ -90,6 +91,7 @@ impl Broker {
         );
         let usage = w.app.queries.clone();
         let documents = DocumentStore::of_folder(folder.path()).await;
+        let broker = BrokerStore::of_folder(folder.path(), Arc::from(MAIN_TENANT)).await;
         let service = Service::new(service::Parts {
             app: w.app.clone(),
             executors: directory,
@@ -103,6 +105,7 @@ impl Broker {
             tokens: Arc::new(tokens),
             secrets: Arc::new(vault.await.unwrap()),
             documents: Arc::new(documents.unwrap()),
+            broker: Arc::new(broker.unwrap()),
             workers: workers.await.unwrap(),
             forward: None,
             limits: Limits::new(&Options::default(), usage, clock),

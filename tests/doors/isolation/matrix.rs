@@ -194,6 +194,8 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         // They name no object: `owners.rs` looks at what they show.
         UseCase::WatchRun
         | UseCase::ListWebhooks
+        // Asked for through gRPC: `broker/strangers.rs`.
+        | UseCase::ReadInbox
         | UseCase::SetSecret
         | UseCase::ListSecrets
         | UseCase::DeleteSecret

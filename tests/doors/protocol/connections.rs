@@ -224,6 +224,7 @@ async fn an_address_that_cannot_be_had_is_a_clear_error() {
             authenticate: None,
             peers: None,
             metrics: None,
+            broker: None,
         };
         let bound = Service::bind(options, dispatcher, inside, clock.clone()).await;
         let error = bound.err().expect("the address cannot be had").to_string();

@@ -55,6 +55,7 @@ impl Server {
             authenticate: None,
             peers,
             metrics: None,
+            broker: None,
         };
         let (service, handle) = Service::bind(options, dispatcher, inside, clock)
             .await

@@ -359,6 +359,7 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::Suspended(_)
         | api::Reply::Responded(_)
         | api::Reply::Sibling(_)
+        | api::Reply::Lease(_)
         | api::Reply::History(_) => result.into(),
     })
 }

@@ -1,0 +1,55 @@
+//! What requesters of the agent broker are told of the tasks that they have published.
+
+pub use crate::application::inbox::Inbox;
+use std::sync::Arc;
+pub use taskledger_broker::{MEMBER, NAMES_MAX, Outcome};
+use taskledger_domain::task::Progress;
+use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
+
+/// How a task ended, as the event says that ended it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// How.
+    pub end: End,
+    /// The worker of its last attempt; `None`: it ran in the server, or never.
+    pub worker: Option<Arc<str>>,
+}
+
+/// One of the ends of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// With what it returned.
+    Completed(Payload),
+    /// With the reason, never empty.
+    Failed(Arc<str>),
+    /// Its deadline passed, waiting or under way; with the words for it.
+    TooLate(Arc<str>),
+    /// With the reason, never empty.
+    Cancelled(Arc<str>),
+}
+
+/// An attempt of a task of an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// Its flow.
+    pub flow: FlowId,
+    /// The task.
+    pub task: TaskId,
+    /// Its number, from 1.
+    pub attempt: u32,
+}
+
+/// How far an attempt of a task of an inbox is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Running {
+    /// What agents call the task.
+    pub external_id: Arc<str>,
+    /// How far it is.
+    pub progress: Progress,
+    /// What its worker says of that.
+    pub message: Option<Arc<str>>,
+    /// The worker; `None`: it runs in the server.
+    pub worker: Option<Arc<str>>,
+    /// When it was said, or when the attempt began.
+    pub at: Timestamp,
+}

@@ -1,0 +1,98 @@
+//! Follows the log for the broker: notes which tasks were published and how they ended, and forgets flows that were
+//! archived. Owns the loop. Each server does it, so that each is woken by what it notes or finds noted; the store
+//! takes every event once. Reads the log, writes nothing but the store of the broker.
+
+use crate::store::{self, EventStore};
+use crate::subscription::feed::Feed;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_broker::BrokerStore;
+use taskledger_domain::flow::Event;
+use taskledger_domain::{FlowId, Recorded};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// Pause after a failure; each is twice the one before, up to the last.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Why a step was not done.
+#[derive(Debug, thiserror::Error)]
+enum Stopped {
+    #[error(transparent)]
+    Store(#[from] taskledger_broker::Error),
+    #[error("the log cannot be read: {0}")]
+    Log(#[from] store::Error),
+}
+
+/// The loop.
+pub(super) struct Follower {
+    pub(super) log: Arc<dyn EventStore>,
+    pub(super) store: Arc<BrokerStore>,
+}
+
+impl Follower {
+    /// Follows the log until `stop`. A transaction that is under way then is undone: the next server does it again.
+    pub(super) async fn run(self, stop: CancellationToken) {
+        stop.run_until_cancelled(self.follow()).await;
+    }
+
+    async fn follow(&self) {
+        let mut pause = RETRY_FIRST;
+        let mut feed: Option<Feed> = None;
+        loop {
+            let done = match &mut feed {
+                Some(feed) => self.step(feed).await,
+                None => self.begin().await.map(|begun| feed = Some(begun)),
+            };
+            match done {
+                Ok(()) => pause = RETRY_FIRST,
+                Err(error) => {
+                    tracing::warn!(%error, "the inboxes of the broker are not filled for now, trying again");
+                    feed = None;
+                    sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
+            }
+        }
+    }
+
+    async fn begin(&self) -> Result<Feed, Stopped> {
+        // In this order: the log grows, and what was noted of it with it.
+        let place = self.store.position().await?;
+        let head = self.log.head().await?;
+        if place > head && self.store.rewind(head).await? {
+            tracing::warn!(
+                place,
+                head,
+                "the inboxes of the broker were ahead of the log (was a backup restored?), they go on behind what \
+                 is there"
+            );
+        }
+        self.store.newest().await?;
+        Ok(Feed::new(self.log.clone(), place.min(head)))
+    }
+
+    async fn step(&self, feed: &mut Feed) -> Result<(), Stopped> {
+        let after = feed.position();
+        let events = feed.next().await?;
+        let upto = feed.position();
+        let place = self.store.intake(after, &events, upto).await?;
+        if place != upto {
+            feed.seek(place);
+        }
+        if place >= upto {
+            let gone = archived(&events);
+            if !gone.is_empty() {
+                self.store.sweep(&gone).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The flows that end in the archive with one of these events, which are their last.
+fn archived(events: &[Arc<Recorded>]) -> Vec<FlowId> {
+    let last = |it: &&Arc<Recorded>| matches!(it.event.as_ref(), Event::FlowArchived(_));
+    events.iter().filter(last).map(|it| it.flow).collect()
+}

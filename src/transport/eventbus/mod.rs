@@ -1,0 +1,257 @@
+//! The AgentHub EventBus over gRPC: agents publish tasks, are given tasks, and say how they go.
+//!
+//! Owns: what messages mean as tasks, which statuses they are answered with, which stream holds what. A published
+//! task is a task like any other; the stream of an agent is a worker like any other. May not touch: the log, HTTP.
+//! Specification: docs/guides/agent-broker.md
+
+mod delivery;
+mod held;
+mod outcomes;
+mod patterns;
+mod progress;
+mod publish;
+mod published;
+mod results;
+mod status;
+mod values;
+
+use crate::application::api::Caller;
+use crate::application::{Context, Service};
+use crate::clock::SharedClock;
+use delivery::Delivery;
+use held::{Agent, Held};
+use patterns::Patterns;
+use std::pin::Pin;
+use std::sync::Arc;
+use taskledger_auth::{Kind, Reach};
+use taskledger_domain::TaskId;
+use taskledger_domain::limits::{KEY_CHARS_MAX, NAME_CHARS_MAX};
+use taskledger_eventbus::{
+    EventBus, PublishResponse, PublishTaskProgressRequest, PublishTaskRequest,
+    PublishTaskResultRequest, SubscribeToTaskResultsRequest, SubscribeToTasksRequest, TaskMessage,
+    TaskProgress, TaskResult,
+};
+use tokio::sync::{Notify, mpsc};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+/// Bytes of a message, unless set otherwise; as the public broker takes them.
+pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Milliseconds for which a task is kept for an agent that is silent.
+const LEASE_MS: u64 = 30_000;
+/// The header with how many unfinished tasks a stream may hold.
+const WINDOW: &str = "taskledger-window";
+/// How many without it.
+const WINDOW_DEFAULT: usize = 100;
+/// How many at most.
+const WINDOW_MAX: usize = 1000;
+
+/// How a call came in: put into its extensions by the listener.
+#[derive(Debug, Clone)]
+pub(super) struct Came {
+    /// Its caller.
+    pub(super) context: Context,
+    /// Cancelled when its stream has to end.
+    pub(super) ending: CancellationToken,
+}
+
+/// The service.
+#[derive(Debug)]
+pub(super) struct Bus {
+    service: Arc<Service>,
+    clock: SharedClock,
+    held: Arc<Held>,
+    /// Told when something that a stream held is over.
+    room: Notify,
+}
+
+/// [`Bus`], shared by all calls.
+#[derive(Debug, Clone)]
+pub(super) struct Shared(Arc<Bus>);
+
+impl Shared {
+    pub(super) fn new(service: Arc<Service>, clock: SharedClock) -> Self {
+        Self(Arc::new(Bus {
+            service,
+            clock,
+            held: Arc::default(),
+            room: Notify::new(),
+        }))
+    }
+}
+
+impl Bus {
+    /// Whether a caller may speak for an agent: without authentication for any, else for its own name, or with
+    /// `users:any`.
+    fn speaks_for(&self, context: &Context, agent: &str, field: &str) -> Result<(), Status> {
+        let caller: &Caller = &context.caller;
+        let is_own = match caller.kind() {
+            Kind::Anonymous => true,
+            Kind::User | Kind::Service => {
+                let actor = caller.actor();
+                let name = actor.split_once(':').map_or(&**actor, |(_, name)| name);
+                name == agent || caller.reach() == Reach::All
+            }
+        };
+        match is_own {
+            true => Ok(()),
+            false => Err(Status::permission_denied(format!(
+                "{field}: the credentials are not those of this agent"
+            ))),
+        }
+    }
+
+    /// The tasks that may be meant by an id: that with this UUID, and those that the caller has published under it.
+    async fn candidates(
+        &self,
+        context: &Context,
+        external_id: &str,
+    ) -> Result<Vec<TaskId>, Status> {
+        // One with a UUID has it as its id, whoever has published it.
+        if let Ok(id) = TaskId::parse(external_id)
+            && id.to_string() == external_id
+        {
+            return Ok(vec![id]);
+        }
+        let found = self.service.published_as(context, external_id).await;
+        found.map_err(|error| status::of(&*self.clock, error))
+    }
+}
+
+type Sent<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl EventBus for Shared {
+    type SubscribeToTasksStream = Sent<TaskMessage>;
+    type SubscribeToTaskResultsStream = Sent<TaskResult>;
+    type SubscribeToTaskProgressStream = Sent<TaskProgress>;
+
+    async fn publish_task(
+        &self,
+        request: Request<PublishTaskRequest>,
+    ) -> Result<Response<PublishResponse>, Status> {
+        let context = came(&request)?.context;
+        self.0.publish(&context, request.into_inner().task).await?;
+        Ok(Response::new(done()))
+    }
+
+    async fn publish_task_result(
+        &self,
+        request: Request<PublishTaskResultRequest>,
+    ) -> Result<Response<PublishResponse>, Status> {
+        let context = came(&request)?.context;
+        self.0.ended(&context, request.into_inner().result).await?;
+        Ok(Response::new(done()))
+    }
+
+    async fn publish_task_progress(
+        &self,
+        request: Request<PublishTaskProgressRequest>,
+    ) -> Result<Response<PublishResponse>, Status> {
+        let context = came(&request)?.context;
+        self.0
+            .progressed(&context, request.into_inner().progress)
+            .await?;
+        Ok(Response::new(done()))
+    }
+
+    async fn subscribe_to_tasks(
+        &self,
+        request: Request<SubscribeToTasksRequest>,
+    ) -> Result<Response<Self::SubscribeToTasksStream>, Status> {
+        let Came { context, ending } = came(&request)?;
+        let window = window(&request)?;
+        let asked = request.into_inner();
+        if asked.agent_id.is_empty() {
+            return Err(Status::invalid_argument("agent_id cannot be empty"));
+        }
+        values::name_of(&asked.agent_id, "agent_id", KEY_CHARS_MAX)?;
+        self.0.speaks_for(&context, &asked.agent_id, "agent_id")?;
+        if asked.task_types.len() > patterns::TYPES_MAX {
+            let reason = format!(
+                "{} types; at most {} are accepted",
+                asked.task_types.len(),
+                patterns::TYPES_MAX
+            );
+            return Err(values::invalid("task_types", reason));
+        }
+        for given in &asked.task_types {
+            values::name_of(
+                given,
+                "task_types",
+                NAME_CHARS_MAX - 1 - KEY_CHARS_MAX.min(64),
+            )?;
+            if given.is_empty() || !patterns::is_type(given) {
+                return Err(values::invalid(
+                    "task_types",
+                    "a type is not empty and has no `@`",
+                ));
+            }
+        }
+        let name: Arc<str> = asked.agent_id.into();
+        let agent = Agent {
+            principal: context.caller.actor().clone(),
+            name: name.clone(),
+        };
+        // One at a time: what is written is claimed, and what is claimed is held.
+        let (out, stream) = mpsc::channel(1);
+        let delivery = Delivery {
+            bus: self.0.clone(),
+            context,
+            agent,
+            patterns: Patterns::of(name, &asked.task_types),
+            window,
+            out,
+        };
+        tokio::spawn(delivery.run(ending));
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn subscribe_to_task_results(
+        &self,
+        request: Request<SubscribeToTaskResultsRequest>,
+    ) -> Result<Response<Self::SubscribeToTaskResultsStream>, Status> {
+        let Came { context, ending } = came(&request)?;
+        let asked = self.0.asked(&context, request.into_inner())?;
+        let stream = self.0.results(context, asked, ending).await?;
+        Ok(Response::new(stream))
+    }
+
+    async fn subscribe_to_task_progress(
+        &self,
+        request: Request<SubscribeToTaskResultsRequest>,
+    ) -> Result<Response<Self::SubscribeToTaskProgressStream>, Status> {
+        let Came { context, ending } = came(&request)?;
+        let asked = self.0.asked(&context, request.into_inner())?;
+        let stream = self.0.progress(context, asked, ending).await?;
+        Ok(Response::new(stream))
+    }
+}
+
+const fn done() -> PublishResponse {
+    PublishResponse {
+        success: true,
+        error: String::new(),
+    }
+}
+
+fn came<T>(request: &Request<T>) -> Result<Came, Status> {
+    let came = request.extensions().get::<Came>().cloned();
+    came.ok_or_else(|| Status::internal("the call has no caller"))
+}
+
+fn window<T>(request: &Request<T>) -> Result<usize, Status> {
+    let Some(given) = request.metadata().get(WINDOW) else {
+        return Ok(WINDOW_DEFAULT);
+    };
+    let number = given.to_str().ok().and_then(|text| text.parse().ok());
+    let number = number.filter(|it| (1..=WINDOW_MAX).contains(it));
+    number.ok_or_else(|| values::invalid(WINDOW, format!("not a number from 1 to {WINDOW_MAX}")))
+}
+
+/// Why a stream ends that the server ends.
+fn ended(_: &Context) -> Status {
+    Status::unavailable("the server stops or the credentials have ended; subscribe again")
+}

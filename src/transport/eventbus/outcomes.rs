@@ -1,0 +1,347 @@
+//! `PublishTaskProgress` and `PublishTaskResult`: what an agent says of a task.
+//!
+//! The wire has no lease. What an agent holds through a stream says which task it means and by which lease; else the
+//! task is looked up, and the lease of the agent with it. The first end of a task counts.
+
+use super::held::Agent;
+use super::publish::ID_CHARS_MAX;
+use super::values::{invalid, json_of, name_of, time_of};
+use super::{Bus, LEASE_MS, status};
+use crate::application::Context;
+use crate::application::api::work::{
+    Claim, Complete, Connection, Fail, LeaseLoss, LeaseOf, Renew, Wanted,
+};
+use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
+use std::time::Duration;
+use taskledger_domain::limits::{KEY_CHARS_MAX, MESSAGE_CHARS_MAX, cut};
+use taskledger_domain::task::{Progress, Status as TaskState};
+use taskledger_domain::{LeaseId, Payload, TaskId};
+use taskledger_eventbus::{TaskProgress, TaskResult, TaskStatus};
+use taskledger_projections::TaskRow;
+use tokio::time::Instant;
+use tonic::Status;
+
+/// What stands in `error` when an agent gives no reason.
+const NO_REASON: &str = "the agent gave no reason";
+
+/// How a task ends, as an agent says it.
+enum End {
+    Completed(Payload),
+    Failed(String),
+    Cancelled(String),
+}
+
+/// A task that an agent speaks of.
+struct Spoken {
+    task: TaskId,
+    agent: Agent,
+    /// By which lease it holds it, if it does.
+    lease: Option<LeaseId>,
+}
+
+impl Bus {
+    /// Notes how far a task is, and keeps it for its agent.
+    pub(super) async fn progressed(
+        &self,
+        context: &Context,
+        progress: Option<TaskProgress>,
+    ) -> Result<(), Status> {
+        let said = progress.ok_or_else(|| Status::invalid_argument("progress cannot be nil"))?;
+        self.named(context, &said.task_id, &said.executor_agent_id)?;
+        match TaskStatus::try_from(said.status) {
+            Ok(TaskStatus::Unspecified | TaskStatus::InProgress) => {}
+            Ok(
+                TaskStatus::Pending
+                | TaskStatus::Completed
+                | TaskStatus::Failed
+                | TaskStatus::Cancelled,
+            )
+            | Err(_) => {
+                return Err(invalid(
+                    "status",
+                    "progress is of tasks in progress; results are published with PublishTaskResult",
+                ));
+            }
+        }
+        let percent = u8::try_from(said.progress_percentage)
+            .ok()
+            .filter(|it| *it <= 100);
+        let percent = percent.ok_or_else(|| {
+            invalid(
+                "progress_percentage",
+                format!("{} is not in 0-100", said.progress_percentage),
+            )
+        })?;
+        stamped(said.updated_at, "updated_at")?;
+        // Checked, and told to nobody yet: the log keeps numbers and a text.
+        json_of(said.progress_data.unwrap_or_default(), "progress_data")?;
+        let spoken = self
+            .spoken(context, &said.task_id, &said.executor_agent_id)
+            .await?;
+        let lease = match spoken.lease {
+            Some(lease) => lease,
+            None => self.claimed(context, &spoken).await?,
+        };
+        let message = Some(said.progress_message).filter(|it| !it.is_empty());
+        let renew = Renew {
+            task: spoken.task,
+            lease,
+            lease_ms: Some(LEASE_MS),
+            progress: Some(Progress::from_millionths(u32::from(percent) * 10_000)),
+            message: message.map(|it| it.chars().take(MESSAGE_CHARS_MAX).collect()),
+        };
+        match self.service.call(context, Request::Renew(renew)).await {
+            Ok(Reply::Renewed(renewed)) if renewed.stop.is_none() => Ok(()),
+            Ok(_) => Err(over("the task was taken back; stop working on it")),
+            Err(Error::LeaseNotHeld { reason, .. }) => Err(lost(reason)),
+            Err(error) => Err(status::of(&*self.clock, error)),
+        }
+    }
+
+    /// Ends a task.
+    pub(super) async fn ended(
+        &self,
+        context: &Context,
+        result: Option<TaskResult>,
+    ) -> Result<(), Status> {
+        let said = result.ok_or_else(|| Status::invalid_argument("result cannot be nil"))?;
+        self.named(context, &said.task_id, &said.executor_agent_id)?;
+        stamped(said.completed_at, "completed_at")?;
+        json_of(
+            said.execution_metadata.unwrap_or_default(),
+            "execution_metadata",
+        )?;
+        let result = json_of(said.result.unwrap_or_default(), "result")?;
+        let reason = match said.error_message.is_empty() {
+            true => NO_REASON.to_owned(),
+            false => said.error_message,
+        };
+        let end = match TaskStatus::try_from(said.status) {
+            Ok(TaskStatus::Completed) => End::Completed(Payload::from_map(&result)),
+            Ok(TaskStatus::Failed) => End::Failed(reason),
+            Ok(TaskStatus::Cancelled) => End::Cancelled(reason),
+            Ok(TaskStatus::Unspecified | TaskStatus::Pending | TaskStatus::InProgress) | Err(_) => {
+                return Err(invalid(
+                    "status",
+                    "a result is TASK_STATUS_COMPLETED (3), _FAILED (4) or _CANCELLED (5)",
+                ));
+            }
+        };
+        let spoken = self
+            .spoken(context, &said.task_id, &said.executor_agent_id)
+            .await?;
+        self.end(context, &spoken, end).await
+    }
+
+    async fn end(&self, context: &Context, spoken: &Spoken, end: End) -> Result<(), Status> {
+        let task = spoken.task;
+        if spoken.lease.is_none()
+            && let Some(answered) = self.repeated(context, task, &end).await?
+        {
+            return answered;
+        }
+        let lease = match (spoken.lease, &end) {
+            (Some(lease), _) => Some(lease),
+            // Whoever may cancel a task may, held or not.
+            (None, End::Cancelled(_)) => None,
+            (None, End::Completed(_) | End::Failed(_)) => {
+                Some(self.claimed(context, spoken).await?)
+            }
+        };
+        let request = match (&end, lease) {
+            (End::Completed(output), Some(lease)) => Request::Complete(Complete {
+                task,
+                lease,
+                output: output.clone(),
+            }),
+            (End::Failed(error), Some(lease)) => Request::Fail(Fail {
+                task,
+                lease,
+                error: error.clone(),
+                retryable: false,
+            }),
+            (End::Completed(_) | End::Failed(_), None) => {
+                return Err(over("the agent does not hold the task"));
+            }
+            (End::Cancelled(reason), _) => Request::Cancel(Cancel {
+                task,
+                cascade: true,
+                reason: Some(reason.clone()),
+            }),
+        };
+        match self.service.call(context, request).await {
+            Ok(_) => {
+                self.forget(&spoken.agent, task);
+                Ok(())
+            }
+            Err(Error::LeaseNotHeld { reason, .. }) => {
+                self.forget(&spoken.agent, task);
+                match self.repeated(context, task, &end).await? {
+                    Some(answered) => answered,
+                    None => Err(lost(reason)),
+                }
+            }
+            Err(Error::Refused(refused)) => match self.repeated(context, task, &end).await? {
+                Some(answered) => answered,
+                None => Err(status::of(&*self.clock, Error::Refused(refused))),
+            },
+            Err(error) => Err(status::of(&*self.clock, error)),
+        }
+    }
+
+    /// The answer to an end of a task that has ended already: an equal one is heard once. `None`: it has not.
+    async fn repeated(
+        &self,
+        context: &Context,
+        task: TaskId,
+        end: &End,
+    ) -> Result<Option<Result<(), Status>>, Status> {
+        let row = self.row(context, task).await?;
+        let is_equal = match (row.status, end) {
+            (TaskState::Pending | TaskState::InProgress, _) => return Ok(None),
+            (TaskState::Completed, End::Completed(output)) => row.result.as_ref() == Some(output),
+            (TaskState::Failed, End::Failed(error))
+            | (TaskState::Cancelled, End::Cancelled(error)) => row
+                .error
+                .as_deref()
+                .is_some_and(|it| it == cut(error, it.len())),
+            (TaskState::Completed | TaskState::Failed | TaskState::Cancelled, _) => false,
+        };
+        let status = row.status;
+        Ok(Some(match is_equal {
+            true => Ok(()),
+            false => Err(over(&format!("the task is {} already", status.as_str()))),
+        }))
+    }
+
+    /// What of a message says who speaks of what.
+    fn named(&self, context: &Context, task_id: &str, executor: &str) -> Result<(), Status> {
+        if task_id.is_empty() {
+            return Err(Status::invalid_argument("task_id cannot be empty"));
+        }
+        if executor.is_empty() {
+            return Err(Status::invalid_argument(
+                "executor_agent_id cannot be empty",
+            ));
+        }
+        name_of(task_id, "task_id", ID_CHARS_MAX)?;
+        name_of(executor, "executor_agent_id", KEY_CHARS_MAX)?;
+        self.speaks_for(context, executor, "executor_agent_id")
+    }
+
+    /// The task that an agent means.
+    async fn spoken(
+        &self,
+        context: &Context,
+        external_id: &str,
+        executor: &str,
+    ) -> Result<Spoken, Status> {
+        let agent = Agent {
+            principal: context.caller.actor().clone(),
+            name: executor.into(),
+        };
+        if let Some(held) = self.held.meant(&agent, external_id) {
+            return Ok(Spoken {
+                task: held.task,
+                lease: Some(held.lease),
+                agent,
+            });
+        }
+        let unknown = || Status::not_found("task_id: no such task");
+        let candidates = self.candidates(context, external_id).await?;
+        let mut spoken = None;
+        for task in candidates {
+            let of = LeaseOf {
+                task,
+                worker: agent.name.clone(),
+            };
+            let lease = match self.service.call(context, Request::Lease(of)).await {
+                Ok(Reply::Lease(held)) => held.map(|held| held.lease),
+                Ok(_) => None,
+                Err(error) => return Err(status::of(&*self.clock, error)),
+            };
+            if lease.is_some() {
+                return Ok(Spoken { task, agent, lease });
+            }
+            spoken.get_or_insert(task);
+        }
+        let task = spoken.ok_or_else(unknown)?;
+        Ok(Spoken {
+            task,
+            agent,
+            lease: None,
+        })
+    }
+
+    /// Claims a task that its agent speaks of without holding it: one that nobody works on.
+    async fn claimed(&self, context: &Context, spoken: &Spoken) -> Result<LeaseId, Status> {
+        let row = self.row(context, spoken.task).await?;
+        let method = row.method.as_deref().unwrap_or_default();
+        let responder = super::patterns::responder_of(method);
+        if responder.is_some_and(|it| *it != *spoken.agent.name) {
+            return Err(Status::permission_denied(
+                "task_id: the task is addressed to another agent",
+            ));
+        }
+        match row.status {
+            TaskState::Pending => {}
+            TaskState::InProgress => return Err(over("another agent works on the task")),
+            TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
+                return Err(over(&format!(
+                    "the task is {} already",
+                    row.status.as_str()
+                )));
+            }
+        }
+        let claim = Claim {
+            worker: Some(spoken.agent.name.clone()),
+            wanted: Wanted::Task(spoken.task),
+            max: 1,
+            lease_ms: LEASE_MS,
+            wait: Duration::ZERO,
+            connection: Connection::Poll,
+            heard_at: Instant::now(),
+        };
+        let claims = self.service.claim(context, claim).await;
+        let claims = claims.map_err(|error| status::of(&*self.clock, error))?;
+        let first = claims.claims.first().map(|claimed| claimed.lease);
+        first.ok_or_else(|| over("the task cannot be begun now"))
+    }
+
+    pub(super) async fn row(
+        &self,
+        context: &Context,
+        task: TaskId,
+    ) -> Result<std::sync::Arc<TaskRow>, Status> {
+        let found = self.service.get(context, task, Consistency::Strong).await;
+        match found {
+            Ok(view) => Ok(view.row),
+            Err(Error::Refused(_)) => Err(Status::not_found("task_id: no such task")),
+            Err(error) => Err(status::of(&*self.clock, error)),
+        }
+    }
+
+    fn forget(&self, agent: &Agent, task: TaskId) {
+        self.held.forget(agent, task);
+        self.room.notify_waiters();
+    }
+}
+
+fn stamped(given: Option<prost_types::Timestamp>, field: &str) -> Result<(), Status> {
+    let given =
+        given.ok_or_else(|| Status::invalid_argument(format!("{field} cannot be empty")))?;
+    time_of(given, field).map(|_| ())
+}
+
+fn over(reason: &str) -> Status {
+    Status::failed_precondition(reason)
+}
+
+fn lost(reason: LeaseLoss) -> Status {
+    over(match reason {
+        LeaseLoss::Ended => "the task has ended",
+        LeaseLoss::Cancelled => "the task was cancelled; stop working on it",
+        LeaseLoss::Lost => "the task was given to others after a long silence",
+        LeaseLoss::Unknown => "the agent does not hold the task",
+    })
+}

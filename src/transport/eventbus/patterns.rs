@@ -1,0 +1,124 @@
+//! Which tasks a stream of an agent is for: their methods, by what it asked for.
+//!
+//! The method of a published task is its type, and `type@agent` for one that is addressed: so no other agent claims
+//! it. `x.*` and an empty list mean types that are not known beforehand: those that tasks are waiting for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Between the type and the agent of an addressed task.
+const AT: char = '@';
+/// Types that one stream may ask for.
+pub(super) const TYPES_MAX: usize = 64;
+/// Methods that it is served at once.
+const METHODS_MAX: usize = 256;
+
+/// What a stream asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Patterns {
+    agent: Arc<str>,
+    exact: Vec<String>,
+    /// Beginnings of types, with the dot.
+    below: Vec<String>,
+}
+
+/// The method of a task of this type, addressed to an agent or to any.
+pub(super) fn method(task_type: &str, responder: &str) -> String {
+    match responder {
+        "" => task_type.to_owned(),
+        agent => format!("{task_type}{AT}{agent}"),
+    }
+}
+
+/// The type of tasks of a method.
+pub(super) fn type_of(method: &str) -> &str {
+    method.split_once(AT).map_or(method, |(of, _)| of)
+}
+
+/// The agent to whom tasks of a method are addressed.
+pub(super) fn responder_of(method: &str) -> Option<&str> {
+    method.split_once(AT).map(|(_, agent)| agent)
+}
+
+/// Whether a type can be one.
+pub(super) fn is_type(text: &str) -> bool {
+    !text.contains(AT)
+}
+
+impl Patterns {
+    pub(super) fn of(agent: Arc<str>, types: &[String]) -> Self {
+        let (mut exact, mut below) = (Vec::new(), Vec::new());
+        for given in types {
+            match given.strip_suffix('*').filter(|it| it.ends_with('.')) {
+                Some(beginning) => below.push(beginning.to_owned()),
+                None if given == "*" => below.push(String::new()),
+                None => exact.push(given.clone()),
+            }
+        }
+        if types.is_empty() {
+            below.push(String::new());
+        }
+        Self {
+            agent,
+            exact,
+            below,
+        }
+    }
+
+    /// Whether all types are known beforehand.
+    pub(super) const fn is_exact(&self) -> bool {
+        self.below.is_empty()
+    }
+
+    /// Whether a task of this method is for this agent.
+    pub(super) fn covers(&self, method: &str) -> bool {
+        let of = type_of(method);
+        responder_of(method).is_none_or(|agent| *agent == *self.agent)
+            && (self.exact.iter().any(|it| it == of)
+                || self.below.iter().any(|it| of.starts_with(it.as_str())))
+    }
+
+    /// The methods to ask for, of which some are `known` to have tasks.
+    pub(super) fn methods<'a>(&self, known: impl Iterator<Item = &'a str>) -> Arc<[Arc<str>]> {
+        let own = self.exact.iter();
+        let own = own.flat_map(|it| [it.clone(), method(it, &self.agent)]);
+        let mut methods: BTreeSet<String> = own.collect();
+        for known in known.filter(|it| self.covers(it)) {
+            if methods.len() >= METHODS_MAX {
+                break;
+            }
+            methods.insert(known.to_owned());
+        }
+        methods.into_iter().map(Arc::from).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patterns(types: &[&str]) -> Patterns {
+        let types: Vec<String> = types.iter().map(|it| (*it).to_owned()).collect();
+        Patterns::of(Arc::from("a"), &types)
+    }
+
+    #[test]
+    fn types_are_exact_or_below_a_dot() {
+        let some = patterns(&["x", "y.*"]);
+        for covered in ["x", "x@a", "y.z", "y.z.w", "y.z@a"] {
+            assert!(some.covers(covered), "{covered}");
+        }
+        for other in ["x.z", "x@b", "y", "yy.z", "y.z@b"] {
+            assert!(!some.covers(other), "{other}");
+        }
+        assert!(patterns(&[]).covers("anything") && !patterns(&[]).covers("anything@b"));
+        assert!(patterns(&["*"]).covers("anything"));
+    }
+
+    #[test]
+    fn exact_types_are_asked_for_before_anybody_knows_them() {
+        let methods = patterns(&["x", "y.*"]).methods(["y.z", "y.z@b", "q"].into_iter());
+        let methods: Vec<&str> = methods.iter().map(|it| &**it).collect();
+        assert_eq!(methods, ["x", "x@a", "y.z"]);
+    }
+}

@@ -1,0 +1,263 @@
+//! `PublishTask`: a message becomes a task that runs at once.
+
+use super::published::{MEMBER, Published, kept_time, task_id};
+use super::values::{invalid, json_of, name_of, priority_of, time_of};
+use super::{Bus, patterns, status};
+use crate::application::Context;
+use crate::application::api::{Cancel, Consistency, Error, Execute, Request, Target};
+use serde_json::{Map, Value, json};
+use taskledger_domain::TaskId;
+use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
+use taskledger_domain::task::{Status as TaskStatus, call};
+use taskledger_eventbus::TaskMessage;
+use taskledger_projections::TaskRow;
+use tonic::Status;
+
+/// Characters of an id of a task.
+pub(super) const ID_CHARS_MAX: usize = 1024;
+/// The text of a task whose deadline has passed, as clients look for it.
+pub(super) const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
+/// Members of `metadata` that open the tree of tasks to publishers.
+const USER: &str = "user_id";
+const PARENT: &str = "parent_id";
+const DEPENDENCIES: &str = "dependencies";
+
+/// A message that can be a task.
+struct Accepted {
+    id: TaskId,
+    /// As `tasks.create` takes it.
+    task: Value,
+    /// Its deadline has passed already.
+    is_late: bool,
+    /// It belongs to a flow that is there.
+    is_below: bool,
+}
+
+impl Bus {
+    /// Records a task and has it run. Once this returns, it is on the disk.
+    pub(super) async fn publish(
+        &self,
+        context: &Context,
+        message: Option<TaskMessage>,
+    ) -> Result<(), Status> {
+        let message = message.ok_or_else(|| Status::invalid_argument("task cannot be nil"))?;
+        let accepted = self.accepted(context, message)?;
+        match self.begin(context, &accepted).await {
+            Ok(()) => Ok(()),
+            Err(Error::Refused(refused)) => {
+                let refusal = Error::Refused(refused);
+                self.published_before(context, accepted, refusal).await
+            }
+            Err(error) => Err(status::of(&*self.clock, error)),
+        }
+    }
+
+    async fn begin(&self, context: &Context, accepted: &Accepted) -> Result<(), Error> {
+        let tasks = call::read_tasks(&Value::Array(vec![accepted.task.clone()]));
+        let tasks = tasks.map_err(Error::invalid)?;
+        if accepted.is_late || accepted.is_below {
+            self.service.call(context, Request::Create(tasks)).await?;
+            return self.go_on(context, accepted).await;
+        }
+        let execute = Request::Execute(execute(Target::New(tasks)));
+        self.service.call(context, execute).await.map(|_| ())
+    }
+
+    /// What follows the creation of a task that is late, or below another one.
+    async fn go_on(&self, context: &Context, accepted: &Accepted) -> Result<(), Error> {
+        let request = match accepted.is_late {
+            true => Request::Cancel(Cancel {
+                task: accepted.id,
+                cascade: true,
+                reason: Some(DEADLINE_EXCEEDED.to_owned()),
+            }),
+            false => Request::Execute(execute(Target::Stored(accepted.id))),
+        };
+        self.service.call(context, request).await.map(|_| ())
+    }
+
+    /// A publication that was refused may be one that was accepted before: then it is answered as it was.
+    async fn published_before(
+        &self,
+        context: &Context,
+        accepted: Accepted,
+        refusal: Error,
+    ) -> Result<(), Status> {
+        let found = self.service.get(context, accepted.id, Consistency::Strong);
+        let row = match found.await {
+            Ok(view) => view.row,
+            Err(_) => return Err(status::of(&*self.clock, refusal)),
+        };
+        if !is_same(&row, &accepted.task) {
+            return Err(Status::already_exists(
+                "task_id: this requester has published another task with this id; ids are unique for ever",
+            ));
+        }
+        // It was created, and the server stopped before the next step.
+        let is_begun = row.status != TaskStatus::Pending || row.run_id.is_some();
+        if is_begun || !(accepted.is_late || accepted.is_below) {
+            return Ok(());
+        }
+        match self.go_on(context, &accepted).await {
+            // Somebody else was faster.
+            Ok(()) | Err(Error::Refused(_)) => Ok(()),
+            Err(error) => Err(status::of(&*self.clock, error)),
+        }
+    }
+
+    fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
+        for (text, empty) in [
+            (&message.task_id, "task_id cannot be empty"),
+            (&message.task_type, "task_type cannot be empty"),
+            (
+                &message.requester_agent_id,
+                "requester_agent_id cannot be empty",
+            ),
+        ] {
+            if text.is_empty() {
+                return Err(Status::invalid_argument(empty));
+            }
+        }
+        name_of(&message.task_id, "task_id", ID_CHARS_MAX)?;
+        name_of(&message.task_type, "task_type", NAME_CHARS_MAX)?;
+        name_of(
+            &message.requester_agent_id,
+            "requester_agent_id",
+            KEY_CHARS_MAX,
+        )?;
+        name_of(
+            &message.responder_agent_id,
+            "responder_agent_id",
+            KEY_CHARS_MAX,
+        )?;
+        if !patterns::is_type(&message.task_type) {
+            return Err(invalid(
+                "task_type",
+                "`@` is not accepted; it stands before the agent that a task is addressed to",
+            ));
+        }
+        self.speaks_for(context, &message.requester_agent_id, "requester_agent_id")?;
+        let method = patterns::method(&message.task_type, &message.responder_agent_id);
+        name_of(&method, "responder_agent_id", NAME_CHARS_MAX)?;
+        let created_at = message.created_at;
+        let created_at =
+            created_at.ok_or_else(|| Status::invalid_argument("created_at cannot be empty"))?;
+        let priority = priority_of(message.priority)?;
+        let has_parameters = message.parameters.is_some();
+        let inputs = json_of(message.parameters.unwrap_or_default(), "parameters")?;
+        let metadata = message
+            .metadata
+            .map(|it| json_of(it, "metadata"))
+            .transpose()?;
+        let actor = context.caller.actor();
+        let id = task_id(actor, &message.requester_agent_id, &message.task_id);
+        let published = Published {
+            task_id: message.task_id,
+            requester: message.requester_agent_id,
+            created_at: kept_time(created_at, "created_at")?,
+            deadline: message
+                .deadline
+                .map(|it| kept_time(it, "deadline"))
+                .transpose()?,
+            priority: message.priority,
+            metadata,
+            has_parameters,
+        };
+        let mut task = json!({
+            "id": id,
+            "name": message.task_type,
+            "priority": priority,
+            "inputs": inputs,
+            "schemas": {"type": "remote", "method": method},
+            "params": {(MEMBER): published},
+        });
+        let mut is_late = false;
+        if let Some(deadline) = message.deadline {
+            let at = time_of(deadline, "deadline")?;
+            is_late = at.timestamp_micros() <= self.clock.now().0;
+            if !is_late {
+                let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+                task["params"]["deadline"] = Value::from(at);
+            }
+        }
+        let is_below = placed(&mut task, published.metadata.as_ref())?;
+        Ok(Accepted {
+            id,
+            task,
+            is_late,
+            is_below,
+        })
+    }
+}
+
+/// Takes over what `metadata` says of the place of a task. Returns whether it belongs to a flow that is there.
+fn placed(task: &mut Value, metadata: Option<&Map<String, Value>>) -> Result<bool, Status> {
+    let Some(metadata) = metadata else {
+        return Ok(false);
+    };
+    let text = |name: &str| match metadata.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(invalid(&format!("metadata.{name}"), "not a string")),
+    };
+    if let Some(user) = text(USER)? {
+        task["user_id"] = Value::from(user);
+    }
+    let parent = text(PARENT)?;
+    let is_below = parent.is_some();
+    if let Some(parent) = parent {
+        task["parent_id"] = Value::from(parent);
+    }
+    match metadata.get(DEPENDENCIES) {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(list)) => {
+            let one = |id: &Value| match id {
+                Value::String(id) => Ok(json!({"id": id})),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_) => Err(invalid(
+                    "metadata.dependencies",
+                    "not a list of ids of tasks",
+                )),
+            };
+            let list: Vec<Value> = list.iter().map(one).collect::<Result<_, _>>()?;
+            task["dependencies"] = Value::from(list);
+        }
+        Some(_) => {
+            return Err(invalid(
+                "metadata.dependencies",
+                "not a list of ids of tasks",
+            ));
+        }
+    }
+    Ok(is_below)
+}
+
+fn execute(target: Target) -> Execute {
+    Execute {
+        target,
+        allow_unknown_executors: true,
+        executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+        callback: None,
+    }
+}
+
+/// Whether a stored task was published by an equal message: type, parameters, requester, responder, deadline and
+/// priority, but not `created_at` and `metadata`, which publishers make anew when they repeat themselves.
+fn is_same(row: &TaskRow, task: &Value) -> bool {
+    let of = Published::of(row);
+    let new = &task["params"][MEMBER];
+    let Some(of) = of else { return false };
+    let text = |name: &str| new[name].as_str();
+    Some(of.task_id.as_str()) == text("task_id")
+        && Some(of.requester.as_str()) == text("requester")
+        && of.deadline.as_deref() == text("deadline")
+        && priority_of(of.priority).ok()
+            == task["priority"]
+                .as_u64()
+                .and_then(|it| u8::try_from(it).ok())
+        && row.method.as_deref() == task["schemas"]["method"].as_str()
+        && Value::Object(row.inputs.to_map()) == task["inputs"]
+}

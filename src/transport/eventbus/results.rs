@@ -1,0 +1,291 @@
+//! `SubscribeToTaskResults`: the inbox of a requester.
+//!
+//! What was not delivered comes by number, as soon as it is noted. An outcome counts as delivered when its stream
+//! still lives some time after it was written: of a stream that breaks earlier everything comes again. Ids that are
+//! named are told in any case, and then nothing but them.
+
+use super::publish::{DEADLINE_EXCEEDED, ID_CHARS_MAX};
+use super::published::NOBODY;
+use super::values::{invalid, name_of, struct_of, timestamp_of};
+use super::{Bus, Sent, ended, status};
+use crate::application::Context;
+use crate::application::api::Error;
+use crate::application::api::broker::{End, Ended, Inbox, NAMES_MAX, Outcome};
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_eventbus::{SubscribeToTaskResultsRequest, TaskResult, TaskStatus};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval, sleep, timeout};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+/// How long a stream must live after an outcome was written to it.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
+/// How often outcomes are marked.
+const MARK_EVERY: Duration = Duration::from_secs(1);
+/// Outcomes that a stream has written and that are not marked; with more, it waits.
+const UNSETTLED_MAX: usize = 100_000;
+/// A stream looks into its inbox now and then, even if nobody says that there is something.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Pause after a failure.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whose inbox is asked for, and which tasks of it.
+pub(super) struct Asked {
+    pub(super) requester: Arc<str>,
+    /// `None`: all.
+    pub(super) ids: Option<Vec<Arc<str>>>,
+}
+
+impl Bus {
+    /// Checks a subscription.
+    pub(super) fn asked(
+        &self,
+        context: &Context,
+        given: SubscribeToTaskResultsRequest,
+    ) -> Result<Asked, Status> {
+        if given.requester_agent_id.is_empty() {
+            return Err(Status::invalid_argument(
+                "requester_agent_id cannot be empty",
+            ));
+        }
+        name_of(
+            &given.requester_agent_id,
+            "requester_agent_id",
+            KEY_CHARS_MAX,
+        )?;
+        self.speaks_for(context, &given.requester_agent_id, "requester_agent_id")?;
+        if given.task_ids.len() > NAMES_MAX {
+            let reason = format!(
+                "{} ids; at most {NAMES_MAX} are accepted",
+                given.task_ids.len()
+            );
+            return Err(invalid("task_ids", reason));
+        }
+        for id in &given.task_ids {
+            if id.is_empty() {
+                return Err(invalid("task_ids", "an id is empty"));
+            }
+            name_of(id, "task_ids", ID_CHARS_MAX)?;
+        }
+        let ids: Vec<Arc<str>> = given.task_ids.into_iter().map(Arc::from).collect();
+        Ok(Asked {
+            requester: given.requester_agent_id.into(),
+            ids: Some(ids).filter(|ids| !ids.is_empty()),
+        })
+    }
+
+    /// The outcomes of tasks of a requester, without an end.
+    pub(super) async fn results(
+        &self,
+        context: Context,
+        asked: Asked,
+        ending: CancellationToken,
+    ) -> Result<Sent<TaskResult>, Status> {
+        let inbox = self.service.inbox(&context, asked.requester).await;
+        let inbox = inbox.map_err(|error| status::of(&*self.clock, error))?;
+        // One at a time: what was taken out of it is on its way.
+        let (out, stream) = mpsc::channel(1);
+        let unsettled = Arc::new(Unsettled::default());
+        let results = Results {
+            inbox,
+            ids: asked.ids,
+            unsettled: unsettled.clone(),
+            out,
+        };
+        tokio::spawn(results.run(context, ending));
+        let written = move |item: Result<(u64, TaskResult), Status>| {
+            item.map(|(number, result)| {
+                unsettled.add(number, Instant::now());
+                result
+            })
+        };
+        Ok(Box::pin(ReceiverStream::new(stream).map(written)))
+    }
+}
+
+/// One stream.
+struct Results {
+    inbox: Inbox,
+    ids: Option<Vec<Arc<str>>>,
+    unsettled: Arc<Unsettled>,
+    out: mpsc::Sender<Result<(u64, TaskResult), Status>>,
+}
+
+impl Results {
+    async fn run(self, context: Context, ending: CancellationToken) {
+        let end = tokio::select! {
+            end = self.tell() => end,
+            () = self.mark() => return,
+            () = self.out.closed() => return,
+            () = ending.cancelled() => ended(&context),
+        };
+        // One whose receiver is gone needs no reason.
+        let _ = self.out.send(Err(end)).await;
+    }
+
+    async fn tell(&self) -> Status {
+        let mut changes = self.inbox.changes();
+        let wanted: Option<HashSet<&str>> = self
+            .ids
+            .as_ref()
+            .map(|ids| ids.iter().map(|it| &**it).collect());
+        let mut told = HashSet::new();
+        if let Some(ids) = &self.ids {
+            let named = answer(|| self.inbox.named(ids)).await;
+            for outcome in named {
+                told.insert(outcome.number);
+                if let Err(end) = self.send(&outcome).await {
+                    return end;
+                }
+            }
+        }
+        let mut last = 0;
+        loop {
+            changes.borrow_and_update();
+            let found = answer(|| self.inbox.undelivered(last)).await;
+            if found.is_empty() {
+                // Nothing told so far comes again: numbers only rise.
+                told.clear();
+                let _ = timeout(LOOK_EVERY, changes.changed()).await;
+                continue;
+            }
+            for outcome in found {
+                last = outcome.number;
+                let is_wanted = wanted
+                    .as_ref()
+                    .is_none_or(|ids| ids.contains(&*outcome.external_id));
+                if !is_wanted || told.contains(&last) {
+                    continue;
+                }
+                if let Err(end) = self.send(&outcome).await {
+                    return end;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, outcome: &Outcome) -> Result<(), Status> {
+        while self.unsettled.len() >= UNSETTLED_MAX {
+            sleep(PAUSE).await;
+        }
+        let ended = answer(|| self.inbox.end_of(outcome)).await;
+        // What has left the log is told to nobody any more.
+        let Some(ended) = ended else { return Ok(()) };
+        let told = (outcome.number, result(outcome, ended));
+        let sent = self.out.send(Ok(told)).await;
+        sent.map_err(|_| Status::cancelled("the stream is closed"))
+    }
+
+    /// Marks what has been on its way for long enough.
+    async fn mark(&self) {
+        let mut ticks = interval(MARK_EVERY);
+        loop {
+            ticks.tick().await;
+            let due = self.unsettled.due(Instant::now());
+            if due.is_empty() {
+                continue;
+            }
+            match self.inbox.deliver(&due).await {
+                Ok(()) => self.unsettled.settle(due.len()),
+                Err(error) => {
+                    tracing::warn!(%error, "outcomes were not marked as delivered, trying again");
+                }
+            }
+        }
+    }
+}
+
+/// Asks until there is an answer.
+async fn answer<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> T {
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tracing::warn!(%error, "an inbox of the broker waits for its store");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// What a stream has written and what is not marked, in that order.
+#[derive(Debug, Default)]
+struct Unsettled(Mutex<VecDeque<(u64, Instant)>>);
+
+impl Unsettled {
+    fn all(&self) -> MutexGuard<'_, VecDeque<(u64, Instant)>> {
+        // What a panic left is a list of numbers still.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, number: u64, at: Instant) {
+        self.all().push_back((number, at));
+    }
+
+    fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    /// The first of them, as far as they were written long enough ago.
+    fn due(&self, now: Instant) -> Vec<u64> {
+        let all = self.all();
+        let due = all
+            .iter()
+            .take_while(|(_, at)| now.duration_since(*at) >= SETTLED_AFTER);
+        due.map(|(number, _)| *number).collect()
+    }
+
+    /// Forgets so many.
+    fn settle(&self, count: usize) {
+        self.all().drain(..count);
+    }
+}
+
+/// An outcome as its requester is told of it.
+fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
+    let too_late = || (TaskStatus::Failed, None, DEADLINE_EXCEEDED.to_owned());
+    let (status, result, error_message) = match ended.end {
+        End::Completed(output) => (
+            TaskStatus::Completed,
+            Some(struct_of(output.to_map())),
+            String::new(),
+        ),
+        End::TooLate(_) => too_late(),
+        // It was so when it was published.
+        End::Cancelled(error) if *error == *DEADLINE_EXCEEDED => too_late(),
+        End::Failed(error) => (TaskStatus::Failed, None, error.to_string()),
+        End::Cancelled(error) => (TaskStatus::Cancelled, None, error.to_string()),
+    };
+    TaskResult {
+        task_id: outcome.external_id.to_string(),
+        status: status.into(),
+        result,
+        error_message,
+        executor_agent_id: ended.worker.as_deref().unwrap_or(NOBODY).to_owned(),
+        completed_at: Some(timestamp_of(outcome.at.0)),
+        execution_metadata: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_due_when_they_were_written_long_enough_ago() {
+        let (unsettled, start) = (Unsettled::default(), Instant::now());
+        unsettled.add(7, start);
+        unsettled.add(5, start + Duration::from_secs(30));
+        assert!(unsettled.due(start + Duration::from_secs(59)).is_empty());
+        let due = unsettled.due(start + SETTLED_AFTER);
+        assert_eq!(due, [7]);
+        unsettled.settle(due.len());
+        assert_eq!(unsettled.due(start + SETTLED_AFTER * 2), [5]);
+        assert_eq!(unsettled.len(), 1);
+    }
+}

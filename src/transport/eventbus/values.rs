@@ -1,0 +1,246 @@
+//! Values of the wire and of JSON: structs, times, priorities, and what is wrong with them.
+
+use chrono::{DateTime, Utc};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Timestamp};
+use serde_json::{Map, Number, Value};
+use taskledger_eventbus::Priority;
+use tonic::Status;
+
+/// Beyond it a `double` does not tell whole numbers apart.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+/// How deep values may lie in each other; as deep as `inputs` may.
+const DEPTH_MAX: usize = 100;
+
+/// A refusal that names a member of the message.
+pub(super) fn invalid(field: &str, reason: impl std::fmt::Display) -> Status {
+    Status::invalid_argument(format!("{field}: {reason}"))
+}
+
+/// A struct as JSON. Whole numbers become integers. Cost: O(size).
+///
+/// # Errors
+/// `INVALID_ARGUMENT` with the place of a number that JSON cannot say, or of a value that lies too deep.
+pub(super) fn json_of(given: Struct, field: &str) -> Result<Map<String, Value>, Status> {
+    object(given, &mut field.to_owned(), DEPTH_MAX)
+}
+
+fn object(given: Struct, place: &mut String, depth: usize) -> Result<Map<String, Value>, Status> {
+    let mut map = Map::new();
+    for (key, value) in given.fields {
+        let before = place.len();
+        place.push('.');
+        place.push_str(&key);
+        map.insert(key, one(value.kind, place, depth)?);
+        place.truncate(before);
+    }
+    Ok(map)
+}
+
+fn one(kind: Option<Kind>, place: &mut String, depth: usize) -> Result<Value, Status> {
+    let Some(inner) = depth.checked_sub(1) else {
+        let reason = format!("values lie deeper than {DEPTH_MAX} levels");
+        return Err(Status::invalid_argument(reason));
+    };
+    match kind {
+        None | Some(Kind::NullValue(_)) => Ok(Value::Null),
+        Some(Kind::BoolValue(it)) => Ok(Value::Bool(it)),
+        Some(Kind::StringValue(it)) => Ok(Value::String(it)),
+        Some(Kind::NumberValue(it)) => number(it).map_err(|reason| invalid(place, reason)),
+        Some(Kind::StructValue(it)) => object(it, place, inner).map(Value::Object),
+        Some(Kind::ListValue(it)) => {
+            let mut list = Vec::with_capacity(it.values.len());
+            for (i, value) in it.values.into_iter().enumerate() {
+                let before = place.len();
+                place.push_str(&format!("[{i}]"));
+                list.push(one(value.kind, place, inner)?);
+                place.truncate(before);
+            }
+            Ok(Value::Array(list))
+        }
+    }
+}
+
+fn number(it: f64) -> Result<Value, &'static str> {
+    if !it.is_finite() {
+        return Err("NaN and infinite numbers are not accepted");
+    }
+    if it.fract() != 0.0 {
+        return Ok(Number::from_f64(it).map_or(Value::Null, Value::Number));
+    }
+    if it.abs() > WHOLE_MAX {
+        return Err("whole numbers beyond 2^53 are not kept exactly; send them as strings");
+    }
+    // Exact: it is whole and small enough.
+    #[allow(clippy::cast_possible_truncation)]
+    Ok(Value::from(it as i64))
+}
+
+/// JSON as a struct. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.
+pub(super) fn struct_of(map: Map<String, Value>) -> Struct {
+    let fields = map.into_iter().map(|(key, value)| (key, value_of(value)));
+    Struct {
+        fields: fields.collect(),
+    }
+}
+
+fn value_of(value: Value) -> prost_types::Value {
+    let kind = match value {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(it) => Kind::BoolValue(it),
+        Value::String(it) => Kind::StringValue(it),
+        Value::Number(it) => match it
+            .as_f64()
+            .filter(|f| f.fract() != 0.0 || f.abs() <= WHOLE_MAX)
+        {
+            Some(f) => Kind::NumberValue(f),
+            None => Kind::StringValue(it.to_string()),
+        },
+        Value::Array(list) => Kind::ListValue(ListValue {
+            values: list.into_iter().map(value_of).collect(),
+        }),
+        Value::Object(map) => Kind::StructValue(struct_of(map)),
+    };
+    prost_types::Value { kind: Some(kind) }
+}
+
+/// A time of the wire.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for one that no calendar has.
+pub(super) fn time_of(given: Timestamp, field: &str) -> Result<DateTime<Utc>, Status> {
+    let time = u32::try_from(given.nanos)
+        .ok()
+        .filter(|nanos| *nanos < 1_000_000_000)
+        .and_then(|nanos| DateTime::from_timestamp(given.seconds, nanos));
+    // As `google.protobuf.Timestamp` bounds it.
+    time.filter(|time| (1..=9999).contains(&chrono::Datelike::year(time)))
+        .ok_or_else(|| invalid(field, "no time from year 1 to 9999"))
+}
+
+/// A time for the wire.
+pub(super) fn timestamp_of(micros: i64) -> Timestamp {
+    Timestamp {
+        seconds: micros.div_euclid(1_000_000),
+        nanos: i32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0),
+    }
+}
+
+/// The scales run opposite ways, and 0 means "not said" on the wire and "urgent" in a task.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a number without a name.
+pub(super) fn priority_of(given: i32) -> Result<u8, Status> {
+    match Priority::try_from(given) {
+        Ok(Priority::Critical) => Ok(0),
+        Ok(Priority::High) => Ok(1),
+        Ok(Priority::Medium | Priority::Unspecified) => Ok(2),
+        Ok(Priority::Low) => Ok(3),
+        Err(_) => Err(invalid(
+            "priority",
+            format!("{given} is no priority: 0 (unspecified) to 4 (critical) are"),
+        )),
+    }
+}
+
+/// The priority of a task, for the wire.
+pub(super) fn priority_for(task: taskledger_domain::task::Priority) -> Priority {
+    match u8::from(task) {
+        0 => Priority::Critical,
+        1 => Priority::High,
+        3 => Priority::Low,
+        _ => Priority::Medium,
+    }
+}
+
+/// A text that names somebody or something.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`: it is too long, or has control characters.
+pub(super) fn name_of(text: &str, field: &str, chars_max: usize) -> Result<(), Status> {
+    let chars = text.chars().count();
+    if chars > chars_max {
+        let reason = format!("{chars} characters; at most {chars_max} are accepted");
+        return Err(invalid(field, reason));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(invalid(field, "control characters are not accepted"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn there_and_back(value: Value) -> Value {
+        let Value::Object(map) = value else {
+            panic!("an object")
+        };
+        Value::Object(json_of(struct_of(map), "parameters").expect("it can be said"))
+    }
+
+    #[test]
+    fn json_survives_the_wire() {
+        let all = json!({"a": [1, -2.5, "x", null, true], "b": {"c": {}}, "zero": 0, "whole": 9_007_199_254_740_992_u64});
+        assert_eq!(there_and_back(all.clone()), all);
+        let large = json!({"n": u64::MAX});
+        assert_eq!(there_and_back(large), json!({"n": u64::MAX.to_string()}));
+    }
+
+    #[test]
+    fn numbers_that_json_cannot_say_are_refused_with_their_place() {
+        for (number, word) in [(f64::NAN, "NaN"), (f64::INFINITY, "NaN"), (1e300, "2^53")] {
+            let value = |kind| prost_types::Value { kind: Some(kind) };
+            let list = ListValue {
+                values: vec![value(Kind::NumberValue(number))],
+            };
+            let given = Struct {
+                fields: [("k".to_owned(), value(Kind::ListValue(list)))].into(),
+            };
+            let refused = json_of(given, "parameters").expect_err("no JSON");
+            assert!(
+                refused.message().starts_with("parameters.k[0]: "),
+                "{refused}"
+            );
+            assert!(refused.message().contains(word), "{refused}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let mut deep = json!(1);
+        for _ in 0..DEPTH_MAX {
+            deep = json!([deep]);
+        }
+        let Value::Object(map) = json!({ "k": deep }) else {
+            unreachable!("an object")
+        };
+        let refused = json_of(struct_of(map), "parameters").expect_err("too deep");
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    }
+
+    #[test]
+    fn priorities_run_the_other_way_and_unknown_ones_are_refused() {
+        let told: Vec<_> = (0..5)
+            .map(|it| priority_of(it).expect("a priority"))
+            .collect();
+        assert_eq!(told, [2, 3, 2, 1, 0]);
+        assert!(priority_of(5).is_err() && priority_of(-1).is_err());
+    }
+
+    #[test]
+    fn times_out_of_the_calendar_are_refused() {
+        let at = |seconds, nanos| time_of(Timestamp { seconds, nanos }, "deadline");
+        assert!(at(0, 0).is_ok() && at(-1, 999_999_999).is_ok());
+        assert!(at(0, -1).is_err() && at(0, 1_000_000_000).is_err() && at(i64::MAX, 0).is_err());
+        assert_eq!(
+            timestamp_of(-1),
+            Timestamp {
+                seconds: -1,
+                nanos: 999_999_000
+            }
+        );
+    }
+}

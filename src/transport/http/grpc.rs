@@ -1,0 +1,308 @@
+//! gRPC calls on the listener of all other calls: who calls, how large a message may be, and how long streams live.
+//! What the services do is theirs.
+
+use super::connection::KeptAlive;
+use super::door::{Door, context};
+use super::{body, streams};
+use crate::application::Service as Application;
+use crate::application::api::Denied;
+use crate::clock::SharedClock;
+use crate::transport::eventbus::{Came, MESSAGE_BYTES_MAX, Shared};
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::Response;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
+use tokio::time::Instant;
+use tonic::Status;
+use tonic_health::server::{HealthReporter, health_reporter};
+use tower::util::BoxCloneSyncService;
+use tower::{Service, ServiceExt};
+
+/// Bytes before a message: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+/// Begins the names of calls that are answered with a stream.
+const STREAMS: &str = "SubscribeTo";
+
+type Served = BoxCloneSyncService<Request<Body>, Response, Infallible>;
+
+/// The services.
+pub(super) struct Grpc {
+    bus: Served,
+    health: Served,
+    reflection: [Served; 2],
+    reporter: HealthReporter,
+}
+
+/// Paths of the services, with the name of the call behind.
+pub(super) mod paths {
+    pub(in super::super) const BUS: &str = "/eventbus.EventBus/{call}";
+    pub(in super::super) const HEALTH: &str = "/grpc.health.v1.Health/{call}";
+    pub(in super::super) const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/{call}";
+    pub(in super::super) const REFLECTION_ALPHA: &str =
+        "/grpc.reflection.v1alpha.ServerReflection/{call}";
+}
+
+/// Which service a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Bus,
+    Health,
+    Reflection,
+    ReflectionAlpha,
+}
+
+impl Grpc {
+    pub(super) fn new(service: Arc<Application>, clock: SharedClock) -> Self {
+        let (reporter, health) = health_reporter();
+        let bus = EventBusServer::new(Shared::new(service, clock))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let reflected = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let checked = "descriptors that a test reads can be read";
+        Self {
+            bus: served(bus),
+            health: served(health),
+            reflection: [
+                served(reflected().build_v1().expect(checked)),
+                served(reflected().build_v1alpha().expect(checked)),
+            ],
+            reporter,
+        }
+    }
+
+    /// Says to probes whether calls are served.
+    pub(super) async fn serves(&self, is_serving: bool) {
+        let status = match is_serving {
+            true => tonic_health::ServingStatus::Serving,
+            false => tonic_health::ServingStatus::NotServing,
+        };
+        for name in ["", SERVICE_NAME] {
+            self.reporter.set_service_status(name, status).await;
+        }
+    }
+
+    fn of(&self, of: Of) -> Served {
+        match of {
+            Of::Bus => self.bus.clone(),
+            Of::Health => self.health.clone(),
+            Of::Reflection => self.reflection[0].clone(),
+            Of::ReflectionAlpha => self.reflection[1].clone(),
+        }
+    }
+}
+
+fn served<S>(service: S) -> Served
+where
+    S: Service<
+            Request<Body>,
+            Response = axum::http::Response<tonic::body::Body>,
+            Error = Infallible,
+        > + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    BoxCloneSyncService::new(service.map_response(|response| response.map(Body::new)))
+}
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Answers one gRPC call.
+    pub(super) async fn grpc(self: Arc<Self>, of: Of, request: Request<Body>) -> Response {
+        let Some(grpc) = &self.grpc else {
+            return super::refusal::not_found(request.uri().path());
+        };
+        if !is_grpc(request.headers()) {
+            let mut response = Response::new(Body::from(
+                "a gRPC call has content-type application/grpc\n",
+            ));
+            *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return response;
+        }
+        let mut service = grpc.of(of);
+        let prepared = match of {
+            // Probes have no credentials.
+            Of::Health => Ok(request),
+            Of::Reflection | Of::ReflectionAlpha => self.known(request).await,
+            Of::Bus => return self.of_bus(service, request).await,
+        };
+        match prepared {
+            Ok(request) => answered(&mut service, request).await,
+            Err(status) => refused(&status),
+        }
+    }
+
+    async fn known(&self, request: Request<Body>) -> Result<Request<Body>, Status> {
+        let (head, body) = request.into_parts();
+        self.caller(&head)
+            .await
+            .map_err(|denied| unauthenticated(&denied))?;
+        Ok(Request::from_parts(head, body))
+    }
+
+    async fn of_bus(&self, mut service: Served, request: Request<Body>) -> Response {
+        let (mut head, body) = request.into_parts();
+        let is_stream = head
+            .uri
+            .path()
+            .rsplit('/')
+            .next()
+            .is_some_and(|call| call.starts_with(STREAMS));
+        let caller = match self.caller(&head).await {
+            Ok(caller) => caller,
+            Err(denied) => return refused(&unauthenticated(&denied)),
+        };
+        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
+            return refused(&Status::unavailable("the server has too many requests"));
+        };
+        let deadline = Instant::now() + allowed(&head, self.request_timeout);
+        let bytes_max = MESSAGE_BYTES_MAX + PREFIX_BYTES;
+        let received = body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await;
+        let (bytes, _share) = match received {
+            Ok(received) => received,
+            Err(refusal) => return refused(&unreceived(refusal.status())),
+        };
+        let (correlation, _) = self.correlation(&head.headers);
+        let ending = self.draining.child_token();
+        let mut came = Came {
+            context: context(&head, caller, correlation),
+            ending: ending.clone(),
+        };
+        if !is_stream {
+            came.context = came.context.until(Some(deadline));
+            head.extensions.insert(came);
+            let request = Request::from_parts(head, Body::from(bytes));
+            let answer = tokio::time::timeout_at(deadline, answered(&mut service, request)).await;
+            drop(permit);
+            return answer.unwrap_or_else(|_| {
+                refused(&Status::deadline_exceeded(
+                    "the call took too long; its outcome is unknown",
+                ))
+            });
+        }
+        let Ok(place) = streams::place(&self.streams) else {
+            return refused(&Status::resource_exhausted(
+                "the server has too many streams",
+            ));
+        };
+        let watched = self
+            .session(&head)
+            .map(|session| streams::watched(session, ending.clone()));
+        head.extensions.insert(came);
+        let request = Request::from_parts(head, Body::from(bytes));
+        let response = answered(&mut service, request).await;
+        drop(permit);
+        let alive = KeptAlive::default();
+        // Until the last byte is sent, or the client goes away.
+        let kept = (place, watched, alive.clone(), ending.drop_guard());
+        let mut response = response.map(|body| held(body, kept));
+        response.extensions_mut().insert(alive);
+        response
+    }
+}
+
+async fn answered(service: &mut Served, request: Request<Body>) -> Response {
+    match service.ready().await {
+        Ok(service) => match service.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
+        Err(never) => match never {},
+    }
+}
+
+/// A body with what is held until it was sent; trailers go through.
+fn held(body: Body, kept: impl Send + 'static) -> Body {
+    Body::new(Held {
+        body,
+        _kept: Box::new(kept),
+    })
+}
+
+struct Held {
+    body: Body,
+    _kept: Box<dyn std::any::Any + Send>,
+}
+
+impl http_body::Body for Held {
+    type Data = bytes::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        std::pin::Pin::new(&mut self.body).poll_frame(cx)
+    }
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let given = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    given.is_some_and(|it| {
+        it == "application/grpc"
+            || it.starts_with("application/grpc+proto")
+            || it.starts_with("application/grpc;")
+    })
+}
+
+/// How long a call may take: `grpc-timeout`, and never longer than other calls.
+fn allowed(head: &Parts, most: Duration) -> Duration {
+    let given = head
+        .headers
+        .get("grpc-timeout")
+        .and_then(|value| value.to_str().ok());
+    let given = given.and_then(|text| {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let number: u64 = number.parse().ok()?;
+        Some(match unit {
+            "H" => Duration::from_secs(number.saturating_mul(3600)),
+            "M" => Duration::from_secs(number.saturating_mul(60)),
+            "S" => Duration::from_secs(number),
+            "m" => Duration::from_millis(number),
+            "u" => Duration::from_micros(number),
+            "n" => Duration::from_nanos(number),
+            _ => return None,
+        })
+    });
+    given.map_or(most, |given| given.min(most))
+}
+
+/// A refusal of a whole call.
+fn refused(status: &Status) -> Response {
+    status.clone().into_http::<Body>()
+}
+
+fn unauthenticated(denied: &Denied) -> Status {
+    match denied {
+        Denied::Limited { .. } => Status::resource_exhausted(denied.to_string()),
+        Denied::Unavailable => Status::unavailable(denied.to_string()),
+        Denied::Missing
+        | Denied::Malformed
+        | Denied::Unknown
+        | Denied::Expired
+        | Denied::Revoked => Status::unauthenticated(denied.to_string()),
+    }
+}
+
+fn unreceived(status: StatusCode) -> Status {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Status::resource_exhausted(format!(
+            "the message is larger than {MESSAGE_BYTES_MAX} bytes"
+        )),
+        StatusCode::REQUEST_TIMEOUT => {
+            Status::deadline_exceeded("the message did not arrive in time")
+        }
+        StatusCode::SERVICE_UNAVAILABLE => Status::unavailable("the server is receiving too much"),
+        _ => Status::cancelled("the message was cut off"),
+    }
+}

@@ -1,0 +1,224 @@
+//! What is published: accepted, refused, repeated.
+
+use super::{Bus, NOW, next, one, task};
+use prost_types::Timestamp;
+use prost_types::value::Kind;
+use serde_json::json;
+use taskledger_eventbus::{
+    PublishTaskProgressRequest, PublishTaskRequest, PublishTaskResultRequest, TaskMessage,
+    TaskStatus,
+};
+use tonic::Code;
+
+#[tokio::test]
+async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
+    let bus = Bus::start().await;
+    let mut client = bus.client.clone();
+    let none = client
+        .publish_task(PublishTaskRequest { task: None })
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (none.code(), none.message()),
+        (Code::InvalidArgument, "task cannot be nil")
+    );
+    let none = client
+        .publish_task_result(PublishTaskResultRequest { result: None })
+        .await
+        .unwrap_err();
+    assert_eq!(none.message(), "result cannot be nil");
+    let none = client
+        .publish_task_progress(PublishTaskProgressRequest { progress: None })
+        .await
+        .unwrap_err();
+    assert_eq!(none.message(), "progress cannot be nil");
+    let faulty: [(&str, fn(&mut TaskMessage)); 14] = [
+        ("task_id cannot be empty", |t| t.task_id.clear()),
+        ("task_type cannot be empty", |t| t.task_type.clear()),
+        ("requester_agent_id cannot be empty", |t| {
+            t.requester_agent_id.clear()
+        }),
+        ("created_at cannot be empty", |t| t.created_at = None),
+        ("created_at: ", |t| {
+            t.created_at = Some(Timestamp {
+                seconds: i64::MAX,
+                nanos: 0,
+            })
+        }),
+        ("deadline: ", |t| {
+            t.deadline = Some(Timestamp {
+                seconds: 0,
+                nanos: -1,
+            })
+        }),
+        ("priority: 99 ", |t| t.priority = 99),
+        ("parameters.n: ", |t| {
+            t.parameters = Some(one("n", Kind::NumberValue(f64::NAN)))
+        }),
+        ("parameters.n: ", |t| {
+            t.parameters = Some(one("n", Kind::NumberValue(1e17)))
+        }),
+        ("task_id: ", |t| t.task_id = "x".repeat(2000)),
+        ("task_type: ", |t| t.task_type = "x".repeat(300)),
+        ("task_type: ", |t| t.task_type = "a@b".to_owned()),
+        ("task_id: ", |t| t.task_id = "a\u{0}".to_owned()),
+        ("metadata.user_id: ", |t| {
+            t.metadata = Some(one("user_id", Kind::BoolValue(true)))
+        }),
+    ];
+    for (text, fault) in faulty {
+        let mut message = task("t", "x");
+        fault(&mut message);
+        let refused = bus.publish(message).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().starts_with(text), "{text}: {refused}");
+    }
+    let list = bus.server.api.call("tasks.list", json!({})).await;
+    assert_eq!(list["tasks"], json!([]), "nothing of it was recorded");
+}
+
+#[tokio::test]
+async fn results_and_progress_without_what_they_need_are_refused() {
+    let bus = Bus::start().await;
+    for (id, agent, text) in [
+        ("", "a", "task_id cannot be empty"),
+        ("t", "", "executor_agent_id cannot be empty"),
+    ] {
+        let refused = bus.complete(agent, id).await.unwrap_err();
+        assert_eq!(
+            (refused.code(), refused.message()),
+            (Code::InvalidArgument, text)
+        );
+    }
+    for percent in [-5, 101, 150] {
+        let refused = bus.progress("a", "t", percent).await.unwrap_err();
+        assert!(
+            refused.message().starts_with("progress_percentage: "),
+            "{refused}"
+        );
+    }
+    for status in [
+        TaskStatus::Unspecified,
+        TaskStatus::Pending,
+        TaskStatus::InProgress,
+    ] {
+        let refused = bus.end("a", "t", status, None, "").await.unwrap_err();
+        assert!(refused.message().starts_with("status: "), "{refused}");
+    }
+    let refused = bus.complete("a", "unknown").await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+    let unknown = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d11";
+    let refused = bus.progress("a", unknown, 1).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound, "{refused}");
+}
+
+#[tokio::test]
+async fn an_equal_publication_is_one_task_and_another_body_is_refused() {
+    let bus = Bus::start().await;
+    bus.publish(task("t", "x")).await.unwrap();
+    // Publishers that repeat themselves write these anew.
+    let mut again = task("t", "x");
+    again.created_at = Some(Timestamp {
+        seconds: NOW.seconds + 60,
+        nanos: 0,
+    });
+    again.metadata = Some(one("published_at", Kind::StringValue("later".to_owned())));
+    bus.publish(again).await.unwrap();
+    let others: [fn(&mut TaskMessage); 4] = [
+        |t| t.task_type = "y".to_owned(),
+        |t| t.parameters = None,
+        |t| t.priority = 4,
+        |t| {
+            t.deadline = Some(Timestamp {
+                seconds: 4_000_000_000,
+                nanos: 0,
+            })
+        },
+    ];
+    for change in others {
+        let mut other = task("t", "x");
+        change(&mut other);
+        let refused = bus.publish(other).await.unwrap_err();
+        assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
+    }
+    let mut of_another = task("t", "x");
+    of_another.requester_agent_id = "another".to_owned();
+    bus.publish(of_another).await.unwrap();
+    let list = bus.server.api.call("tasks.list", json!({})).await;
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 2, "{list}");
+}
+
+#[tokio::test]
+async fn what_was_published_is_known_after_a_kill() {
+    let bus = Bus::start().await;
+    bus.publish(task("t", "x")).await.unwrap();
+    let bus = bus.killed().await;
+    bus.publish(task("t", "x")).await.unwrap();
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    assert_eq!(next(&mut stream).await.task_id, "t");
+    super::nothing(&mut stream).await;
+}
+
+#[tokio::test]
+async fn a_deadline_that_has_passed_is_accepted_and_never_handed_out() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let mut late = task("late", "x");
+    late.deadline = Some(NOW);
+    late.created_at = Some(NOW);
+    let mut late_uuid = late.clone();
+    late_uuid.task_id = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d11".to_owned();
+    late_uuid.deadline = Some(Timestamp {
+        seconds: 1,
+        nanos: 0,
+    });
+    bus.publish(late_uuid.clone()).await.unwrap();
+    bus.publish(late_uuid.clone()).await.unwrap();
+    super::nothing(&mut stream).await;
+    let found = bus
+        .server
+        .api
+        .call("tasks.get", json!({"task_id": late_uuid.task_id}))
+        .await;
+    assert_eq!(
+        (&found["status"], &found["error"]),
+        (&json!("cancelled"), &json!("DEADLINE_EXCEEDED"))
+    );
+}
+
+#[tokio::test]
+async fn metadata_places_a_task_below_another_one() {
+    let bus = Bus::start().await;
+    let api = &bus.server.api;
+    let group = json!({"tasks": [{"id": "group", "name": "group"}, {"id": "first", "name": "first", "parent_id": "group",
+        "schemas": {"type": "remote", "method": "y"}}]});
+    let started = api.call("tasks.execute", group).await;
+    let root = &started["root_task_id"];
+    let children = api.call("tasks.list", json!({"parent_id": root})).await;
+    let first = &children["tasks"][0]["id"];
+    let text = |it: &serde_json::Value| prost_types::Value {
+        kind: Some(Kind::StringValue(it.as_str().unwrap().to_owned())),
+    };
+    let list = prost_types::ListValue {
+        values: vec![text(first)],
+    };
+    let mut message = task("t", "x");
+    let mut metadata = one("parent_id", text(root).kind.unwrap());
+    metadata.fields.insert(
+        "dependencies".to_owned(),
+        prost_types::Value {
+            kind: Some(Kind::ListValue(list)),
+        },
+    );
+    message.metadata = Some(metadata);
+    bus.publish(message.clone()).await.unwrap();
+    bus.publish(message).await.unwrap();
+    let children = api.call("tasks.list", json!({"parent_id": root})).await;
+    assert_eq!(children["tasks"].as_array().unwrap().len(), 2, "{children}");
+    let mut stream = bus.subscribe("a", &["x", "y"]).await;
+    let given = next(&mut stream).await;
+    assert_eq!(given.task_id, first.as_str().unwrap());
+    super::nothing(&mut stream).await;
+    bus.complete("a", &given.task_id).await.unwrap();
+    assert_eq!(next(&mut stream).await.task_id, "t");
+}
