@@ -10,6 +10,9 @@ use taskledger_eventbus::{
 };
 use tonic::Code;
 
+/// What is wrong, or other, in a message.
+type Change = fn(&mut TaskMessage);
+
 #[tokio::test]
 async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
     let bus = Bus::start().await;
@@ -32,7 +35,7 @@ async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
         .await
         .unwrap_err();
     assert_eq!(none.message(), "progress cannot be nil");
-    let faulty: [(&str, fn(&mut TaskMessage)); 14] = [
+    let faulty: [(&str, Change); 14] = [
         ("task_id cannot be empty", |t| t.task_id.clear()),
         ("task_type cannot be empty", |t| t.task_type.clear()),
         ("requester_agent_id cannot be empty", |t| {
@@ -124,7 +127,7 @@ async fn an_equal_publication_is_one_task_and_another_body_is_refused() {
     });
     again.metadata = Some(one("published_at", Kind::StringValue("later".to_owned())));
     bus.publish(again).await.unwrap();
-    let others: [fn(&mut TaskMessage); 4] = [
+    let others: [Change; 4] = [
         |t| t.task_type = "y".to_owned(),
         |t| t.parameters = None,
         |t| t.priority = 4,
