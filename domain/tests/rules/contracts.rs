@@ -430,8 +430,23 @@ fn what_is_wired_to_a_result_that_is_there_already_is_known_when_the_update_has_
     let s = outdated.when(update("key", looked(&["a"], &absent)));
     let s = s.accepted();
     assert_eq!(s.flow.unresolvable(id("b")), absent);
-    let (_, told) = refuses(s, "b");
+    let (s, told) = refuses(s, "b");
     assert_eq!(told, 1);
+    // Nothing changes with the same update again.
+    let current = s.flow.task(id("b")).expect("it is there");
+    let same = Command::Update(Update {
+        task: id("b"),
+        updates: Updates {
+            inputs: Some(Payload::empty()),
+            ..Updates::default()
+        },
+        dependencies: None,
+        parent: None,
+        current: Some((current.spec_at, wired("b", "a", "key").specification)),
+        looked: looked(&["a"], &absent),
+    });
+    let s = s.when(same).accepted();
+    assert!(s.last.as_ref().expect("it was accepted").0.is_empty());
 }
 
 fn rejects(s: Scenario, name: &str, attempt: u32, missing: &str) -> Scenario {

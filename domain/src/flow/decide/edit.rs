@@ -75,9 +75,11 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
                 let has_looked = looked
                     .is_none_or(|looked| flow.has_looked(&Wiring::of(&specification), &looked.at));
                 let absent = looked.map_or_else(Vec::new, |looked| looked.absent.clone());
+                let known = flow.unresolvable(task_id);
+                let is_news = absent.iter().any(|it| !known.contains(it));
                 if !has_looked {
                     outdated = Some(Outdated::Specification);
-                } else if specification != *current || !absent.is_empty() {
+                } else if specification != *current || is_news {
                     events.push(Event::TaskRespecified(TaskRespecified {
                         task_id,
                         specification,
