@@ -254,6 +254,9 @@ fn full() -> Vec<Event> {
             sha256: "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb".to_owned(),
             events: 12,
             runs: vec![run("run")],
+            owner: Some(LastOwner {
+                user_id: Some("user-123".to_owned()),
+            }),
         }),
     ]
 }
@@ -377,6 +380,7 @@ fn min() -> Vec<Event> {
             sha256: "s".to_owned(),
             events: 1,
             runs: Vec::new(),
+            owner: None,
         }),
     ]
 }

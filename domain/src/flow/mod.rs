@@ -24,7 +24,7 @@ pub use command::{
 pub use coverage::covers;
 pub use dialogues::{Turn, Waits};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner, Lease,
     OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted,
     RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
     TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved,
