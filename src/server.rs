@@ -303,7 +303,7 @@ impl Server {
         let limits = Arc::new(Limits::new(&limits, usage, clock.clone()));
         let (app, engine) =
             assembly.application(ownership, projections, &catalog, &limits, secrets.clone());
-        app.flows.slots().share(sharing);
+        app.flows.share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
             app.flows.gained(&Partitions::ALL);
