@@ -75,7 +75,8 @@ impl Connections {
         let socket = match &self.tls {
             None => Socket::Plain(stream),
             Some(acceptor) => {
-                let agreed = handshake(acceptor, stream, headers_until);
+                // Boxed: the connection is larger for ever than its handshake otherwise.
+                let agreed = Box::pin(handshake(acceptor, stream, headers_until));
                 match draining.run_until_cancelled(agreed).await.flatten() {
                     Some(socket) => socket,
                     // It has asked for nothing yet.
