@@ -30,8 +30,8 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    callers, create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, wired, workers,
-    workflow,
+    callers, create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, wired,
+    workers, workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;

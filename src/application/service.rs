@@ -255,9 +255,11 @@ impl Service {
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
-                Box::pin(self.starting(context, UseCase::RetryTask, callback, async |callback| {
-                    app.retry(context, task, callback).await
-                }))
+                Box::pin(
+                    self.starting(context, UseCase::RetryTask, callback, async |callback| {
+                        app.retry(context, task, callback).await
+                    }),
+                )
                 .await
             }
             Request::Update(update) => {

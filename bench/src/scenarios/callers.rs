@@ -80,14 +80,24 @@ async fn flooded(args: &Args, report: &mut Report) -> Result<(), String> {
         beside.add("calls of the flood that were taken", "/s", flooded);
     }
     report.figures("callers, one user at a pace", alone);
-    report.figures("callers, one user at a pace beside a flood of another", beside);
+    report.figures(
+        "callers, one user at a pace beside a flood of another",
+        beside,
+    );
     server.stop();
     place.remove().await
 }
 
 /// What strangers at full speed leave of the throughput.
 async fn among_strangers(args: &Args, report: &mut Report) -> Result<(), String> {
-    let arguments = ["--rate-per-second", "0", "--quota-open-flows", "0", "--quota-waiting-tasks", "0"];
+    let arguments = [
+        "--rate-per-second",
+        "0",
+        "--quota-open-flows",
+        "0",
+        "--quota-waiting-tasks",
+        "0",
+    ];
     let (server, place, tokens) = guarded(args, &["ann"], &arguments).await?;
     let create = Request::call("tasks.create", &own_task()).by(&tokens[0]);
     let call = Call::again(create);
@@ -97,7 +107,10 @@ async fn among_strangers(args: &Args, report: &mut Report) -> Result<(), String>
         load(&targets, CONNECTIONS, Until::Seconds(seconds), calls).await
     };
     round(args.warm_up()).await?;
-    for (kind, bearer) in [("without credentials", None), ("with wrong ones", Some(NOBODYS))] {
+    for (kind, bearer) in [
+        ("without credentials", None),
+        ("with wrong ones", Some(NOBODYS)),
+    ] {
         let mut figures = Figures::default();
         for _ in 0..args.rounds() {
             let alone = round(args.seconds()).await?.per_second();
@@ -121,14 +134,18 @@ async fn among_strangers(args: &Args, report: &mut Report) -> Result<(), String>
 
 /// What it costs that the metrics are read, in turns with the same server left alone.
 async fn scraped(args: &Args, report: &mut Report) -> Result<(), String> {
-    let (server, place, tokens) = guarded(args, &["ann"], &["--metrics", "--rate-per-second", "0"]).await?;
+    let (server, place, tokens) =
+        guarded(args, &["ann"], &["--metrics", "--rate-per-second", "0"]).await?;
     let create = Request::call("tasks.create", &own_task()).by(&tokens[0]);
     let call = Call::again(create);
     let scrape = Request::get("/metrics").by(&tokens[0]);
     let targets = [server.address.clone()];
     let round = async |seconds| {
         let before = server.cpu_seconds()?;
-        let round = load(&targets, CONNECTIONS, Until::Seconds(seconds), |_| call.clone()).await?;
+        let round = load(&targets, CONNECTIONS, Until::Seconds(seconds), |_| {
+            call.clone()
+        })
+        .await?;
         let cpu_us = (server.cpu_seconds()? - before) * 1e6;
         Ok::<_, String>(cpu_us / round.calls().max(1) as f64)
     };
@@ -240,7 +257,10 @@ impl Others {
     where
         F: Future<Output = ()> + 'static,
     {
-        let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stop, count) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
         let counting = Count {
             stop: stop.clone(),
             count: count.clone(),

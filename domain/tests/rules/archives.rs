@@ -2,7 +2,8 @@
 
 use crate::support::{cancel, delete, refusal};
 use taskledger_domain::flow::{
-    Archive, ArchiveFault, Argument, Command, Event, FlowArchived, Kind, LastOwner, Refusal, Rest, Update,
+    Archive, ArchiveFault, Argument, Command, Event, FlowArchived, Kind, LastOwner, Refusal, Rest,
+    Update,
 };
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, task};

@@ -94,7 +94,10 @@ impl Rates {
     /// Takes what so many tasks cost beside the call, a full bucket at most.
     pub(super) fn take_further(&self, caller: &Caller, tasks: usize) -> Result<(), Error> {
         let units = u32::try_from(tasks).unwrap_or(u32::MAX);
-        self.spend(caller, NonZeroU32::new(units).map(|units| units.min(self.burst)))
+        self.spend(
+            caller,
+            NonZeroU32::new(units).map(|units| units.min(self.burst)),
+        )
     }
 
     fn spend(&self, caller: &Caller, units: Option<NonZeroU32>) -> Result<(), Error> {

@@ -412,7 +412,10 @@ fn claims_of_two_equal_users_differ_by_one_at_most_however_much_one_of_them_has(
     for n in 0..400 {
         let owner = next_owner(&offers, Reach::All);
         claimed[usize::from(owner == "bob")] += 1;
-        assert!((claimed[0] - claimed[1]).abs() <= 1, "{claimed:?} after {n}");
+        assert!(
+            (claimed[0] - claimed[1]).abs() <= 1,
+            "{claimed:?} after {n}"
+        );
     }
     assert!(offers.is_fair());
     // Of the tasks that are more urgent or older only those of others count that come first.
@@ -439,7 +442,10 @@ fn workers_of_different_users_share_the_limit_of_a_method() {
     let mut order = Vec::new();
     for _ in 0..4 {
         let now = |(owner, waiting): &mut (&'static str, Waiting)| Some((*owner, given(waiting)?));
-        let (owner, held) = workers.iter_mut().find_map(now).expect("one is given a task");
+        let (owner, held) = workers
+            .iter_mut()
+            .find_map(now)
+            .expect("one is given a task");
         order.push(owner);
         offers.began(&held.method);
         drop(held);

@@ -462,3 +462,21 @@ fn unasked(refusal: &AskRefusal) -> Error {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of a claim that waits: thousands do at once.
+    const WAITING_BYTES_MAX: usize = 2 * 1024;
+
+    fn size<'a, F>(_: impl FnOnce(&'a Service, &'a Context, Claim) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_claim_that_waits_is_small() {
+        let bytes = size(Service::claim);
+        assert!(bytes <= WAITING_BYTES_MAX, "{bytes} bytes");
+    }
+}

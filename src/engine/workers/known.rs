@@ -142,7 +142,8 @@ impl Known {
     /// Makes room for so many methods among those that nobody asks for now.
     fn forget_oldest_asked(&mut self, room: usize, now: Timestamp) -> Result<(), AskRefusal> {
         self.asked.retain(|_, at| is_now(*at, now));
-        self.brought.retain(|method, _| self.asked.contains_key(method));
+        self.brought
+            .retain(|method, _| self.asked.contains_key(method));
         if self.asked.len() + room > ASKED_METHODS_MAX {
             return Err(AskRefusal::TooMany {
                 what: "methods",
@@ -323,7 +324,8 @@ impl Known {
             .retain(|worker| is_now(worker.last_seen_at, now));
         self.asked
             .retain(|_, at| now.ms_since(*at) < LAST_ASKED_KEPT_MS);
-        self.brought.retain(|method, _| self.asked.contains_key(method));
+        self.brought
+            .retain(|method, _| self.asked.contains_key(method));
     }
 
     /// The methods whose tasks workers claim now.
@@ -499,7 +501,10 @@ mod tests {
         let refused = asks(&mut known, ("ann", "one more"), &["a"]);
         let TooMany { what, max } = refusal(refused);
         assert_eq!((what, max), ("workers of one principal", WORKERS_MAX / 2));
-        assert!(asks(&mut known, ("ann", "worker 0"), &["a"]).is_ok(), "it is known");
+        assert!(
+            asks(&mut known, ("ann", "worker 0"), &["a"]).is_ok(),
+            "it is known"
+        );
         assert!(asks(&mut known, ("bob", "worker"), &["a"]).is_ok());
     }
 
@@ -512,8 +517,14 @@ mod tests {
         }
         let refused = asks(&mut known, ("ann", "w"), &["one more"]);
         let TooMany { what, max } = refusal(refused);
-        assert_eq!((what, max), ("methods of one principal", ASKED_METHODS_MAX / 2));
-        assert!(asks(&mut known, ("ann", "w"), &["method 0"]).is_ok(), "it is known");
+        assert_eq!(
+            (what, max),
+            ("methods of one principal", ASKED_METHODS_MAX / 2)
+        );
+        assert!(
+            asks(&mut known, ("ann", "w"), &["method 0"]).is_ok(),
+            "it is known"
+        );
         assert!(asks(&mut known, ("bob", "w"), &["another"]).is_ok());
         // What nobody asks for any more makes room.
         known.sweep(START.plus_ms(LAST_ASKED_KEPT_MS));

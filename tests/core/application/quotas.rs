@@ -198,5 +198,8 @@ async fn a_copy_costs_what_its_tasks_cost() {
         assert!(copy().await.expect("it does not panic").is_ok());
     }
     let refused = copy().await.expect("it does not panic");
-    assert!(matches!(refused, Err(Error::RateLimited { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::RateLimited { .. })),
+        "{refused:?}"
+    );
 }

@@ -262,7 +262,10 @@ mod tests {
         cache.accept(shown, accepted, 0);
         cache.refuse(&shown, digest(1), (Denial::Revoked, Timestamp(7)), 0);
         assert!(cache.accepted(&shown).is_none());
-        assert_eq!(cache.refused(&digest(1)), Some((Denial::Revoked, Timestamp(7))));
+        assert_eq!(
+            cache.refused(&digest(1)),
+            Some((Denial::Revoked, Timestamp(7)))
+        );
         assert!(!format!("{shown:?} {cache:?}").contains("tl_"));
     }
 }

@@ -154,7 +154,8 @@ mod tests {
                     fair_share: true,
                     ..behind(2, false)
                 },
-                "its turn is behind 2 other tasks of `m`; users share its workers fairly".to_owned(),
+                "its turn is behind 2 other tasks of `m`; users share its workers fairly"
+                    .to_owned(),
             ),
             (
                 full,
