@@ -254,9 +254,7 @@ fn full() -> Vec<Event> {
             sha256: "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb".to_owned(),
             events: 12,
             runs: vec![run("run")],
-            owner: Some(LastOwner {
-                user_id: Some("user-123".to_owned()),
-            }),
+            owner: Some(LastOwner::of(Some("user-123"))),
         }),
     ]
 }
@@ -421,14 +419,8 @@ fn each_golden_event_is_read_and_written_byte_for_byte() {
 #[test]
 fn every_kind_and_every_version_has_a_golden_file_that_can_be_read() {
     let entries = std::fs::read_dir(folder().join("events")).expect("the folder exists");
-    let names: BTreeSet<String> = entries
-        .map(|e| {
-            e.expect("readable")
-                .file_name()
-                .into_string()
-                .expect("text")
-        })
-        .collect();
+    let names = entries.map(|e| e.expect("readable").file_name());
+    let names: BTreeSet<String> = names.map(|n| n.into_string().expect("text")).collect();
     for (kind, version) in codec::KINDS {
         for v in 1..=*version {
             let name = format!("{kind}.v{v}.json");

@@ -491,15 +491,7 @@ pub struct FlowArchived {
     pub runs: Vec<RunId>,
     /// Whose the flow was, as long as nothing else of it is in the log; `None` before version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<LastOwner>,
-}
-
-/// Whose a flow was when it was archived.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastOwner {
-    /// The user of its root; `None`: nobody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<String>,
+    pub owner: Option<super::owner::LastOwner>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

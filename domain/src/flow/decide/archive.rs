@@ -2,7 +2,8 @@
 
 use super::Decision;
 use crate::flow::command::{Archive, Done, Rest};
-use crate::flow::event::{Event, FlowArchived, LastOwner};
+use crate::flow::event::{Event, FlowArchived};
+use crate::flow::owner::LastOwner;
 use crate::flow::refusal::{ArchiveFault, Refusal};
 use crate::flow::state::Flow;
 use crate::task::Status;
@@ -11,9 +12,8 @@ pub(super) fn archive(flow: &Flow, order: &Archive) -> Decision {
     if let Some(fault) = fault(flow, order) {
         return Err(Refusal::NotArchivable(fault).into());
     }
-    let user_id = flow.owner().map(str::to_owned);
     let archived = FlowArchived {
-        owner: Some(LastOwner { user_id }),
+        owner: Some(LastOwner::of(flow.owner())),
         ..order.copy.clone()
     };
     Ok((vec![Event::FlowArchived(archived)], Done::Ok))
