@@ -38,6 +38,7 @@ mod leasing;
 pub mod limits;
 mod lineage;
 mod loading;
+mod looking;
 pub mod mailbox;
 pub mod naming;
 mod offers;

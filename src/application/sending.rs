@@ -166,8 +166,10 @@ fn weight(order: &Order) -> usize {
             | Command::Cancel { .. }
             | Command::Complete { .. }
             | Command::Fail { .. }
+            | Command::FailBreached { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
+            | Command::RejectClaim { .. }
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

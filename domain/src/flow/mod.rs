@@ -1,6 +1,7 @@
 //! A flow: one task tree, the aggregate. Commands go in, events or a rejection come out.
 
 pub(crate) mod below;
+mod claim_faults;
 mod command;
 mod coverage;
 pub(crate) mod decide;
@@ -19,8 +20,8 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Respond, Rest, SlotRequest,
-    Suspend, Then, Update,
+    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Looked, Respond, Rest,
+    SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
 pub use dialogues::{Turn, Waits};

@@ -104,8 +104,10 @@ impl InUse {
             | Command::Cancel { .. }
             | Command::Complete { .. }
             | Command::Fail { .. }
+            | Command::FailBreached { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
+            | Command::RejectClaim { .. }
             | Command::Suspend(_)
             | Command::Respond(_)
             | Command::Claim(_)

@@ -225,6 +225,7 @@ impl Broker {
             lease: held.lease,
             error: error.to_owned(),
             retryable,
+            breach: None,
         };
         self.ended(&caller(), Request::Fail(fail)).await
     }

@@ -439,9 +439,7 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::Forbidden { .. }
             | Error::UnknownWebhook { .. }
             | Error::LeaseNotHeld { .. }
-            | Error::UnresolvableInputs { .. }
-            | Error::UpstreamSuspended { .. }
-            | Error::OutputRejected { .. }
+            | Error::ContractBroken { .. }
             | Error::Failed(_),
         )) => {
             panic!("expected a refusal, got {other:?}")
